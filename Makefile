@@ -20,7 +20,7 @@ demo: build $(STAMPS)/demo
 
 test: test-engine test-python
 
-# the C++ tests run in the portable instruction set of the machine, so that they run wherever they were built
+# the C++ tests are built for the first instruction set of the list, the one that runs on every machine
 test-engine: $(STAMPS)/tools
 	$(BIN)/cmake -S . -B build/engine-tests -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_BUILD_TYPE=Release \
 	  -DREVOLUTE_BUILD_MODULES=OFF -DREVOLUTE_BUILD_TESTS=ON
@@ -67,17 +67,7 @@ $(STAMPS)/engine: pyproject.toml client/pyproject.toml $(CPP_SOURCES) $(STAMPS)/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -C cmake.define.REVOLUTE_ISAS='$(ISAS)' -e ./client -e .
 	touch $@
 
+# the package is installed by now, so pip adds only what the extra names; pybullet is there for its robot files
 $(STAMPS)/demo $(STAMPS)/test $(STAMPS)/lint: $(STAMPS)/%: pyproject.toml | $(STAMPS)/engine
-	$(PIP) --only-binary pybullet $$($(BIN)/python -c "$$LIST_EXTRA" $*)
+	$(PIP) --only-binary pybullet 'revolute-server[$*]'
 	touch $@
-
-# prints the requirements of one extra of pyproject.toml, so that installing them does not build the engine again
-define LIST_EXTRA
-import importlib.metadata as metadata, sys
-from packaging.requirements import Requirement
-for text in metadata.requires("revolute-server"):
-    requirement = Requirement(text)
-    if requirement.marker and requirement.marker.evaluate({"extra": sys.argv[1]}) and requirement.name != "revolute-server":
-        print(f"{requirement.name}{requirement.specifier}")
-endef
-export LIST_EXTRA
