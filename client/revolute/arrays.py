@@ -1,0 +1,121 @@
+"""Conversion of what users pass as numbers into plain float64 arrays.
+
+Anything with equal values gives the same array, whatever its layout, byte order, width or library: lists,
+NumPy arrays (Fortran order, strided, reversed, broadcast, big-endian, read-only, memory-mapped), torch tensors
+(also on a device or with `requires_grad`) and jax arrays. What is not real numbers (complex, object, text, dates)
+is refused by name. The caller's memory is only read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import ArgumentError
+
+Float64Array = npt.NDArray[np.float64]
+
+_NUMBER_KINDS = "fiub"
+_EXTENSION_FLOATS = ("bfloat16", "float8", "float6", "float4")
+
+
+def as_float64(name: str, value: Any) -> Float64Array:
+    """Return `value` as a C-contiguous, aligned, native-endian float64 array.
+
+    Args:
+        name: the argument's name, for the error text.
+        value: numbers in any array type or nested sequence.
+
+    Returns:
+        The array itself when it already has that form, else a copy; treat it as read-only and copy it before
+        it becomes part of a result.
+
+    Raises:
+        ArgumentError: the value is not an array of real numbers.
+    """
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        if value.flags.c_contiguous and value.flags.aligned:
+            return value
+    array = _as_ndarray(name, value)
+    _check_real(name, array)
+    return np.require(array, dtype=np.dtype("=f8"), requirements=["C_CONTIGUOUS", "ALIGNED"])
+
+
+def owned_float64(name: str, value: Any) -> Float64Array:
+    """Return `value` as `as_float64` does, always in memory of its own.
+
+    Args:
+        name: the argument's name, for the error text.
+        value: numbers in any array type or nested sequence.
+
+    Returns:
+        A new C-contiguous float64 array.
+    """
+    return np.array(as_float64(name, value), dtype=np.float64, order="C", copy=True)
+
+
+def _as_ndarray(name: str, value: Any) -> np.ndarray:
+    """Return a plain ndarray of whatever dtype the value has."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ArgumentError.expected(
+            name, "an array of real numbers", "a masked array with masked entries", advice="fill them first"
+        )
+    if _is_torch_tensor(value):
+        value = _from_torch(name, value)
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        got = "nested sequences of unequal length" if "inhomogeneous" in str(error) else _type_name(value)
+        raise ArgumentError.expected(name, "a rectangular array of real numbers", got) from error
+    except Exception as error:
+        cause = f"{_type_name(value)} ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+        raise ArgumentError.expected(name, "an array of real numbers", cause) from error
+
+
+def _is_torch_tensor(value: Any) -> bool:
+    return any(cls.__module__ == "torch" and cls.__name__ == "Tensor" for cls in type(value).__mro__)
+
+
+def _from_torch(name: str, tensor: Any) -> np.ndarray:
+    """Detach a torch tensor and bring it to host memory; complex and quantized tensors are refused."""
+    if tensor.is_complex():
+        raise _not_real(name, str(tensor.dtype))
+    return tensor.detach().double().cpu().resolve_neg().numpy()
+
+
+def _check_real(name: str, array: np.ndarray) -> None:
+    """Refuse arrays whose dtype is not a real number type."""
+    dtype = array.dtype
+    if dtype.kind in _NUMBER_KINDS or dtype.name.startswith(_EXTENSION_FLOATS):
+        return
+    raise _not_real(name, _dtype_words(array))
+
+
+def _not_real(name: str, got: str) -> ArgumentError:
+    return ArgumentError.expected(
+        name,
+        "an array of real numbers",
+        got,
+        advice="convert it to float64 (numpy.asarray(x, dtype=float)) first",
+    )
+
+
+def _dtype_words(array: np.ndarray) -> str:
+    """Name a dtype as a user knows it, with the first entry's type for object arrays."""
+    if array.dtype.kind == "O":
+        first = array.flat[0] if array.size else None
+        return (
+            "None"
+            if array.ndim == 0 and first is None
+            else f"dtype object (first entry: {_type_name(first)})"
+        )
+    if array.dtype.kind in "US":
+        return f"text (dtype {array.dtype})"
+    return f"dtype {array.dtype}"
+
+
+def _type_name(value: Any) -> str:
+    cls = type(value)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"

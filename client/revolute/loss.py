@@ -1,0 +1,285 @@
+"""Losses as data, so that one request can carry them and every transport computes the same bits.
+
+A loss is a sum of terms. With x the selected numbers of one environment, w the weight and x* the target,
+
+    squared:  value = sum w (x - x*)^2     cotangent = 2 w (x - x*)     (1)
+    linear:   value = sum w (x - x*)       cotangent = w                (2)
+
+summed over the selected entries and, for a running term, over time. An environment whose trajectory is not
+finite has the value NaN and zero cotangents: its gradient is reported by its status, never by a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .arrays import Float64Array, as_float64, owned_float64
+from .errors import ArgumentError
+
+QUANTITIES = ("qpos", "qvel", "ctrl")
+MOMENTS = ("final", "running")
+FORMS = ("squared", "linear")
+
+
+class LossValue(NamedTuple):
+    """A loss and its cotangents.
+
+    Attributes:
+        value: loss of each environment, [batch]; 0-d when the batch axis was left out.
+        qpos_bar: d value / d qpos, shaped like qpos.
+        qvel_bar: d value / d qvel, shaped like qvel.
+        ctrl_bar: d value / d ctrl at fixed states, shaped like ctrl.
+    """
+
+    value: Float64Array
+    qpos_bar: Float64Array
+    qvel_bar: Float64Array
+    ctrl_bar: Float64Array
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One term of a loss, equations (1) and (2).
+
+    Args:
+        quantity: "qpos", "qvel" or "ctrl".
+        weight: factor per entry, a number or an array that broadcasts to the selected numbers.
+        target: value to reach, a number or an array that broadcasts to the selected numbers.
+        when: "final" (last state, or last control) or "running" (sum over the states 0 … T, or the controls
+            0 … T - 1).
+        index: which entries of the last axis count, from 0; None for all.
+        form: "squared" or "linear".
+
+    The selected numbers have shape [batch, entries] for a final term, [batch, time, entries] for a running one.
+
+    Raises:
+        ArgumentError: an unknown word, a weight or target that is not finite, an index negative or repeated.
+    """
+
+    quantity: str
+    weight: Any = 1.0
+    target: Any = 0.0
+    when: str = "final"
+    index: Sequence[int] | None = None
+    form: str = "squared"
+
+    def __post_init__(self) -> None:
+        _check_word("quantity", self.quantity, QUANTITIES)
+        _check_word("when", self.when, MOMENTS)
+        _check_word("form", self.form, FORMS)
+        object.__setattr__(self, "weight", _finite("weight", self.weight))
+        object.__setattr__(self, "target", _finite("target", self.target))
+        object.__setattr__(self, "index", _checked_index(self.index))
+
+    def add_to(self, total: LossValue, x: Float64Array, name: str) -> None:
+        """Add this term's value and cotangent for x [batch, time, entries] to `total`.
+
+        Args:
+            total: sums so far; changed in place.
+            x: the term's quantity, all entries and all times.
+            name: how error texts name this term, e.g. "loss.terms.0".
+
+        Raises:
+            ArgumentError: index, weight or target do not fit x.
+        """
+        if x.shape[1] == 0:
+            return
+        entries = self._entries(x.shape[2], name)
+        rows: int | slice = slice(None) if self.when == "running" else -1
+        selected = x[:, rows][..., entries]
+        weight = _broadcast(f"{name}.weight", self.weight, selected.shape)
+        error = selected - _broadcast(f"{name}.target", self.target, selected.shape)
+
+        # value and cotangent, (1) and (2)
+        squared = self.form == "squared"
+        contribution = weight * error * error if squared else weight * error
+        cotangent = 2.0 * weight * error if squared else np.array(weight)
+        total.value[...] += np.ascontiguousarray(contribution).reshape(len(x), -1).sum(axis=1)
+        bar: Float64Array = getattr(total, f"{self.quantity}_bar")
+        bar[:, rows, entries] += cotangent
+
+    def _entries(self, size: int, name: str) -> Any:
+        """Return the selection of the last axis, checked against its size."""
+        if self.index is None:
+            return slice(None)
+        largest = max(self.index, default=-1)
+        if largest >= size:
+            raise ArgumentError.expected(
+                f"{name}.index",
+                f"entries from 0 to {size - 1}",
+                largest,
+                advice=f"{self.quantity} has {size} entries",
+            )
+        return np.asarray(self.index, dtype=np.intp)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this term as JSON-ready numbers, lists and words."""
+        return {
+            "quantity": self.quantity,
+            "weight": self.weight.tolist(),
+            "target": self.target.tolist(),
+            "when": self.when,
+            "index": None if self.index is None else list(self.index),
+            "form": self.form,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """A sum of terms, e.g. `Loss([Term("qpos", target=[0.05, 0, 0.45], index=[0, 1, 2])])`.
+
+    Args:
+        terms: the terms, at least one.
+
+    Raises:
+        ArgumentError: no terms, or an entry that is not a Term.
+    """
+
+    terms: Sequence[Term] = field(default_factory=tuple)
+
+    def __post_init__(self) -> None:
+        terms = (self.terms,) if isinstance(self.terms, Term) else tuple(self.terms)
+        if not terms:
+            raise ArgumentError.expected("loss.terms", "at least one term", "none")
+        for position, term in enumerate(terms):
+            if not isinstance(term, Term):
+                raise ArgumentError.expected(f"loss.terms.{position}", "a revolute.Term", type(term).__name__)
+        object.__setattr__(self, "terms", terms)
+
+    def evaluate(self, qpos: Any, qvel: Any, ctrl: Any) -> LossValue:
+        """Return the loss of a trajectory and its cotangents.
+
+        Args:
+            qpos: [batch, T + 1, nq], or without the batch axis.
+            qvel: [batch, T + 1, nv], likewise.
+            ctrl: [batch, T, nu], likewise.
+
+        Returns:
+            LossValue with the batch axis as in the input; memory of its own.
+
+        Raises:
+            ArgumentError: a term does not fit the trajectory.
+        """
+        arrays = {
+            "qpos": as_float64("qpos", qpos),
+            "qvel": as_float64("qvel", qvel),
+            "ctrl": as_float64("ctrl", ctrl),
+        }
+        batched = arrays["qpos"].ndim == 3
+        if not batched:
+            arrays = {name: array[None] for name, array in arrays.items()}
+
+        batch = len(arrays["qpos"])
+        total = LossValue(np.zeros(batch), *(np.zeros_like(array) for array in arrays.values()))
+        with np.errstate(invalid="ignore", over="ignore"):
+            for position, term in enumerate(self.terms):
+                term.add_to(total, arrays[term.quantity], f"loss.terms.{position}")
+        _mark_diverged(total, arrays)
+        return total if batched else LossValue(*(part[0, ...] for part in total))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the loss as JSON-ready data; `Loss.from_dict` reads it back."""
+        return {"terms": [term.to_dict() for term in self.terms]}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Loss:
+        """Build a loss from the data that `to_dict` gives.
+
+        Args:
+            data: mapping with a list `terms` of mappings with the fields of Term.
+
+        Raises:
+            ArgumentError: the data has another form or unknown fields.
+        """
+        if not isinstance(data, Mapping) or set(data) != {"terms"} or not isinstance(data["terms"], Sequence):
+            raise ArgumentError.expected("loss", "an object with a list 'terms'", _shown(data))
+        return cls(
+            [_term_from_dict(entry, f"loss.terms.{position}") for position, entry in enumerate(data["terms"])]
+        )
+
+
+def check_loss(loss: Any) -> Loss:
+    """Return `loss` if it is a Loss or Term.
+
+    Raises:
+        ArgumentError: it is anything else, e.g. a function.
+    """
+    if isinstance(loss, Term):
+        return Loss([loss])
+    if isinstance(loss, Loss):
+        return loss
+    raise ArgumentError.expected(
+        "loss",
+        "a revolute.Loss",
+        _shown(loss),
+        advice="for a loss of your own call rollout, then trajectory.backward with its cotangents",
+    )
+
+
+def _term_from_dict(data: Any, name: str) -> Term:
+    fields = set(Term.__dataclass_fields__)
+    if not isinstance(data, Mapping) or "quantity" not in data:
+        raise ArgumentError.expected(name, "an object with a field 'quantity'", _shown(data))
+    unknown = sorted(set(data) - fields)
+    if unknown:
+        raise ArgumentError.expected(
+            f"{name}.{unknown[0]}", f"a field among {', '.join(sorted(fields))}", unknown[0]
+        )
+    return Term(**data)
+
+
+def _mark_diverged(total: LossValue, arrays: Mapping[str, Float64Array]) -> None:
+    """Set value NaN and cotangents zero for environments whose states are not finite."""
+    finite = np.isfinite(arrays["qpos"]).all(axis=(1, 2)) & np.isfinite(arrays["qvel"]).all(axis=(1, 2))
+    total.value[~finite] = np.nan
+    for bar in (total.qpos_bar, total.qvel_bar, total.ctrl_bar):
+        bar[~finite] = 0.0
+
+
+def _check_word(argument: str, word: Any, allowed: Sequence[str]) -> None:
+    if not isinstance(word, str) or word not in allowed:
+        raise ArgumentError.expected(argument, f"one of {', '.join(allowed)}", _shown(word))
+
+
+def _finite(argument: str, value: Any) -> Float64Array:
+    array = owned_float64(argument, value)
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        where = str(bad[0].tolist()) if array.ndim else None
+        raise ArgumentError.expected(argument, "finite values", array[tuple(bad[0])], at=where)
+    return array
+
+
+def _checked_index(index: Any) -> tuple[int, ...] | None:
+    """Return an index as a tuple of distinct non-negative integers."""
+    if index is None:
+        return None
+    array = np.atleast_1d(np.asarray(index))
+    if array.size and (array.dtype.kind not in "iu" or array.ndim != 1 or array.min() < 0):
+        raise ArgumentError.expected("index", "whole numbers from 0", _shown(index))
+    entries = tuple(int(entry) for entry in array)
+    if len(set(entries)) != len(entries):
+        raise ArgumentError.expected("index", "each entry once", list(entries))
+    return entries
+
+
+def _broadcast(argument: str, array: Float64Array, shape: tuple[int, ...]) -> Float64Array:
+    """Return `array` broadcast to `shape`; an array that would change the shape is refused."""
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise ArgumentError.expected(
+            argument, f"a number or a shape that broadcasts to {list(shape)}", list(array.shape)
+        ) from None
+
+
+def _shown(value: Any) -> str:
+    """Return a short form of a value for an error text."""
+    if callable(value):
+        return f"a {type(value).__name__}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
