@@ -1,9 +1,9 @@
 """Conversion of what users pass as numbers into plain float64 arrays.
 
 Anything with equal values gives the same array, whatever its layout, byte order, width or library: lists,
-NumPy arrays (Fortran order, strided, reversed, broadcast, big-endian, read-only, memory-mapped), torch tensors
-(also on a device or with `requires_grad`) and jax arrays. What is not real numbers (complex, object, text, dates)
-is refused by name. The caller's memory is only read.
+NumPy arrays (Fortran order, strided, reversed, broadcast, big-endian, read-only, memory-mapped), torch
+tensors (also on a device or with `requires_grad`) and jax arrays. What is not real numbers (complex, object,
+text, dates) is refused by name. The caller's memory is only read.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def as_float64(name: str, value: Any) -> Float64Array:
     Raises:
         ArgumentError: the value is not an array of real numbers.
     """
-    if type(value) is np.ndarray and value.dtype == np.float64:
-        if value.flags.c_contiguous and value.flags.aligned:
-            return value
+    plain = type(value) is np.ndarray and value.dtype == np.float64
+    if plain and value.flags.c_contiguous and value.flags.aligned:
+        return value
     array = _as_ndarray(name, value)
     _check_real(name, array)
     return np.require(array, dtype=np.dtype("=f8"), requirements=["C_CONTIGUOUS", "ALIGNED"])

@@ -54,7 +54,8 @@ class Term:
         index: which entries of the last axis count, from 0; None for all.
         form: "squared" or "linear".
 
-    The selected numbers have shape [batch, entries] for a final term, [batch, time, entries] for a running one.
+    The selected numbers have shape [batch, entries] for a final term, [batch, time, entries] for a running
+    one.
 
     Raises:
         ArgumentError: an unknown word, a weight or target that is not finite, an index negative or repeated.

@@ -1,0 +1,208 @@
+from revolute.v1 import tensor_pb2 as _tensor_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class RolloutRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: RolloutInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[RolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class RolloutInputs(_message.Message):
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params")
+    class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    ctrl: _tensor_pb2.Tensor
+    params: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+
+class RolloutResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Trajectory
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class Trajectory(_message.Message):
+    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report")
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    model_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    ctrl: _tensor_pb2.Tensor
+    status: _tensor_pb2.Tensor
+    diverged_step: _tensor_pb2.Tensor
+    report: CheckpointReport
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+
+class CheckpointReport(_message.Message):
+    __slots__ = ("states_stored", "checkpoint_bytes", "replayed_steps")
+    STATES_STORED_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REPLAYED_STEPS_FIELD_NUMBER: _ClassVar[int]
+    states_stored: int
+    checkpoint_bytes: int
+    replayed_steps: int
+    def __init__(self, states_stored: _Optional[int] = ..., checkpoint_bytes: _Optional[int] = ..., replayed_steps: _Optional[int] = ...) -> None: ...
+
+class GetTrajectoryRequest(_message.Message):
+    __slots__ = ("trajectory_id",)
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    def __init__(self, trajectory_id: _Optional[str] = ...) -> None: ...
+
+class GetTrajectoryResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Trajectory
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class BackwardRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Cotangents
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Cotangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class Cotangents(_message.Message):
+    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt")
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_BAR_FIELD_NUMBER: _ClassVar[int]
+    QVEL_BAR_FIELD_NUMBER: _ClassVar[int]
+    WRT_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    qpos_bar: _tensor_pb2.Tensor
+    qvel_bar: _tensor_pb2.Tensor
+    wrt: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class BackwardResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Gradient
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Gradient, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class Gradient(_message.Message):
+    __slots__ = ("arrays", "status")
+    class ArraysEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    ARRAYS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    arrays: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    status: _tensor_pb2.Tensor
+    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class ValueAndGradientRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: ValueAndGradientInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[ValueAndGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class ValueAndGradientInputs(_message.Message):
+    __slots__ = ("inputs", "loss", "wrt")
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    WRT_FIELD_NUMBER: _ClassVar[int]
+    inputs: RolloutInputs
+    loss: Loss
+    wrt: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, inputs: _Optional[_Union[RolloutInputs, _Mapping]] = ..., loss: _Optional[_Union[Loss, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Loss(_message.Message):
+    __slots__ = ("terms",)
+    TERMS_FIELD_NUMBER: _ClassVar[int]
+    terms: _containers.RepeatedCompositeFieldContainer[LossTerm]
+    def __init__(self, terms: _Optional[_Iterable[_Union[LossTerm, _Mapping]]] = ...) -> None: ...
+
+class LossTerm(_message.Message):
+    __slots__ = ("quantity", "weight", "target", "when", "index", "form")
+    QUANTITY_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    WHEN_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    FORM_FIELD_NUMBER: _ClassVar[int]
+    quantity: str
+    weight: _tensor_pb2.Tensor
+    target: _tensor_pb2.Tensor
+    when: str
+    index: EntryList
+    form: str
+    def __init__(self, quantity: _Optional[str] = ..., weight: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., target: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., when: _Optional[str] = ..., index: _Optional[_Union[EntryList, _Mapping]] = ..., form: _Optional[str] = ...) -> None: ...
+
+class EntryList(_message.Message):
+    __slots__ = ("entries",)
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, entries: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ValueAndGradientResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: ValueAndGradientResult
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[ValueAndGradientResult, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class ValueAndGradientResult(_message.Message):
+    __slots__ = ("value", "gradient", "diverged_step", "report")
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    GRADIENT_FIELD_NUMBER: _ClassVar[int]
+    DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    value: _tensor_pb2.Tensor
+    gradient: Gradient
+    diverged_step: _tensor_pb2.Tensor
+    report: CheckpointReport
+    def __init__(self, value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., gradient: _Optional[_Union[Gradient, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+
+class DeleteTrajectoryRequest(_message.Message):
+    __slots__ = ("trajectory_id",)
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    def __init__(self, trajectory_id: _Optional[str] = ...) -> None: ...
+
+class DeleteTrajectoryResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

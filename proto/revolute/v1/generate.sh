@@ -1,0 +1,19 @@
+#!/bin/sh
+# Generates the Python stubs of the v1 API. Usage: generate.sh [output folder]
+# Needs grpcio-tools 1.76.0 (set PYTHON to the interpreter that has it). The output folder defaults to client/, where
+# the stubs are checked in as client/revolute/v1/; tests/packaging regenerates them and compares.
+set -eu
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+output=${1:-"$root/client"}
+python=${PYTHON:-python3}
+version=$("$python" -c 'from importlib.metadata import version; print(version("grpcio-tools"))')
+if [ "$version" != "1.76.0" ]; then
+    echo "generate.sh: expected grpcio-tools 1.76.0, got $version" >&2
+    exit 1
+fi
+mkdir -p "$output/revolute/v1"
+cd "$root/proto"
+"$python" -m grpc_tools.protoc -I. --python_out="$output" --pyi_out="$output" --grpc_python_out="$output" \
+    revolute/v1/*.proto
+# messages alone need no service stubs
+rm -f "$output/revolute/v1/tensor_pb2_grpc.py" "$output/revolute/v1/error_pb2_grpc.py"
