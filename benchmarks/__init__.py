@@ -1,0 +1,1 @@
+"""Measurements, side by side with MuJoCo in the same run: `make bench`."""

@@ -1,0 +1,86 @@
+"""Timing with medians, and a description of the machine that the figures belong to."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call over several repeats."""
+
+    median: float
+    fastest: float
+    slowest: float
+    repeats: int
+
+    def per(self, count: int) -> dict[str, float | int]:
+        """Return microseconds per item for a call that handles `count` items, ready for JSON."""
+        scale = 1e6 / count
+        return {
+            "median_us": self.median * scale,
+            "fastest_us": self.fastest * scale,
+            "slowest_us": self.slowest * scale,
+            "repeats": self.repeats,
+        }
+
+
+def interleaved(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, Timing]:
+    """Time several calls in turn, so that a busy moment of the machine falls on all of them alike.
+
+    Args:
+        calls: what to time, by name; each is called once untimed first.
+        repeats: timed rounds.
+    """
+    for call in calls.values():
+        call()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - start)
+    return {
+        name: Timing(statistics.median(values), min(values), max(values), repeats)
+        for name, values in seconds.items()
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Describe this machine: processor, cores, load, and the versions that were measured."""
+    import mujoco
+    import numpy
+
+    import revolute
+    from revolute_engine import _native
+
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "load_before": os.getloadavg()[0],
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "mujoco": mujoco.__version__,
+        "revolute": revolute.__version__,
+        "instruction_set": _native.isa,
+        "lanes": _native.lanes,
+    }
+
+
+def _processor() -> str:
+    """Return the processor's name as Linux tells it, else what Python knows."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

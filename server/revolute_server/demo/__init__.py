@@ -1,0 +1,1 @@
+"""`revolute demo`: the main job, end to end, on a real robot."""

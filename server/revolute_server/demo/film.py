@@ -1,0 +1,133 @@
+"""Render frames of a trajectory with MuJoCo, in a process of its own.
+
+A missing or broken OpenGL can end a process without an exception, so each backend (EGL, then OSMesa) is
+tried in a child: `python -m revolute_server.demo.film BACKEND JOB.npz FRAMES.npy`. The parent only reads what
+it wrote.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import mujoco
+
+BACKENDS = ("egl", "osmesa")
+WIDTH, HEIGHT = 400, 320
+RENDER_SECONDS = 90.0
+
+
+def render_frames(
+    mj_model: mujoco.MjModel, qpos: np.ndarray, marker: np.ndarray | None
+) -> tuple[np.ndarray | None, str]:
+    """Render one picture per state.
+
+    Args:
+        mj_model: the robot as MuJoCo compiled it.
+        qpos: the states, [frames, nq].
+        marker: world position of the target, drawn as a small ball; None for none.
+
+    Returns:
+        The pictures [frames, height, width, 3] (uint8) and the backend's name; or None and the reason why
+        there are none.
+    """
+    import mujoco
+
+    reasons = []
+    with tempfile.TemporaryDirectory(prefix="revolute-film-") as folder:
+        job, frames = Path(folder) / "job.npz", Path(folder) / "frames.npy"
+        binary = np.empty(mujoco.mj_sizeModel(mj_model), np.uint8)
+        mujoco.mj_saveModel(mj_model, None, binary)
+        np.savez(job, model=binary, qpos=qpos, marker=np.zeros(0) if marker is None else marker)
+        for backend in BACKENDS:
+            failure = _run_child(backend, job, frames)
+            if failure is None:
+                return np.load(frames), backend
+            reasons.append(f"{backend}: {failure}")
+    return None, "no OpenGL to render with (" + "; ".join(reasons) + ")"
+
+
+def _run_child(backend: str, job: Path, frames: Path) -> str | None:
+    """Render in a child process; return None when it did, else one line that says why not."""
+    command = [sys.executable, "-m", "revolute_server.demo.film", backend, str(job), str(frames)]
+    environment = {**os.environ, "MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=RENDER_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"no picture within {RENDER_SECONDS:.0f} s"
+    if done.returncode == 0 and frames.exists():
+        return None
+    last = done.stderr.strip().splitlines()[-1:] or [f"ended with status {done.returncode}"]
+    return last[0][:120]
+
+
+def _render(job: Path, frames: Path) -> None:
+    """Render every state of a job file; runs in the child."""
+    import mujoco
+
+    with np.load(job, allow_pickle=False) as data:
+        binary, states, marker = data["model"], data["qpos"], data["marker"]
+    with tempfile.NamedTemporaryFile(suffix=".mjb") as file:
+        file.write(binary.tobytes())
+        file.flush()
+        model = mujoco.MjModel.from_binary_path(file.name)
+    state = mujoco.MjData(model)
+    camera = _camera(model, state, states)
+    pictures = []
+    with mujoco.Renderer(model, HEIGHT, WIDTH) as renderer:
+        for qpos in states:
+            state.qpos[:] = qpos
+            mujoco.mj_forward(model, state)
+            renderer.update_scene(state, camera)
+            if marker.size:
+                _add_marker(renderer.scene, marker, 0.12 * camera.distance)
+            pictures.append(renderer.render())
+    np.save(frames, np.stack(pictures))
+
+
+def _camera(model: Any, state: Any, states: np.ndarray) -> Any:
+    """Return a fixed camera that sees the moving bodies in the first state."""
+    import mujoco
+
+    state.qpos[:] = states[0]
+    mujoco.mj_forward(model, state)
+    moving = [g for g in range(model.ngeom) if model.body_weldid[model.geom_bodyid[g]] != 0]
+    centres = state.geom_xpos[moving] if moving else state.xipos[1:]
+    radii = model.geom_rbound[moving] if moving else np.zeros(len(centres))
+    centre = (centres.min(axis=0) + centres.max(axis=0)) / 2
+    radius = max(0.2, float((np.linalg.norm(centres - centre, axis=1) + radii).max()))
+    camera = mujoco.MjvCamera()
+    camera.lookat[:] = centre
+    camera.distance = 2.6 * radius
+    camera.azimuth, camera.elevation = 150.0, -12.0
+    return camera
+
+
+def _add_marker(scene: Any, position: np.ndarray, length: float) -> None:
+    """Draw the target as a thin red post with its foot at `position`'s shadow and its tip at `position`."""
+    import mujoco
+
+    if scene.ngeom >= scene.maxgeom:
+        return
+    mujoco.mjv_initGeom(
+        scene.geoms[scene.ngeom],
+        mujoco.mjtGeom.mjGEOM_SPHERE,
+        np.full(3, 0.15 * length),
+        position,
+        np.eye(3).ravel(),
+        np.array([0.85, 0.1, 0.1, 1.0], np.float32),
+    )
+    scene.ngeom += 1
+
+
+if __name__ == "__main__":
+    _render(Path(sys.argv[2]), Path(sys.argv[3]))
