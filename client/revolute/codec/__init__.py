@@ -1,0 +1,9 @@
+"""How arrays, models, losses and errors are written on the wire; shared by client and server.
+
+tensor: one array as bytes with dtype and shape, checked strictly.
+parts: a gRPC message and its large arrays as a stream of small parts, and back.
+npz: the same message as one NPZ file, for HTTP.
+json_text: the same message as strict JSON, for HTTP.
+status: an exception as the bytes of google.rpc.Status, and back.
+messages: model descriptions, model options and losses as protobuf messages, and back.
+"""

@@ -1,0 +1,109 @@
+"""A message as one NPZ file, the form of arrays over HTTP (`application/x-npz`).
+
+A message is a document: nested dicts and lists with arrays, numbers and words as leaves, the same that JSON
+carries. In an NPZ file each array is a member named by its path ("ctrl", "params.body_mass",
+"loss.terms.0.target"); what remains is one JSON object, the UTF-8 bytes of the uint8 member "header". Pickles
+are never written or read.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from . import json_text
+
+MEDIA_TYPE = "application/x-npz"
+HEADER = "header"
+
+
+def pack_npz(document: Mapping[str, Any]) -> bytes:
+    """Return a document as the bytes of an NPZ file."""
+    arrays: dict[str, np.ndarray] = {}
+    header = _take_arrays(document, "", arrays)
+    members = {HEADER: np.frombuffer(json_text.to_json(header).encode(), dtype=np.uint8), **arrays}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in members.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def unpack_npz(data: bytes) -> dict[str, Any]:
+    """Return the document of an NPZ file.
+
+    Raises:
+        ArgumentError: the bytes are not an NPZ file, hold pickled objects, or the header does not fit the
+            members.
+    """
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            members = {name: archive[name] for name in archive.files}
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError, AttributeError) as error:
+        cause = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ArgumentError.expected("body", "an NPZ file without pickled objects", cause) from error
+    return join_document(members)
+
+
+def join_document(members: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Put the arrays of an NPZ file into the document of its header.
+
+    Args:
+        members: all members by name, "header" among them or not.
+
+    Raises:
+        ArgumentError: the header is not a JSON object, or a member's path does not fit it.
+    """
+    document = _header(members.get(HEADER))
+    for path, array in members.items():
+        if path != HEADER:
+            _put(document, path, array)
+    return document
+
+
+def _take_arrays(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+    """Return `value` without its arrays and add them to `arrays` by path; empty slots of lists stay as
+    None."""
+    prefix = f"{path}." if path else ""
+    if isinstance(value, Mapping):
+        rest = {}
+        for key, entry in value.items():
+            if isinstance(entry, np.ndarray):
+                arrays[f"{prefix}{key}"] = entry
+            else:
+                rest[key] = _take_arrays(entry, f"{prefix}{key}", arrays)
+        return rest
+    if isinstance(value, (list, tuple)):
+        return [_take_arrays(entry, f"{prefix}{position}", arrays) for position, entry in enumerate(value)]
+    return value
+
+
+def _put(document: dict[str, Any], path: str, array: np.ndarray) -> None:
+    """Set the entry of a document at a path; missing objects on the way are made."""
+    *parents, name = path.split(".")
+    place: Any = document
+    for parent in parents:
+        if isinstance(place, list):
+            place = place[int(parent)] if parent.isdigit() and int(parent) < len(place) else None
+        elif isinstance(place, dict):
+            place = place.setdefault(parent, {})
+    if not isinstance(place, dict) or name in place:
+        raise ArgumentError.expected(path, "a member whose path fits the header", "one that does not")
+    place[name] = array
+
+
+def _header(member: np.ndarray | None) -> dict[str, Any]:
+    if member is None:
+        return {}
+    if member.dtype != np.uint8 or member.ndim != 1:
+        raise ArgumentError.expected(HEADER, "a uint8 array of UTF-8 JSON", f"dtype {member.dtype}")
+    header = json_text.from_json(member.tobytes(), name=HEADER)
+    if not isinstance(header, dict):
+        raise ArgumentError.expected(HEADER, "a JSON object", type(header).__name__)
+    return header

@@ -1,0 +1,238 @@
+"""A message with large arrays as a stream of small parts, and back (proto/revolute/v1/tensor.proto).
+
+The first part, `start`, holds every field; a Tensor or Blob that does not fit into it keeps only its declared
+size, and its bytes follow as chunks in order. Writing: `to_parts`. Reading: `Assembler`, fed part by part, so
+that the same checks serve blocking and asynchronous streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import Message
+
+from ..errors import ArgumentError, LimitError
+from ..v1 import tensor_pb2
+from . import tensor as tensors
+
+CHUNK_BYTES = 512 * 1024
+"""Largest payload of one part that this implementation sends."""
+
+_TENSOR = tensor_pb2.Tensor.DESCRIPTOR.full_name
+_BLOB = tensor_pb2.Blob.DESCRIPTOR.full_name
+
+Value = np.ndarray | bytes
+
+
+def to_parts(
+    part_type: type[Message], start: Message, values: Mapping[str, Value], *, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[Any]:
+    """Yield the parts of one message.
+
+    Args:
+        part_type: message with a oneof of `start` and `chunk`, e.g. RolloutRequest.
+        start: the message's fields apart from its arrays; its Tensors and Blobs are filled in here.
+        values: arrays and bytes by field path, e.g. {"ctrl": array, "params.body_mass": array}.
+        chunk_bytes: largest payload of one part.
+
+    Yields:
+        Messages of `part_type`.
+    """
+    budget = chunk_bytes
+    later: list[tuple[str, memoryview]] = []
+    for path, value in values.items():
+        size, view = _declare(_locate(start, path), value)
+        if size <= budget:
+            _locate(start, path).data = view.tobytes()
+            budget -= size
+        else:
+            later.append((path, view))
+    yield part_type(start=start)
+    for path, view in later:
+        for offset in range(0, len(view), chunk_bytes):
+            data = view[offset : offset + chunk_bytes].tobytes()
+            yield part_type(chunk=tensor_pb2.Chunk(field=path, offset=offset, data=data))
+
+
+class Assembler:
+    """Puts the parts of one message together again.
+
+    Args:
+        max_bytes: largest sum of all array and blob bytes; None for no limit.
+        limit_name: the limit's name in the error text.
+    """
+
+    def __init__(self, max_bytes: int | None = None, *, limit_name: str = "request_bytes") -> None:
+        self._max_bytes = max_bytes
+        self._limit_name = limit_name
+        self._start: Any = None
+        self._fields: dict[str, _Field] = {}
+
+    def feed(self, part: Any) -> None:
+        """Take in the next part.
+
+        Raises:
+            ArgumentError: the part does not continue the message.
+            LimitError: the message declares more bytes than `max_bytes`.
+        """
+        kind = part.WhichOneof("part")
+        if kind == "start" and self._start is None:
+            self._begin(part.start)
+        elif kind == "chunk" and self._start is not None:
+            self._append(part.chunk)
+        else:
+            expected = "start" if self._start is None else "chunk"
+            raise ArgumentError.expected(
+                "part", f"'{expected}'", f"'{kind or 'nothing'}'", at="the stream's next part"
+            )
+
+    def finish(self) -> tuple[Any, dict[str, Any]]:
+        """Return the message and its values.
+
+        Returns:
+            The `start` message (its `data` fields are emptied) and the arrays and bytes by field path; a
+            field that was not set is not among them. Arrays are native, writable and own their memory.
+
+        Raises:
+            ArgumentError: the stream was empty or bytes are missing.
+        """
+        if self._start is None:
+            raise ArgumentError.expected("part", "'start'", "an empty stream")
+        return self._start, {path: field.value() for path, field in self._fields.items()}
+
+    def _begin(self, start: Any) -> None:
+        self._start = start
+        declared = {path: _Field(path, message) for path, message in _walk(start)}
+        total = sum(field.size for field in declared.values())
+        if self._max_bytes is not None and total > self._max_bytes:
+            raise LimitError(
+                f"{self._limit_name}: expected at most {self._max_bytes} bytes in one request, got {total}; "
+                "send fewer environments or steps, or raise the server's limit",
+                argument=self._limit_name,
+            )
+        for field in declared.values():
+            field.take_inline_data()
+        self._fields = declared
+
+    def _append(self, chunk: tensor_pb2.Chunk) -> None:
+        field = self._fields.get(chunk.field)
+        if field is None:
+            known = ", ".join(self._fields) or "none"
+            raise ArgumentError.expected(
+                "chunk.field", f"a field declared in start ({known})", repr(chunk.field)
+            )
+        field.append(chunk.offset, chunk.data)
+
+
+def assemble(parts: Iterable[Any], max_bytes: int | None = None) -> tuple[Any, dict[str, Any]]:
+    """Return message and values of a blocking stream of parts; see `Assembler.finish`."""
+    assembler = Assembler(max_bytes)
+    for part in parts:
+        assembler.feed(part)
+    return assembler.finish()
+
+
+async def assemble_async(
+    parts: AsyncIterable[Any], max_bytes: int | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Return message and values of an asynchronous stream of parts; see `Assembler.finish`."""
+    assembler = Assembler(max_bytes)
+    async for part in parts:
+        assembler.feed(part)
+    return assembler.finish()
+
+
+class _Field:
+    """One Tensor or Blob of a message while its bytes arrive."""
+
+    def __init__(self, path: str, message: Any) -> None:
+        self._path = path
+        self._message = message
+        self._is_tensor = message.DESCRIPTOR.full_name == _TENSOR
+        self.size = tensors.declared_bytes(path, message) if self._is_tensor else message.size
+        if self.size < 0:
+            raise ArgumentError.expected(f"{path}.size", "at least 0", self.size)
+        self._buffer = bytearray()
+        self._filled = 0
+
+    def take_inline_data(self) -> None:
+        data = self._message.data
+        if data and len(data) != self.size:
+            raise self._wrong_count(len(data))
+        self._buffer = bytearray(data) if data else bytearray(self.size)
+        self._filled = len(data)
+        self._message.ClearField("data")
+
+    def append(self, offset: int, data: bytes) -> None:
+        if offset != self._filled:
+            raise ArgumentError.expected("chunk.offset", self._filled, offset, at=f"field '{self._path}'")
+        if offset + len(data) > self.size or not data:
+            raise self._wrong_count(offset + len(data))
+        self._buffer[offset : offset + len(data)] = data
+        self._filled += len(data)
+
+    def value(self) -> Any:
+        if self._filled != self.size:
+            raise self._wrong_count(self._filled)
+        return (
+            tensors.array_from_bytes(self._message, self._buffer) if self._is_tensor else bytes(self._buffer)
+        )
+
+    def _wrong_count(self, got: int) -> ArgumentError:
+        if self._is_tensor:
+            return tensors.wrong_byte_count(self._path, self._message, got)
+        return ArgumentError.expected(self._path, f"{self.size} bytes", f"{got} bytes")
+
+
+def _declare(message: Any, value: Value) -> tuple[int, memoryview]:
+    """Write dtype and shape, or size, into a Tensor or Blob; return byte count and a view of the bytes."""
+    if message.DESCRIPTOR.full_name == _TENSOR:
+        array = tensors.wire_array(np.asarray(value))
+        message.dtype = array.dtype.str
+        message.shape[:] = array.shape
+        view = memoryview(array.reshape(-1).view(np.uint8)) if array.size else memoryview(b"")
+        return array.nbytes, view
+    message.size = len(value)
+    return len(value), memoryview(value)
+
+
+def _locate(message: Any, path: str) -> Any:
+    """Return the Tensor or Blob at a field path, made present if it was not."""
+    name, _, rest = path.partition(".")
+    field = message.DESCRIPTOR.fields_by_name[name]
+    value = getattr(message, name)
+    if _is_map(field):
+        value = value[rest]
+        value.SetInParent()
+        return value
+    if field.is_repeated:
+        position, _, rest = rest.partition(".")
+        value = value[int(position)]
+    else:
+        value.SetInParent()
+    return _locate(value, rest) if rest else value
+
+
+def _walk(message: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield path and message of every Tensor and Blob that is set."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        path = f"{prefix}{field.name}"
+        if _is_map(field):
+            children = [(f"{path}.{key}", value[key]) for key in sorted(value)]
+        elif field.is_repeated:
+            children = [(f"{path}.{position}", child) for position, child in enumerate(value)]
+        else:
+            children = [(path, value)]
+        for child_path, child in children:
+            if child.DESCRIPTOR.full_name in (_TENSOR, _BLOB):
+                yield child_path, child
+            else:
+                yield from _walk(child, f"{child_path}.")
+
+
+def _is_map(field: Any) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry

@@ -1,0 +1,96 @@
+"""One array as a Tensor: little-endian, C order, with dtype and shape, and the checks of the way back.
+
+Reads a Tensor only if its byte count is exactly product(shape) times the element size; anything else is
+refused with the field's name, so that a cut or shifted array can never become numbers.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..v1 import tensor_pb2
+
+WIRE_DTYPES = ("<f8", "<f4", "<i4", "<i8")
+
+
+def wire_array(array: np.ndarray) -> np.ndarray:
+    """Return `array` as C-contiguous memory of the wire dtype that holds its values exactly.
+
+    Args:
+        array: floats of up to 64 bits, bools or integers.
+
+    Returns:
+        The array itself if it already has that form, else a copy.
+
+    Raises:
+        ArgumentError: the dtype has no form on the wire.
+    """
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind == "f" and size <= 8:
+        dtype = "<f8"
+    elif kind in "iub" and size <= 8:
+        dtype = "<i4" if size < 4 or (kind, size) == ("i", 4) else "<i8"
+    else:
+        raise ArgumentError.expected("dtype", f"one of {', '.join(WIRE_DTYPES)}", str(array.dtype))
+    return np.require(array, dtype=dtype, requirements=["C_CONTIGUOUS", "ALIGNED"])
+
+
+def encode_tensor(array: np.ndarray) -> tensor_pb2.Tensor:
+    """Return `array` as a Tensor that holds all its bytes."""
+    array = wire_array(np.asarray(array))
+    return tensor_pb2.Tensor(dtype=array.dtype.str, shape=array.shape, data=array.tobytes())
+
+
+def declared_bytes(name: str, tensor: tensor_pb2.Tensor) -> int:
+    """Return the number of bytes that a Tensor's dtype and shape ask for.
+
+    Args:
+        name: the field's name, for the error text.
+        tensor: the Tensor; its data is not looked at.
+
+    Raises:
+        ArgumentError: the dtype is not one of WIRE_DTYPES or an axis is negative.
+    """
+    if tensor.dtype not in WIRE_DTYPES:
+        raise ArgumentError.expected(f"{name}.dtype", f"one of {', '.join(WIRE_DTYPES)}", repr(tensor.dtype))
+    if any(length < 0 for length in tensor.shape):
+        raise ArgumentError.expected(f"{name}.shape", "lengths of at least 0", list(tensor.shape))
+    return prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
+
+
+def decode_tensor(name: str, tensor: tensor_pb2.Tensor) -> np.ndarray:
+    """Return the array of a Tensor that holds all its bytes.
+
+    Args:
+        name: the field's name, for the error text.
+        tensor: the Tensor.
+
+    Returns:
+        A writable native array of its own memory: float64 for the float dtypes, int32 or int64 for the
+        others.
+
+    Raises:
+        ArgumentError: dtype, shape and byte count do not fit each other.
+    """
+    expected = declared_bytes(name, tensor)
+    if len(tensor.data) != expected:
+        raise wrong_byte_count(name, tensor, len(tensor.data))
+    return array_from_bytes(tensor, bytearray(tensor.data))
+
+
+def array_from_bytes(tensor: tensor_pb2.Tensor, data: bytearray | np.ndarray) -> np.ndarray:
+    """Return `data` seen through the dtype and shape of `tensor`, widened to a native array."""
+    array = np.frombuffer(data, dtype=tensor.dtype).reshape(tuple(tensor.shape))
+    native = np.dtype("=f8") if array.dtype.kind == "f" else array.dtype.newbyteorder("=")
+    return array.astype(native, copy=False)
+
+
+def wrong_byte_count(name: str, tensor: tensor_pb2.Tensor, got: int) -> ArgumentError:
+    """Return the error for a Tensor whose bytes do not fill its shape."""
+    expected = declared_bytes(name, tensor)
+    return ArgumentError.expected(
+        name, f"{expected} bytes for shape {list(tensor.shape)} of {tensor.dtype}", f"{got} bytes"
+    )
