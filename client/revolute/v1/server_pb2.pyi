@@ -25,29 +25,37 @@ class GetServerInfoResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., api_versions: _Optional[_Iterable[str]] = ..., features: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., build: _Optional[_Union[Build, _Mapping]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("request_bytes", "sessions", "trajectories", "trajectory_bytes", "models", "calls")
-    REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
-    SESSIONS_FIELD_NUMBER: _ClassVar[int]
-    TRAJECTORIES_FIELD_NUMBER: _ClassVar[int]
-    TRAJECTORY_BYTES_FIELD_NUMBER: _ClassVar[int]
-    MODELS_FIELD_NUMBER: _ClassVar[int]
-    CALLS_FIELD_NUMBER: _ClassVar[int]
-    request_bytes: int
-    sessions: int
-    trajectories: int
-    trajectory_bytes: int
-    models: int
-    calls: int
-    def __init__(self, request_bytes: _Optional[int] = ..., sessions: _Optional[int] = ..., trajectories: _Optional[int] = ..., trajectory_bytes: _Optional[int] = ..., models: _Optional[int] = ..., calls: _Optional[int] = ...) -> None: ...
+    __slots__ = ("max_request", "max_json", "memory", "max_models", "max_sessions", "max_trajectories", "queue")
+    MAX_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    MAX_JSON_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    MAX_MODELS_FIELD_NUMBER: _ClassVar[int]
+    MAX_SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_TRAJECTORIES_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    max_request: int
+    max_json: int
+    memory: int
+    max_models: int
+    max_sessions: int
+    max_trajectories: int
+    queue: int
+    def __init__(self, max_request: _Optional[int] = ..., max_json: _Optional[int] = ..., memory: _Optional[int] = ..., max_models: _Optional[int] = ..., max_sessions: _Optional[int] = ..., max_trajectories: _Optional[int] = ..., queue: _Optional[int] = ...) -> None: ...
 
 class Build(_message.Message):
-    __slots__ = ("engine_version", "isa", "lanes", "threads")
-    ENGINE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("isa", "lanes", "threads", "workers", "python", "numpy", "machine")
     ISA_FIELD_NUMBER: _ClassVar[int]
     LANES_FIELD_NUMBER: _ClassVar[int]
     THREADS_FIELD_NUMBER: _ClassVar[int]
-    engine_version: str
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    PYTHON_FIELD_NUMBER: _ClassVar[int]
+    NUMPY_FIELD_NUMBER: _ClassVar[int]
+    MACHINE_FIELD_NUMBER: _ClassVar[int]
     isa: str
     lanes: int
     threads: int
-    def __init__(self, engine_version: _Optional[str] = ..., isa: _Optional[str] = ..., lanes: _Optional[int] = ..., threads: _Optional[int] = ...) -> None: ...
+    workers: int
+    python: str
+    numpy: str
+    machine: str
+    def __init__(self, isa: _Optional[str] = ..., lanes: _Optional[int] = ..., threads: _Optional[int] = ..., workers: _Optional[int] = ..., python: _Optional[str] = ..., numpy: _Optional[str] = ..., machine: _Optional[str] = ...) -> None: ...
