@@ -20,19 +20,20 @@ if TYPE_CHECKING:
     import mujoco
 
 BACKENDS = ("egl", "osmesa")
-WIDTH, HEIGHT = 400, 320
+GREY, RED, BLUE = (0.4, 0.4, 0.4, 1.0), (0.85, 0.1, 0.1, 1.0), (0.25, 0.4, 0.6, 1.0)
+WIDTH, HEIGHT = 360, 360
 RENDER_SECONDS = 90.0
 
 
 def render_frames(
-    mj_model: mujoco.MjModel, qpos: np.ndarray, marker: np.ndarray | None
+    mj_model: mujoco.MjModel, qpos: np.ndarray, posts: np.ndarray | None
 ) -> tuple[np.ndarray | None, str]:
     """Render one picture per state.
 
     Args:
         mj_model: the robot as MuJoCo compiled it.
         qpos: the states, [frames, nq].
-        marker: world position of the target, drawn as a small ball; None for none.
+        posts: lines to draw, [lines, 2 ends, xyz]: grey where things were, the last one red, the target.
 
     Returns:
         The pictures [frames, height, width, 3] (uint8) and the backend's name; or None and the reason why
@@ -45,7 +46,7 @@ def render_frames(
         job, frames = Path(folder) / "job.npz", Path(folder) / "frames.npy"
         binary = np.empty(mujoco.mj_sizeModel(mj_model), np.uint8)
         mujoco.mj_saveModel(mj_model, None, binary)
-        np.savez(job, model=binary, qpos=qpos, marker=np.zeros(0) if marker is None else marker)
+        np.savez(job, model=binary, qpos=qpos, posts=np.zeros((0, 2, 3)) if posts is None else posts)
         for backend in BACKENDS:
             failure = _run_child(backend, job, frames)
             if failure is None:
@@ -75,11 +76,12 @@ def _render(job: Path, frames: Path) -> None:
     import mujoco
 
     with np.load(job, allow_pickle=False) as data:
-        binary, states, marker = data["model"], data["qpos"], data["marker"]
+        binary, states, posts = data["model"], data["qpos"], data["posts"]
     with tempfile.NamedTemporaryFile(suffix=".mjb") as file:
         file.write(binary.tobytes())
         file.flush()
         model = mujoco.MjModel.from_binary_path(file.name)
+    _brighten(model)
     state = mujoco.MjData(model)
     camera = _camera(model, state, states)
     pictures = []
@@ -88,8 +90,9 @@ def _render(job: Path, frames: Path) -> None:
             state.qpos[:] = qpos
             mujoco.mj_forward(model, state)
             renderer.update_scene(state, camera)
-            if marker.size:
-                _add_marker(renderer.scene, marker, 0.12 * camera.distance)
+            _add_lines(renderer.scene, _skeleton(model, state), BLUE, 0.008 * camera.distance)
+            _add_lines(renderer.scene, posts[:-1], GREY, 0.004 * camera.distance)
+            _add_lines(renderer.scene, posts[-1:], RED, 0.004 * camera.distance)
             pictures.append(renderer.render())
     np.save(frames, np.stack(pictures))
 
@@ -107,26 +110,40 @@ def _camera(model: Any, state: Any, states: np.ndarray) -> Any:
     radius = max(0.2, float((np.linalg.norm(centres - centre, axis=1) + radii).max()))
     camera = mujoco.MjvCamera()
     camera.lookat[:] = centre
-    camera.distance = 2.6 * radius
-    camera.azimuth, camera.elevation = 150.0, -12.0
+    camera.distance = 1.8 * radius
+    camera.azimuth, camera.elevation = 165.0, -25.0
     return camera
 
 
-def _add_marker(scene: Any, position: np.ndarray, length: float) -> None:
-    """Draw the target as a thin red post with its foot at `position`'s shadow and its tip at `position`."""
+def _brighten(model: Any) -> None:
+    """Light the scene from the camera and give the ground a light colour: most robot files have no lamps."""
     import mujoco
 
-    if scene.ngeom >= scene.maxgeom:
-        return
-    mujoco.mjv_initGeom(
-        scene.geoms[scene.ngeom],
-        mujoco.mjtGeom.mjGEOM_SPHERE,
-        np.full(3, 0.15 * length),
-        position,
-        np.eye(3).ravel(),
-        np.array([0.85, 0.1, 0.1, 1.0], np.float32),
-    )
-    scene.ngeom += 1
+    model.vis.headlight.active = 1
+    model.vis.headlight.ambient[:] = 0.45
+    model.vis.headlight.diffuse[:] = 0.55
+    model.geom_rgba[model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE] = (0.9, 0.9, 0.88, 1.0)
+
+
+def _skeleton(model: Any, state: Any) -> np.ndarray:
+    """Return lines from each moving body to its parent and to its shapes, [lines, 2 ends, xyz]."""
+    children = [b for b in range(1, model.nbody) if model.body_parentid[b] != 0]
+    shapes = [g for g in range(model.ngeom) if model.body_weldid[model.geom_bodyid[g]] != 0]
+    bones = np.stack([state.xpos[model.body_parentid[children]], state.xpos[children]], axis=1)
+    ends = np.stack([state.xpos[model.geom_bodyid[shapes]], state.geom_xpos[shapes]], axis=1)
+    return np.concatenate([bones, ends])
+
+
+def _add_lines(scene: Any, lines: np.ndarray, colour: tuple[float, ...], width: float) -> None:
+    """Draw lines as thin capsules, as many as the scene has room for."""
+    import mujoco
+
+    kind = mujoco.mjtGeom.mjGEOM_CAPSULE
+    for first, second in lines[: scene.maxgeom - scene.ngeom]:
+        line = scene.geoms[scene.ngeom]
+        mujoco.mjv_initGeom(line, kind, np.zeros(3), np.zeros(3), np.zeros(9), np.array(colour, np.float32))
+        mujoco.mjv_connector(line, kind, width, first, second)
+        scene.ngeom += 1
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from revolute import Loss
+
     from .scene import Scene
 
 DIRECTIONS = 8
@@ -46,13 +48,14 @@ class GradientCheck:
     passed: bool
 
 
-def check_gradient(simulator: Any, scene: Scene, gradient: np.ndarray) -> GradientCheck:
-    """Compare `gradient`, d loss / d ctrl of shape [T, nu], with finite differences of the scene's loss.
+def check_gradient(simulator: Any, scene: Scene, loss: Loss, gradient: np.ndarray) -> GradientCheck:
+    """Compare a gradient by the controls with finite differences of the loss.
 
     Args:
         simulator: a connected revolute.Simulator.
-        scene: model, start, controls and loss.
-        gradient: what is checked.
+        scene: model, start and controls.
+        loss: what was differentiated.
+        gradient: what is checked, d loss / d ctrl, [T, nu].
     """
     directions = np.random.default_rng(SEED).standard_normal((DIRECTIONS, *scene.ctrl.shape))
     slopes = np.tensordot(directions, gradient, axes=2)
@@ -62,7 +65,7 @@ def check_gradient(simulator: Any, scene: Scene, gradient: np.ndarray) -> Gradie
     offsets = np.moveaxis(offsets, 2, 0)
     batch = (scene.ctrl + offsets).reshape(-1, *scene.ctrl.shape)
     trajectory = simulator.rollout(scene.model, scene.qpos, scene.qvel, batch)
-    values = scene.loss.evaluate(trajectory.qpos, trajectory.qvel, trajectory.ctrl).value
+    values = loss.evaluate(trajectory.qpos, trajectory.qvel, trajectory.ctrl).value
     trajectory.delete()
 
     # (2), then the pair of successive steps that agree best

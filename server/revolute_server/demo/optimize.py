@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from revolute import Loss
+
     from .scene import Scene
 
 MEMORY = 20  # pairs of steps and gradients that L-BFGS keeps
@@ -33,9 +35,10 @@ class Optimum:
 class _Objective:
     """Loss and gradient as functions of the flat controls, with the best so far."""
 
-    def __init__(self, simulator: Any, scene: Scene) -> None:
+    def __init__(self, simulator: Any, scene: Scene, loss: Loss) -> None:
         self._simulator = simulator
         self._scene = scene
+        self._loss = loss
         self.best = scene.ctrl.ravel().copy()
         self.best_loss = np.inf
         self.evaluations = 0
@@ -44,7 +47,7 @@ class _Objective:
         scene = self._scene
         ctrl = flat.reshape(scene.ctrl.shape)
         value, gradient = self._simulator.value_and_gradient(
-            scene.model, scene.qpos, scene.qvel, ctrl, scene.loss, wrt=("ctrl",)
+            scene.model, scene.qpos, scene.qvel, ctrl, self._loss, wrt=("ctrl",)
         )
         self.evaluations += 1
         loss = float(value)
@@ -61,19 +64,20 @@ class _Objective:
         return self.best_loss + height, 2.0 * height * away / max(float(away @ away), 1e-300)
 
 
-def optimize(simulator: Any, scene: Scene, iterations: int, progress: bool = True) -> Optimum:
+def optimize(simulator: Any, scene: Scene, loss: Loss, iterations: int, progress: bool = True) -> Optimum:
     """Run L-BFGS from the scene's controls.
 
     Args:
         simulator: a connected revolute.Simulator.
-        scene: model, start, first controls and loss.
+        scene: model, start and first controls.
+        loss: what is lowered.
         iterations: at most so many iterations.
         progress: show a progress bar on stderr.
     """
     from scipy.optimize import minimize
     from tqdm import tqdm
 
-    objective = _Objective(simulator, scene)
+    objective = _Objective(simulator, scene, loss)
     losses = [objective(scene.ctrl.ravel())[0]]
     with tqdm(total=iterations, desc="L-BFGS", unit="it", disable=not progress, leave=True) as bar:
 
