@@ -1,4 +1,4 @@
-"""The README's code is that of `examples/`, and it runs: in process, and over the network against a real server."""
+"""The README's code is that of `examples/`, and it runs, in process and over the network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def source(name: str) -> str:
 
 
 def run(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -260,3 +260,7 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a positive number, got {number}")
     return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

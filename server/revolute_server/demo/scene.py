@@ -106,9 +106,9 @@ def laikago(model: Any, steps: int) -> Scene:
 
 
 def any_robot(model: Any, mj_model: mujoco.MjModel, steps: int) -> Scene:
-    """Return a scene for a model of the user's: in its first keyframe if it has one, set down on the
-    ground if it is free.
+    """Return a scene for a model of the user's.
 
+    It starts in the file's first keyframe, else in its reference pose; a free base is set down on the ground.
     Position actuators hold that pose; motors and velocity actuators start at zero.
 
     Args:
