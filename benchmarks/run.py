@@ -1,6 +1,6 @@
 """`make bench`: time per Laikago step, forward and backward, one thread, against mj_step in the same run.
 
-Writes benchmarks/results/latest.json and latest.md (`--out` elsewhere). Nothing here is asserted: figures
+Writes build/bench.json and build/bench.md (`--out` elsewhere). Nothing here is asserted: figures
 belong to the machine that they were taken on.
 """
 
@@ -79,7 +79,7 @@ def main() -> None:
     """Measure, print the table and write both files."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=31, help="timed rounds of each single-robot call")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "latest.json")
+    parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     arguments = parser.parse_args()
     info = machine()
     results = measure(arguments.repeats)
