@@ -1,0 +1,158 @@
+"""Translates a compiled MuJoCo model into the plain arrays that the compiled engine reads.
+
+Names and conventions are MuJoCo's. MuJoCo's disable flags are applied here: a disabled spring is a stiffness of 0, a
+disabled actuator has no gain. The limit that MuJoCo puts on a joint's total actuator force (URDF's effort) becomes
+the force limit of the joint's only actuator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from revolute.errors import ModelError
+
+from ._support import element_name
+
+Arrays = dict[str, Any]
+
+_COPIED_REAL = (
+    *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia"),
+    *("jnt_pos", "jnt_axis", "jnt_stiffness", "jnt_range", "qpos0", "qpos_spring"),
+    *("dof_armature", "dof_damping", "dof_frictionloss"),
+    *("geom_pos", "geom_quat", "geom_size", "geom_rbound"),
+)
+_COPIED_INTEGER = (
+    *("body_parentid", "body_weldid", "body_rootid"),
+    *("jnt_type", "jnt_bodyid", "jnt_qposadr", "jnt_dofadr", "jnt_limited"),
+    *("geom_type", "geom_bodyid"),
+)
+_SIZES = ("nq", "nv", "nu", "nbody", "njnt", "ngeom")
+
+
+def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
+    """Return the engine's arrays, without contact pairs and options.
+
+    Args:
+        model: a compiled model that `check_support` let pass.
+        label: what messages call the file.
+
+    Raises:
+        ModelError: several actuators share a limit on their joint's total force.
+    """
+    arrays: Arrays = {name: int(getattr(model, name)) for name in _SIZES}
+    arrays.update({name: _real(getattr(model, name)) for name in _COPIED_REAL})
+    arrays.update({name: _integer(getattr(model, name)) for name in _COPIED_INTEGER})
+    arrays["timestep"] = float(model.opt.timestep)
+    arrays["gravity"] = _real(model.opt.gravity)
+    arrays["geom_friction"] = _real(model.geom_friction[:, 0])
+    arrays.update(_hulls(model))
+    arrays.update(_actuators(model, label))
+    _apply_disable_flags(model, arrays)
+    return arrays
+
+
+def _real(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    return np.array(values, dtype=np.float64, order="C")
+
+
+def _integer(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    return np.array(values, dtype=np.int32, order="C")
+
+
+def _is_disabled(model: mujoco.MjModel, name: str) -> bool:
+    """Whether an MJCF flag is set to disable."""
+    return bool(model.opt.disableflags & int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name}")))
+
+
+def disabled_switches(model: mujoco.MjModel) -> dict[str, bool]:
+    """Return the engine's switches that the model turns off by MuJoCo's flags."""
+    everything = _is_disabled(model, "CONSTRAINT")
+    flags = {"contact": "CONTACT", "limits": "LIMIT", "dry_friction": "FRICTIONLOSS"}
+    return {switch: everything or _is_disabled(model, flag) for switch, flag in flags.items()}
+
+
+def _apply_disable_flags(model: mujoco.MjModel, arrays: Arrays) -> None:
+    """Apply the flags that remove a term from the equations of motion."""
+    zeroed = {
+        "GRAVITY": ("gravity",),
+        "SPRING": ("jnt_stiffness",),
+        "DAMPER": ("dof_damping",),
+        "CLAMPCTRL": ("act_ctrllimited",),
+        "ACTUATION": ("act_gain", "act_bias"),
+    }
+    for flag, names in zeroed.items():
+        if _is_disabled(model, flag):
+            for name in names:
+                arrays[name][...] = 0
+
+
+def _hulls(model: mujoco.MjModel) -> Arrays:
+    """Return the vertices of each mesh shape's convex hull, in the shape's frame."""
+    parts: list[npt.NDArray[np.float64]] = []
+    address, number = np.zeros(model.ngeom, np.int32), np.zeros(model.ngeom, np.int32)
+    count = 0
+    for geom in np.flatnonzero(model.geom_type == int(mujoco.mjtGeom.mjGEOM_MESH)):
+        vertices = _hull_vertices(model, int(model.geom_dataid[geom]))
+        address[geom], number[geom] = count, len(vertices)
+        parts.append(vertices)
+        count += len(vertices)
+    stacked = np.concatenate(parts) if parts else np.zeros((0, 3))
+    return {"hull_adr": address, "hull_num": number, "hull_vert": _real(stacked)}
+
+
+def _hull_vertices(model: mujoco.MjModel, mesh: int) -> npt.NDArray[np.float64]:
+    """Return the hull vertices of one mesh; all vertices when MuJoCo made no hull."""
+    first, count = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
+    vertices = np.asarray(model.mesh_vert[first : first + count], dtype=np.float64)
+    graph = int(model.mesh_graphadr[mesh])
+    if graph < 0:
+        return vertices
+    # mesh_graph: number of hull vertices, of hull faces, one edge address per vertex, then the vertices' indices
+    hull_count = int(model.mesh_graph[graph])
+    indices = model.mesh_graph[graph + 2 + hull_count : graph + 2 + 2 * hull_count]
+    return vertices[indices]
+
+
+def _actuators(model: mujoco.MjModel, label: str) -> Arrays:
+    """Return the actuators: force = gain * ctrl + bias . (1, length, velocity), length = gear * position."""
+    joints = model.actuator_trnid[:, 0]
+    affine = model.actuator_biastype == int(mujoco.mjtBias.mjBIAS_AFFINE)
+    enabled = np.array(
+        [not model.opt.disableactuator >> int(group) & 1 for group in model.actuator_group], bool
+    )
+    limited, forcerange = _force_limits(model, label)
+    return {
+        "act_dof": _integer(model.jnt_dofadr[joints]),
+        "act_qpos": _integer(model.jnt_qposadr[joints]),
+        "act_gear": _real(model.actuator_gear[:, 0]),
+        "act_gain": _real(model.actuator_gainprm[:, 0] * enabled),
+        "act_bias": _real(model.actuator_biasprm[:, :3] * (affine & enabled)[:, None]),
+        "act_ctrllimited": _integer(model.actuator_ctrllimited),
+        "act_ctrlrange": _real(model.actuator_ctrlrange),
+        "act_forcelimited": limited,
+        "act_forcerange": forcerange,
+    }
+
+
+def _force_limits(model: mujoco.MjModel, label: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    """Return each actuator's force limits, narrowed by the limit on its joint's total actuator force."""
+    limited, ranges = _integer(model.actuator_forcelimited), _real(model.actuator_forcerange)
+    for joint in np.flatnonzero(model.jnt_actfrclimited):
+        drivers = np.flatnonzero(model.actuator_trnid[:, 0] == joint)
+        if len(drivers) > 1:
+            raise ModelError(
+                f"{label}: {element_name(model, 'joint', int(joint))}: a limit on the total force "
+                "(actuatorfrcrange) of several actuators is not supported; set forcerange on the actuators"
+            )
+        for actuator in drivers:
+            gear = float(model.actuator_gear[actuator, 0])
+            if gear == 0:
+                continue
+            low, high = sorted(model.jnt_actfrcrange[joint] / gear)
+            if limited[actuator]:
+                low, high = max(low, ranges[actuator, 0]), min(high, ranges[actuator, 1])
+            limited[actuator], ranges[actuator] = 1, (low, high)
+    return limited, ranges

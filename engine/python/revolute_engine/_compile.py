@@ -1,0 +1,170 @@
+"""Compiles a self-contained document with MuJoCo and turns its complaints into one-line ModelErrors.
+
+Also applies what a URDF cannot say: how the base is held (`base`), a ground plane (`ground`) and actuators (one motor
+per movable joint, force limited by the joint's effort).
+"""
+
+from __future__ import annotations
+
+import re
+
+import mujoco
+import numpy as np
+from revolute.errors import ModelError
+
+from ._source import Source, name_of
+from ._xml import Element, write
+
+FREE_JOINT = "floating_base"
+"""Name of the free joint that `base="free"` adds."""
+
+GROUND = "ground"
+"""Name of the plane that `ground=True` adds."""
+
+_ALL_BITS = 0x7FFFFFFF
+_SCALAR_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+
+
+def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed: bool) -> mujoco.MjModel:
+    """Compile a document.
+
+    Args:
+        source: the document with its files.
+        base: "free" gives the first body a free joint, "fixed" takes it away, None leaves an MJCF as it is and
+            fixes a URDF.
+        ground: add a plane at z = 0 that meets every shape.
+        fuse_fixed: merge bodies without joints into their parents.
+
+    Returns:
+        The compiled model.
+
+    Raises:
+        ModelError: MuJoCo refuses the model.
+    """
+    try:
+        spec = mujoco.MjSpec.from_string(write(source.root), assets=source.files)
+        _configure(spec, source, fuse_fixed)
+        _check_axes(spec, source.label)
+        if base is not None:
+            _hold_base(spec, source.label, base)
+        if ground:
+            _add_ground(spec, source.label)
+        if source.is_urdf:
+            _add_motors(spec)
+        return spec.compile()
+    except ModelError:
+        raise
+    except (ValueError, mujoco.FatalError) as error:
+        raise _translated(source, str(error)) from None
+
+
+def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
+    """Set the compiler's switches."""
+    if source.is_urdf:
+        spec.compiler.fusestatic = fuse_fixed
+        spec.compiler.discardvisual = True
+    elif fuse_fixed:
+        spec.compiler.fusestatic = True
+
+
+def _check_axes(spec: mujoco.MjSpec, label: str) -> None:
+    """Refuse rotation and translation axes without a direction."""
+    for joint in spec.joints:
+        if joint.type in _SCALAR_JOINTS and not np.linalg.norm(joint.axis) > mujoco.mjMINVAL:
+            axis = " ".join(f"{value:g}" for value in joint.axis)
+            raise ModelError(
+                f"{label}: joint '{joint.name}': expected an axis of non-zero length, got [{axis}]; "
+                "give the axis in the joint frame"
+            )
+
+
+def _hold_base(spec: mujoco.MjSpec, label: str, base: str) -> None:
+    """Give the base a free joint, or take it away."""
+    bodies = list(spec.worldbody.bodies)
+    if len(bodies) != 1:
+        raise ModelError(
+            f"{label}: base='{base}': expected one body attached to the world, got {len(bodies)}; "
+            "leave base out and write the joints into the file"
+        )
+    joints = list(bodies[0].joints)
+    free = [joint for joint in joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
+    if base == "fixed":
+        for joint in free:
+            spec.delete(joint)
+    elif joints and not free:
+        raise ModelError(
+            f"{label}: base='free': expected a base without joints, got body '{bodies[0].name}' with joint "
+            f"'{joints[0].name}'; leave base out"
+        )
+    elif not free:
+        taken = {joint.name for joint in spec.joints}
+        bodies[0].add_freejoint(name="" if FREE_JOINT in taken else FREE_JOINT)
+
+
+def _add_ground(spec: mujoco.MjSpec, label: str) -> None:
+    """Add a plane at z = 0 with MuJoCo's default friction."""
+    if any(geom.name == GROUND for geom in spec.geoms):
+        raise ModelError(f"{label}: ground=True: expected no geom '{GROUND}', got one; leave ground out")
+    spec.worldbody.add_geom(
+        name=GROUND,
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=[0, 0, 1],
+        contype=_ALL_BITS,
+        conaffinity=_ALL_BITS,
+    )
+
+
+def _add_motors(spec: mujoco.MjSpec) -> None:
+    """Add one motor per movable joint of a URDF; its control is the joint's torque or force.
+
+    MuJoCo keeps the joint's effort as a limit on the joint's total actuator force, which is this motor's.
+    """
+    for joint in spec.joints:
+        if joint.type not in _SCALAR_JOINTS:
+            continue
+        motor = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        motor.set_to_motor()
+
+
+def _translated(source: Source, text: str) -> ModelError:
+    """Turn MuJoCo's message into one line that names file and element."""
+    for key, reference in source.references.items():
+        text = text.replace(key, reference)
+    lines = [line.strip() for line in text.strip().splitlines()]
+    complaint = re.sub(r"^(XML Error: |Error: |XML parse error \d+:|Schema violation: )+", "", lines[0])
+    where = " ".join(lines[1:])
+    element = _element_at_fault(source.root, complaint, where)
+    kind = f" {element.tag} {name_of(element)}:" if element is not None else ""
+    advice = _advice(complaint)
+    at_line = ""
+    if element is not None and not source.has_includes and not name_of(element).startswith("at line"):
+        at_line = f" at line {element.line}"
+    return ModelError(f"{source.label}:{kind} {complaint}{at_line}{advice}")
+
+
+def _element_at_fault(root: Element, complaint: str, where: str) -> Element | None:
+    """Find the element that a message is about, by the name, tag and line that MuJoCo gives."""
+    name = re.search(r"[Ee]lement name '([^']*)'", where)
+    tag = re.search(r"Element '([^']*)'", where)
+    line = re.search(r"line (\d+)", where)
+    found = list(root.walk())
+    if name and name.group(1):
+        found = [element for element in found if element.attributes.get("name") == name.group(1)]
+    elif tag:
+        found = [element for element in found if element.tag == tag.group(1)]
+    elif not line:
+        return None
+    if line:
+        found = [element for element in found if element.line == int(line.group(1))] or found
+    words = set(re.findall(r"\w+", complaint))
+    hinted = [element for element in found if element.tag in words]
+    return next(iter(hinted or found), None)
+
+
+def _advice(complaint: str) -> str:
+    """Return what to do about MuJoCo's most frequent complaints."""
+    if "mass and inertia of moving bodies" in complaint:
+        return "; give it an <inertial> with positive mass and inertia, or fix its joint"
+    if "must satisfy A + B >= C" in complaint:
+        return "; the three moments of inertia are not those of a body"
+    return ""

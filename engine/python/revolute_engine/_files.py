@@ -1,0 +1,100 @@
+"""Finds the bytes behind the file names in a model: among the assets given, or on disk where that is allowed.
+
+A name is looked up first among the assets (as written, under its mesh folder, without `package://`, by its last
+part), then, with `allow_files`, next to the model file, under its mesh folder, in `mesh_paths` and, for
+`package://name/rest`, in `package_paths["name"]` or in a folder `name` above the model file. With
+`allow_files=False` no path is opened, looked at or even built.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+PACKAGE = "package://"
+
+
+class FileFinder:
+    """Looks up the files that one model refers to."""
+
+    def __init__(
+        self,
+        assets: Mapping[str, bytes],
+        folder: Path | None,
+        mesh_paths: Sequence[Path],
+        package_paths: Mapping[str, Path],
+        allow_files: bool,
+    ) -> None:
+        self._assets = {_clean(name): data for name, data in assets.items()}
+        self._folder = folder or Path()
+        self._mesh_paths = mesh_paths
+        self._package_paths = package_paths
+        self.allow_files = allow_files
+
+    def find(self, reference: str, subfolder: str = "") -> bytes | None:
+        """Return the bytes of a file.
+
+        Args:
+            reference: the file's name as the model writes it.
+            subfolder: folder that the model says holds files of this kind (`meshdir`).
+
+        Returns:
+            The content, or None when there is no such file.
+        """
+        for name in self._asset_names(reference, subfolder):
+            if name in self._assets:
+                return self._assets[name]
+        if self.allow_files:
+            for path in self._paths(reference, subfolder):
+                if path.is_file():
+                    return path.read_bytes()
+        return None
+
+    def _asset_names(self, reference: str, subfolder: str) -> Iterator[str]:
+        """Yield the names under which an asset may have been given, most exact first."""
+        yield _clean(reference)
+        bare = _without_scheme(reference)
+        yield _clean(posixpath.join(subfolder, bare))
+        yield _clean(bare)
+        if reference.startswith(PACKAGE):
+            yield _clean(bare.partition("/")[2])
+        yield posixpath.basename(_clean(bare))
+
+    def _paths(self, reference: str, subfolder: str) -> Iterator[Path]:
+        """Yield the paths where a file may be on disk, most exact first."""
+        if reference.startswith(PACKAGE):
+            yield from self._package_files(reference)
+        bare = _without_scheme(reference)
+        yield self._folder / subfolder / bare
+        yield self._folder / bare
+        for folder in self._mesh_paths:
+            yield folder / bare.lstrip("/")
+            yield folder / posixpath.basename(bare)
+        yield self._folder / subfolder / posixpath.basename(bare)
+
+    def _package_files(self, reference: str) -> Iterator[Path]:
+        """Yield where `package://name/rest` may be."""
+        package, _, rest = reference[len(PACKAGE) :].partition("/")
+        if package in self._package_paths:
+            yield self._package_paths[package] / rest
+            return
+        for folder in (self._folder.absolute(), *self._folder.absolute().parents):
+            if folder.name == package:
+                yield folder / rest
+            yield folder / package / rest
+
+
+def _without_scheme(reference: str) -> str:
+    """Strip `package://`, `model://` or `file://` and turn backslashes into slashes."""
+    plain = reference.replace("\\", "/")
+    for scheme in (PACKAGE, "model://", "file://"):
+        if plain.startswith(scheme):
+            return plain[len(scheme) :]
+    return plain
+
+
+def _clean(name: str) -> str:
+    """Return an asset's name in one spelling: forward slashes, no `./`."""
+    scheme, separator, rest = name.replace("\\", "/").rpartition("://")
+    return scheme + separator + posixpath.normpath(rest)

@@ -1,0 +1,268 @@
+"""`load_model`: from a robot file to a model that the engine can simulate."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from revolute.errors import ArgumentError, NotFoundError
+
+from . import _native
+from ._arrays import Arrays, compiled_arrays, disabled_switches
+from ._compile import compile_source
+from ._files import FileFinder
+from ._model import Model
+from ._options import Options
+from ._pairs import candidate_pairs, pair_arrays
+from ._source import Source, read_source
+from ._support import check_support
+from ._xml import write
+
+_MODELS = Path(__file__).parent / "models"
+_SUFFIXES = (".xml", ".mjcf", ".urdf")
+
+Pathlike = str | os.PathLike[str]
+
+
+def models() -> list[str]:
+    """Return the names of the built-in models, which `load_model` accepts."""
+    return sorted(path.stem for path in _MODELS.glob("*.xml") if not path.name.startswith("_"))
+
+
+def load_model(
+    source: Pathlike | bytes,
+    *,
+    assets: Mapping[str, bytes] | None = None,
+    base: str | None = None,
+    ground: bool = False,
+    fuse_fixed: bool = False,
+    timestep: float | None = None,
+    solver: str = "pgs",
+    iterations: int = 50,
+    contact: bool = True,
+    limits: bool = True,
+    dry_friction: bool = True,
+    erp: float = 0.2,
+    cfm: float = 0.0,
+    restitution: float = 0.0,
+    margin: float = 0.01,
+    mesh_paths: Sequence[Pathlike] = (),
+    package_paths: Mapping[str, Pathlike] | None = None,
+    allow_files: bool = True,
+    name: str | None = None,
+) -> Model:
+    """Load a URDF or MJCF model.
+
+    Args:
+        source: path of a file, XML text, or the name of a built-in model (see `models`).
+        assets: contents of files that the text names (meshes, includes), by those names; looked up before the disk.
+        base: "free" lets the base move, "fixed" holds it; by default a URDF is fixed and an MJCF is as written.
+        ground: add a plane at z = 0 with friction 1 that every shape meets.
+        fuse_fixed: merge bodies that have no joint into their parents.
+        timestep: length of a step in seconds, instead of the file's.
+        solver: "pgs", projected Gauss-Seidel.
+        iterations: sweeps of the solver.
+        contact: simulate contacts.
+        limits: simulate joint limits.
+        dry_friction: simulate dry friction of joints (frictionloss).
+        erp: fraction of a penetration that a step repairs, 0 to 1.
+        cfm: softness added to the diagonal of the contact system, >= 0.
+        restitution: coefficient of restitution of all contacts, 0 to 1.
+        margin: distance in metres below which shapes are watched for contact.
+        mesh_paths: folders to look for meshes in.
+        package_paths: folders that `package://name/` stands for, by name.
+        allow_files: False reads nothing from disk: text, assets and built-in models only.
+        name: what to call the model; by default the file's name, or the name it gives itself.
+
+    Returns:
+        The model; `model.notes` lists what the engine does differently from what the file asks.
+
+    Raises:
+        ModelError: the file cannot be read or holds what the engine does not simulate; names file and element.
+        ArgumentError: an option is out of range.
+        NotFoundError: there is no such file or built-in model.
+    """
+    options = Options(
+        base=base,
+        ground=ground,
+        fuse_fixed=fuse_fixed,
+        timestep=timestep,
+        solver=solver,
+        iterations=iterations,
+        contact=contact,
+        limits=limits,
+        dry_friction=dry_friction,
+        erp=erp,
+        cfm=cfm,
+        restitution=restitution,
+        margin=margin,
+    ).checked()
+    given = _open(source, assets or {}, mesh_paths, package_paths or {}, allow_files, name)
+    document = read_source(given.label, given.data, given.finder)
+    compiled = compile_source(
+        document, base=options.base, ground=options.ground, fuse_fixed=options.fuse_fixed
+    )
+    notes = [*document.notes, *check_support(compiled, document.label)]
+    arrays, more_notes = _engine_arrays(compiled, document, options)
+    model_name = given.name or document.declared_name or "model"
+    return _model(model_name, given, document, compiled, arrays, options, [*notes, *more_notes])
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What the user gave as source.
+
+    Attributes:
+        label: what messages call it.
+        name: the model's name, empty when only the text can say.
+        data: URDF or MJCF text.
+        finder: where files that the text names are looked up.
+    """
+
+    label: str
+    name: str
+    data: str | bytes
+    finder: FileFinder
+
+
+def _open(
+    source: Any,
+    assets: Mapping[str, bytes],
+    mesh_paths: Sequence[Pathlike],
+    package_paths: Mapping[str, Pathlike],
+    allow_files: bool,
+    name: str | None,
+) -> _Given:
+    """Find out whether `source` is text, a built-in name or a path, and read it."""
+    _check_assets(assets)
+    folders = [Path(path) for path in mesh_paths]
+    packages = {package: Path(path) for package, path in package_paths.items()}
+    if _is_text(source):
+        finder = FileFinder(assets, None, folders, packages, allow_files)
+        return _Given(name or "XML text", _stem(name or ""), source, finder)
+    if not isinstance(source, (str, os.PathLike)):
+        raise ArgumentError.expected(
+            "source", "a path, XML text or the name of a model", type(source).__name__
+        )
+    text = os.fspath(source)
+    if isinstance(source, str) and text in models():
+        path = _MODELS / f"{text}.xml"
+        return _Given(
+            name or path.name, _stem(name or text), path.read_bytes(), FileFinder({}, _MODELS, (), {}, True)
+        )
+    path = Path(text)
+    if allow_files and path.is_file():
+        finder = FileFinder(assets, path.parent, folders, packages, True)
+        return _Given(name or path.name, _stem(name or path.name), path.read_bytes(), finder)
+    raise _no_such_model(text, allow_files)
+
+
+def _is_text(source: Any) -> bool:
+    """Whether `source` is the text of a model and not a name or path."""
+    if isinstance(source, (bytes, bytearray)):
+        return True
+    return isinstance(source, str) and (source.lstrip("\ufeff \t\r\n").startswith("<") or "\n" in source)
+
+
+def _stem(name: str) -> str:
+    """Strip the suffix of a model file."""
+    return name[: name.rindex(".")] if name.lower().endswith(_SUFFIXES) else name
+
+
+def _check_assets(assets: Any) -> None:
+    if not isinstance(assets, Mapping):
+        raise ArgumentError.expected("assets", "a mapping of file names to bytes", type(assets).__name__)
+    for key, value in assets.items():
+        if not isinstance(key, str) or not isinstance(value, (bytes, bytearray, memoryview)):
+            got = f"{type(value).__name__} for {key!r}"
+            raise ArgumentError.expected("assets", "a mapping of file names to bytes", got)
+
+
+def _no_such_model(source: str, allow_files: bool) -> NotFoundError:
+    """Return the error for a name that is neither a file nor a built-in model."""
+    looks_like_path = source.lower().endswith(_SUFFIXES) or os.sep in source
+    what = "a file" if looks_like_path and allow_files else "XML text or the name of a built-in model"
+    advice = "" if looks_like_path and allow_files else f"; built-in models are {', '.join(models())}"
+    return NotFoundError(
+        f"source: expected {what}, got '{source}', which does not exist{advice}", argument="source"
+    )
+
+
+def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options) -> tuple[Arrays, list[str]]:
+    """Return the compiled arrays with contact pairs and options, and notes."""
+    arrays = compiled_arrays(compiled, document.label)
+    off = disabled_switches(compiled)
+    switches = {
+        name: getattr(options, name) and not off[name] for name in ("contact", "limits", "dry_friction")
+    }
+    pairs, notes = [], []
+    if switches["contact"]:
+        pairs, notes = candidate_pairs(compiled, document.label, is_urdf=document.is_urdf)
+    for note in notes:
+        warnings.warn(f"{document.label}: {note}", stacklevel=3)
+    arrays.update(pair_arrays(pairs))
+    arrays.update({name: int(value) for name, value in switches.items()})
+    for option in ("iterations", "erp", "cfm", "restitution", "margin"):
+        arrays[option] = getattr(options, option)
+    if options.timestep is not None:
+        arrays["timestep"] = options.timestep
+    return arrays, notes
+
+
+def _model(
+    name: str,
+    given: _Given,
+    document: Source,
+    compiled: mujoco.MjModel,
+    arrays: Arrays,
+    options: Options,
+    notes: list[str],
+) -> Model:
+    """Put the parts together; the arrays become read-only."""
+    for value in arrays.values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+    text = given.data.decode(errors="replace") if isinstance(given.data, (bytes, bytearray)) else given.data
+    return Model(
+        id=_content_hash(document, options),
+        name=name,
+        options={**asdict(options), "timestep": arrays["timestep"]},
+        notes=notes,
+        keyframes=_keyframes(compiled),
+        source_text=text,
+        assets={document.references[key]: data for key, data in document.files.items()},
+        arrays=arrays,
+        native=_native.Model(arrays),
+        mujoco_model=compiled,
+    )
+
+
+def _keyframes(compiled: mujoco.MjModel) -> dict[str, npt.NDArray[np.float64]]:
+    """Return the file's keyframes; those without a name are called by their number."""
+    frames = {}
+    for index in range(compiled.nkey):
+        frame = np.array(compiled.key_qpos[index])
+        frame.setflags(write=False)
+        frames[compiled.key(index).name or str(index)] = frame
+    return frames
+
+
+def _content_hash(document: Source, options: Options) -> str:
+    """Return a hash that two loads share when text, files and options are the same."""
+    digest = hashlib.sha256()
+    parts = [write(document.root).encode(), json.dumps(asdict(options), sort_keys=True).encode()]
+    for key, data in sorted(document.files.items()):
+        parts += [key.encode(), data]
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()

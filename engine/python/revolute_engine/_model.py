@@ -1,0 +1,161 @@
+"""A loaded model: sizes, names and figures for users, and the compiled engine's copy of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+
+_JOINT_TYPES = ("free", "ball", "slide", "hinge")
+_FREE_SUFFIXES = ("x", "y", "z", "rx", "ry", "rz")
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model that the engine can simulate; made by `load_model`.
+
+    Attributes:
+        id: content hash (sha256, hexadecimal) of text, assets and options.
+        name: the model's name in messages and lists.
+        options: what `load_model` was asked for, with defaults filled in.
+        notes: what the engine does differently from what the file asks; one sentence each.
+        keyframes: named configurations of the file, name to qpos [nq].
+        source_text: the text as given.
+        assets: contents of the mesh files that the text names, by the names it uses.
+        arrays: the compiled arrays, MuJoCo's names and conventions; read-only.
+        native: the compiled engine's copy.
+        mujoco_model: the compiled MuJoCo model that the arrays were translated from.
+    """
+
+    id: str
+    name: str
+    options: Mapping[str, Any]
+    notes: list[str]
+    keyframes: Mapping[str, npt.NDArray[np.float64]]
+    source_text: str
+    assets: Mapping[str, bytes]
+    arrays: Mapping[str, Any]
+    native: _native.Model
+    mujoco_model: mujoco.MjModel
+
+    @property
+    def nq(self) -> int:
+        """Length of qpos."""
+        return int(self.arrays["nq"])
+
+    @property
+    def nv(self) -> int:
+        """Length of qvel."""
+        return int(self.arrays["nv"])
+
+    @property
+    def nu(self) -> int:
+        """Length of ctrl: the number of actuators."""
+        return int(self.arrays["nu"])
+
+    @property
+    def nbody(self) -> int:
+        """Number of bodies, the world included."""
+        return int(self.arrays["nbody"])
+
+    @property
+    def njnt(self) -> int:
+        """Number of joints."""
+        return int(self.arrays["njnt"])
+
+    @property
+    def ngeom(self) -> int:
+        """Number of shapes."""
+        return int(self.arrays["ngeom"])
+
+    @property
+    def timestep(self) -> float:
+        """Length of one step in seconds."""
+        return float(self.arrays["timestep"])
+
+    @property
+    def qpos0(self) -> npt.NDArray[np.float64]:
+        """Reference configuration [nq]: joint positions of the pose in the file."""
+        return self.arrays["qpos0"]
+
+    @property
+    def qvel0(self) -> npt.NDArray[np.float64]:
+        """Velocities at rest [nv]: zeros."""
+        return np.zeros(self.nv)
+
+    @property
+    def body_mass(self) -> npt.NDArray[np.float64]:
+        """Masses in kg [nbody]."""
+        return self.arrays["body_mass"]
+
+    @property
+    def geom_friction(self) -> npt.NDArray[np.float64]:
+        """Sliding friction coefficients [ngeom]."""
+        return self.arrays["geom_friction"]
+
+    @property
+    def ctrlrange(self) -> npt.NDArray[np.float64]:
+        """Range to which each control is clamped [nu, 2]; infinite where there is none."""
+        limited = self.arrays["act_ctrllimited"].astype(bool)
+        return np.where(limited[:, None], self.arrays["act_ctrlrange"], [-np.inf, np.inf])
+
+    @property
+    def body_names(self) -> list[str]:
+        """Names of the bodies; the first is the world, unnamed ones are empty."""
+        return [self.mujoco_model.body(index).name for index in range(self.nbody)]
+
+    @property
+    def joint_names(self) -> list[str]:
+        """Names of the joints, in the order of qpos."""
+        return [self.mujoco_model.joint(index).name for index in range(self.njnt)]
+
+    @property
+    def geom_names(self) -> list[str]:
+        """Names of the shapes."""
+        return [self.mujoco_model.geom(index).name for index in range(self.ngeom)]
+
+    @property
+    def actuator_names(self) -> list[str]:
+        """Names of the actuators, in the order of ctrl."""
+        return [self.mujoco_model.actuator(index).name for index in range(self.nu)]
+
+    @property
+    def dof_names(self) -> list[str]:
+        """Names of the entries of qvel: the joint's, with `.x .y .z .rx .ry .rz` where it has several."""
+        suffixes = {0: _FREE_SUFFIXES, 1: _FREE_SUFFIXES[3:]}
+        names = []
+        for name, kind in zip(self.joint_names, self.arrays["jnt_type"], strict=True):
+            names += [f"{name}.{suffix}" for suffix in suffixes[kind]] if kind in suffixes else [name]
+        return names
+
+    @property
+    def joint_types(self) -> list[str]:
+        """Types of the joints: free, ball, slide or hinge."""
+        return [_JOINT_TYPES[kind] for kind in self.arrays["jnt_type"]]
+
+    def info(self) -> dict[str, Any]:
+        """Describe the model in plain JSON types; infinite control ranges are the strings "-inf" and "inf"."""
+        plain = {name: getattr(self, name) for name in _INFO_PLAIN}
+        arrays = {name: getattr(self, name).tolist() for name in ("qpos0", "body_mass", "geom_friction")}
+        ranges = [[_json_number(value) for value in row] for row in self.ctrlrange.tolist()]
+        keyframes = {name: qpos.tolist() for name, qpos in self.keyframes.items()}
+        return {**plain, **arrays, "ctrlrange": ranges, "keyframes": keyframes, "options": dict(self.options)}
+
+    def __repr__(self) -> str:
+        return f"Model('{self.name}', nq={self.nq}, nv={self.nv}, nu={self.nu}, timestep={self.timestep:g})"
+
+
+_INFO_PLAIN = (
+    *("id", "name", "nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep", "notes"),
+    *("body_names", "joint_names", "joint_types", "dof_names", "geom_names", "actuator_names"),
+)
+
+
+def _json_number(value: float) -> float | str:
+    return value if np.isfinite(value) else str(value)

@@ -1,0 +1,184 @@
+"""Finds the pairs of shapes that can touch, by MuJoCo's rules, and checks that each can be simulated.
+
+Two shapes are a candidate pair when neither their bodies nor the bodies they are welded to are the same, or parent and
+child (unless the parent is the world), no exclude names their bodies, and contype and conaffinity match. Explicit
+`<pair>` elements pass all filters. The sliding friction of a pair is the larger of the two, that of the shape with the
+higher priority, or the pair's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from revolute.errors import ModelError
+
+from ._support import element_name
+
+_PLANE, _SPHERE, _CAPSULE, _BOX, _MESH = 0, 2, 3, 6, 7
+_TYPE_NAMES = {
+    **{0: "plane", 1: "height field", 2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder"},
+    **{6: "box", 7: "mesh", 8: "signed distance field"},
+}
+SUPPORTED = frozenset(
+    {
+        *((_PLANE, other) for other in (_SPHERE, _CAPSULE, _BOX, _MESH)),
+        *((_SPHERE, _SPHERE), (_SPHERE, _CAPSULE), (_CAPSULE, _CAPSULE), (_SPHERE, _BOX)),
+    }
+)
+"""Pairs of shape types (MuJoCo's numbers, smaller first) that the engine can collide."""
+
+BOTH, FIRST, SECOND = 0, 1, 2
+"""Values of `Pair.mu_from`."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One candidate pair of shapes.
+
+    Attributes:
+        geom1: index of the shape with the smaller type.
+        geom2: index of the other.
+        friction: the pair's own sliding friction coefficient, nan when it is combined from the shapes'.
+        mu_from: BOTH (the larger coefficient counts), FIRST or SECOND (that shape's priority is higher).
+        condim: 1 without friction, 3 with.
+        element: how messages name the pair.
+    """
+
+    geom1: int
+    geom2: int
+    friction: float
+    mu_from: int
+    condim: int
+    element: str
+
+
+def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tuple[list[Pair], list[str]]:
+    """Return the pairs of shapes to watch for contact.
+
+    Args:
+        model: the compiled model.
+        label: what messages call the file.
+        is_urdf: a URDF cannot say which shapes should meet, so its pairs of meshes are left out with a note.
+
+    Returns:
+        The pairs in the order of their geom indices, and notes.
+
+    Raises:
+        ModelError: a pair that can touch is not supported.
+    """
+    pairs, skipped = [], 0
+    for pair in [*_explicit_pairs(model, label), *_filtered_pairs(model)]:
+        types = (int(model.geom_type[pair.geom1]), int(model.geom_type[pair.geom2]))
+        if types == (_PLANE, _PLANE):
+            continue
+        if types not in SUPPORTED and is_urdf and _MESH in types:
+            skipped += 1
+            continue
+        _check_pair(model, label, pair, types)
+        pairs.append(pair)
+    note = f"{skipped} pairs of a mesh and another shape than a plane are not watched for contact"
+    return sorted(pairs, key=lambda pair: (pair.geom1, pair.geom2)), [note] if skipped else []
+
+
+def _check_pair(model: mujoco.MjModel, label: str, pair: Pair, types: tuple[int, int]) -> None:
+    """Refuse a pair that the engine cannot collide, or whose friction it does not simulate."""
+    advice = "exclude the pair, set contype and conaffinity to 0, or load with contact=False"
+    if types not in SUPPORTED:
+        kinds = f"{_TYPE_NAMES[types[0]]} against {_TYPE_NAMES[types[1]]}"
+        raise ModelError(f"{label}: {pair.element}: contact of {kinds} is not supported; {advice}")
+    if pair.condim not in (1, 3):
+        kind = "torsional" if pair.condim == 4 else "rolling"
+        raise ModelError(
+            f"{label}: {pair.element}: {kind} friction (condim {pair.condim}) is not supported; set condim to 3"
+        )
+
+
+def _explicit_pairs(model: mujoco.MjModel, label: str) -> Iterator[Pair]:
+    """Yield the `<pair>` elements."""
+    for index in range(model.npair):
+        first, second = int(model.pair_geom1[index]), int(model.pair_geom2[index])
+        if _welded(model, first, second):
+            continue
+        element = f"{element_name(model, 'pair', index)} of {_names(model, first, second)}"
+        friction = model.pair_friction[index]
+        condim = int(model.pair_dim[index])
+        if condim != 1 and friction[0] != friction[1]:
+            raise ModelError(
+                f"{label}: {element}: friction that differs by direction is not supported; "
+                f"give two equal numbers, not {friction[0]:g} and {friction[1]:g}"
+            )
+        first, second = _ordered(model, first, second)
+        yield Pair(first, second, float(friction[0]), BOTH, condim, element)
+
+
+def _filtered_pairs(model: mujoco.MjModel) -> Iterator[Pair]:
+    """Yield the pairs that pass MuJoCo's filters and are not named by a `<pair>`."""
+    explicit = {
+        frozenset(ends) for ends in zip(model.pair_geom1.tolist(), model.pair_geom2.tolist(), strict=True)
+    }
+    touching = [
+        index for index in range(model.ngeom) if model.geom_contype[index] or model.geom_conaffinity[index]
+    ]
+    excluded = set(model.exclude_signature.tolist())
+    for position, one in enumerate(touching):
+        for other in touching[position + 1 :]:
+            if frozenset((one, other)) not in explicit and _passes(model, one, other, excluded):
+                yield _combined(model, one, other)
+
+
+def _passes(model: mujoco.MjModel, one: int, other: int, excluded: Iterable[int]) -> bool:
+    """Whether MuJoCo's filters let two shapes meet."""
+    body1, body2 = sorted((int(model.geom_bodyid[one]), int(model.geom_bodyid[other])))
+    weld1, weld2 = int(model.body_weldid[body1]), int(model.body_weldid[body2])
+    if weld1 == weld2 or (body1 << 16) + body2 in excluded:
+        return False
+    filters_parent = not model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
+    if filters_parent and weld1 and weld2:
+        parent1 = int(model.body_weldid[model.body_parentid[weld1]])
+        parent2 = int(model.body_weldid[model.body_parentid[weld2]])
+        if weld1 == parent2 or weld2 == parent1:
+            return False
+    contype, conaffinity = model.geom_contype, model.geom_conaffinity
+    return bool(contype[one] & conaffinity[other] or contype[other] & conaffinity[one])
+
+
+def _combined(model: mujoco.MjModel, one: int, other: int) -> Pair:
+    """Combine the contact properties of two shapes."""
+    first, second = _ordered(model, one, other)
+    condims = (int(model.geom_condim[first]), int(model.geom_condim[second]))
+    priorities = (int(model.geom_priority[first]), int(model.geom_priority[second]))
+    mu_from = BOTH if priorities[0] == priorities[1] else FIRST if priorities[0] > priorities[1] else SECOND
+    condim = (max(condims), *condims)[mu_from]
+    return Pair(first, second, float("nan"), mu_from, condim, _names(model, first, second))
+
+
+def _ordered(model: mujoco.MjModel, one: int, other: int) -> tuple[int, int]:
+    """Put the shape with the smaller type first; equal types stay in the order of their indices."""
+    if one > other:
+        one, other = other, one
+    return (one, other) if model.geom_type[one] <= model.geom_type[other] else (other, one)
+
+
+def _welded(model: mujoco.MjModel, one: int, other: int) -> bool:
+    """Whether two shapes can never move relative to each other."""
+    weld = model.body_weldid[model.geom_bodyid[[one, other]]]
+    return bool(weld[0] == weld[1])
+
+
+def _names(model: mujoco.MjModel, one: int, other: int) -> str:
+    return f"{element_name(model, 'geom', one)} and {element_name(model, 'geom', other)}"
+
+
+def pair_arrays(pairs: list[Pair]) -> dict[str, npt.NDArray]:
+    """Return the pairs as the arrays the compiled engine reads."""
+    return {
+        "pair_geom1": np.array([pair.geom1 for pair in pairs], dtype=np.int32),
+        "pair_geom2": np.array([pair.geom2 for pair in pairs], dtype=np.int32),
+        "pair_friction": np.array([pair.friction for pair in pairs], dtype=float),
+        "pair_mu_from": np.array([pair.mu_from for pair in pairs], dtype=np.int32),
+        "pair_condim": np.array([pair.condim for pair in pairs], dtype=np.int32),
+    }

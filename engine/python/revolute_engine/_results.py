@@ -1,0 +1,91 @@
+"""What the engine gives back: trajectories and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from revolute.errors import CancelledError as Cancelled
+from revolute.errors import NotFoundError
+
+Float64Array = npt.NDArray[np.float64]
+
+OK, DIVERGED = 0, 1
+"""Values of `status`."""
+
+__all__ = ["DIVERGED", "OK", "Cancelled", "Gradient", "Rollout"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """A trajectory per environment; all arrays are read-only. Without a batch axis in the input there is none here.
+
+    Attributes:
+        model_id: id of the model that was simulated.
+        qpos: positions [batch, time + 1, nq]; NaN after the last good state of a diverged environment.
+        qvel: velocities [batch, time + 1, nv], likewise.
+        ctrl: controls [batch, time, nu].
+        params: model parameters that were given, [n] or [batch, n] by name.
+        status: 0 completed, 1 diverged, int32 [batch]; 0-d without a batch axis.
+        diverged_step: first step whose result is not finite, -1 when there is none, int64 [batch] likewise.
+        batched: whether there is a batch axis.
+        states_stored: number of states kept for the gradient.
+        checkpoint_bytes: their size in bytes.
+        replayed_steps: forward steps that a gradient takes again.
+    """
+
+    model_id: str
+    qpos: Float64Array
+    qvel: Float64Array
+    ctrl: Float64Array
+    params: Mapping[str, Float64Array]
+    status: npt.NDArray[np.int32]
+    diverged_step: npt.NDArray[np.int64]
+    batched: bool
+    states_stored: int
+    checkpoint_bytes: int
+    replayed_steps: int
+
+    @property
+    def steps(self) -> int:
+        """Number of steps T."""
+        return self.ctrl.shape[-2]
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """Gradients by name, as attributes and by index: `gradient.ctrl`, `gradient["ctrl"]`.
+
+    Attributes:
+        arrays: one array per name that was asked for, shaped like that input, with a leading axis K when the
+            cotangents had one. Rows of diverged environments are NaN, and sums leave them out.
+        status: 0 completed, 1 diverged, as in the rollout.
+        diverged_step: as in the rollout.
+    """
+
+    arrays: Mapping[str, Float64Array]
+    status: npt.NDArray[np.int32]
+    diverged_step: npt.NDArray[np.int64]
+
+    def __getitem__(self, name: str) -> Float64Array:
+        if name not in self.arrays:
+            raise NotFoundError.expected("gradient", f"a name among {', '.join(self.arrays)}", repr(name))
+        return self.arrays[name]
+
+    def __getattr__(self, name: str) -> Any:
+        arrays = self.__dict__.get("arrays", {})
+        if name not in arrays:
+            raise AttributeError(
+                f"gradient: expected a name among {', '.join(arrays)}, got '{name}'; ask for it in wrt"
+            )
+        return arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def keys(self) -> list[str]:
+        """Return the names that were differentiated by."""
+        return list(self.arrays)

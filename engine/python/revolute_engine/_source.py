@@ -1,0 +1,268 @@
+"""Reads a model's text and the files it names into one self-contained document.
+
+The result holds everything MuJoCo needs: includes are put in place, mesh files are replaced by names of entries in
+`files`, and nothing else in the text can make MuJoCo open a path. What only a renderer uses (visual shapes of a URDF,
+texture files, skins) is left out. Elements that would bring files or code of another kind are refused by name.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass, field
+
+from revolute.errors import ModelError
+
+from ._files import FileFinder
+from ._xml import MAX_DEPTH, Element, parse
+
+MESH_TYPES = (".stl", ".obj", ".msh")
+"""Mesh formats that MuJoCo decodes without further files."""
+
+_REFUSED = {
+    "plugin": "remove it",
+    "extension": "remove the plugins",
+    "flexcomp": "only rigid bodies are simulated; remove it",
+    "hfield": "build the ground from planes and boxes",
+    "model": "write the attached model into this file, or use <include>",
+}
+_FOLDER_ATTRIBUTES = ("meshdir", "texturedir", "assetdir", "strippath")
+_URDF_CHILDREN = {
+    "robot": ("link", "joint", "mujoco"),
+    "link": ("inertial", "collision"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
+}
+_URDF_UNSEEN = ("visual", "material")
+
+
+@dataclass
+class Source:
+    """A model's text with everything it refers to.
+
+    Attributes:
+        label: what messages call the file.
+        is_urdf: URDF, else MJCF.
+        root: the self-contained document.
+        files: contents of mesh files by the names used in `root`.
+        references: those names in the model's own spelling.
+        has_includes: lines of included files are not lines of this one.
+        notes: what was left out and matters to a user.
+    """
+
+    label: str
+    is_urdf: bool
+    root: Element
+    files: dict[str, bytes] = field(default_factory=dict)
+    references: dict[str, str] = field(default_factory=dict)
+    has_includes: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def declared_name(self) -> str:
+        """The name that the model gives itself, empty when it gives none."""
+        return self.root.attributes.get("name" if self.is_urdf else "model", "")
+
+
+def read_source(label: str, data: str | bytes, finder: FileFinder) -> Source:
+    """Read a model's text.
+
+    Args:
+        label: what messages call the file.
+        data: URDF or MJCF text.
+        finder: where files that the text names are looked up.
+
+    Returns:
+        The self-contained document.
+
+    Raises:
+        ModelError: not XML, not a model, a file is missing, or an element is not supported.
+    """
+    root = parse(label, data)
+    if root.tag not in ("mujoco", "robot"):
+        raise ModelError(f"{label}: expected <mujoco> or <robot> as first element, got <{root.tag}>")
+    source = Source(label, root.tag == "robot", root)
+    if source.is_urdf:
+        _keep_known_urdf(source)
+    else:
+        _Includer(source, finder).expand()
+        _drop_pictures(root)
+    _refuse_elements(source)
+    _refuse_nan(source)
+    _collect_meshes(source, finder)
+    _refuse_references(source)
+    return source
+
+
+def name_of(element: Element) -> str:
+    """Return how a message names an element: its name, else its file, else its line."""
+    for attribute in ("name", "file", "filename", "plugin", "prefix"):
+        if attribute in element.attributes:
+            return f"'{element.attributes[attribute]}'"
+    return f"at line {element.line}"
+
+
+class _Includer:
+    """Puts the content of included files in place of the include elements of an MJCF document."""
+
+    def __init__(self, source: Source, finder: FileFinder) -> None:
+        self._source = source
+        self._finder = finder
+        self._seen: set[str] = set()
+
+    def expand(self) -> None:
+        """Expand all includes of the document."""
+        self._expand(self._source.root, "", 0)
+
+    def _expand(self, element: Element, folder: str, depth: int) -> None:
+        """Expand the includes below an element that comes from a file in `folder` (relative to the model)."""
+        if depth > MAX_DEPTH:
+            raise ModelError(f"{self._source.label}: expected at most {MAX_DEPTH} nested elements, got more")
+        children: list[Element] = []
+        for child in element.children:
+            if child.tag == "include":
+                children.extend(self._included(child, folder, depth))
+            else:
+                self._expand(child, folder, depth + 1)
+                children.append(child)
+        element.children = children
+
+    def _included(self, include: Element, folder: str, depth: int) -> list[Element]:
+        """Return the expanded content of one included file."""
+        source = self._source
+        reference = include.attributes.get("file", "")
+        nested = posixpath.normpath(posixpath.join(folder, reference))
+        names = list(dict.fromkeys((nested, reference)))
+        data = next((found for name in names if (found := self._finder.find(name)) is not None), None)
+        if not reference or data is None:
+            raise ModelError(missing_file(source.label, "include", reference, self._finder.allow_files))
+        if nested in self._seen:
+            raise ModelError(f"{source.label}: include '{reference}': expected a file once, got it twice")
+        self._seen.add(nested)
+        source.has_includes = True
+        root = parse(f"{source.label}: include '{reference}'", data)
+        if root.tag not in ("mujoco", "mujocoinclude"):
+            raise ModelError(
+                f"{source.label}: include '{reference}': expected <mujoco> or <mujocoinclude> as first element, "
+                f"got <{root.tag}>"
+            )
+        self._expand(root, posixpath.dirname(nested), depth + 1)
+        return root.children
+
+
+def _drop_pictures(root: Element) -> None:
+    """Remove what only a renderer reads: skins, and the image files of textures."""
+    for element in root.walk():
+        element.children = [child for child in element.children if child.tag != "skin"]
+    for texture in root.find("texture"):
+        images = [name for name in texture.attributes if name.startswith("file")]
+        if images:
+            texture.attributes.setdefault("name", posixpath.splitext(texture.attributes[images[0]])[0])
+            for name in (*images, "content_type", "gridsize", "gridlayout", "embed"):
+                texture.attributes.pop(name, None)
+            texture.attributes.update(builtin="flat", width="1", height="1")
+
+
+def _keep_known_urdf(source: Source) -> None:
+    """Keep what URDF defines for physics; note what else the file holds."""
+    unread: dict[str, int] = {}
+    for element in [source.root, *source.root.find("link", "joint")]:
+        known = _URDF_CHILDREN[element.tag]
+        for child in element.children:
+            if child.tag not in known and child.tag not in _URDF_UNSEEN:
+                unread[child.tag] = unread.get(child.tag, 0) + 1
+        element.children = [child for child in element.children if child.tag in known]
+    if any(":" in tag for tag in unread):
+        raise ModelError(
+            f"{source.label}: expected URDF, got xacro; expand it first: xacro robot.xacro > robot.urdf"
+        )
+    if any("velocity" in limit.attributes for limit in source.root.find("limit")):
+        source.notes.append("velocity limits of joints are not enforced")
+    if unread:
+        listed = ", ".join(f"<{tag}> ({count})" for tag, count in unread.items())
+        source.notes.append(f"elements that are not URDF's were not read: {listed}")
+
+
+def _refuse_elements(source: Source) -> None:
+    """Refuse elements that bring code, deformables or other models."""
+    for element in source.root.walk():
+        advice = _REFUSED.get(element.tag)
+        if advice is not None:
+            raise ModelError(f"{source.label}: {element.tag} {name_of(element)}: not supported; {advice}")
+
+
+def _refuse_nan(source: Source) -> None:
+    """Refuse attributes that hold NaN, which MuJoCo's compiler lets pass."""
+    names = {element.attributes.get(key) for element in source.root.walk() for key in ("name", "class")}
+    for element in source.root.walk():
+        for attribute, value in element.attributes.items():
+            if "nan" in value.lower().split() and value not in names:
+                raise ModelError(
+                    f"{source.label}: {element.tag} {name_of(element)}: expected numbers, got '{value}' in {attribute}"
+                )
+
+
+def _collect_meshes(source: Source, finder: FileFinder) -> None:
+    """Load each mesh file and give it a name of our own."""
+    meshdir, strip = _mesh_folder(source.root)
+    attribute = "filename" if source.is_urdf else "file"
+    keys: dict[str, str] = {}
+    for mesh in source.root.find("mesh"):
+        reference = mesh.attributes.get(attribute)
+        if reference is None:
+            continue
+        wanted = posixpath.basename(reference.replace("\\", "/")) if strip else reference
+        if wanted not in keys:
+            keys[wanted] = _load_mesh(source, finder, wanted, reference, meshdir)
+        mesh.attributes[attribute] = keys[wanted]
+        mesh.attributes.pop("content_type", None)
+        if not source.is_urdf:
+            stem = posixpath.splitext(posixpath.basename(reference.replace("\\", "/")))[0]
+            mesh.attributes.setdefault("name", stem)
+
+
+def _mesh_folder(root: Element) -> tuple[str, bool]:
+    """Take the folder settings out of the document; return the mesh folder and whether to strip paths."""
+    settings: dict[str, str] = {}
+    for compiler in root.find("compiler"):
+        for name in _FOLDER_ATTRIBUTES:
+            if name in compiler.attributes:
+                settings[name] = compiler.attributes.pop(name)
+    meshdir = settings.get("meshdir", settings.get("assetdir", ""))
+    return meshdir, settings.get("strippath") == "true"
+
+
+def _load_mesh(source: Source, finder: FileFinder, wanted: str, reference: str, meshdir: str) -> str:
+    """Put one mesh file into `source.files` and return its name there."""
+    stem, extension = posixpath.splitext(posixpath.basename(wanted.replace("\\", "/")))
+    if extension.lower() not in MESH_TYPES:
+        raise ModelError(
+            f"{source.label}: mesh '{reference}': expected one of {', '.join(MESH_TYPES)}, "
+            f"got {extension or 'no extension'}; convert it"
+        )
+    data = finder.find(wanted, meshdir)
+    if data is None:
+        raise ModelError(missing_file(source.label, "mesh", reference, finder.allow_files))
+    key = f"{len(source.files)}/{re.sub(r'[^A-Za-z0-9_-]', '_', stem)}{extension.lower()}"
+    source.files[key] = data
+    source.references[key] = reference
+    return key
+
+
+def _refuse_references(source: Source) -> None:
+    """Refuse any file name that is left: MuJoCo must not open a path."""
+    for element in source.root.walk():
+        for name, value in element.attributes.items():
+            if name.startswith("file") and value not in source.files:
+                raise ModelError(
+                    f"{source.label}: {element.tag} '{value}': files of this kind are not supported"
+                )
+
+
+def missing_file(label: str, kind: str, reference: str, allow_files: bool) -> str:
+    """Return the message for a file that the model names and nobody has."""
+    if allow_files:
+        return (
+            f"{label}: {kind} '{reference}': expected a file, got none in the model's folder, its meshdir, "
+            "mesh_paths or package_paths; give its folder in mesh_paths or its bytes in assets"
+        )
+    return f"{label}: {kind} '{reference}': expected its bytes in assets, got none; the file was not sent"

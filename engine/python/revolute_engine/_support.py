@@ -1,0 +1,278 @@
+"""Says which parts of a compiled MuJoCo model the engine does not simulate.
+
+`check_support` walks through mjModel group by group. What would change the motion and is not simulated is refused by
+name; nothing is ignored in silence. What only chooses a numerical method, or only observes, becomes a note. Contact
+pairs are judged in `_pairs.py`, where it is known which pairs can meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from revolute.errors import ModelError
+
+_JOINTS = ("free", "ball", "slide", "hinge")
+_FREE, _BALL = 0, 1
+
+
+def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
+    """Return how messages name an element of a model: `geom 'foot'`, or `geom 3 of body 'leg'` without a name."""
+    name = str(getattr(model, kind)(index).name)
+    if name:
+        return f"{kind} '{name}'"
+    if kind in ("geom", "joint"):
+        body = int(model.geom_bodyid[index] if kind == "geom" else model.jnt_bodyid[index])
+        return f"{kind} {index} of body '{model.body(body).name}'"
+    return f"{kind} {index}"
+
+
+def check_support(model: mujoco.MjModel, label: str) -> list[str]:
+    """Refuse what the engine does not simulate.
+
+    Args:
+        model: the compiled model.
+        label: what messages call the file.
+
+    Returns:
+        Notes on what the engine does in its own way.
+
+    Raises:
+        ModelError: names the first element that is not supported.
+    """
+    check = _Checker(model, label)
+    check.sizes()
+    check.options()
+    check.bodies()
+    check.joints()
+    check.actuators()
+    check.geoms()
+    check.finite()
+    return [*_method_notes(model), *_observer_notes(model)]
+
+
+class _Checker:
+    """The checks, one method per group of mjModel."""
+
+    def __init__(self, model: mujoco.MjModel, label: str) -> None:
+        self.model = model
+        self.label = label
+
+    def refuse(self, element: str, what: str, advice: str) -> None:
+        """Raise the error for one element."""
+        raise ModelError(f"{self.label}: {element}: {what} is not supported; {advice}")
+
+    def _refuse_where(
+        self, kind: str, values: npt.ArrayLike, what: str, advice: str, default: float = 0.0
+    ) -> None:
+        """Refuse the first element of a kind whose row of `values` differs from the default."""
+        rows = np.asarray(values, dtype=float)
+        odd = np.flatnonzero((rows != default).any(axis=tuple(range(1, rows.ndim))))
+        if odd.size:
+            self.refuse(element_name(self.model, kind, int(odd[0])), what, advice)
+
+    def sizes(self) -> None:
+        """Whole groups of elements."""
+        model = self.model
+        groups: Sequence[tuple[int, str, str, str]] = (
+            (model.ntendon, "tendon", "a tendon", "drive and limit the joints themselves"),
+            (model.neq, "equality", "an equality constraint (also URDF's mimic)", "remove it"),
+            (model.nplugin, "plugin", "a plugin", "remove it"),
+            (model.nflex, "flex", "a deformable body", "use rigid bodies"),
+            (model.nhfield, "hfield", "a height field", "build the ground from planes and boxes"),
+        )
+        for count, kind, what, advice in groups:
+            if count:
+                named = hasattr(type(model), kind)
+                self.refuse(element_name(model, kind, 0) if named else f"{kind} 0", what, advice)
+        if model.nv == 0:
+            raise ModelError(f"{self.label}: expected at least one joint, got none; nothing could move")
+
+    def options(self) -> None:
+        """Physical options."""
+        option = self.model.opt
+        if option.density or option.viscosity:
+            self.refuse("option", "a medium (density, viscosity)", "set both to 0")
+        if option.enableflags & int(mujoco.mjtEnableBit.mjENBL_OVERRIDE):
+            self.refuse("flag 'override'", "overriding contact parameters", "set friction on the geoms")
+        if not option.timestep > 0:
+            raise ModelError(
+                f"{self.label}: option 'timestep': expected seconds > 0, got {option.timestep:g}"
+            )
+
+    def bodies(self) -> None:
+        """Body properties."""
+        model = self.model
+        self._refuse_where("body", model.body_mocapid, "a mocap body", "give it joints or fix it", default=-1)
+        self._refuse_where("body", model.body_gravcomp, "gravity compensation (gravcomp)", "set it to 0")
+
+    def joints(self) -> None:
+        """Joint and degree-of-freedom properties."""
+        model = self.model
+        types = model.jnt_type
+        self._refuse_where("joint", model.jnt_stiffnesspoly, "a nonlinear spring", "give one stiffness")
+        self._refuse_where("joint", model.jnt_springyield, "a plastic spring (springyield)", "set it to 0")
+        self._refuse_where("joint", model.jnt_actgravcomp, "gravity compensation by actuators", "turn it off")
+        free_spring = np.where(types == _FREE, model.jnt_stiffness, 0.0)
+        self._refuse_where("joint", free_spring, "stiffness of a free joint", "set it to 0")
+        ball_limit = (types == _BALL) & np.asarray(model.jnt_limited, dtype=bool)
+        self._refuse_where("joint", ball_limit, "a limit on a ball joint", "set limited='false'")
+        nonlinear = np.zeros(model.njnt)
+        nonlinear[model.dof_jntid[np.flatnonzero(np.any(model.dof_dampingpoly != 0, axis=1))]] = 1
+        self._refuse_where("joint", nonlinear, "nonlinear damping", "give one damping coefficient")
+
+    def actuators(self) -> None:
+        """Actuators: general affine ones without state, on hinges and slides."""
+        model = self.model
+        kinds: Sequence[tuple[npt.ArrayLike, str, str, float]] = (
+            (model.actuator_plugin, "an actuator plugin", "use a motor", -1),
+            (model.actuator_dyntype, "activation dynamics (dyntype)", "use dyntype='none'", 0),
+            (model.actuator_delay, "an actuator delay", "set it to 0", 0),
+            (model.actuator_history, "an actuator history", "remove nsample", 0),
+            (model.actuator_damping, "damping of an actuator", "give the joint damping", 0),
+            (model.actuator_dampingpoly, "damping of an actuator", "give the joint damping", 0),
+            (model.actuator_armature, "armature of an actuator", "give the joint armature", 0),
+            (model.actuator_ctrlnum, "an actuator of several controls", "use one actuator per control", 1),
+            (model.actuator_outnum, "an actuator of several outputs", "use one actuator per joint", 1),
+        )
+        for values, what, advice, default in kinds:
+            self._refuse_where("actuator", values, what, advice, default)
+        for index in range(model.nactuator):
+            self._actuator(index)
+
+    def _actuator(self, index: int) -> None:
+        """One actuator's transmission, gain and bias."""
+        model = self.model
+        element = element_name(model, "actuator", index)
+        transmission = mujoco.mjtTrn(int(model.actuator_trntype[index]))
+        if transmission not in (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT):
+            what = f"a transmission to a {transmission.name.removeprefix('mjTRN_').lower()}"
+            self.refuse(element, what, "drive a hinge or slide joint")
+        joint = _JOINTS[int(model.jnt_type[model.actuator_trnid[index, 0]])]
+        if joint not in ("slide", "hinge"):
+            self.refuse(element, f"driving a {joint} joint", "drive a hinge or slide joint")
+        gain = mujoco.mjtGain(int(model.actuator_gaintype[index]))
+        affine = gain == mujoco.mjtGain.mjGAIN_AFFINE and not np.any(model.actuator_gainprm[index, 1:3])
+        if gain != mujoco.mjtGain.mjGAIN_FIXED and not affine:
+            self.refuse(element, f"gain type {gain.name.removeprefix('mjGAIN_').lower()}", "use a fixed gain")
+        bias = mujoco.mjtBias(int(model.actuator_biastype[index]))
+        if bias not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
+            self.refuse(
+                element, f"bias type {bias.name.removeprefix('mjBIAS_').lower()}", "use an affine bias"
+            )
+
+    def geoms(self) -> None:
+        """Surface properties of shapes that can touch others."""
+        model = self.model
+        touches = ((model.geom_contype != 0) | (model.geom_conaffinity != 0)).astype(float)
+        self._refuse_where("geom", model.geom_adhesion * touches, "adhesion", "set it to 0")
+        moving_surface = np.any(model.geom_surfacevel != 0, axis=1) * touches
+        self._refuse_where("geom", moving_surface, "a moving surface (surfacevel)", "set it to 0")
+        self._refuse_where("geom", model.geom_plugin, "a shape made by a plugin", "use a mesh", default=-1)
+        adhesive = np.flatnonzero(np.asarray(model.pair_adhesion).reshape(-1))
+        if adhesive.size:
+            self.refuse(element_name(model, "pair", int(adhesive[0])), "adhesion", "set it to 0")
+
+    def finite(self) -> None:
+        """Numbers that are not numbers pass MuJoCo's compiler."""
+        model = self.model
+        for kind, prefix in (
+            ("body", "body_"),
+            ("joint", "jnt_"),
+            ("geom", "geom_"),
+            ("actuator", "actuator_"),
+        ):
+            for field in _REAL_FIELDS[kind]:
+                values = np.asarray(getattr(model, prefix + field), dtype=float)
+                bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
+                if bad.size:
+                    element = element_name(model, kind, int(bad[0]))
+                    got = values[bad[0]]
+                    raise ModelError(
+                        f"{self.label}: {element}: expected finite numbers, got {got} in {field}"
+                    )
+        for field in ("dof_armature", "dof_damping", "dof_frictionloss", "qpos0"):
+            if not np.isfinite(getattr(model, field)).all():
+                raise ModelError(f"{self.label}: expected finite numbers, got nan or inf in {field}")
+        if not (np.isfinite(model.opt.gravity).all() and np.isfinite(model.opt.timestep)):
+            raise ModelError(
+                f"{self.label}: option: expected finite numbers, got nan or inf in gravity or timestep"
+            )
+
+
+_REAL_FIELDS = {
+    "body": ("pos", "quat", "ipos", "iquat", "mass", "inertia"),
+    "joint": ("pos", "axis", "stiffness", "range"),
+    "geom": ("pos", "quat", "size", "friction"),
+    "actuator": ("gear", "gainprm", "biasprm", "ctrlrange", "forcerange"),
+}
+
+
+def _method_notes(model: mujoco.MjModel) -> list[str]:
+    """Say which of MuJoCo's numerical methods the engine replaces by its own."""
+    notes = []
+    if model.opt.integrator != mujoco.mjtIntegrator.mjINT_EULER:
+        asked = mujoco.mjtIntegrator(int(model.opt.integrator)).name.removeprefix("mjINT_")
+        notes.append(f"integrator {asked}: the engine steps by semi-implicit Euler (implicit joint damping)")
+    plain = mujoco.MjOption()
+    changed = [
+        name for name in _METHOD_OPTIONS if not np.array_equal(getattr(model.opt, name), getattr(plain, name))
+    ]
+    changed += [
+        f"{kind}_{name}" for kind, name, default in _SOFT_FIELDS if _differs(model, kind, name, default)
+    ]
+    disabled = [bit.name for bit in _METHOD_FLAGS_OFF if model.opt.disableflags & int(bit)]
+    enabled = [bit.name for bit in _METHOD_FLAGS_ON if model.opt.enableflags & int(bit)]
+    changed += [name.partition("_")[2].lower() for name in (*disabled, *enabled)]
+    note = (
+        "contacts, limits and dry friction are solved by projected Gauss-Seidel on velocities, "
+        "not by MuJoCo's soft constraints"
+    )
+    notes.append(f"{note}; not used: {', '.join(changed)}" if changed else note)
+    return notes
+
+
+_METHOD_OPTIONS = (
+    *("solver", "cone", "jacobian", "iterations", "tolerance", "ls_iterations", "ls_tolerance"),
+    *(
+        "noslip_iterations",
+        "noslip_tolerance",
+        "ccd_iterations",
+        "ccd_tolerance",
+        "impratio",
+        "sleep_tolerance",
+    ),
+)
+_SOFT_FIELDS: tuple[tuple[str, str, float | tuple[float, ...]], ...] = (
+    *((kind, "solref", (0.02, 1.0)) for kind in ("jnt", "dof", "geom")),
+    *((kind, "solimp", (0.9, 0.95, 0.001, 0.5, 2.0)) for kind in ("jnt", "dof", "geom")),
+    *((kind, "margin", 0.0) for kind in ("jnt", "geom")),
+    ("geom", "gap", 0.0),
+    ("geom", "solmix", 1.0),
+)
+_METHOD_FLAGS_OFF = (
+    *(mujoco.mjtDisableBit.mjDSBL_WARMSTART, mujoco.mjtDisableBit.mjDSBL_REFSAFE),
+    *(mujoco.mjtDisableBit.mjDSBL_EULERDAMP, mujoco.mjtDisableBit.mjDSBL_NATIVECCD),
+    *(mujoco.mjtDisableBit.mjDSBL_ISLAND, mujoco.mjtDisableBit.mjDSBL_MULTICCD),
+)
+_METHOD_FLAGS_ON = (
+    *(mujoco.mjtEnableBit.mjENBL_SLEEP, mujoco.mjtEnableBit.mjENBL_DIAGEXACT),
+    *(mujoco.mjtEnableBit.mjENBL_IPC, mujoco.mjtEnableBit.mjENBL_SPECULATIVE),
+    *(mujoco.mjtEnableBit.mjENBL_INVDISCRETE, mujoco.mjtEnableBit.mjENBL_FWDINV),
+)
+
+
+def _differs(model: mujoco.MjModel, kind: str, name: str, default: float | tuple[float, ...]) -> bool:
+    """Whether any element sets a soft-constraint parameter of its own."""
+    return bool(np.any(getattr(model, f"{kind}_{name}") != np.asarray(default)))
+
+
+def _observer_notes(model: mujoco.MjModel) -> list[str]:
+    """Say which elements only observe and are not computed."""
+    counts: Sequence[tuple[str, Callable[[], int]]] = (
+        ("sensors", lambda: model.nsensor),
+        ("user data", lambda: model.nuserdata),
+    )
+    return [f"{count()} {name}: not computed" for name, count in counts if count()]

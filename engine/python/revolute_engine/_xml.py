@@ -1,0 +1,140 @@
+"""A minimal XML tree: what the loader needs to find file references before MuJoCo reads a model.
+
+`parse` reads elements and attributes (robot formats carry nothing in text nodes) and refuses document types, so that
+no entity can expand or point anywhere. `write` gives the tree back as text in which every element starts on the line
+it had in its file, so that the line numbers in MuJoCo's messages stay true. MuJoCo only ever sees written text: it
+and this module cannot disagree about what a file says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from xml.parsers import expat
+from xml.sax.saxutils import quoteattr
+
+from revolute.errors import ModelError
+
+MAX_DEPTH = 200
+"""Deepest nesting of elements that is read; a robot's tree of bodies stays far below."""
+
+
+@dataclass
+class Element:
+    """One XML element.
+
+    Attributes:
+        tag: element name.
+        attributes: attribute values by name, in file order.
+        line: line on which the element starts, counted from 1.
+        children: child elements in file order.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    children: list[Element] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Element]:
+        """Yield this element and all below it in document order."""
+        stack = [self]
+        while stack:
+            element = stack.pop()
+            yield element
+            stack.extend(reversed(element.children))
+
+    def find(self, *tags: str) -> list[Element]:
+        """Return all elements at or below this one with one of the given tags, in document order."""
+        return [element for element in self.walk() if element.tag in tags]
+
+
+def parse(label: str, data: str | bytes) -> Element:
+    """Read XML into a tree.
+
+    Args:
+        label: what to call the document in messages.
+        data: the document.
+
+    Returns:
+        Its root element.
+
+    Raises:
+        ModelError: the document is not well-formed XML, declares a document type or nests too deeply.
+    """
+    return _TreeBuilder(label, data).read()
+
+
+class _TreeBuilder:
+    """Collects expat's events into Elements."""
+
+    def __init__(self, label: str, data: str | bytes) -> None:
+        self._label = label
+        self._root: Element | None = None
+        self._open: list[Element] = []
+        # text is UTF-8 here whatever it declares; bytes are read as they declare
+        given = data.encode("utf-8", "replace") if isinstance(data, str) else data
+        self._data = given.lstrip()
+        self._skipped_lines = given[: len(given) - len(self._data)].count(b"\n")
+        self._parser = expat.ParserCreate("utf-8" if isinstance(data, str) else None)
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.StartDoctypeDeclHandler = self._doctype
+
+    def read(self) -> Element:
+        """Parse the document and return its root."""
+        try:
+            self._parser.Parse(self._data, True)
+        except expat.ExpatError as error:
+            raise ModelError(
+                f"{self._label}: expected XML, got {expat.ErrorString(error.code)} at line "
+                f"{error.lineno + self._skipped_lines}, column {error.offset + 1}; give an MJCF or URDF file"
+            ) from None
+        except ModelError:
+            raise
+        except (LookupError, ValueError) as error:
+            raise ModelError(f"{self._label}: expected XML, got {error}; save the file as UTF-8") from None
+        assert self._root is not None
+        return self._root
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        element = Element(tag, attributes, self._parser.CurrentLineNumber + self._skipped_lines)
+        if len(self._open) >= MAX_DEPTH:
+            raise ModelError(
+                f"{self._label}: expected at most {MAX_DEPTH} nested elements, got more at line {element.line}"
+            )
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self._root = element
+        self._open.append(element)
+
+    def _end(self, tag: str) -> None:
+        self._open.pop()
+
+    def _doctype(self, name: str, *_: object) -> None:
+        raise ModelError(
+            f"{self._label}: document type '{name}' is not supported; remove the <!DOCTYPE> declaration"
+        )
+
+
+def write(root: Element) -> str:
+    """Return the tree as XML text, each element on its own line number where that is possible."""
+    pieces: list[str] = []
+    _write(root, pieces, 1)
+    return "".join(pieces)
+
+
+def _write(element: Element, pieces: list[str], line: int) -> int:
+    """Append one element to `pieces`; return the line that the text has reached."""
+    if element.line > line:
+        pieces.append("\n" * (element.line - line))
+        line = element.line
+    attributes = "".join(f" {name}={quoteattr(value)}" for name, value in element.attributes.items())
+    if not element.children:
+        pieces.append(f"<{element.tag}{attributes}/>")
+        return line
+    pieces.append(f"<{element.tag}{attributes}>")
+    for child in element.children:
+        line = _write(child, pieces, line)
+    pieces.append(f"</{element.tag}>")
+    return line
