@@ -1,4 +1,4 @@
-"""Laikago standing on four toes, in revolute and in MuJoCo from the same MJCF text.
+"""Laikago standing on four toes, in revolute and in MuJoCo from the same MJCF.
 
 Joint targets through position actuators, h = 2 ms, 50 sweeps; MuJoCo with its defaults (Newton, pyramidal
 cones, Euler). Both start from the same state and follow the same controls.
@@ -6,6 +6,7 @@ cones, Euler). Both start from the same state and follow the same controls.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ class Scene:
 
     def mujoco_model(self) -> mujoco.MjModel:
         """Return MuJoCo's model of the same MJCF, with its default solver."""
-        model = mujoco.MjModel.from_xml_string(self.model.source_text)
+        model = copy.copy(self.model.mujoco_model)
         model.opt.timestep = TIMESTEP
         if not self.contact:
             off = mujoco.mjtDisableBit

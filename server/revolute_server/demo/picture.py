@@ -42,10 +42,10 @@ def draw(
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 7 if film is not None else 4.2), layout="constrained")
+    figure = Figure(figsize=(12, 4.2 if film is None else 7), layout="constrained")
     figure.suptitle(title)
-    rows = figure.subfigures(2, 1, height_ratios=[1.15, 1]) if film is not None else [figure]
-    loss_axes, path_axes = rows[0].subplots(1, 2)
+    plots = figure.subfigures(1 if film is None else 2, 1, squeeze=False)[:, 0]
+    loss_axes, path_axes = plots[0].subplots(1, 2)
     loss_axes.semilogy(range(len(losses)), losses, color="tab:blue")
     loss_axes.set(xlabel="iteration", ylabel="loss", title="loss")
     path_axes.plot(path.time, path.before, color="tab:gray", label="first controls")
@@ -56,7 +56,7 @@ def draw(
     for axes in (loss_axes, path_axes):
         axes.grid(alpha=0.3)
     if film is not None:
-        for axes, frame, time in zip(rows[1].subplots(1, len(film)), film, film_times, strict=True):
+        for axes, frame, time in zip(plots[1].subplots(1, len(film)), film, film_times, strict=True):
             axes.imshow(frame)
             axes.set_axis_off()
             axes.set_title(f"{time:.2f} s", fontsize=9)
