@@ -1,0 +1,120 @@
+"""The answers of the verbs as plain documents: one dict per message, with the same field names.
+
+`grpc_services` fills messages from them, `http_routes` writes them as JSON or npz; so that the two cannot
+say different things, only this module knows which fields an answer has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revolute_engine import Gradient, Model, Rollout
+
+from .models import OPTIONS
+from .service import ServerInfo
+from .sessions import Session
+from .stepping import State
+from .trajectories import Trajectory, ValueAndGradient
+
+Document = dict[str, Any]
+
+
+def model_info(model: Model) -> Document:
+    """Describe a model (message ModelInfo)."""
+    options = {name: model.options[name] for name in OPTIONS if model.options.get(name) is not None}
+    return {
+        "model_id": model.id,
+        "name": model.name,
+        "nq": model.nq,
+        "nv": model.nv,
+        "nu": model.nu,
+        "nbody": model.nbody,
+        "njnt": model.njnt,
+        "ngeom": model.ngeom,
+        "timestep": model.timestep,
+        "qpos0": model.qpos0,
+        "qvel0": model.qvel0,
+        "body_names": list(model.body_names),
+        "joint_names": list(model.joint_names),
+        "geom_names": list(model.geom_names),
+        "actuator_names": list(model.actuator_names),
+        "dof_names": list(model.dof_names),
+        "ctrlrange": model.ctrlrange,
+        "body_mass": model.body_mass,
+        "geom_friction": model.geom_friction,
+        "options": options,
+        "notes": list(model.notes),
+    }
+
+
+def model_list(builtins: list[str], models: list[Model]) -> Document:
+    """List models (message ListModelsResponse)."""
+    return {"builtin": builtins, "models": [{"model_id": model.id, "name": model.name} for model in models]}
+
+
+def session_handle(session: Session) -> Document:
+    """Name a session (message CreateSessionResponse)."""
+    return {"session_id": session.id, "model_id": session.model.id, "batch": session.batch}
+
+
+def session_state(state: State) -> Document:
+    """Give a session's state (message SessionState)."""
+    return {
+        "qpos": state.qpos,
+        "qvel": state.qvel,
+        "time": state.time,
+        "step_count": state.step_count,
+        "status": state.status,
+    }
+
+
+def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
+    """Give a trajectory (message Trajectory)."""
+    rollout = kept.rollout
+    controls = {"ctrl": rollout.ctrl} if with_ctrl else {}
+    return {
+        "trajectory_id": kept.id,
+        "model_id": kept.model.id,
+        "qpos": rollout.qpos,
+        "qvel": rollout.qvel,
+        **controls,
+        "status": rollout.status,
+        "diverged_step": rollout.diverged_step,
+        "report": _report(rollout),
+    }
+
+
+def gradient(found: Gradient) -> Document:
+    """Give a gradient (message Gradient)."""
+    return {"arrays": dict(found.arrays), "status": found.status}
+
+
+def value_and_gradient(found: ValueAndGradient) -> Document:
+    """Give a loss and its gradient (message ValueAndGradientResult)."""
+    return {
+        "value": np.asarray(found.value),
+        "gradient": gradient(found.gradient),
+        "diverged_step": found.rollout.diverged_step,
+        "report": _report(found.rollout),
+    }
+
+
+def server_info(info: ServerInfo) -> Document:
+    """Describe the server (message GetServerInfoResponse)."""
+    return {
+        "version": info.version,
+        "api_versions": list(info.api_versions),
+        "features": list(info.features),
+        "limits": dict(info.limits),
+        "build": dict(info.build),
+    }
+
+
+def _report(rollout: Rollout) -> Document:
+    return {
+        "states_stored": rollout.states_stored,
+        "checkpoint_bytes": rollout.checkpoint_bytes,
+        "replayed_steps": rollout.replayed_steps,
+    }

@@ -1,0 +1,52 @@
+"""`revolute serve` and `python -m revolute_server`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+
+from revolute.errors import RevoluteError
+
+from . import settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the server's flags to a parser, such as that of `revolute serve`."""
+    settings.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT, with the flags of `add_arguments`.
+
+    Returns:
+        Exit status: 0 after a clean stop, 2 when the server could not start.
+    """
+    # imported here, so that `revolute serve --help` answers without loading the engine
+    from .app import serve
+
+    try:
+        chosen = settings.from_arguments(arguments)
+        logging.basicConfig(
+            level=chosen.log_level.upper(),
+            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+            stream=sys.stderr,
+        )
+        asyncio.run(serve(chosen))
+    except RevoluteError as error:
+        print(f"revolute serve: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the server from the command line."""
+    parser = argparse.ArgumentParser(
+        prog="revolute serve", description="Serve models, sessions and trajectories."
+    )
+    add_arguments(parser)
+    return run(parser.parse_args(argv))

@@ -1,0 +1,55 @@
+"""Turns streamed requests into documents and documents into streamed answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from revolute.codec.documents import fill_message, read_message
+from revolute.codec.parts import Assembler, to_parts
+from revolute.codec.tensor import encode_tensor
+
+from .answers import Document
+from .memory import Reservation
+
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+
+
+async def receive(parts: AsyncIterable[Any], reservation: Reservation, limit: int) -> dict[str, Any]:
+    """Read a streamed request.
+
+    Args:
+        parts: the request's parts.
+        reservation: grows by the bytes that the request declares, before they arrive.
+        limit: bytes of one request.
+
+    Raises:
+        ArgumentError: the parts do not make up one message.
+        LimitError: it is too large.
+    """
+    assembler = Assembler(limit, limit_name="max_request")
+    begun = False
+    async for part in parts:
+        assembler.feed(part)
+        if not begun:
+            reservation.grow(assembler.declared_bytes)
+            begun = True
+    return read_message(*assembler.finish())
+
+
+async def send(part_type: type[Message], start: Message, document: Document) -> AsyncIterator[Any]:
+    """Yield an answer part by part."""
+    for part in to_parts(part_type, start, fill_message(start, document)):
+        yield part
+
+
+def whole(message: AnyMessage, document: Document) -> AnyMessage:
+    """Fill a message that is not streamed; its arrays are small and stand in it whole."""
+    for path, value in fill_message(message, document).items():
+        place: Any = message
+        for name in path.split("."):
+            place = getattr(place, name)
+        place.CopyFrom(encode_tensor(value))
+    return message

@@ -1,0 +1,193 @@
+"""The gRPC transport: turns messages into documents, calls the verbs, and turns the answers back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from revolute.errors import ArgumentError
+from revolute.v1 import (
+    model_pb2,
+    model_pb2_grpc,
+    server_pb2,
+    server_pb2_grpc,
+    session_pb2,
+    session_pb2_grpc,
+    trajectory_pb2,
+    trajectory_pb2_grpc,
+)
+
+from .answers import Document
+from .grpc_errors import ErrorInterceptor
+from .grpc_messages import receive, send, whole
+from .verbs import Verbs
+
+_CHANNEL_OPTIONS = (
+    # a second server on the same port is an error, not a silent sharing of its calls
+    ("grpc.so_reuseport", 0),
+    # parts are at most 1 MiB; a client that sends a small message whole gets some room
+    ("grpc.max_receive_message_length", 16 * 1024**2),
+    # clients may ping idle connections every 15 s, so that a dead peer is noticed
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 15_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+)
+
+SERVICES = tuple(
+    descriptor.services_by_name[name].full_name
+    for descriptor, name in (
+        (model_pb2.DESCRIPTOR, "ModelService"),
+        (session_pb2.DESCRIPTOR, "SessionService"),
+        (trajectory_pb2.DESCRIPTOR, "TrajectoryService"),
+        (server_pb2.DESCRIPTOR, "ServerService"),
+    )
+)
+
+
+class Health:
+    """`grpc.health.v1` for the server as a whole and for each service."""
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self._servicer = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
+
+    async def set_serving(self, serving: bool) -> None:
+        """Report every service as serving or not."""
+        names = health_pb2.HealthCheckResponse
+        status = names.SERVING if serving else names.NOT_SERVING
+        for service in ("", *SERVICES):
+            await self._servicer.set(service, status)
+
+
+def create_server(verbs: Verbs) -> tuple[grpc.aio.Server, Health]:
+    """Build the gRPC server with all services, health and reflection; it is not yet bound to an address."""
+    server = grpc.aio.server(interceptors=[ErrorInterceptor()], options=_CHANNEL_OPTIONS)
+    model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(verbs), server)
+    session_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(verbs), server)
+    trajectory_pb2_grpc.add_TrajectoryServiceServicer_to_server(TrajectoryServicer(verbs), server)
+    server_pb2_grpc.add_ServerServiceServicer_to_server(ServerServicer(verbs), server)
+    reported = Health(server)
+    reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    return server, reported
+
+
+class _Servicer:
+    """What the four services share: the verbs, and how a streamed request is answered."""
+
+    def __init__(self, verbs: Verbs) -> None:
+        self.verbs = verbs
+
+    async def answer(self, parts: Any, verb: Callable[[dict[str, Any]], Awaitable[Document]]) -> Document:
+        """Read a streamed request and run its verb; its memory is counted until the verb is through."""
+        service = self.verbs.service
+        with service.budget.reserve("a request") as memory:
+            return await verb(await receive(parts, memory, service.settings.max_request))
+
+
+class ModelServicer(_Servicer, model_pb2_grpc.ModelServiceServicer):
+    """ModelService over gRPC."""
+
+    async def RegisterModel(self, request_iterator: Any, context: Any) -> Any:
+        async def verb(request: dict[str, Any]) -> Document:
+            return await self.verbs.register_model({**request, "text": _text(request.get("text", b""))})
+
+        info = await self.answer(request_iterator, verb)
+        return whole(model_pb2.RegisterModelResponse(), {"model": info})
+
+    async def GetModel(self, request: Any, context: Any) -> Any:
+        return whole(model_pb2.GetModelResponse(), {"model": await self.verbs.get_model(request.model_id)})
+
+    async def ListModels(self, request: Any, context: Any) -> Any:
+        return whole(model_pb2.ListModelsResponse(), await self.verbs.list_models())
+
+
+class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
+    """SessionService over gRPC."""
+
+    async def CreateSession(self, request: Any, context: Any) -> Any:
+        document = await self.verbs.create_session({"model_id": request.model_id, "batch": request.batch})
+        return whole(session_pb2.CreateSessionResponse(), document)
+
+    async def Reset(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        state = await self.answer(
+            request_iterator, lambda request: self.verbs.reset(request.pop("session_id"), request)
+        )
+        async for part in send(session_pb2.ResetResponse, session_pb2.SessionState(), state):
+            yield part
+
+    async def Step(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        state = await self.answer(
+            request_iterator, lambda request: self.verbs.step(request.pop("session_id"), request)
+        )
+        async for part in send(session_pb2.StepResponse, session_pb2.SessionState(), state):
+            yield part
+
+    async def GetState(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        state = await self.verbs.get_state(request.session_id)
+        async for part in send(session_pb2.GetStateResponse, session_pb2.SessionState(), state):
+            yield part
+
+    async def DeleteSession(self, request: Any, context: Any) -> Any:
+        await self.verbs.delete_session(request.session_id)
+        return session_pb2.DeleteSessionResponse()
+
+
+class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceServicer):
+    """TrajectoryService over gRPC."""
+
+    async def Rollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        trajectory = await self.answer(request_iterator, self.verbs.rollout)
+        async for part in send(trajectory_pb2.RolloutResponse, trajectory_pb2.Trajectory(), trajectory):
+            yield part
+
+    async def GetTrajectory(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        trajectory = await self.verbs.get_trajectory(request.trajectory_id)
+        async for part in send(trajectory_pb2.GetTrajectoryResponse, trajectory_pb2.Trajectory(), trajectory):
+            yield part
+
+    async def Backward(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        gradient = await self.answer(
+            request_iterator, lambda request: self.verbs.backward(request.pop("trajectory_id"), request)
+        )
+        async for part in send(trajectory_pb2.BackwardResponse, trajectory_pb2.Gradient(), gradient):
+            yield part
+
+    async def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        found = await self.answer(
+            request_iterator, lambda request: self.verbs.value_and_gradient(_with_default_words(request))
+        )
+        start = trajectory_pb2.ValueAndGradientResult()
+        async for part in send(trajectory_pb2.ValueAndGradientResponse, start, found):
+            yield part
+
+    async def DeleteTrajectory(self, request: Any, context: Any) -> Any:
+        await self.verbs.delete_trajectory(request.trajectory_id)
+        return trajectory_pb2.DeleteTrajectoryResponse()
+
+
+class ServerServicer(_Servicer, server_pb2_grpc.ServerServiceServicer):
+    """ServerService over gRPC."""
+
+    async def GetServerInfo(self, request: Any, context: Any) -> Any:
+        return whole(server_pb2.GetServerInfoResponse(), await self.verbs.get_server_info())
+
+
+def _text(content: bytes) -> str:
+    """Return a model's text, which is sent as bytes."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        found = f"byte {content[error.start]:#04x}"
+        raise ArgumentError.expected("text", "a file in UTF-8", found, at=f"byte {error.start}") from None
+
+
+def _with_default_words(request: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the words of a loss that were not set; the protocol has the empty string for that."""
+    for term in request.get("loss", {}).get("terms", ()):
+        for word in ("when", "form"):
+            if not term[word]:
+                del term[word]
+    return request

@@ -1,0 +1,147 @@
+"""Reads and writes HTTP bodies: JSON for people, application/x-npz for arrays.
+
+Both carry the same document. In an archive each array is a member named by its path (`ctrl`,
+`params.body_mass`), and the member `header` holds the rest as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from fastapi import Request, Response
+
+from revolute.codec.npz import pack_npz
+from revolute.errors import ArgumentError, LimitError
+
+from . import npz, strict_json
+from .memory import Reservation
+from .settings import Settings, format_bytes
+
+JSON = "application/json"
+NPZ = "application/x-npz"
+_JSON_BYTES_PER_NUMBER = 26
+_SMALL = 4096  # numbers that are encoded on the event loop, in less time than a change of thread takes
+
+
+class UnsupportedMediaTypeError(ArgumentError):
+    """The body is of a type that this route does not read; status 415."""
+
+
+async def read_document(request: Request, settings: Settings, reservation: Reservation) -> dict[str, Any]:
+    """Read a request's body into one document, whichever type it has.
+
+    Args:
+        request: the request.
+        settings: limits on its size.
+        reservation: grows by the bytes that are held.
+
+    Raises:
+        ArgumentError: the body is malformed.
+        LimitError: it is too large.
+    """
+    kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    if kind not in (JSON, NPZ):
+        raise UnsupportedMediaTypeError.expected("content-type", f"{JSON} or {NPZ}", repr(kind[:80]))
+    name = "max_json" if kind == JSON else "max_request"
+    body = await _read_body(request, settings, name, reservation)
+    if kind == JSON:
+        return (
+            strict_json.loads(body) if len(body) < 65536 else await asyncio.to_thread(strict_json.loads, body)
+        )
+    archive = npz.Archive(body, settings.max_request, settings.flag("max_request"))
+    reservation.grow(archive.size)
+    return npz.join(await asyncio.to_thread(archive.read))
+
+
+async def write_document(
+    request: Request, document: Mapping[str, Any], reservation: Reservation, status: int = 200
+) -> Response:
+    """Write an answer in the type that the client accepts."""
+    numbers, held = _sizes(document)
+    if wants_npz(request):
+        reservation.grow(held)
+        return Response(await asyncio.to_thread(pack_npz, document), status, media_type=NPZ)
+    reservation.grow(_JSON_BYTES_PER_NUMBER * numbers)
+    if numbers < _SMALL:
+        return Response(strict_json.dumps(document), status, media_type=JSON)
+    return Response(await asyncio.to_thread(strict_json.dumps, document), status, media_type=JSON)
+
+
+def wants_npz(request: Request) -> bool:
+    """Tell whether the answer goes as npz: the client says so, or sent npz and says nothing else."""
+    accept = request.headers.get("accept", "*/*").lower()
+    if NPZ in accept:
+        return True
+    return "*/*" in accept and request.headers.get("content-type", "").lower().startswith(NPZ)
+
+
+def asset_bytes(assets: Any) -> dict[str, bytes]:
+    """Return assets as bytes; JSON has them in base64, an archive as uint8 arrays.
+
+    Raises:
+        ArgumentError: an asset is neither.
+    """
+    if not isinstance(assets, dict):
+        raise ArgumentError.expected("assets", "an object from reference to content", type(assets).__name__)
+    return {name: _bytes_of(f"assets.{name}", value) for name, value in assets.items()}
+
+
+async def _read_body(request: Request, settings: Settings, name: str, reservation: Reservation) -> bytes:
+    """Read the body piece by piece, no further than the limit."""
+    limit = getattr(settings, name)
+    pieces: list[bytes] = []
+    size = 0
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > limit:
+        raise _too_large(int(declared), limit, settings.flag(name))
+    async for piece in request.stream():
+        size += len(piece)
+        if size > limit:
+            raise _too_large(size, limit, settings.flag(name))
+        reservation.grow(len(piece))
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _too_large(size: int, limit: int, flag: str) -> LimitError:
+    kind = "JSON, or send application/x-npz" if flag.startswith("--max-json") else "it"
+    return LimitError.expected(
+        "body",
+        f"at most {format_bytes(limit)}",
+        f"{format_bytes(size)} or more",
+        advice=f"send less of {kind} at once, or start the server with more than {flag}",
+    )
+
+
+def _sizes(document: Mapping[str, Any]) -> tuple[int, int]:
+    """Count the numbers in a document's arrays, and their bytes."""
+    numbers = held = 0
+    for value in document.values():
+        if isinstance(value, np.ndarray):
+            numbers, held = numbers + value.size, held + value.nbytes
+        elif isinstance(value, dict):
+            inner = _sizes(value)
+            numbers, held = numbers + inner[0], held + inner[1]
+    return numbers, held
+
+
+def _bytes_of(name: str, value: Any) -> bytes:
+    if isinstance(value, np.ndarray) and value.dtype == np.uint8:
+        return value.tobytes()
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ArgumentError.expected(name[:120], "base64", str(error).lower()) from None
+    raise ArgumentError.expected(name[:120], "base64 text or a uint8 array", type(value).__name__)
+
+
+def problem_body(fields: Mapping[str, Any]) -> bytes:
+    """Write a problem document (RFC 9457)."""
+    return json.dumps({key: value for key, value in fields.items() if value is not None}).encode()

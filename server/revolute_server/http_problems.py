@@ -1,0 +1,63 @@
+"""Errors over HTTP: problem documents (RFC 9457) with the reason and argument of gRPC's ErrorInfo."""
+
+from __future__ import annotations
+
+import http
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from revolute.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
+
+from .errors import public_error
+from .http_bodies import UnsupportedMediaTypeError, problem_body
+
+PROBLEM = "application/problem+json"
+
+
+def problem(
+    error: RevoluteError, status: int | None = None, headers: dict[str, str] | None = None
+) -> Response:
+    """Build the answer to a failed request."""
+    kind = kind_of(error)
+    if isinstance(error, UnsupportedMediaTypeError):
+        status = 415
+    fields: dict[str, Any] = {
+        "type": "about:blank",
+        "title": kind.title,
+        "status": status or kind.http_status,
+        "detail": error.message,
+        "reason": kind.reason,
+        "argument": error.argument,
+    }
+    return Response(problem_body(fields), fields["status"], headers, media_type=PROBLEM)
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of an application a problem document, those of the framework too."""
+
+    @app.exception_handler(HTTPException)
+    async def routing(request: Request, error: HTTPException) -> Response:
+        path = request.url.path[:200]
+        if error.status_code == 404:
+            found: RevoluteError = NotFoundError.expected("path", "a path that /docs lists", repr(path))
+        elif error.status_code == 405:
+            found = ArgumentError.expected("method", f"a method that {path} has", request.method)
+        else:
+            phrase = http.HTTPStatus(error.status_code).phrase.lower()
+            found = ArgumentError.expected("request", "one that can be read", phrase)
+        return problem(found, error.status_code, dict(error.headers or {}))
+
+    @app.exception_handler(RevoluteError)
+    async def refused(request: Request, error: RevoluteError) -> Response:
+        return problem(error)
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, error: Exception) -> Response:
+        return problem(public_error(error, verb_name(request)))
+
+
+def verb_name(request: Request) -> str:
+    """Name a request by its route, not by its path, which the client chose."""
+    return f"{request.method} {getattr(request.scope.get('route'), 'path', 'an unknown route')}"

@@ -1,0 +1,181 @@
+"""The HTTP transport: turns bodies into documents, calls the verbs, and writes the answers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+
+from . import http_problems, schemas
+from .answers import Document
+from .errors import public_error
+from .http_bodies import asset_bytes, read_document, write_document
+from .http_disconnect import while_connected
+from .http_docs import install as install_docs
+from .http_docs import reads
+from .verbs import Verbs
+
+Verb = Callable[[dict[str, Any]], Coroutine[Any, Any, Document]]
+
+
+def create_app(verbs: Verbs) -> FastAPI:
+    """Build the ASGI application over the verbs."""
+    app = FastAPI(
+        title="revolute",
+        version=verbs.service.info.version,
+        summary="Rollouts and gradients of articulated bodies.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    exchange = _Exchange(verbs)
+    for routes in (_health, _models, _sessions, _trajectories, _server):
+        app.include_router(routes(exchange, verbs))
+    http_problems.install(app)
+    install_docs(app)
+    return app
+
+
+class _Exchange:
+    """Reads a request's body, runs the verb while the client waits, writes the answer."""
+
+    def __init__(self, verbs: Verbs) -> None:
+        self._service = verbs.service
+
+    async def answer(self, request: Request, verb: Verb, status: int = 200) -> Response:
+        """Answer a request with a body."""
+        with self._service.budget.reserve("a request") as memory, _faults_logged(request):
+            document = await read_document(request, self._service.settings, memory)
+            found = await while_connected(request, verb(document))
+            return await write_document(request, found, memory, status)
+
+    async def give(self, request: Request, document: Awaitable[Document]) -> Response:
+        """Answer a request without a body."""
+        with self._service.budget.reserve("an answer") as memory, _faults_logged(request):
+            return await write_document(request, await document, memory)
+
+
+@contextlib.contextmanager
+def _faults_logged(request: Request) -> Iterator[None]:
+    """Turn what is no error of revolute into one, here, before the framework logs it a second time."""
+    try:
+        yield
+    except Exception as error:
+        raise public_error(error, http_problems.verb_name(request)) from None
+
+
+def _health(exchange: _Exchange, verbs: Verbs) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get("/livez")
+    async def livez() -> dict[str, str]:
+        """Say that the process runs."""
+        return {"status": "alive"}
+
+    @router.get("/readyz")
+    async def readyz(response: Response) -> dict[str, str]:
+        """Say whether both listeners serve; 503 while the server starts or stops."""
+        ready = verbs.service.ready
+        response.status_code = 200 if ready else 503
+        return {"status": "ready" if ready else "not ready"}
+
+    return router
+
+
+def _models(exchange: _Exchange, verbs: Verbs) -> APIRouter:
+    router = APIRouter(prefix="/v1/models", tags=["ModelService"])
+
+    @router.post("", openapi_extra=reads(schemas.ModelSource))
+    async def register_model(request: Request) -> Response:
+        """Compile a model and keep it; the same content and options always give the same id."""
+
+        async def verb(document: dict[str, Any]) -> Document:
+            return await verbs.register_model({**document, "assets": asset_bytes(document.get("assets", {}))})
+
+        return await exchange.answer(request, verb)
+
+    @router.get("")
+    async def list_models(request: Request) -> Response:
+        """List built-in names and registered models."""
+        return await exchange.give(request, verbs.list_models())
+
+    @router.get("/{model_id}")
+    async def get_model(request: Request, model_id: str) -> Response:
+        """Describe a registered model."""
+        return await exchange.give(request, verbs.get_model(model_id))
+
+    return router
+
+
+def _sessions(exchange: _Exchange, verbs: Verbs) -> APIRouter:
+    router = APIRouter(prefix="/v1/sessions", tags=["SessionService"])
+
+    @router.post("", status_code=201, openapi_extra=reads(schemas.CreateSession))
+    async def create_session(request: Request) -> Response:
+        """Open a session at the model's default state."""
+        return await exchange.answer(request, verbs.create_session, 201)
+
+    @router.post("/{session_id}/reset", openapi_extra=reads(schemas.ResetInputs))
+    async def reset(request: Request, session_id: str) -> Response:
+        """Set the state and put time and step count back to 0."""
+        return await exchange.answer(request, lambda document: verbs.reset(session_id, document))
+
+    @router.post("/{session_id}/step", openapi_extra=reads(schemas.StepInputs))
+    async def step(request: Request, session_id: str) -> Response:
+        """Advance all environments with controls held; all or nothing."""
+        return await exchange.answer(request, lambda document: verbs.step(session_id, document))
+
+    @router.get("/{session_id}/state")
+    async def get_state(request: Request, session_id: str) -> Response:
+        """Read the state."""
+        return await exchange.give(request, verbs.get_state(session_id))
+
+    @router.delete("/{session_id}", status_code=204)
+    async def delete_session(session_id: str) -> None:
+        """Close a session."""
+        await verbs.delete_session(session_id)
+
+    return router
+
+
+def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["TrajectoryService"])
+
+    @router.post("/trajectories", status_code=201, openapi_extra=reads(schemas.RolloutInputs))
+    async def rollout(request: Request) -> Response:
+        """Simulate T steps from a state and keep the trajectory until it is deleted."""
+        return await exchange.answer(request, verbs.rollout, 201)
+
+    @router.get("/trajectories/{trajectory_id}")
+    async def get_trajectory(request: Request, trajectory_id: str) -> Response:
+        """Send a kept trajectory again."""
+        return await exchange.give(request, verbs.get_trajectory(trajectory_id))
+
+    @router.post("/trajectories/{trajectory_id}/backward", openapi_extra=reads(schemas.Cotangents))
+    async def backward(request: Request, trajectory_id: str) -> Response:
+        """Pull cotangents back through a kept trajectory."""
+        return await exchange.answer(request, lambda document: verbs.backward(trajectory_id, document))
+
+    @router.delete("/trajectories/{trajectory_id}", status_code=204)
+    async def delete_trajectory(trajectory_id: str) -> None:
+        """Forget a trajectory."""
+        await verbs.delete_trajectory(trajectory_id)
+
+    @router.post("/value-and-gradient", openapi_extra=reads(schemas.ValueAndGradientInputs))
+    async def value_and_gradient(request: Request) -> Response:
+        """Simulate, evaluate a loss and differentiate it in one call; nothing is kept."""
+        return await exchange.answer(request, verbs.value_and_gradient)
+
+    return router
+
+
+def _server(exchange: _Exchange, verbs: Verbs) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["ServerService"])
+
+    @router.get("/server")
+    async def get_server_info(request: Request) -> Response:
+        """Describe this server."""
+        return await exchange.give(request, verbs.get_server_info())
+
+    return router

@@ -1,0 +1,73 @@
+"""Accounts for the bytes that models, sessions, trajectories and arrays under way hold, against one limit.
+
+Bytes are reserved before the arrays exist, so that a request that would not fit is refused instead of
+killing the process. Everything here runs on the event loop, so no lock is needed.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from revolute.errors import LimitError
+
+from .settings import format_bytes
+
+
+class MemoryBudget:
+    """The bytes in use and the limit on them."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+    def reserve(self, what: str, count: int = 0) -> Reservation:
+        """Set `count` bytes aside for `what`.
+
+        Raises:
+            LimitError: the bytes in use would exceed the limit.
+        """
+        reservation = Reservation(self, what)
+        reservation.grow(count)
+        return reservation
+
+
+class Reservation:
+    """Bytes set aside; given back by `release`, or at the end of a `with` block unless `keep` was called."""
+
+    def __init__(self, budget: MemoryBudget, what: str) -> None:
+        self._budget = budget
+        self._what = what
+        self._kept = False
+        self.count = 0
+
+    def grow(self, count: int) -> None:
+        """Set further bytes aside."""
+        budget = self._budget
+        if budget.used + count > budget.limit:
+            raise LimitError(
+                f"memory: expected at most {format_bytes(budget.limit)} in use, "
+                f"got {format_bytes(budget.used)} and {format_bytes(count)} more for {self._what}; "
+                "delete trajectories or sessions, or start the server with a larger --memory",
+                argument="memory",
+            )
+        budget.used += count
+        self.count += count
+
+    def keep(self) -> Reservation:
+        """Hold the bytes beyond the `with` block, until `release`."""
+        self._kept = True
+        return self
+
+    def release(self) -> None:
+        """Give the bytes back; a second call does nothing."""
+        self._budget.used -= self.count
+        self.count = 0
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._kept:
+            self.release()

@@ -1,0 +1,174 @@
+"""Shapes of the requests: checked for both transports when one comes in, shown for HTTP at /docs.
+
+One class per message of the protocol, with the same field names. Arrays are left to `revolute.arrays` and
+the engine, which check them the same way for every transport.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from revolute.arrays import as_float64
+from revolute.errors import ArgumentError
+
+_FLOATS = {
+    "type": "array",
+    "items": {},
+    "description": "Nested lists of numbers; rows of the last axis innermost.",
+}
+
+Array = Annotated[Any, WithJsonSchema(_FLOATS)]
+Asset = Annotated[bytes, WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
+Wrt = list[str]
+
+
+class Body(BaseModel):
+    """A request or an answer; unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
+
+
+class ModelOptions(Body):
+    """Options of a model; what is left out takes the default."""
+
+    base: str | None = Field(None, description='URDF only: "fixed" or "free"')
+    ground: bool | None = Field(None, description="adds the plane z = 0")
+    fuse_fixed: bool | None = Field(
+        None, description="URDF only: merges bodies that fixed joints hold together"
+    )
+    timestep: float | None = Field(None, description="length of a step in s")
+    solver: str | None = Field(None, description='"pgs"')
+    iterations: int | None = Field(None, description="sweeps of the solver per step")
+    contact: bool | None = Field(None, description="whether contacts act")
+    limits: bool | None = Field(None, description="whether joint limits act")
+    dry_friction: bool | None = Field(None, description="whether dry friction of joints acts")
+    erp: float | None = Field(None, description="share of a position error repaired per step, 0 to 1")
+    cfm: float | None = Field(None, description="regularisation of the constraint matrix")
+    restitution: float | None = Field(None, description="coefficient of restitution, 0 to 1")
+    margin: float | None = Field(
+        None, description="distance in m below which a pair of shapes becomes a contact row"
+    )
+
+
+class ModelSource(Body):
+    """A model to register: the text of a URDF or MJCF file, or the name of a built-in model."""
+
+    builtin: str = Field("", description="name of a built-in model; give either this or text")
+    text: str = Field("", description="the file's text; give either this or builtin")
+    assets: dict[str, Asset] = Field(
+        {}, description="files that the text refers to, by the reference as written"
+    )
+    options: ModelOptions = Field(default_factory=ModelOptions)
+    name: str = Field("", description="name for messages and listings")
+
+
+class CreateSession(Body):
+    """A session to open."""
+
+    model_id: str
+    batch: int = Field(description="number of environments, at least 1")
+
+
+class ResetInputs(Body):
+    """The state to put a session into; what is left out is the model's default."""
+
+    qpos: Array = Field(None, description="[B, nq], or [nq] for all environments")
+    qvel: Array = Field(None, description="[B, nv], or [nv] for all environments")
+
+
+class StepInputs(Body):
+    """One control, held for some steps."""
+
+    ctrl: Array = Field(description="[B, nu], or [nu] for all environments")
+    steps: int = Field(1, description="number of steps")
+
+
+class RolloutInputs(Body):
+    """What to simulate."""
+
+    model_id: str
+    qpos: Array = Field(description="start configuration, [B, nq], or [nq] for all environments")
+    qvel: Array = Field(description="start velocity, [B, nv], or [nv] for all environments")
+    ctrl: Array = Field(description="[B, T, nu], or [T, nu] for one environment without a batch axis")
+    params: dict[str, Array] = Field({}, description="model parameters to replace, by name")
+
+
+class Cotangents(Body):
+    """What to pull back through a trajectory."""
+
+    qpos_bar: Array = Field(
+        None, description="d loss / d qpos, shaped like qpos; a leading axis K asks for K gradients"
+    )
+    qvel_bar: Array = Field(None, description="d loss / d qvel, likewise")
+    wrt: Wrt = Field([], description="what to differentiate by; empty: qpos, qvel, ctrl")
+
+
+class ValueAndGradientInputs(Body):
+    """What to simulate and which loss to differentiate."""
+
+    inputs: RolloutInputs
+    loss: dict[str, Any] = Field(
+        description='{"terms": [{"quantity", "weight", "target", "when", "index", "form"}]}'
+    )
+    wrt: Wrt = Field([], description="what to differentiate by; empty: qpos, qvel, ctrl")
+
+
+REQUESTS: tuple[type[Body], ...] = (
+    ModelSource,
+    CreateSession,
+    ResetInputs,
+    StepInputs,
+    RolloutInputs,
+    Cotangents,
+    ValueAndGradientInputs,
+)
+
+AnyBody = TypeVar("AnyBody", bound=Body)
+
+
+def validate(kind: type[AnyBody], document: Mapping[str, Any]) -> AnyBody:
+    """Check a request's fields.
+
+    Raises:
+        ArgumentError: a field is missing, unknown or of a wrong type; named by its path.
+    """
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        raise _argument_error(error) from None
+
+
+def array(name: str, value: Any) -> np.ndarray | None:
+    """Return a field's numbers as float64, or None for a field that was left out."""
+    return None if value is None else as_float64(name, value)
+
+
+def arrays(name: str, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return a map of arrays as float64."""
+    return {key: as_float64(f"{name}.{key}", value) for key, value in values.items()}
+
+
+def _argument_error(error: ValidationError) -> ArgumentError:
+    first = error.errors(include_url=False, include_context=False)[0]
+    path = _path(first["loc"])
+    if first["type"] == "missing":
+        return ArgumentError.expected(path, "a value", "none")
+    if first["type"] == "extra_forbidden":
+        return ArgumentError.expected(
+            path, "a field of this request", "an unknown one", advice="check the spelling"
+        )
+    expected = first["msg"].removeprefix("Input should be ").rstrip(".")
+    return ArgumentError.expected(path, expected, _shown(first["input"]))
+
+
+def _path(location: Sequence[str | int]) -> str:
+    return ".".join(str(part) for part in location)[:120] or "body"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,80 @@
+"""Models, sessions and trajectories over one engine, one pool and one memory budget."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+
+import numpy as np
+
+from revolute_engine import Engine, _native
+
+from .engine_pool import EnginePool
+from .memory import MemoryBudget
+from .models import Models
+from .sessions import Sessions
+from .settings import Settings
+from .trajectories import Trajectories
+
+API_VERSIONS = ("v1",)
+FEATURES = (
+    "backward.body_mass",
+    "backward.geom_friction",
+    "backward.many_cotangents",
+    "rollout.params",
+    "value_and_gradient.loss_terms",
+)
+
+LIMITS = ("max_request", "max_json", "memory", "max_models", "max_sessions", "max_trajectories", "queue")
+"""The settings that GetServerInfo reports as limits."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerInfo:
+    """What GetServerInfo answers."""
+
+    version: str
+    api_versions: tuple[str, ...]
+    features: tuple[str, ...]
+    limits: dict[str, int]
+    build: dict[str, str | int]
+
+
+class Service:
+    """What the server holds."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.ready = False
+        self.engine = Engine(threads=settings.threads)
+        self.pool = EnginePool(settings.workers, settings.queue)
+        self.budget = MemoryBudget(settings.memory)
+        self.models = Models(self.pool, self.budget, settings.max_models)
+        self.sessions = Sessions(self.engine, self.pool, self.budget, self.models, settings.max_sessions)
+        self.trajectories = Trajectories(
+            self.engine, self.pool, self.budget, self.models, settings.max_trajectories
+        )
+        self.info = _server_info(settings)
+
+    def close(self) -> None:
+        """Stop every engine call within one control step and refuse new ones."""
+        self.pool.close()
+
+
+def _server_info(settings: Settings) -> ServerInfo:
+    return ServerInfo(
+        version=importlib.metadata.version("revolute-server"),
+        api_versions=API_VERSIONS,
+        features=FEATURES,
+        limits={name: getattr(settings, name) for name in LIMITS},
+        build={
+            "isa": _native.isa,
+            "lanes": _native.lanes,
+            "threads": settings.threads,
+            "workers": settings.workers,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "machine": platform.machine(),
+        },
+    )

@@ -1,0 +1,122 @@
+"""Starts and advances the state of a session, as pure functions that run on an engine worker."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from revolute.arrays import Float64Array, as_float64
+from revolute.errors import ArgumentError
+from revolute_engine import CancelToken, Engine, Model
+
+_SEGMENT_BYTES = (
+    4 * 1024**2
+)  # states of one engine call inside a long Step: bounds its memory, not its length
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """The state of all environments of a session.
+
+    Attributes:
+        qpos: [batch, nq]; NaN for an environment that diverged.
+        qvel: [batch, nv]; likewise.
+        step_count: steps taken since the last reset.
+        time: seconds since the last reset, step_count times the model's timestep.
+        status: [batch] int32, 0 running, 1 diverged since the last reset.
+    """
+
+    qpos: Float64Array
+    qvel: Float64Array
+    step_count: int
+    time: float
+    status: np.ndarray
+
+
+def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel: Any = None) -> State:
+    """Return a state at time zero.
+
+    Args:
+        engine: checks the state against the model.
+        model: the model.
+        batch: number of environments.
+        qpos: [batch, nq], or [nq] for all; the model's own when None.
+        qvel: [batch, nv], or [nv] for all; the model's own when None.
+
+    Raises:
+        ArgumentError: the state does not fit the model.
+    """
+    # a rollout of no steps returns the state it was given, checked and spread over the batch
+    start = engine.rollout(
+        model,
+        model.qpos0 if qpos is None else qpos,
+        model.qvel0 if qvel is None else qvel,
+        np.zeros((batch, 0, model.nu)),
+    )
+    return State(start.qpos[:, 0], start.qvel[:, 0], 0, 0.0, np.zeros(batch, np.int32))
+
+
+def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, cancel: CancelToken) -> State:
+    """Return the state after some steps with one control held.
+
+    Args:
+        engine: takes the steps.
+        model: the model.
+        state: the state before.
+        ctrl: [batch, nu], or [nu] for all environments.
+        steps: how many; zero returns the state as it is.
+        cancel: stops the engine within one step.
+
+    Raises:
+        ArgumentError: the control does not fit the model, or `steps` is negative.
+    """
+    if steps < 0:
+        raise ArgumentError.expected("steps", "zero or a positive number of steps", steps)
+    batch = len(state.status)
+    held = _checked_control(model, batch, ctrl)
+    status = state.status.copy()
+    qpos, qvel = state.qpos, state.qvel
+    segment = max(1, _SEGMENT_BYTES // (8 * batch * max(1, model.nq + model.nv)))
+    remaining = steps
+    while remaining and not status.all():
+        count = min(remaining, segment)
+        qpos, qvel = _parked(model, status, qpos, qvel)
+        rollout = engine.rollout(model, qpos, qvel, np.repeat(held[:, None], count, axis=1), cancel=cancel)
+        status |= rollout.status
+        qpos, qvel = rollout.qpos[:, -1], rollout.qvel[:, -1]
+        remaining -= count
+    gone = (status != 0)[:, None]
+    step_count = state.step_count + steps
+    return State(
+        qpos=np.where(gone, np.nan, qpos),
+        qvel=np.where(gone, np.nan, qvel),
+        step_count=step_count,
+        time=step_count * model.timestep,
+        status=status,
+    )
+
+
+def _parked(
+    model: Model, status: np.ndarray, qpos: Float64Array, qvel: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """Put environments that diverged into the model's own state, where they disturb nobody."""
+    gone = (status != 0)[:, None]
+    return np.where(gone, model.qpos0, qpos), np.where(gone, model.qvel0, qvel)
+
+
+def _checked_control(model: Model, batch: int, ctrl: Any) -> Float64Array:
+    """Return the control as [batch, nu]."""
+    array = as_float64("ctrl", ctrl)
+    if array.shape not in ((batch, model.nu), (model.nu,)):
+        raise ArgumentError.expected(
+            "ctrl",
+            f"shape [batch={batch}, nu={model.nu}] or [nu={model.nu}]",
+            list(array.shape),
+            advice=f"model '{model.name}' has {model.nu} actuators and this session {batch} environments",
+        )
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        raise ArgumentError.expected("ctrl", "finite values", array[tuple(bad[0])], at=str(bad[0].tolist()))
+    return np.broadcast_to(array, (batch, model.nu))

@@ -1,0 +1,147 @@
+"""Trajectories: computed, kept, differentiated, deleted; and the stateless ValueAndGradient."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from revolute.loss import Loss
+from revolute_engine import Engine, Gradient, Model, Rollout
+
+from .engine_pool import EnginePool
+from .memory import MemoryBudget
+from .models import Models
+from .registry import Registry, new_id
+
+DEFAULT_WRT = ("qpos", "qvel", "ctrl")
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory:
+    """A rollout that Backward can refer to by id."""
+
+    id: str
+    model: Model
+    rollout: Rollout
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueAndGradient:
+    """A loss per environment, its gradient, and the states it was computed from."""
+
+    value: np.ndarray
+    gradient: Gradient
+    rollout: Rollout
+
+
+class Trajectories:
+    """Rollout, GetTrajectory, Backward, ValueAndGradient and DeleteTrajectory."""
+
+    def __init__(
+        self, engine: Engine, pool: EnginePool, budget: MemoryBudget, models: Models, limit: int
+    ) -> None:
+        self._engine = engine
+        self._pool = pool
+        self._budget = budget
+        self._models = models
+        self._trajectories: Registry[Trajectory] = Registry("trajectory", limit)
+
+    async def rollout(
+        self, model_id: str, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
+    ) -> Trajectory:
+        """Simulate and keep the trajectory.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model.
+            NotFoundError: the model is not registered.
+            LimitError: there is no room for the trajectory.
+        """
+        model = self._models.get(model_id)
+        self._trajectories.check_room()
+        with self._budget.reserve("a trajectory", _rollout_bytes(model, ctrl)) as reservation:
+            rollout = await self._pool.run(
+                lambda token: self._engine.rollout(
+                    model, qpos, qvel, ctrl, params=params or None, cancel=token
+                )
+            )
+            trajectory = Trajectory(new_id(), model, rollout)
+            self._trajectories.add(trajectory.id, trajectory, reservation)
+            return trajectory
+
+    def get(self, trajectory_id: str) -> Trajectory:
+        """Look a trajectory up.
+
+        Raises:
+            NotFoundError: it was deleted or never there.
+        """
+        return self._trajectories.get(trajectory_id)
+
+    async def backward(
+        self, trajectory_id: str, qpos_bar: Any, qvel_bar: Any, wrt: Sequence[str] = DEFAULT_WRT
+    ) -> Gradient:
+        """Pull one or K cotangents back through a kept trajectory.
+
+        Raises:
+            ArgumentError: shapes do not fit the trajectory, or a name in `wrt` is unknown.
+            NotFoundError: the trajectory was deleted or never there.
+            DivergedError: no environment stayed finite.
+        """
+        trajectory = self._trajectories.get(trajectory_id)
+        given = max(np.size(qpos_bar), np.size(qvel_bar))
+        with self._budget.reserve("a gradient", 8 * 2 * given):
+            return await self._pool.run(
+                lambda token: self._engine.backward(
+                    trajectory.model, trajectory.rollout, qpos_bar, qvel_bar, wrt=tuple(wrt), cancel=token
+                )
+            )
+
+    async def value_and_gradient(
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        loss: Loss,
+        params: Mapping[str, Any] | None = None,
+        wrt: Sequence[str] = DEFAULT_WRT,
+    ) -> ValueAndGradient:
+        """Simulate, evaluate a loss given as data, and pull its gradient back; nothing is kept.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model, or the loss does not fit the trajectory.
+            NotFoundError: the model is not registered.
+            DivergedError: no environment stayed finite.
+        """
+        model = self._models.get(model_id)
+        # states, their cotangents, and the gradient
+        with self._budget.reserve("a value and gradient", 3 * _rollout_bytes(model, ctrl)):
+            value, gradient, rollout = await self._pool.run(
+                lambda token: self._engine.value_and_gradient(
+                    model, qpos, qvel, ctrl, loss, params=params or None, wrt=tuple(wrt), cancel=token
+                )
+            )
+            return ValueAndGradient(np.asarray(value), gradient, rollout)
+
+    def delete(self, trajectory_id: str) -> None:
+        """Forget a trajectory.
+
+        Raises:
+            NotFoundError: it was deleted before or never there.
+        """
+        self._trajectories.remove(trajectory_id)
+
+    def __len__(self) -> int:
+        return len(self._trajectories)
+
+
+def _rollout_bytes(model: Model, ctrl: Any) -> int:
+    """Bytes that a rollout with these controls will hold; 0 for a shape that will be refused."""
+    shape = np.shape(ctrl)
+    if len(shape) not in (2, 3):
+        return 0
+    batch = shape[0] if len(shape) == 3 else 1
+    time = shape[-2]
+    return 8 * batch * ((time + 1) * (model.nq + model.nv) + time * model.nu)

@@ -1,0 +1,106 @@
+"""The verbs of the protocol, once for both transports: a document in, a document out.
+
+A document is what a message carries, whichever way it came: a dict under the field names of the proto
+files, with arrays as NumPy arrays or nested lists. `grpc_services` and `http_routes` only turn messages and
+bodies into documents and back; the ids that HTTP has in the path are arguments here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from revolute.loss import Loss
+
+from . import answers, schemas
+from .answers import Document
+from .models import Source
+from .service import Service
+from .trajectories import DEFAULT_WRT
+
+Request = Mapping[str, Any]
+
+
+class Verbs:
+    """Every verb: checks the request's fields, calls the service, shapes the answer."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    async def register_model(self, request: Request) -> Document:
+        body = schemas.validate(schemas.ModelSource, request)
+        options = body.options.model_dump(exclude_none=True)
+        source = Source(body.text, body.builtin, body.name, body.assets, options)
+        return answers.model_info(await self.service.models.register(source))
+
+    async def get_model(self, model_id: str) -> Document:
+        return answers.model_info(self.service.models.get(model_id))
+
+    async def list_models(self) -> Document:
+        models = self.service.models
+        return answers.model_list(models.builtins(), models.list())
+
+    async def create_session(self, request: Request) -> Document:
+        body = schemas.validate(schemas.CreateSession, request)
+        return answers.session_handle(await self.service.sessions.create(body.model_id, body.batch))
+
+    async def reset(self, session_id: str, request: Request) -> Document:
+        body = schemas.validate(schemas.ResetInputs, request)
+        qpos, qvel = schemas.array("qpos", body.qpos), schemas.array("qvel", body.qvel)
+        return answers.session_state(await self.service.sessions.reset(session_id, qpos, qvel))
+
+    async def step(self, session_id: str, request: Request) -> Document:
+        body = schemas.validate(schemas.StepInputs, request)
+        ctrl = schemas.array("ctrl", body.ctrl)
+        return answers.session_state(await self.service.sessions.step(session_id, ctrl, body.steps))
+
+    async def get_state(self, session_id: str) -> Document:
+        return answers.session_state(self.service.sessions.state(session_id))
+
+    async def delete_session(self, session_id: str) -> None:
+        self.service.sessions.delete(session_id)
+
+    async def rollout(self, request: Request) -> Document:
+        body = schemas.validate(schemas.RolloutInputs, request)
+        kept = await self.service.trajectories.rollout(body.model_id, *_inputs(body))
+        return answers.trajectory(kept, with_ctrl=False)
+
+    async def get_trajectory(self, trajectory_id: str) -> Document:
+        return answers.trajectory(self.service.trajectories.get(trajectory_id), with_ctrl=True)
+
+    async def backward(self, trajectory_id: str, request: Request) -> Document:
+        body = schemas.validate(schemas.Cotangents, request)
+        qpos_bar, qvel_bar = (
+            schemas.array("qpos_bar", body.qpos_bar),
+            schemas.array("qvel_bar", body.qvel_bar),
+        )
+        wrt = tuple(body.wrt) or DEFAULT_WRT
+        return answers.gradient(
+            await self.service.trajectories.backward(trajectory_id, qpos_bar, qvel_bar, wrt)
+        )
+
+    async def value_and_gradient(self, request: Request) -> Document:
+        body = schemas.validate(schemas.ValueAndGradientInputs, request)
+        qpos, qvel, ctrl, params = _inputs(body.inputs)
+        found = await self.service.trajectories.value_and_gradient(
+            body.inputs.model_id,
+            qpos,
+            qvel,
+            ctrl,
+            Loss.from_dict(body.loss),
+            params,
+            tuple(body.wrt) or DEFAULT_WRT,
+        )
+        return answers.value_and_gradient(found)
+
+    async def delete_trajectory(self, trajectory_id: str) -> None:
+        self.service.trajectories.delete(trajectory_id)
+
+    async def get_server_info(self) -> Document:
+        return answers.server_info(self.service.info)
+
+
+def _inputs(body: schemas.RolloutInputs) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Return state, controls and parameters of a rollout as arrays."""
+    qpos, qvel = schemas.array("qpos", body.qpos), schemas.array("qvel", body.qvel)
+    return qpos, qvel, schemas.array("ctrl", body.ctrl), schemas.arrays("params", body.params)
