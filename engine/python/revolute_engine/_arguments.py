@@ -1,7 +1,8 @@
-"""Checks what users pass to the engine: shapes, finite numbers, quaternions and names, before any work starts.
+"""Checks what users pass to the engine: shapes, finite numbers, quaternions and names, before any work
+starts.
 
-The batch axis may be left out. `ctrl` decides: [batch, time, nu] is a batch, [time, nu] a single environment. Nothing
-is guessed from sizes. A state without batch axis is shared by all environments of a batch.
+The batch axis may be left out. `ctrl` decides: [batch, time, nu] is a batch, [time, nu] a single environment.
+Nothing is guessed from sizes. A state without batch axis is shared by all environments of a batch.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from revolute.arrays import as_float64, owned_float64
 from revolute.errors import ArgumentError
 

@@ -1,8 +1,8 @@
 """Translates a compiled MuJoCo model into the plain arrays that the compiled engine reads.
 
-Names and conventions are MuJoCo's. MuJoCo's disable flags are applied here: a disabled spring is a stiffness of 0, a
-disabled actuator has no gain. The limit that MuJoCo puts on a joint's total actuator force (URDF's effort) becomes
-the force limit of the joint's only actuator.
+Names and conventions are MuJoCo's. MuJoCo's disable flags are applied here: a disabled spring is a stiffness
+of 0, a disabled actuator has no gain. The limit that MuJoCo puts on a joint's total actuator force (URDF's
+effort) becomes the force limit of the joint's only actuator.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import numpy.typing as npt
+
 from revolute.errors import ModelError
 
 from ._support import element_name
@@ -110,7 +111,8 @@ def _hull_vertices(model: mujoco.MjModel, mesh: int) -> npt.NDArray[np.float64]:
     graph = int(model.mesh_graphadr[mesh])
     if graph < 0:
         return vertices
-    # mesh_graph: number of hull vertices, of hull faces, one edge address per vertex, then the vertices' indices
+    # mesh_graph: number of hull vertices, of hull faces, one edge address per vertex, then the vertices'
+    # indices
     hull_count = int(model.mesh_graph[graph])
     indices = model.mesh_graph[graph + 2 + hull_count : graph + 2 + 2 * hull_count]
     return vertices[indices]

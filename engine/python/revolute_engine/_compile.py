@@ -1,7 +1,7 @@
 """Compiles a self-contained document with MuJoCo and turns its complaints into one-line ModelErrors.
 
-Also applies what a URDF cannot say: how the base is held (`base`), a ground plane (`ground`) and actuators (one motor
-per movable joint, force limited by the joint's effort).
+Also applies what a URDF cannot say: how the base is held (`base`), a ground plane (`ground`) and actuators
+(one motor per movable joint, force limited by the joint's effort).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 
 import mujoco
 import numpy as np
+
 from revolute.errors import ModelError
 
 from ._source import Source, name_of
@@ -30,8 +31,8 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
 
     Args:
         source: the document with its files.
-        base: "free" gives the first body a free joint, "fixed" takes it away, None leaves an MJCF as it is and
-            fixes a URDF.
+        base: "free" gives the first body a free joint, "fixed" takes it away, None leaves an MJCF as it is
+            and fixes a URDF.
         ground: add a plane at z = 0 that meets every shape.
         fuse_fixed: merge bodies without joints into their parents.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from revolute.errors import ArgumentError, DivergedError, LimitError
 from revolute.loss import Loss, check_loss
 
@@ -33,8 +34,8 @@ class Engine:
     """Simulates models and differentiates their trajectories.
 
     Args:
-        threads: number of threads that share a batch; by default one per core this process may use. Results do not
-            depend on it.
+        threads: number of threads that share a batch; by default one per core this process may use. Results
+            do not depend on it.
 
     Raises:
         ArgumentError: threads is not a positive integer.
@@ -58,14 +59,17 @@ class Engine:
 
         Args:
             model: the model.
-            qpos: start positions, shape [batch, nq], or [nq] for all environments; quaternions are normalised.
+            qpos: start positions, shape [batch, nq], or [nq] for all environments; quaternions are
+                normalised.
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, time, nu], or [time, nu] for a single environment.
-            params: model parameters by name (geom_friction, body_mass), shape [n], or [batch, n] per environment.
+            params: model parameters by name (geom_friction, body_mass), shape [n], or [batch, n] per
+                environment.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The trajectories; an environment that diverges says so in `status` and does not disturb the others.
+            The trajectories; an environment that diverges says so in `status` and does not disturb the
+            others.
 
         Raises:
             ArgumentError: a shape, a number or a name is wrong.
@@ -96,14 +100,15 @@ class Engine:
         Args:
             model: the model of the rollout.
             rollout: the trajectories.
-            qpos_bar: d loss / d qpos, shape [batch, time + 1, nq]; a leading axis K asks for K gradients. None is zero.
+            qpos_bar: d loss / d qpos, shape [batch, time + 1, nq]; a leading axis K asks for K gradients.
+                None is zero.
             qvel_bar: d loss / d qvel, shape [batch, time + 1, nv], likewise.
             wrt: what to differentiate by: qpos, qvel (the start state), ctrl, geom_friction, body_mass.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            One array per name in `wrt`, shaped like that input; a model parameter that is shared by the environments
-            has the sum over those that completed.
+            One array per name in `wrt`, shaped like that input; a model parameter that is shared by the
+            environments has the sum over those that completed.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is not known.
@@ -163,8 +168,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The loss of each environment [batch] (a float without a batch axis; NaN where it diverged), its total
-            gradient, and the trajectories.
+            The loss of each environment [batch] (a float without a batch axis; NaN where it diverged), its
+            total gradient, and the trajectories.
 
         Raises:
             ArgumentError: an argument or a term of the loss does not fit the model.

@@ -1,7 +1,7 @@
 """Finds the bytes behind the file names in a model: among the assets given, or on disk where that is allowed.
 
-A name is looked up first among the assets (as written, under its mesh folder, without `package://`, by its last
-part), then, with `allow_files`, next to the model file, under its mesh folder, in `mesh_paths` and, for
+A name is looked up first among the assets (as written, under its mesh folder, without `package://`, by its
+last part), then, with `allow_files`, next to the model file, under its mesh folder, in `mesh_paths` and, for
 `package://name/rest`, in `package_paths["name"]` or in a folder `name` above the model file. With
 `allow_files=False` no path is opened, looked at or even built.
 """

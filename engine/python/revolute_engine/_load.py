@@ -14,6 +14,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import numpy.typing as npt
+
 from revolute.errors import ArgumentError, NotFoundError
 
 from . import _native
@@ -64,8 +65,10 @@ def load_model(
 
     Args:
         source: path of a file, XML text, or the name of a built-in model (see `models`).
-        assets: contents of files that the text names (meshes, includes), by those names; looked up before the disk.
-        base: "free" lets the base move, "fixed" holds it; by default a URDF is fixed and an MJCF is as written.
+        assets: contents of files that the text names (meshes, includes), by those names; looked up before the
+            disk.
+        base: "free" lets the base move, "fixed" holds it; by default a URDF is fixed and an MJCF is as
+            written.
         ground: add a plane at z = 0 with friction 1 that every shape meets.
         fuse_fixed: merge bodies that have no joint into their parents.
         timestep: length of a step in seconds, instead of the file's.
@@ -87,7 +90,8 @@ def load_model(
         The model; `model.notes` lists what the engine does differently from what the file asks.
 
     Raises:
-        ModelError: the file cannot be read or holds what the engine does not simulate; names file and element.
+        ModelError: the file cannot be read or holds what the engine does not simulate; names file and
+            element.
         ArgumentError: an option is out of range.
         NotFoundError: there is no such file or built-in model.
     """

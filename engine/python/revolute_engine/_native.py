@@ -1,7 +1,7 @@
 """The compiled engine: one extension module per instruction set, the best that this machine can run.
 
-`REVOLUTE_ISA` (v2, v3, v4 or generic) overrides the choice. Results are bit-identical within one instruction set, not
-across them. Levels are those of the x86-64 psABI; other machines have one module, `generic`.
+`REVOLUTE_ISA` (v2, v3, v4 or generic) overrides the choice. Results are bit-identical within one instruction
+set, not across them. Levels are those of the x86-64 psABI; other machines have one module, `generic`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Finds the pairs of shapes that can touch, by MuJoCo's rules, and checks that each can be simulated.
 
-Two shapes are a candidate pair when neither their bodies nor the bodies they are welded to are the same, or parent and
-child (unless the parent is the world), no exclude names their bodies, and contype and conaffinity match. Explicit
-`<pair>` elements pass all filters. The sliding friction of a pair is the larger of the two, that of the shape with the
-higher priority, or the pair's own.
+Two shapes are a candidate pair when neither their bodies nor the bodies they are welded to are the same, or
+parent and child (unless the parent is the world), no exclude names their bodies, and contype and conaffinity
+match. Explicit `<pair>` elements pass all filters. The sliding friction of a pair is the larger of the two,
+that of the shape with the higher priority, or the pair's own.
 """
 
 from __future__ import annotations
@@ -14,14 +14,22 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 import numpy.typing as npt
+
 from revolute.errors import ModelError
 
 from ._support import element_name
 
 _PLANE, _SPHERE, _CAPSULE, _BOX, _MESH = 0, 2, 3, 6, 7
 _TYPE_NAMES = {
-    **{0: "plane", 1: "height field", 2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder"},
-    **{6: "box", 7: "mesh", 8: "signed distance field"},
+    0: "plane",
+    1: "height field",
+    2: "sphere",
+    3: "capsule",
+    4: "ellipsoid",
+    5: "cylinder",
+    6: "box",
+    7: "mesh",
+    8: "signed distance field",
 }
 SUPPORTED = frozenset(
     {

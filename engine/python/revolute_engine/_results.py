@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from revolute.errors import CancelledError as Cancelled
 from revolute.errors import NotFoundError
 
@@ -21,7 +22,8 @@ __all__ = ["DIVERGED", "OK", "Cancelled", "Gradient", "Rollout"]
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """A trajectory per environment; all arrays are read-only. Without a batch axis in the input there is none here.
+    """A trajectory per environment; all arrays are read-only. Without a batch axis in the input there is none
+    here.
 
     Attributes:
         model_id: id of the model that was simulated.

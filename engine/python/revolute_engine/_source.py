@@ -1,8 +1,9 @@
 """Reads a model's text and the files it names into one self-contained document.
 
-The result holds everything MuJoCo needs: includes are put in place, mesh files are replaced by names of entries in
-`files`, and nothing else in the text can make MuJoCo open a path. What only a renderer uses (visual shapes of a URDF,
-texture files, skins) is left out. Elements that would bring files or code of another kind are refused by name.
+The result holds everything MuJoCo needs: includes are put in place, mesh files are replaced by names of
+entries in `files`, and nothing else in the text can make MuJoCo open a path. What only a renderer uses
+(visual shapes of a URDF, texture files, skins) is left out. Elements that would bring files or code of
+another kind are refused by name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Says which parts of a compiled MuJoCo model the engine does not simulate.
 
-`check_support` walks through mjModel group by group. What would change the motion and is not simulated is refused by
-name; nothing is ignored in silence. What only chooses a numerical method, or only observes, becomes a note. Contact
-pairs are judged in `_pairs.py`, where it is known which pairs can meet.
+`check_support` walks through mjModel group by group. What would change the motion and is not simulated is
+refused by name; nothing is ignored in silence. What only chooses a numerical method, or only observes,
+becomes a note. Contact pairs are judged in `_pairs.py`, where it is known which pairs can meet.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import mujoco
 import numpy as np
 import numpy.typing as npt
+
 from revolute.errors import ModelError
 
 _JOINTS = ("free", "ball", "slide", "hinge")

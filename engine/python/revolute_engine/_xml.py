@@ -1,9 +1,9 @@
 """A minimal XML tree: what the loader needs to find file references before MuJoCo reads a model.
 
-`parse` reads elements and attributes (robot formats carry nothing in text nodes) and refuses document types, so that
-no entity can expand or point anywhere. `write` gives the tree back as text in which every element starts on the line
-it had in its file, so that the line numbers in MuJoCo's messages stay true. MuJoCo only ever sees written text: it
-and this module cannot disagree about what a file says.
+`parse` reads elements and attributes (robot formats carry nothing in text nodes) and refuses document types,
+so that no entity can expand or point anywhere. `write` gives the tree back as text in which every element
+starts on the line it had in its file, so that the line numbers in MuJoCo's messages stay true. MuJoCo only
+ever sees written text: it and this module cannot disagree about what a file says.
 """
 
 from __future__ import annotations
