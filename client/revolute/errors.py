@@ -79,6 +79,19 @@ class NotFoundError(RevoluteError, LookupError):
 
     reason = "NOT_FOUND"
 
+    @classmethod
+    def missing(cls, noun: str, identifier: str) -> NotFoundError:
+        """Return the error for an id that nothing has.
+
+        Args:
+            noun: "model", "session" or "trajectory".
+            identifier: the id that was given.
+        """
+        shown = identifier if len(identifier) <= 80 else f"{identifier[:77]}..."
+        return cls.expected(
+            f"{noun}_id", f"the id of a {noun} that is kept", repr(shown), advice="it was deleted or made elsewhere"
+        )
+
 
 class LimitError(RevoluteError, RuntimeError):
     """A request exceeds a limit of the server; the text names the limit, the size and the setting."""

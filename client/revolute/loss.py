@@ -118,11 +118,11 @@ class Term:
         return np.asarray(self.index, dtype=np.intp)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this term as JSON-ready numbers, lists and words."""
+        """Return this term as a document: values by field name, weight and target as arrays."""
         return {
             "quantity": self.quantity,
-            "weight": self.weight.tolist(),
-            "target": self.target.tolist(),
+            "weight": self.weight,
+            "target": self.target,
             "when": self.when,
             "index": None if self.index is None else list(self.index),
             "form": self.form,
@@ -183,7 +183,7 @@ class Loss:
         return total if batched else LossValue(*(part[0, ...] for part in total))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the loss as JSON-ready data; `Loss.from_dict` reads it back."""
+        """Return the loss as a document; `Loss.from_dict` reads it back, also from JSON lists."""
         return {"terms": [term.to_dict() for term in self.terms]}
 
     @classmethod

@@ -47,16 +47,6 @@ def from_json(text: str | bytes, *, name: str = "body") -> Any:
         raise ArgumentError.expected(name, "JSON", f"text that is none ({error})") from error
 
 
-def numbers_from_json(value: Any) -> Any:
-    """Return nested lists of an answer with "nan", "inf" and "-inf" turned back into numbers, as float64
-    array."""
-    return np.array(_numbers(value), dtype=np.float64)
-
-
-def _numbers(value: Any) -> Any:
-    return [_numbers(entry) for entry in value] if isinstance(value, list) else float(value)
-
-
 def _plain(value: Any) -> Any:
     """Return `value` made of what `json` writes, non-finite numbers as strings."""
     if isinstance(value, np.ndarray):

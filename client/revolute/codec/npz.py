@@ -1,9 +1,8 @@
 """A message as one NPZ file, the form of arrays over HTTP (`application/x-npz`).
 
-A message is a document: nested dicts and lists with arrays, numbers and words as leaves, the same that JSON
-carries. In an NPZ file each array is a member named by its path ("ctrl", "params.body_mass",
-"loss.terms.0.target"); what remains is one JSON object, the UTF-8 bytes of the uint8 member "header". Pickles
-are never written or read.
+A message is a document: dicts and lists with arrays, numbers and words as leaves, the same that JSON carries. In an
+NPZ file each array is a member named by its path ("ctrl", "params.body_mass"); what remains, arrays inside lists among
+it, is one JSON object, the UTF-8 bytes of the uint8 member "header". Pickles are never written or read.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ HEADER = "header"
 
 def pack_npz(document: Mapping[str, Any]) -> bytes:
     """Return a document as the bytes of an NPZ file."""
-    arrays: dict[str, np.ndarray] = {}
-    header = _take_arrays(document, "", arrays)
-    members = {HEADER: np.frombuffer(json_text.to_json(header).encode(), dtype=np.uint8), **arrays}
+    members: dict[str, np.ndarray] = {}
+    header = _take_arrays(document, "", members)
+    members[HEADER] = np.frombuffer(json_text.to_json(header).encode(), dtype=np.uint8)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, array in members.items():
@@ -39,8 +38,7 @@ def unpack_npz(data: bytes) -> dict[str, Any]:
     """Return the document of an NPZ file.
 
     Raises:
-        ArgumentError: the bytes are not an NPZ file, hold pickled objects, or the header does not fit the
-            members.
+        ArgumentError: the bytes are not an NPZ file, hold pickled objects, or the header does not fit the members.
     """
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
@@ -48,40 +46,23 @@ def unpack_npz(data: bytes) -> dict[str, Any]:
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError, AttributeError) as error:
         cause = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ArgumentError.expected("body", "an NPZ file without pickled objects", cause) from error
-    return join_document(members)
-
-
-def join_document(members: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Put the arrays of an NPZ file into the document of its header.
-
-    Args:
-        members: all members by name, "header" among them or not.
-
-    Raises:
-        ArgumentError: the header is not a JSON object, or a member's path does not fit it.
-    """
-    document = _header(members.get(HEADER))
+    document = _header(members.pop(HEADER, None))
     for path, array in members.items():
-        if path != HEADER:
-            _put(document, path, array)
+        _put(document, path, array)
     return document
 
 
-def _take_arrays(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
-    """Return `value` without its arrays and add them to `arrays` by path; empty slots of lists stay as
-    None."""
-    prefix = f"{path}." if path else ""
-    if isinstance(value, Mapping):
-        rest = {}
-        for key, entry in value.items():
-            if isinstance(entry, np.ndarray):
-                arrays[f"{prefix}{key}"] = entry
-            else:
-                rest[key] = _take_arrays(entry, f"{prefix}{key}", arrays)
-        return rest
-    if isinstance(value, (list, tuple)):
-        return [_take_arrays(entry, f"{prefix}{position}", arrays) for position, entry in enumerate(value)]
-    return value
+def _take_arrays(document: Mapping[str, Any], prefix: str, members: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return `document` without its arrays and add them to `members` by path."""
+    rest: dict[str, Any] = {}
+    for key, value in document.items():
+        if isinstance(value, np.ndarray):
+            members[f"{prefix}{key}"] = value
+        elif isinstance(value, Mapping):
+            rest[key] = _take_arrays(value, f"{prefix}{key}.", members)
+        elif value is not None:
+            rest[key] = value
+    return rest
 
 
 def _put(document: dict[str, Any], path: str, array: np.ndarray) -> None:
@@ -89,10 +70,7 @@ def _put(document: dict[str, Any], path: str, array: np.ndarray) -> None:
     *parents, name = path.split(".")
     place: Any = document
     for parent in parents:
-        if isinstance(place, list):
-            place = place[int(parent)] if parent.isdigit() and int(parent) < len(place) else None
-        elif isinstance(place, dict):
-            place = place.setdefault(parent, {})
+        place = place.setdefault(parent, {}) if isinstance(place, dict) else None
     if not isinstance(place, dict) or name in place:
         raise ArgumentError.expected(path, "a member whose path fits the header", "one that does not")
     place[name] = array

@@ -69,6 +69,8 @@ class Assembler:
         self._limit_name = limit_name
         self._start: Any = None
         self._fields: dict[str, _Field] = {}
+        self.declared_bytes = 0
+        """Bytes of all arrays and blobs that `start` declares; 0 until it has come."""
 
     def feed(self, part: Any) -> None:
         """Take in the next part.
@@ -112,6 +114,7 @@ class Assembler:
                 "send fewer environments or steps, or raise the server's limit",
                 argument=self._limit_name,
             )
+        self.declared_bytes = total
         for field in declared.values():
             field.take_inline_data()
         self._fields = declared
@@ -142,6 +145,18 @@ async def assemble_async(
     async for part in parts:
         assembler.feed(part)
     return assembler.finish()
+
+
+def read_values(message: Any) -> dict[str, Any]:
+    """Return arrays and bytes by field path of a message that is sent whole.
+
+    Raises:
+        ArgumentError: a Tensor's bytes do not fit its shape.
+    """
+    fields = {path: _Field(path, inner) for path, inner in _walk(message)}
+    for field in fields.values():
+        field.take_inline_data()
+    return {path: field.value() for path, field in fields.items()}
 
 
 class _Field:

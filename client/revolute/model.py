@@ -1,0 +1,163 @@
+"""Models as users hold them: a handle with the model's sizes, names and numbers, and the options of loading."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .arrays import Float64Array
+from .errors import ArgumentError
+
+_WORDS = ("base", "solver")
+_SWITCHES = ("ground", "fuse_fixed", "contact", "limits", "dry_friction")
+_COUNTS = ("iterations",)
+_NUMBERS = ("timestep", "erp", "cfm", "restitution", "margin")
+OPTIONS = (*_WORDS, *_SWITCHES, *_COUNTS, *_NUMBERS)
+"""Names of all options of `Simulator.load_model` that travel to the engine."""
+
+_MAX_COUNT = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What a model is made of.
+
+    Attributes:
+        name: name for messages, e.g. the file's name; empty for a built-in model.
+        text: URDF or MJCF text; empty for a built-in model.
+        builtin: name of a built-in model; empty for a text.
+        assets: files that the text refers to, by the reference as written.
+        options: options that were given, by name.
+    """
+
+    name: str = ""
+    text: str = ""
+    builtin: str = ""
+    assets: Mapping[str, bytes] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelHandle:
+    """A model that a simulator has loaded; orders and conventions are MuJoCo's.
+
+    Attributes:
+        id: SHA-256 of text, assets and options.
+        name: name of the model.
+        nq: numbers per environment in qpos.
+        nv: numbers per environment in qvel.
+        nu: numbers per environment in ctrl.
+        nbody: bodies, the world included.
+        njnt: joints.
+        ngeom: collision shapes.
+        timestep: length of a step in s.
+        qpos0: default configuration, [nq].
+        qvel0: default velocity, [nv].
+        body_names: names by index; so are the other lists.
+        ctrlrange: range of each control, [nu, 2].
+        body_mass: mass of each body in kg, [nbody].
+        geom_friction: sliding friction coefficient of each shape, [ngeom].
+        options: options in force.
+        notes: what was decided while loading, one sentence each.
+        source: text and assets that were sent; empty text for a built-in model.
+    """
+
+    id: str
+    name: str
+    nq: int
+    nv: int
+    nu: int
+    nbody: int
+    njnt: int
+    ngeom: int
+    timestep: float
+    qpos0: Float64Array
+    qvel0: Float64Array
+    body_names: Sequence[str]
+    joint_names: Sequence[str]
+    geom_names: Sequence[str]
+    actuator_names: Sequence[str]
+    dof_names: Sequence[str]
+    ctrlrange: Float64Array
+    body_mass: Float64Array
+    geom_friction: Float64Array
+    options: Mapping[str, Any]
+    notes: Sequence[str]
+    source: Source
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], source: Source) -> ModelHandle:
+        """Build a handle from a ModelInfo document.
+
+        Args:
+            document: values by the field names of ModelInfo.
+            source: what the model was made of.
+        """
+        values = {name: _own(document[name]) for name in cls.__dataclass_fields__ if name in document}
+        return cls(id=document["model_id"], source=source, **values)
+
+    def __repr__(self) -> str:
+        return f"<revolute model '{self.name}': nq={self.nq}, nv={self.nv}, nu={self.nu}, id={self.id[:12]}>"
+
+
+def check_model(model: Any) -> ModelHandle:
+    """Return `model` if it is a handle.
+
+    Raises:
+        ArgumentError: it is anything else, e.g. a file name.
+    """
+    if isinstance(model, ModelHandle):
+        return model
+    raise ArgumentError.expected(
+        "model", "a model", type(model).__name__, advice="load it first: model = sim.load_model(...)"
+    )
+
+
+def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given (not None) as plain str, bool, int and float.
+
+    Types are checked here, for every transport; values are judged by the engine.
+
+    Raises:
+        ArgumentError: an unknown name or a wrong type.
+    """
+    checked: dict[str, Any] = {}
+    for name, value in options.items():
+        if name not in OPTIONS:
+            raise ArgumentError.expected("options", f"names among {', '.join(OPTIONS)}", repr(name))
+        if value is not None:
+            checked[name] = _check_option(name, value)
+    return checked
+
+
+def _check_option(name: str, value: Any) -> Any:
+    if name in _WORDS:
+        if isinstance(value, str):
+            return value
+        raise ArgumentError.expected(name, "a word", repr(value))
+    if name in _SWITCHES:
+        if isinstance(value, (bool, np.bool_)):
+            return bool(value)
+        raise ArgumentError.expected(name, "True or False", repr(value))
+    if isinstance(value, (bool, np.bool_)):
+        raise ArgumentError.expected(name, "a number", repr(value))
+    if name in _COUNTS:
+        if isinstance(value, numbers.Integral) and abs(int(value)) <= _MAX_COUNT:
+            return int(value)
+        raise ArgumentError.expected(name, f"a whole number up to {_MAX_COUNT}", repr(value))
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise ArgumentError.expected(name, "a number", repr(value))
+
+
+def _own(value: Any) -> Any:
+    """Return a value of a document in memory of its own; lists of names become tuples."""
+    if isinstance(value, np.ndarray):
+        copy = np.array(value, dtype=np.float64)
+        copy.flags.writeable = False
+        return copy
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,271 @@
+"""The object that `connect` returns: loads models, simulates and differentiates, whichever way it is reached."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .arrays import as_float64, owned_float64
+from .errors import ArgumentError, NotFoundError, RevoluteError, UnavailableError
+from .loss import Loss, Term, check_loss
+from .model import ModelHandle, check_model, check_options
+from .session import Session
+from .source_files import read_source
+from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
+from .transports import Transport
+
+
+class Simulator:
+    """Simulates and differentiates models; a context manager that closes its connection.
+
+    Attributes:
+        address: address of the server, or "in-process".
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self.address = transport.address
+        self._transport = transport
+        self._process = os.getpid()
+        self._dropped: deque[str] = deque()
+        self._closed = False
+
+    def load_model(
+        self,
+        source: Any,
+        *,
+        base: str | None = None,
+        ground: bool | None = None,
+        fuse_fixed: bool | None = None,
+        timestep: float | None = None,
+        solver: str | None = None,
+        iterations: int | None = None,
+        contact: bool | None = None,
+        limits: bool | None = None,
+        dry_friction: bool | None = None,
+        erp: float | None = None,
+        cfm: float | None = None,
+        restitution: float | None = None,
+        margin: float | None = None,
+        assets: Mapping[str, bytes] | None = None,
+        mesh_paths: Sequence[str | os.PathLike[str]] = (),
+        package_paths: Mapping[str, str | os.PathLike[str]] | None = None,
+        name: str | None = None,
+    ) -> ModelHandle:
+        """Load a model from a URDF or MJCF file, its text, or by the name of a built-in model.
+
+        The file and the files it refers to are read here and travel as bytes. An option that is None takes its
+        default.
+
+        Args:
+            source: path, XML text, or built-in name (`models()`).
+            base: URDF only: "fixed" (default) welds the base to the world, "free" gives it a free joint.
+            ground: adds the plane z = 0; default False.
+            fuse_fixed: URDF only: merges bodies that fixed joints hold together; default False.
+            timestep: length of a step in s; default the file's.
+            solver: constraint solver, "pgs".
+            iterations: sweeps of the solver per step; default 50.
+            contact: whether contacts act; default True.
+            limits: whether joint limits act; default True.
+            dry_friction: whether dry friction of joints acts; default True.
+            erp: share of a constraint's position error repaired per step; default 0.2.
+            cfm: regularisation of the constraint matrix; default 0.
+            restitution: coefficient of restitution; default 0.
+            margin: distance in m below which a pair of shapes becomes a contact row; default 0.01.
+            assets: contents of files by the reference as the text writes it; they win over files on disk.
+            mesh_paths: further folders to look for mesh files in.
+            package_paths: folder of each ROS package that `package://name/…` names.
+            name: name for messages; the file's name by default.
+
+        Returns:
+            The model.
+
+        Raises:
+            ArgumentError: an option has a wrong type or value.
+            ModelError: the file cannot be read or asks for what is not supported; names file and element.
+        """
+        options = check_options(
+            {
+                "base": base,
+                "ground": ground,
+                "fuse_fixed": fuse_fixed,
+                "timestep": timestep,
+                "solver": solver,
+                "iterations": iterations,
+                "contact": contact,
+                "limits": limits,
+                "dry_friction": dry_friction,
+                "erp": erp,
+                "cfm": cfm,
+                "restitution": restitution,
+                "margin": margin,
+            }
+        )
+        model = read_source(
+            source, options=options, assets=assets, mesh_paths=mesh_paths, package_paths=package_paths, name=name
+        )
+        document = {
+            "builtin": model.builtin or None,
+            "text": model.text or None,
+            "assets": dict(model.assets),
+            "options": options,
+            "name": model.name or None,
+        }
+        return ModelHandle.from_document(self._call("RegisterModel", document), model)
+
+    def models(self) -> list[str]:
+        """Return the names of the built-in models."""
+        return list(self._call("ListModels", {})["builtin"])
+
+    def rollout(
+        self, model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, *, params: Mapping[str, Any] | None = None
+    ) -> Trajectory:
+        """Simulate a batch of environments under given controls.
+
+        Args:
+            model: the model.
+            qpos: start configuration, [batch, nq], or [nq] for all environments.
+            qvel: start velocity, [batch, nv], or [nv] for all environments.
+            ctrl: controls, [batch, T, nu]; or [T, nu], and then results have no batch axis. T may be 0.
+            params: model parameters to replace, by name ("geom_friction", "body_mass"), for all environments or,
+                with a batch axis, for each.
+
+        Returns:
+            The trajectory; an environment that diverged is reported in its `status`.
+
+        Raises:
+            ArgumentError: a shape, value or name does not fit the model.
+            NotFoundError: the model was loaded by another simulator or is gone.
+            LimitError: the server does not take that much.
+        """
+        inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
+        inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
+        self._delete_dropped()
+        return Trajectory(self, model, self._call("Rollout", inputs), inputs["ctrl"], owned=True)
+
+    def trajectory(self, model: ModelHandle, trajectory_id: str) -> Trajectory:
+        """Open a trajectory by its id, e.g. one that another process left with `Trajectory.detach`.
+
+        Args:
+            model: the model that was simulated.
+            trajectory_id: its id.
+
+        Raises:
+            NotFoundError: there is no such trajectory.
+        """
+        document = self._call("GetTrajectory", {"trajectory_id": trajectory_id})
+        if document["model_id"] != check_model(model).id:
+            raise ArgumentError.expected("model", f"the trajectory's model {document['model_id']}", model.id)
+        return Trajectory(self, model, document, document["ctrl"], owned=False)
+
+    def value_and_gradient(
+        self,
+        model: ModelHandle,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        loss: Loss | Term,
+        *,
+        params: Mapping[str, Any] | None = None,
+        wrt: Sequence[str] = STATE_AND_CONTROL,
+    ) -> tuple[Any, Gradient]:
+        """Simulate, evaluate a loss and differentiate it, in one call that keeps nothing.
+
+        Args:
+            model: the model.
+            qpos: start configuration, as for `rollout`.
+            qvel: start velocity, as for `rollout`.
+            ctrl: controls, as for `rollout`.
+            loss: the loss.
+            params: model parameters to replace, as for `rollout`.
+            wrt: what to differentiate by, as for `Trajectory.backward`.
+
+        Returns:
+            The loss, [batch] or a float without the batch axis, and its gradient.
+
+        Raises:
+            ArgumentError: a shape, value or name does not fit the model, or the loss does not fit the trajectory.
+            DivergedError: every environment diverged.
+        """
+        inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
+        document = {"inputs": inputs, "loss": check_loss(loss).to_dict(), "wrt": checked_names(wrt)}
+        found = self._call("ValueAndGradient", document)
+        gradient = Gradient(found["gradient"]["arrays"], found["gradient"]["status"], found["diverged_step"])
+        value = found["value"]
+        return (value if value.ndim else float(value)), gradient
+
+    def session(self, model: ModelHandle, batch: int = 1) -> Session:
+        """Open a batch of environments at the model's default state.
+
+        Args:
+            model: the model.
+            batch: number of environments.
+
+        Raises:
+            ArgumentError: the batch is empty.
+            LimitError: the server has no room for another session.
+        """
+        return Session(self, check_model(model), batch)
+
+    def server_info(self) -> dict[str, Any]:
+        """Return versions, features, limits and build of the engine or server, by the names of the protocol."""
+        return self._call("GetServerInfo", {})
+
+    def close(self) -> None:
+        """Close the connection; trajectories that nobody holds any more are deleted first."""
+        if self._closed or self._process != os.getpid():
+            return
+        try:
+            self._delete_dropped()
+        except RevoluteError:
+            self._dropped.clear()
+        self._closed = True
+        self._transport.close()
+
+    def __enter__(self) -> Simulator:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<revolute simulator: {self.address}>"
+
+    def _call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a message and return the answer."""
+        if self._closed:
+            raise UnavailableError(f"{self.address}: expected an open simulator, got a closed one; connect again")
+        if self._process != os.getpid():
+            raise UnavailableError(
+                f"{self.address}: expected the process that connected, got a fork of it; "
+                "call revolute.connect() in each process"
+            )
+        return self._transport.call(verb, document)
+
+    def _drop_later(self, trajectory_id: str) -> None:
+        """Note a trajectory that nobody holds any more; called while objects are collected, so it only notes."""
+        self._dropped.append(trajectory_id)
+
+    def _delete_dropped(self) -> None:
+        """Delete the trajectories that nobody holds any more."""
+        while self._dropped:
+            try:
+                self._call("DeleteTrajectory", {"trajectory_id": self._dropped.popleft()})
+            except NotFoundError:
+                continue
+
+
+def _inputs(
+    model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the document RolloutInputs."""
+    if params is not None and not isinstance(params, Mapping):
+        raise ArgumentError.expected("params", "a mapping from names to arrays", type(params).__name__)
+    return {
+        "model_id": model.id,
+        "qpos": as_float64("qpos", qpos),
+        "qvel": as_float64("qvel", qvel),
+        "ctrl": as_float64("ctrl", ctrl),
+        "params": {str(name): as_float64(f"params.{name}", value) for name, value in (params or {}).items()},
+    }

@@ -1,0 +1,202 @@
+"""Reads a model file and the files it refers to on the caller's side, so that no transport ever sends a path.
+
+References are found by a scan of the XML: collision meshes of a URDF, meshes and includes of an MJCF file. Each file
+that exists is taken along under its reference as written; one that does not is left out, and the engine says so if it
+needs it. Text that is not XML is passed on as it is: judging it is the engine's business as well.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from .errors import ArgumentError, ModelError
+from .model import Source
+
+_PACKAGE = "package://"
+_SCHEMES = (_PACKAGE, "model://", "file://")
+_SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro")
+
+
+def read_source(
+    source: Any,
+    *,
+    options: Mapping[str, Any],
+    assets: Mapping[str, bytes] | None = None,
+    mesh_paths: Sequence[str | os.PathLike[str]] = (),
+    package_paths: Mapping[str, str | os.PathLike[str]] | None = None,
+    name: str | None = None,
+) -> Source:
+    """Return what a model is made of.
+
+    Args:
+        source: path of a URDF or MJCF file, XML text, or the name of a built-in model. A word without a folder and
+            without a file's suffix is a built-in name.
+        options: checked options.
+        assets: contents of files the text refers to, by reference; they win over files on disk.
+        mesh_paths: further folders to look for files in.
+        package_paths: folder of each ROS package that `package://name/…` names.
+        name: name for messages; the file's name by default.
+
+    Raises:
+        ArgumentError: `source` is not text or a path, or an asset is not bytes.
+        ModelError: the file does not exist or is not text.
+    """
+    given = _checked_assets(assets)
+    if not isinstance(source, (str, os.PathLike)) or not str(source).strip():
+        got = repr(source) if isinstance(source, str) else type(source).__name__
+        raise ArgumentError.expected(
+            "model", "a path, XML text or a built-in name", got, advice="see revolute.models()"
+        )
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+        return _from_text(source, name or "", Path(), given, options, mesh_paths, package_paths)
+    if isinstance(source, str) and _is_word(source):
+        return Source(name=name or "", builtin=source, assets=given, options=options)
+    path = Path(source).expanduser()
+    text = _read_text(path)
+    return _from_text(text, name or path.name, path.parent, given, options, mesh_paths, package_paths)
+
+
+def _from_text(
+    text: str,
+    name: str,
+    folder: Path,
+    given: Mapping[str, bytes],
+    options: Mapping[str, Any],
+    mesh_paths: Sequence[str | os.PathLike[str]],
+    package_paths: Mapping[str, str | os.PathLike[str]] | None,
+) -> Source:
+    """Collect the files of a text that lies in `folder`."""
+    packages = {package: Path(place).expanduser() for package, place in (package_paths or {}).items()}
+    search = _Search(folder, [Path(place).expanduser() for place in mesh_paths], packages)
+    assets = dict(given)
+    roots: list[ElementTree.Element] = []
+    _collect_documents(text, search, "", assets, roots)
+    _collect_meshes(roots, search, assets)
+    return Source(name=name, text=text, assets=assets, options=options)
+
+
+class _Search:
+    """Where the files of one model may be on disk."""
+
+    def __init__(self, folder: Path, mesh_paths: Sequence[Path], package_paths: Mapping[str, Path]) -> None:
+        self._folder = folder
+        self._mesh_paths = mesh_paths
+        self._package_paths = package_paths
+
+    def read(self, reference: str, subfolders: Iterable[str] = ("",)) -> bytes | None:
+        """Return the bytes of a file, None when there is none."""
+        for subfolder in subfolders:
+            for path in self._candidates(reference.replace("\\", "/"), subfolder):
+                if path.is_file():
+                    return path.read_bytes()
+        return None
+
+    def _candidates(self, reference: str, subfolder: str) -> Iterator[Path]:
+        """Yield the paths to try, most exact first."""
+        if reference.startswith(_PACKAGE):
+            yield from self._in_packages(reference[len(_PACKAGE) :])
+        bare = next((reference[len(s) :] for s in _SCHEMES if reference.startswith(s)), reference)
+        yield self._folder / subfolder / bare
+        yield self._folder / bare
+        for place in self._mesh_paths:
+            yield place / bare.lstrip("/")
+            yield place / posixpath.basename(bare)
+        yield self._folder / subfolder / posixpath.basename(bare)
+
+    def _in_packages(self, inner: str) -> Iterator[Path]:
+        package, _, rest = inner.partition("/")
+        if package in self._package_paths:
+            yield self._package_paths[package] / rest
+            return
+        folder = self._folder.absolute()
+        for place in (folder, *folder.parents):
+            if place.name == package:
+                yield place / rest
+            yield place / package / rest
+
+
+def _collect_documents(
+    text: str, search: _Search, folder: str, assets: dict[str, bytes], roots: list[ElementTree.Element]
+) -> None:
+    """Add the files that a text includes, and theirs; each is known by its path from the main file.
+
+    Args:
+        text: the document.
+        search: where files may be.
+        folder: where the document lies, relative to the main file.
+        assets: contents by reference; included files are added.
+        roots: root elements; those of the text and of included files are added.
+    """
+    try:
+        root = ElementTree.fromstring(text.lstrip("\ufeff"))
+    except (ElementTree.ParseError, ValueError):
+        return
+    roots.append(root)
+    for include in root.iter("include"):
+        reference = include.get("file", "").replace("\\", "/")
+        nested = posixpath.normpath(posixpath.join(folder, reference))
+        if not reference or nested in assets:
+            continue
+        content = next((c for name in (nested, reference) if (c := search.read(name)) is not None), None)
+        if content is not None:
+            assets[nested] = content
+            inner = content.decode("utf-8", errors="replace")
+            _collect_documents(inner, search, posixpath.dirname(nested), assets, roots)
+
+
+def _collect_meshes(roots: Sequence[ElementTree.Element], search: _Search, assets: dict[str, bytes]) -> None:
+    """Add the mesh files that documents refer to; any of them may say in which folder meshes are."""
+    compilers = [compiler for root in roots for compiler in root.iter("compiler")]
+    folders = {compiler.get("meshdir", compiler.get("assetdir", "")): None for compiler in compilers}
+    for root in roots:
+        for reference in _mesh_references(root):
+            content = None if reference in assets else search.read(reference, (*folders, ""))
+            if content is not None:
+                assets[reference] = content
+
+
+def _mesh_references(root: ElementTree.Element) -> list[str]:
+    """Return the files of a URDF's collision meshes or of an MJCF document's meshes, as written."""
+    if root.tag == "robot":
+        meshes = [mesh for collision in root.iter("collision") for mesh in collision.iter("mesh")]
+        return [name for mesh in meshes if (name := mesh.get("filename"))]
+    return [name for mesh in root.iter("mesh") if (name := mesh.get("file"))]
+
+
+def _is_word(source: str) -> bool:
+    """Tell whether a string names a built-in model rather than a file."""
+    return not any(mark in source for mark in "/\\~") and not source.lower().endswith(_SUFFIXES)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        cause = "a folder" if path.is_dir() else (error.strerror or type(error).__name__).lower()
+        raise ModelError.expected(
+            "model", "a readable file, XML text or a built-in name", f"'{path}' ({cause})"
+        ) from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ModelError(
+            f"{path.name}: expected XML text in UTF-8, got byte {data[error.start]:#04x} at {error.start}; "
+            "save the file as UTF-8"
+        ) from None
+
+
+def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
+    """Return assets as plain bytes."""
+    checked: dict[str, bytes] = {}
+    for reference, content in (assets or {}).items():
+        if not isinstance(reference, str) or not isinstance(content, (bytes, bytearray, memoryview)):
+            raise ArgumentError.expected(
+                "assets", "bytes by file name", f"{type(content).__name__} for {reference!r}"
+            )
+        checked[reference] = bytes(content)
+    return checked

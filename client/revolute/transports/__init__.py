@@ -1,0 +1,34 @@
+"""Ways to reach an engine: in this process, over gRPC, over HTTP. Each is loaded when it is first used.
+
+A transport takes a verb of the protocol and its document, and returns the answer's document. Documents have the field
+names of the proto files, so the classes above a transport are the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+
+class Transport(Protocol):
+    """One way to reach an engine."""
+
+    address: str
+    """Where the engine is, for people."""
+
+    def call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out one verb.
+
+        Args:
+            verb: name of the rpc, e.g. "Rollout".
+            document: the request by field names, arrays as float64; None leaves a field unset.
+
+        Returns:
+            The answer by field names; arrays are native and not shared with the request.
+
+        Raises:
+            RevoluteError: of the class that the failure has in `revolute.errors`.
+        """
+
+    def close(self) -> None:
+        """Let go of connections and kept objects."""

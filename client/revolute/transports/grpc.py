@@ -1,0 +1,135 @@
+"""The gRPC transport: one channel, blocking calls, large arrays as streams of parts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import grpc
+from google.protobuf import message_factory
+
+from ..codec import documents, parts
+from ..codec.status import DETAILS_KEY, decode_status
+from ..errors import CancelledError, InternalError, LimitError, RevoluteError
+from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
+from .network import Address, not_a_server, too_late, unreachable
+
+_FILES = (model_pb2, server_pb2, session_pb2, trajectory_pb2)
+_WRAPPED = {"RegisterModel": "model", "GetModel": "model"}
+
+_OPTIONS = (
+    # a ping every 30 s while a call runs, 10 s to answer: a dead server is noticed
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    # pings go on during a call that sends no data, i.e. while the server computes
+    ("grpc.http2.max_pings_without_data", 0),
+)
+
+
+class GrpcTransport:
+    """Carries verbs over gRPC.
+
+    Args:
+        address: the server.
+        timeout: seconds that one call may take; None for no limit.
+        token: bearer token, or None.
+    """
+
+    def __init__(self, address: Address, *, timeout: float | None, token: str | None) -> None:
+        self.address = address.text
+        self._where = address
+        self._timeout = timeout
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        options = (*_OPTIONS, ("grpc.enable_http_proxy", 0)) if address.is_loopback else _OPTIONS
+        if address.scheme == "grpcs":
+            self._channel = grpc.secure_channel(address.netloc, grpc.ssl_channel_credentials(), options)
+        else:
+            self._channel = grpc.insecure_channel(address.netloc, options)
+        self._methods = {
+            method.name: _Method(self._channel, service.full_name, method)
+            for file in _FILES
+            for service in file.DESCRIPTOR.services_by_name.values()
+            for method in service.methods
+        }
+
+    def call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out one verb; see `Transport.call`."""
+        try:
+            answer = self._methods[verb].call(document, self._timeout, self._metadata)
+        except grpc.RpcError as error:
+            raise self._error(error, verb) from None
+        return answer[_WRAPPED[verb]] if verb in _WRAPPED else answer
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()
+
+    def _error(self, error: Any, verb: str) -> RevoluteError:
+        """Return the exception that a failed call stands for."""
+        for key, value in error.trailing_metadata() or ():
+            if key == DETAILS_KEY and (known := decode_status(value)) is not None:
+                return known
+        code, details = error.code(), error.details() or ""
+        if code == grpc.StatusCode.UNAVAILABLE:
+            return unreachable(self._where, details)
+        if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+            return too_late(verb, self._timeout)
+        if code in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN):
+            return not_a_server(self._where, details or code.name)
+        if code == grpc.StatusCode.CANCELLED:
+            return CancelledError(f"{verb}: expected an answer, got a cancelled call ({details})")
+        if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return LimitError(f"{verb}: expected a message within the limits, got {details}")
+        return InternalError(f"{verb}: expected an answer, got {code.name} from {self.address} ({details})")
+
+
+class _Method:
+    """One rpc: its message types and how it is called."""
+
+    def __init__(self, channel: grpc.Channel, service: str, method: Any) -> None:
+        self._channel = channel
+        self._path = f"/{service}/{method.name}"
+        self._request = message_factory.GetMessageClass(method.input_type)
+        self._response = message_factory.GetMessageClass(method.output_type)
+        self._streams_request = method.client_streaming
+        self._streams_response = method.server_streaming
+        self._callables: dict[str, Any] = {}
+
+    def call(self, document: Mapping[str, Any], timeout: float | None, metadata: Any) -> dict[str, Any]:
+        """Send a document and return the answer's."""
+        first, rest = self._requests(document)
+        one = rest is None
+        send = self._callable("unary" if one else "stream", "stream" if self._streams_response else "unary")
+        request = first if one else itertools.chain([first], rest)
+        answer = send(request, timeout=timeout, metadata=metadata)
+        if not self._streams_response:
+            return documents.read_message(answer, parts.read_values(answer))
+        try:
+            return documents.read_message(*parts.assemble(answer))
+        except BaseException:
+            answer.cancel()
+            raise
+
+    def _requests(self, document: Mapping[str, Any]) -> tuple[Any, Iterator[Any] | None]:
+        """Return the first message and the others, None if there are none."""
+        if not self._streams_request:
+            request = self._request()
+            documents.fill_message(request, document)
+            return request, None
+        start = message_factory.GetMessageClass(self._request.DESCRIPTOR.fields_by_name["start"].message_type)()
+        values = documents.fill_message(start, document)
+        stream = parts.to_parts(self._request, start, values)
+        first, second = next(stream), next(stream, None)
+        return first, None if second is None else itertools.chain([second], stream)
+
+    def _callable(self, request: str, response: str) -> Any:
+        """Return the channel's callable; a stream of one request is a unary one on the wire, and cheaper here."""
+        kind = f"{request}_{response}"
+        if kind not in self._callables:
+            self._callables[kind] = getattr(self._channel, kind)(
+                self._path,
+                request_serializer=self._request.SerializeToString,
+                response_deserializer=self._response.FromString,
+            )
+        return self._callables[kind]

@@ -1,0 +1,132 @@
+"""The HTTP transport: every message as one NPZ file, errors as problem documents (RFC 9457)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import httpx
+import numpy as np
+
+from ..codec import json_text, npz
+from ..errors import ArgumentError, InternalError, RevoluteError, UnavailableError, error_from
+from .network import Address, not_a_server, too_late, unreachable
+
+_PROBLEM = "application/problem+json"
+_CONNECT_SECONDS = 10.0
+
+
+class Route(NamedTuple):
+    """How HTTP writes a verb: method, path below the address, and the field that stands in the path."""
+
+    method: str
+    path: str
+    id_field: str = ""
+
+
+ROUTES = {
+    "RegisterModel": Route("POST", "/v1/models"),
+    "ListModels": Route("GET", "/v1/models"),
+    "GetModel": Route("GET", "/v1/models/{}", "model_id"),
+    "CreateSession": Route("POST", "/v1/sessions"),
+    "Reset": Route("POST", "/v1/sessions/{}/reset", "session_id"),
+    "Step": Route("POST", "/v1/sessions/{}/step", "session_id"),
+    "GetState": Route("GET", "/v1/sessions/{}/state", "session_id"),
+    "DeleteSession": Route("DELETE", "/v1/sessions/{}", "session_id"),
+    "Rollout": Route("POST", "/v1/trajectories"),
+    "GetTrajectory": Route("GET", "/v1/trajectories/{}", "trajectory_id"),
+    "Backward": Route("POST", "/v1/trajectories/{}/backward", "trajectory_id"),
+    "DeleteTrajectory": Route("DELETE", "/v1/trajectories/{}", "trajectory_id"),
+    "ValueAndGradient": Route("POST", "/v1/value-and-gradient"),
+    "GetServerInfo": Route("GET", "/v1/server"),
+}
+
+
+class HttpTransport:
+    """Carries verbs over HTTP.
+
+    Args:
+        address: the server.
+        timeout: seconds to wait for an answer; None for no limit.
+        token: bearer token, or None.
+    """
+
+    def __init__(self, address: Address, *, timeout: float | None, token: str | None) -> None:
+        self.address = address.text
+        self._where = address
+        self._timeout = timeout
+        headers = {"Accept": npz.MEDIA_TYPE}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        connect = _CONNECT_SECONDS if timeout is None else min(timeout, _CONNECT_SECONDS)
+        try:
+            self._client = httpx.Client(
+                base_url=address.text,
+                headers=headers,
+                timeout=httpx.Timeout(timeout, connect=connect),
+                # a proxy for this machine itself is never meant
+                trust_env=not address.is_loopback,
+            )
+        except (httpx.InvalidURL, ValueError) as error:
+            raise UnavailableError(
+                f"{address.text}: expected proxy settings that are URLs, got a malformed one ({error}); "
+                "check the variables http_proxy, https_proxy and all_proxy"
+            ) from None
+
+    def call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out one verb; see `Transport.call`."""
+        route = ROUTES[verb]
+        body = {name: value for name, value in document.items() if name != route.id_field and value is not None}
+        path = route.path.format(quote(str(document.get(route.id_field, "")), safe=""))
+        sent: dict[str, Any] = {}
+        if route.method == "POST":
+            sent = {"content": npz.pack_npz(_files_as_arrays(body)), "headers": {"Content-Type": npz.MEDIA_TYPE}}
+        try:
+            response = self._client.request(route.method, path, **sent)
+        except httpx.TimeoutException as error:
+            raise self._late(error, verb) from None
+        except httpx.TransportError as error:
+            raise unreachable(self._where, str(error) or type(error).__name__) from None
+        return self._read(response)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _read(self, response: httpx.Response) -> dict[str, Any]:
+        """Return the document of an answer, or raise the exception it stands for."""
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if response.is_error:
+            raise self._error(response, kind)
+        if response.status_code == httpx.codes.NO_CONTENT:
+            return {}
+        if kind != npz.MEDIA_TYPE:
+            raise not_a_server(self._where, f"an answer of type {kind or 'unknown'}")
+        try:
+            return npz.unpack_npz(response.content)
+        except ArgumentError as error:
+            raise InternalError(f"{self.address}: expected an NPZ answer, got a damaged one ({error})") from error
+
+    def _error(self, response: httpx.Response, kind: str) -> RevoluteError:
+        """Return the exception of a failed request."""
+        if kind == _PROBLEM:
+            problem = json_text.from_json(response.content)
+            if isinstance(problem, dict) and "reason" in problem and "detail" in problem:
+                return error_from(problem["reason"], problem["detail"], problem.get("argument"))
+        if response.status_code in (502, 503, 504):
+            return unreachable(self._where, f"status {response.status_code} from a proxy or a starting server")
+        return not_a_server(self._where, f"status {response.status_code} of type {kind or 'unknown'}")
+
+    def _late(self, error: httpx.TimeoutException, verb: str) -> RevoluteError:
+        if isinstance(error, httpx.ConnectTimeout):
+            return unreachable(self._where, "no answer to the connection")
+        return too_late(verb, self._timeout)
+
+
+def _files_as_arrays(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a body whose files are uint8 arrays, the form they have in an NPZ file."""
+    if "assets" not in body:
+        return dict(body)
+    files = {name: np.frombuffer(content, dtype=np.uint8) for name, content in body["assets"].items()}
+    return {**body, "assets": files}
