@@ -221,26 +221,26 @@ def _rollout_result(
     diverged_step: npt.NDArray[np.int64],
 ) -> Rollout:
     """Shape the states as the user shaped the input, and make them read-only."""
-    arrays = {
-        "qpos": qpos,
-        "qvel": qvel,
-        "ctrl": problem.ctrl,
-        "status": status,
-        "diverged_step": diverged_step,
-    }
+    ctrl = problem.ctrl
+    batch, steps = ctrl.shape[:2]
+    checkpoint_bytes = qpos.nbytes + qvel.nbytes
     if not problem.batched:
-        arrays = {name: array[0, ...] for name, array in arrays.items()}
+        qpos, qvel, ctrl = qpos[0], qvel[0], ctrl[0]
+        status, diverged_step = status[0, ...], diverged_step[0, ...]
     params = {name: value[0] if name in problem.shared else value for name, value in problem.params.items()}
-    for array in (*arrays.values(), *params.values()):
+    for array in (qpos, qvel, ctrl, status, diverged_step, *params.values()):
         array.setflags(write=False)
-    batch, steps = problem.ctrl.shape[:2]
     return Rollout(
         model_id=model.id,
-        **arrays,
+        qpos=qpos,
+        qvel=qvel,
+        ctrl=ctrl,
         params=params,
+        status=status,
+        diverged_step=diverged_step,
         batched=problem.batched,
         states_stored=batch * (steps + 1),
-        checkpoint_bytes=qpos.nbytes + qvel.nbytes,
+        checkpoint_bytes=checkpoint_bytes,
         replayed_steps=batch * steps,
     )
 
@@ -267,9 +267,9 @@ def _is_per_environment(rollout: Rollout, name: str) -> bool:
 def _all_diverged(model: Model, diverged_step: npt.NDArray[np.int64]) -> DivergedError:
     first = int(np.argmin(diverged_step))
     return DivergedError(
-        f"rollout: expected at least one environment with finite states, got none of {len(diverged_step)}: model "
-        f"'{model.name}' diverged first at step {int(diverged_step[first])} in environment {first}; use a smaller "
-        "timestep or smaller controls",
+        f"rollout: expected at least one environment with finite states, got none of {len(diverged_step)}: "
+        f"model '{model.name}' diverged first at step {int(diverged_step[first])} in environment {first}; "
+        "use a smaller timestep or smaller controls",
         argument="rollout",
     )
 

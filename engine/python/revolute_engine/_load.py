@@ -23,7 +23,7 @@ from ._compile import compile_source
 from ._files import FileFinder
 from ._model import Model
 from ._options import Options
-from ._pairs import candidate_pairs, pair_arrays
+from ._pairs import Pair, candidate_pairs, pair_arrays
 from ._source import Source, read_source
 from ._support import check_support
 from ._xml import write
@@ -208,7 +208,8 @@ def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options)
     switches = {
         name: getattr(options, name) and not off[name] for name in ("contact", "limits", "dry_friction")
     }
-    pairs, notes = [], []
+    pairs: list[Pair] = []
+    notes: list[str] = []
     if switches["contact"]:
         pairs, notes = candidate_pairs(compiled, document.label, is_urdf=document.is_urdf)
     for note in notes:

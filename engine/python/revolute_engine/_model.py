@@ -140,7 +140,7 @@ class Model:
         return [_JOINT_TYPES[kind] for kind in self.arrays["jnt_type"]]
 
     def info(self) -> dict[str, Any]:
-        """Describe the model in plain JSON types; infinite control ranges are the strings "-inf" and "inf"."""
+        """Describe the model in plain JSON types; infinite control ranges are the strings -inf and inf."""
         plain = {name: getattr(self, name) for name in _INFO_PLAIN}
         arrays = {name: getattr(self, name).tolist() for name in ("qpos0", "body_mass", "geom_friction")}
         ranges = [[_json_number(value) for value in row] for row in self.ctrlrange.tolist()]

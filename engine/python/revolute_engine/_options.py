@@ -72,7 +72,7 @@ class Options:
 
 def positive_integer(name: str, value: Any, most: int) -> int:
     """Return `value` as an int when it is an integer from 1 to `most`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= int(value) <= most:
         raise ArgumentError.expected(name, f"an integer from 1 to {most}", repr(value))
     return int(value)
 

@@ -101,7 +101,8 @@ def _check_pair(model: mujoco.MjModel, label: str, pair: Pair, types: tuple[int,
     if pair.condim not in (1, 3):
         kind = "torsional" if pair.condim == 4 else "rolling"
         raise ModelError(
-            f"{label}: {pair.element}: {kind} friction (condim {pair.condim}) is not supported; set condim to 3"
+            f"{label}: {pair.element}: {kind} friction (condim {pair.condim}) is not supported; "
+            "set condim to 3"
         )
 
 

@@ -143,8 +143,8 @@ class _Includer:
         root = parse(f"{source.label}: include '{reference}'", data)
         if root.tag not in ("mujoco", "mujocoinclude"):
             raise ModelError(
-                f"{source.label}: include '{reference}': expected <mujoco> or <mujocoinclude> as first element, "
-                f"got <{root.tag}>"
+                f"{source.label}: include '{reference}': expected <mujoco> or <mujocoinclude> as first "
+                f"element, got <{root.tag}>"
             )
         self._expand(root, posixpath.dirname(nested), depth + 1)
         return root.children
@@ -198,7 +198,8 @@ def _refuse_nan(source: Source) -> None:
         for attribute, value in element.attributes.items():
             if "nan" in value.lower().split() and value not in names:
                 raise ModelError(
-                    f"{source.label}: {element.tag} {name_of(element)}: expected numbers, got '{value}' in {attribute}"
+                    f"{source.label}: {element.tag} {name_of(element)}: expected numbers, "
+                    f"got '{value}' in {attribute}"
                 )
 
 

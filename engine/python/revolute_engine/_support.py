@@ -20,7 +20,7 @@ _FREE, _BALL = 0, 1
 
 
 def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
-    """Return how messages name an element of a model: `geom 'foot'`, or `geom 3 of body 'leg'` without a name."""
+    """Return how messages name an element: `geom 'foot'`, or `geom 3 of body 'leg'` without a name."""
     name = str(getattr(model, kind)(index).name)
     if name:
         return f"{kind} '{name}'"

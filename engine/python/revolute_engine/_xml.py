@@ -100,7 +100,8 @@ class _TreeBuilder:
         element = Element(tag, attributes, self._parser.CurrentLineNumber + self._skipped_lines)
         if len(self._open) >= MAX_DEPTH:
             raise ModelError(
-                f"{self._label}: expected at most {MAX_DEPTH} nested elements, got more at line {element.line}"
+                f"{self._label}: expected at most {MAX_DEPTH} nested elements, "
+                f"got more at line {element.line}"
             )
         if self._open:
             self._open[-1].children.append(element)
