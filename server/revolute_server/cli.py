@@ -34,6 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
             format="%(asctime)s %(levelname)s %(name)s: %(message)s",
             stream=sys.stderr,
         )
+        logging.captureWarnings(True)
         asyncio.run(serve(chosen))
     except RevoluteError as error:
         print(f"revolute serve: {error}", file=sys.stderr)

@@ -20,21 +20,21 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
 
     async def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler]],
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler:
+    ) -> Any:
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         if handler is None or not method.startswith(_OURS):
             return handler
-        kinds = {
+        kinds: dict[tuple[bool, bool], tuple[Callable[..., Any], Any]] = {
             (False, False): (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
             (True, False): (grpc.stream_unary_rpc_method_handler, handler.stream_unary),
             (False, True): (grpc.unary_stream_rpc_method_handler, handler.unary_stream),
             (True, True): (grpc.stream_stream_rpc_method_handler, handler.stream_stream),
         }
         build, inner = kinds[handler.request_streaming, handler.response_streaming]
-        guard = _guard_stream if handler.response_streaming else _guard_unary
+        guard: Callable[..., Any] = _guard_stream if handler.response_streaming else _guard_unary
         return build(
             guard(inner, method.rpartition("/")[2]),
             request_deserializer=handler.request_deserializer,

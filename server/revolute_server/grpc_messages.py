@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, TypeVar
 
+import numpy as np
 from google.protobuf.message import Message
 
 from revolute.codec.documents import fill_message, read_message
@@ -51,5 +52,5 @@ def whole(message: AnyMessage, document: Document) -> AnyMessage:
         place: Any = message
         for name in path.split("."):
             place = getattr(place, name)
-        place.CopyFrom(encode_tensor(value))
+        place.CopyFrom(encode_tensor(np.asarray(value)))
     return message

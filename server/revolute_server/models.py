@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from revolute.errors import ArgumentError
 from revolute_engine import Model, load_model
 from revolute_engine import models as builtin_models
@@ -68,6 +70,7 @@ class Models:
             model = await self._pool.run(lambda _token: _load(source))
             if model.id in self._models:
                 return self._models.get(model.id)
+            reservation.grow(sum(np.asarray(array).nbytes for array in model.arrays.values()))
             self._models.add(model.id, model, reservation)
             return model
 
@@ -79,8 +82,8 @@ class Models:
         """
         return self._models.get(model_id)
 
-    def list(self) -> list[Model]:
-        """Return every registered model."""
+    def registered(self) -> list[Model]:
+        """Return every registered model, oldest first."""
         return list(self._models)
 
     def builtins(self) -> list[str]:
@@ -112,7 +115,8 @@ def _check(source: Source) -> None:
 def _load(source: Source) -> Model:
     """Run MuJoCo's compiler on text and bytes only; no path that a client names is ever opened."""
     return load_model(
-        source.text or source.builtin,
+        # bytes are always a model's text, never a name or a path
+        source.text.encode() if source.text else source.builtin,
         assets=source.assets or None,
         name=source.name or None,
         allow_files=False,

@@ -35,20 +35,20 @@ class Body(BaseModel):
 class ModelOptions(Body):
     """Options of a model; what is left out takes the default."""
 
-    base: str | None = Field(None, description='URDF only: "fixed" or "free"')
-    ground: bool | None = Field(None, description="adds the plane z = 0")
+    base: str | None = Field(default=None, description='URDF only: "fixed" or "free"')
+    ground: bool | None = Field(default=None, description="adds the plane z = 0")
     fuse_fixed: bool | None = Field(
         None, description="URDF only: merges bodies that fixed joints hold together"
     )
-    timestep: float | None = Field(None, description="length of a step in s")
-    solver: str | None = Field(None, description='"pgs"')
-    iterations: int | None = Field(None, description="sweeps of the solver per step")
-    contact: bool | None = Field(None, description="whether contacts act")
-    limits: bool | None = Field(None, description="whether joint limits act")
-    dry_friction: bool | None = Field(None, description="whether dry friction of joints acts")
-    erp: float | None = Field(None, description="share of a position error repaired per step, 0 to 1")
-    cfm: float | None = Field(None, description="regularisation of the constraint matrix")
-    restitution: float | None = Field(None, description="coefficient of restitution, 0 to 1")
+    timestep: float | None = Field(default=None, description="length of a step in s")
+    solver: str | None = Field(default=None, description='"pgs"')
+    iterations: int | None = Field(default=None, description="sweeps of the solver per step")
+    contact: bool | None = Field(default=None, description="whether contacts act")
+    limits: bool | None = Field(default=None, description="whether joint limits act")
+    dry_friction: bool | None = Field(default=None, description="whether dry friction of joints acts")
+    erp: float | None = Field(default=None, description="share of a position error repaired per step, 0 to 1")
+    cfm: float | None = Field(default=None, description="regularisation of the constraint matrix")
+    restitution: float | None = Field(default=None, description="coefficient of restitution, 0 to 1")
     margin: float | None = Field(
         None, description="distance in m below which a pair of shapes becomes a contact row"
     )
@@ -57,13 +57,13 @@ class ModelOptions(Body):
 class ModelSource(Body):
     """A model to register: the text of a URDF or MJCF file, or the name of a built-in model."""
 
-    builtin: str = Field("", description="name of a built-in model; give either this or text")
-    text: str = Field("", description="the file's text; give either this or builtin")
+    builtin: str = Field(default="", description="name of a built-in model; give either this or text")
+    text: str = Field(default="", description="the file's text; give either this or builtin")
     assets: dict[str, Asset] = Field(
         {}, description="files that the text refers to, by the reference as written"
     )
-    options: ModelOptions = Field(default_factory=ModelOptions)
-    name: str = Field("", description="name for messages and listings")
+    options: ModelOptions = ModelOptions()
+    name: str = Field(default="", description="name for messages and listings")
 
 
 class CreateSession(Body):
@@ -76,15 +76,15 @@ class CreateSession(Body):
 class ResetInputs(Body):
     """The state to put a session into; what is left out is the model's default."""
 
-    qpos: Array = Field(None, description="[B, nq], or [nq] for all environments")
-    qvel: Array = Field(None, description="[B, nv], or [nv] for all environments")
+    qpos: Array = Field(default=None, description="[B, nq], or [nq] for all environments")
+    qvel: Array = Field(default=None, description="[B, nv], or [nv] for all environments")
 
 
 class StepInputs(Body):
     """One control, held for some steps."""
 
     ctrl: Array = Field(description="[B, nu], or [nu] for all environments")
-    steps: int = Field(1, description="number of steps")
+    steps: int = Field(default=1, description="number of steps")
 
 
 class RolloutInputs(Body):
@@ -94,7 +94,7 @@ class RolloutInputs(Body):
     qpos: Array = Field(description="start configuration, [B, nq], or [nq] for all environments")
     qvel: Array = Field(description="start velocity, [B, nv], or [nv] for all environments")
     ctrl: Array = Field(description="[B, T, nu], or [T, nu] for one environment without a batch axis")
-    params: dict[str, Array] = Field({}, description="model parameters to replace, by name")
+    params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
 
 
 class Cotangents(Body):
@@ -103,8 +103,8 @@ class Cotangents(Body):
     qpos_bar: Array = Field(
         None, description="d loss / d qpos, shaped like qpos; a leading axis K asks for K gradients"
     )
-    qvel_bar: Array = Field(None, description="d loss / d qvel, likewise")
-    wrt: Wrt = Field([], description="what to differentiate by; empty: qpos, qvel, ctrl")
+    qvel_bar: Array = Field(default=None, description="d loss / d qvel, likewise")
+    wrt: Wrt = Field(default=[], description="what to differentiate by; empty: qpos, qvel, ctrl")
 
 
 class ValueAndGradientInputs(Body):
@@ -114,7 +114,7 @@ class ValueAndGradientInputs(Body):
     loss: dict[str, Any] = Field(
         description='{"terms": [{"quantity", "weight", "target", "when", "index", "form"}]}'
     )
-    wrt: Wrt = Field([], description="what to differentiate by; empty: qpos, qvel, ctrl")
+    wrt: Wrt = Field(default=[], description="what to differentiate by; empty: qpos, qvel, ctrl")
 
 
 REQUESTS: tuple[type[Body], ...] = (

@@ -127,7 +127,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             parser.add_argument(name, action="store_true", help=text)
             continue
         parse = field.metadata["parse"]
-        shown = format_bytes(field.default) if parse is parse_bytes else field.default
+        default: Any = field.default
+        shown = format_bytes(default) if parse is parse_bytes else default
         if "default" not in text and field.default is not None:
             text = f"{text} (default: {shown})"
         parser.add_argument(

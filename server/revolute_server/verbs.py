@@ -38,7 +38,7 @@ class Verbs:
 
     async def list_models(self) -> Document:
         models = self.service.models
-        return answers.model_list(models.builtins(), models.list())
+        return answers.model_list(models.builtins(), models.registered())
 
     async def create_session(self, request: Request) -> Document:
         body = schemas.validate(schemas.CreateSession, request)
