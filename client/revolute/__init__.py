@@ -29,26 +29,52 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from .connect import connect, models
     from .loss import Loss, Term
+    from .model import ModelHandle
+    from .session import Session, State
+    from .simulator import Simulator
+    from .trajectory import CheckpointReport, Gradient, Trajectory
 
 __version__ = "0.1.0"
 
-_HOME = {"Loss": "loss", "Term": "loss"}
+_HOME = {
+    "CheckpointReport": "trajectory",
+    "Gradient": "trajectory",
+    "Loss": "loss",
+    "ModelHandle": "model",
+    "Session": "session",
+    "Simulator": "simulator",
+    "State": "session",
+    "Term": "loss",
+    "Trajectory": "trajectory",
+    "connect": "connect",
+    "models": "connect",
+}
 
 __all__ = [
     "ArgumentError",
     "CancelledError",
+    "CheckpointReport",
     "DeadlineError",
     "DivergedError",
+    "Gradient",
     "InternalError",
     "LimitError",
     "Loss",
     "ModelError",
+    "ModelHandle",
     "NotFoundError",
     "RevoluteError",
+    "Session",
+    "Simulator",
+    "State",
     "Term",
+    "Trajectory",
     "UnavailableError",
     "__version__",
+    "connect",
+    "models",
 ]
 
 

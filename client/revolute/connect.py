@@ -24,7 +24,8 @@ def connect(
     """Return a simulator, in this process or on a server.
 
     Args:
-        address: "grpc://host:port", "grpcs://…", "http://…" or "https://…"; None for the engine in this process.
+        address: "grpc://host:port", "grpcs://…", "http://…" or "https://…"; None for the engine in this
+            process.
         threads: threads of the engine in this process, None for one per core; a server has its own setting.
         timeout: seconds that one call over the network may take, None for no limit.
         token: bearer token for the server.
@@ -41,7 +42,9 @@ def connect(
     if address is None:
         return _in_process(threads, token)
     if not isinstance(address, str):
-        raise ArgumentError.expected("address", "text such as 'grpc://127.0.0.1:50051'", type(address).__name__)
+        raise ArgumentError.expected(
+            "address", "text such as 'grpc://127.0.0.1:50051'", type(address).__name__
+        )
     if threads is not None:
         raise ArgumentError.expected(
             "threads", "None for a server", threads, advice="start the server with --threads instead"

@@ -89,7 +89,10 @@ class NotFoundError(RevoluteError, LookupError):
         """
         shown = identifier if len(identifier) <= 80 else f"{identifier[:77]}..."
         return cls.expected(
-            f"{noun}_id", f"the id of a {noun} that is kept", repr(shown), advice="it was deleted or made elsewhere"
+            f"{noun}_id",
+            f"the id of a {noun} that is kept",
+            repr(shown),
+            advice="it was deleted or made elsewhere",
         )
 
 

@@ -1,4 +1,5 @@
-"""Models as users hold them: a handle with the model's sizes, names and numbers, and the options of loading."""
+"""Models as users hold them: a handle with the model's sizes, names and numbers, and the options of
+loading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sessions as users hold them: a batch of environments that advances call by call, the same for every transport."""
+"""Sessions as users hold them: a batch of environments that advances call by call, the same for every
+transport."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ class State:
         qvel: velocities, [batch, nv].
         time: time since the last reset in s.
         step_count: steps since the last reset.
-        status: [batch] int32, 0 for an environment that is finite, 1 for one that diverged since the last reset;
-            its numbers are NaN until the next one.
+        status: [batch] int32, 0 for an environment that is finite, 1 for one that diverged since the last
+            reset; its numbers are NaN until the next one.
     """
 
     qpos: Float64Array
@@ -138,6 +139,10 @@ def whole_number(name: str, value: Any, *, least: int) -> int:
     Raises:
         ArgumentError: it is not a whole number, or smaller.
     """
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and least <= int(value) <= _MAX_STEPS:
+    if (
+        isinstance(value, numbers.Integral)
+        and not isinstance(value, bool)
+        and least <= int(value) <= _MAX_STEPS
+    ):
         return int(value)
     raise ArgumentError.expected(name, f"a whole number of at least {least}", repr(value))

@@ -1,4 +1,5 @@
-"""The object that `connect` returns: loads models, simulates and differentiates, whichever way it is reached."""
+"""The object that `connect` returns: loads models, simulates and differentiates, whichever way it is
+reached."""
 
 from __future__ import annotations
 
@@ -55,8 +56,8 @@ class Simulator:
     ) -> ModelHandle:
         """Load a model from a URDF or MJCF file, its text, or by the name of a built-in model.
 
-        The file and the files it refers to are read here and travel as bytes. An option that is None takes its
-        default.
+        The file and the files it refers to are read here and travel as bytes. An option that is None takes
+        its default.
 
         Args:
             source: path, XML text, or built-in name (`models()`).
@@ -103,7 +104,12 @@ class Simulator:
             }
         )
         model = read_source(
-            source, options=options, assets=assets, mesh_paths=mesh_paths, package_paths=package_paths, name=name
+            source,
+            options=options,
+            assets=assets,
+            mesh_paths=mesh_paths,
+            package_paths=package_paths,
+            name=name,
         )
         document = {
             "builtin": model.builtin or None,
@@ -128,8 +134,8 @@ class Simulator:
             qpos: start configuration, [batch, nq], or [nq] for all environments.
             qvel: start velocity, [batch, nv], or [nv] for all environments.
             ctrl: controls, [batch, T, nu]; or [T, nu], and then results have no batch axis. T may be 0.
-            params: model parameters to replace, by name ("geom_friction", "body_mass"), for all environments or,
-                with a batch axis, for each.
+            params: model parameters to replace, by name ("geom_friction", "body_mass"), for all environments
+                or, with a batch axis, for each.
 
         Returns:
             The trajectory; an environment that diverged is reported in its `status`.
@@ -185,7 +191,8 @@ class Simulator:
             The loss, [batch] or a float without the batch axis, and its gradient.
 
         Raises:
-            ArgumentError: a shape, value or name does not fit the model, or the loss does not fit the trajectory.
+            ArgumentError: a shape, value or name does not fit the model, or the loss does not fit the
+                trajectory.
             DivergedError: every environment diverged.
         """
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
@@ -209,7 +216,8 @@ class Simulator:
         return Session(self, check_model(model), batch)
 
     def server_info(self) -> dict[str, Any]:
-        """Return versions, features, limits and build of the engine or server, by the names of the protocol."""
+        """Return versions, features, limits and build of the engine or server, by the names of the
+        protocol."""
         return self._call("GetServerInfo", {})
 
     def close(self) -> None:
@@ -235,7 +243,9 @@ class Simulator:
     def _call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Send a message and return the answer."""
         if self._closed:
-            raise UnavailableError(f"{self.address}: expected an open simulator, got a closed one; connect again")
+            raise UnavailableError(
+                f"{self.address}: expected an open simulator, got a closed one; connect again"
+            )
         if self._process != os.getpid():
             raise UnavailableError(
                 f"{self.address}: expected the process that connected, got a fork of it; "
@@ -244,7 +254,8 @@ class Simulator:
         return self._transport.call(verb, document)
 
     def _drop_later(self, trajectory_id: str) -> None:
-        """Note a trajectory that nobody holds any more; called while objects are collected, so it only notes."""
+        """Note a trajectory that nobody holds any more; called while objects are collected, so it only
+        notes."""
         self._dropped.append(trajectory_id)
 
     def _delete_dropped(self) -> None:

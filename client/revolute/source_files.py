@@ -1,8 +1,9 @@
 """Reads a model file and the files it refers to on the caller's side, so that no transport ever sends a path.
 
-References are found by a scan of the XML: collision meshes of a URDF, meshes and includes of an MJCF file. Each file
-that exists is taken along under its reference as written; one that does not is left out, and the engine says so if it
-needs it. Text that is not XML is passed on as it is: judging it is the engine's business as well.
+References are found by a scan of the XML: collision meshes of a URDF, meshes and includes of an MJCF file.
+Each file that exists is taken along under its reference as written; one that does not is left out, and the
+engine says so if it needs it. Text that is not XML is passed on as it is: judging it is the engine's business
+as well.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def read_source(
     """Return what a model is made of.
 
     Args:
-        source: path of a URDF or MJCF file, XML text, or the name of a built-in model. A word without a folder and
-            without a file's suffix is a built-in name.
+        source: path of a URDF or MJCF file, XML text, or the name of a built-in model. A word without a
+            folder and without a file's suffix is a built-in name.
         options: checked options.
         assets: contents of files the text refers to, by reference; they win over files on disk.
         mesh_paths: further folders to look for files in.

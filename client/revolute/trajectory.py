@@ -26,9 +26,9 @@ class CheckpointReport:
     """What a trajectory costs to keep.
 
     Attributes:
-        states_stored: states kept per environment.
-        checkpoint_bytes: bytes of the kept states, all environments together.
-        replayed_steps: forward steps that one backward pass repeats, per environment.
+        states_stored: states kept, all environments together.
+        checkpoint_bytes: bytes of the kept states.
+        replayed_steps: forward steps that one backward pass repeats, all environments together.
     """
 
     states_stored: int
@@ -40,13 +40,16 @@ class Gradient(Mapping[str, Float64Array]):
     """A gradient: one array per name in `wrt`, as attribute or by key, shaped like that input.
 
     Attributes:
-        status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged; rows of the latter
-            are NaN.
+        status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged; rows of the
+            latter are NaN.
         diverged_step: [batch] int64, first step whose result is not finite, -1 where there is none.
     """
 
     def __init__(
-        self, arrays: Mapping[str, Float64Array], status: npt.NDArray[np.int32], diverged_step: npt.NDArray[np.int64]
+        self,
+        arrays: Mapping[str, Float64Array],
+        status: npt.NDArray[np.int32],
+        diverged_step: npt.NDArray[np.int64],
     ) -> None:
         self._arrays = dict(arrays)
         self.status = status
@@ -62,7 +65,9 @@ class Gradient(Mapping[str, Float64Array]):
         arrays = self.__dict__.get("_arrays", {})
         if name in arrays:
             return arrays[name]
-        raise AttributeError(f"{name}: expected one of {', '.join(arrays)}; name it in wrt to have it computed")
+        raise AttributeError(
+            f"{name}: expected one of {', '.join(arrays)}; name it in wrt to have it computed"
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
@@ -76,10 +81,11 @@ class Gradient(Mapping[str, Float64Array]):
 
 
 class Trajectory:
-    """A rollout, kept where it was computed so that it can be differentiated; a context manager that deletes it.
+    """A rollout, kept where it was computed so that it can be differentiated; a context manager that deletes
+    it.
 
-    Its arrays are read-only; copy one to change it. A trajectory is deleted when it leaves its `with` block, by
-    `delete`, or some time after the last reference to it is gone; `detach` leaves it to others.
+    Its arrays are read-only; copy one to change it. A trajectory is deleted when it leaves its `with` block,
+    by `delete`, or some time after the last reference to it is gone; `detach` leaves it to others.
 
     Attributes:
         id: handle, also for other processes (`Simulator.trajectory`).
@@ -87,14 +93,20 @@ class Trajectory:
         qpos: configurations at times 0 … T, [batch, T + 1, nq].
         qvel: velocities at times 0 … T, [batch, T + 1, nv].
         ctrl: controls, [batch, T, nu].
-        status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged; rows after the last
-            good state of the latter are NaN.
+        status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged; rows after
+            the last good state of the latter are NaN.
         diverged_step: [batch] int64, first step whose result is not finite, -1 where there is none.
         report: what the trajectory costs to keep.
     """
 
     def __init__(
-        self, simulator: Simulator, model: ModelHandle, document: Mapping[str, Any], ctrl: np.ndarray, *, owned: bool
+        self,
+        simulator: Simulator,
+        model: ModelHandle,
+        document: Mapping[str, Any],
+        ctrl: np.ndarray,
+        *,
+        owned: bool,
     ) -> None:
         self.id: str = document["trajectory_id"]
         self.model = model
@@ -115,13 +127,16 @@ class Trajectory:
         """Pull the gradient of a loss back through this trajectory.
 
         Args:
-            qpos_bar: d loss / d qpos, shaped like `qpos`; a leading axis K asks for K gradients; None for zero.
-            qvel_bar: d loss / d qvel, shaped like `qvel`, with the axis K if `qpos_bar` has it; None for zero.
+            qpos_bar: d loss / d qpos, shaped like `qpos`; a leading axis K asks for K gradients; None for
+                zero.
+            qvel_bar: d loss / d qvel, shaped like `qvel`, with the axis K if `qpos_bar` has it; None for
+                zero.
             wrt: what to differentiate by: "qpos", "qvel" (start state), "ctrl", "geom_friction", "body_mass".
 
         Returns:
             Gradient with one array per name in `wrt`, shaped like that input, with the axis K in front if the
-            cotangents have it; a parameter that was not given per environment is summed over the environments.
+            cotangents have it; a parameter that was not given per environment is summed over the
+            environments.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is unknown.
@@ -162,7 +177,9 @@ class Trajectory:
             return
 
     def __repr__(self) -> str:
-        return f"<revolute trajectory of '{self.model.name}': qpos {list(self.qpos.shape)}, id={self.id[:12]}>"
+        return (
+            f"<revolute trajectory of '{self.model.name}': qpos {list(self.qpos.shape)}, id={self.id[:12]}>"
+        )
 
 
 def checked_names(wrt: Any) -> list[str]:
@@ -174,7 +191,9 @@ def checked_names(wrt: Any) -> list[str]:
     if isinstance(wrt, str):
         wrt = [wrt]
     if not isinstance(wrt, Sequence) or not all(isinstance(name, str) for name in wrt):
-        raise ArgumentError.expected("wrt", "a sequence of names", repr(wrt), advice='e.g. wrt=("qpos", "ctrl")')
+        raise ArgumentError.expected(
+            "wrt", "a sequence of names", repr(wrt), advice='e.g. wrt=("qpos", "ctrl")'
+        )
     if not wrt:
         raise ArgumentError.expected("wrt", "at least one name", "none", advice='e.g. wrt=("qpos", "ctrl")')
     return list(wrt)

@@ -1,8 +1,8 @@
 """Protobuf messages from plain documents, and back.
 
-A document is what JSON and NPZ carry: dicts, lists, numbers, words and arrays under the field names of the proto
-files. Tensors stand for arrays, Blobs for bytes, an EntryList for a list of whole numbers. Arrays and bytes are kept
-out of the message and returned by field path, the form that `parts` sends and receives.
+A document is what JSON and NPZ carry: dicts, lists, numbers, words and arrays under the field names of the
+proto files. Tensors stand for arrays, Blobs for bytes, an EntryList for a list of whole numbers. Arrays and
+bytes are kept out of the message and returned by field path, the form that `parts` sends and receives.
 """
 
 from __future__ import annotations

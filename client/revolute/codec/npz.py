@@ -1,8 +1,9 @@
 """A message as one NPZ file, the form of arrays over HTTP (`application/x-npz`).
 
-A message is a document: dicts and lists with arrays, numbers and words as leaves, the same that JSON carries. In an
-NPZ file each array is a member named by its path ("ctrl", "params.body_mass"); what remains, arrays inside lists among
-it, is one JSON object, the UTF-8 bytes of the uint8 member "header". Pickles are never written or read.
+A message is a document: dicts and lists with arrays, numbers and words as leaves, the same that JSON carries.
+In an NPZ file each array is a member named by its path ("ctrl", "params.body_mass"); what remains, arrays
+inside lists among it, is one JSON object, the UTF-8 bytes of the uint8 member "header". Pickles are never
+written or read.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def unpack_npz(data: bytes) -> dict[str, Any]:
     """Return the document of an NPZ file.
 
     Raises:
-        ArgumentError: the bytes are not an NPZ file, hold pickled objects, or the header does not fit the members.
+        ArgumentError: the bytes are not an NPZ file, hold pickled objects, or the header does not fit the
+            members.
     """
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:

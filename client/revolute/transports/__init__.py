@@ -1,7 +1,7 @@
 """Ways to reach an engine: in this process, over gRPC, over HTTP. Each is loaded when it is first used.
 
-A transport takes a verb of the protocol and its document, and returns the answer's document. Documents have the field
-names of the proto files, so the classes above a transport are the same for all.
+A transport takes a verb of the protocol and its document, and returns the answer's document. Documents have
+the field names of the proto files, so the classes above a transport are the same for all.
 """
 
 from __future__ import annotations

@@ -117,14 +117,17 @@ class _Method:
             request = self._request()
             documents.fill_message(request, document)
             return request, None
-        start = message_factory.GetMessageClass(self._request.DESCRIPTOR.fields_by_name["start"].message_type)()
+        start = message_factory.GetMessageClass(
+            self._request.DESCRIPTOR.fields_by_name["start"].message_type
+        )()
         values = documents.fill_message(start, document)
         stream = parts.to_parts(self._request, start, values)
         first, second = next(stream), next(stream, None)
         return first, None if second is None else itertools.chain([second], stream)
 
     def _callable(self, request: str, response: str) -> Any:
-        """Return the channel's callable; a stream of one request is a unary one on the wire, and cheaper here."""
+        """Return the channel's callable; a stream of one request is a unary one on the wire, and cheaper
+        here."""
         kind = f"{request}_{response}"
         if kind not in self._callables:
             self._callables[kind] = getattr(self._channel, kind)(

@@ -77,11 +77,16 @@ class HttpTransport:
     def call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out one verb; see `Transport.call`."""
         route = ROUTES[verb]
-        body = {name: value for name, value in document.items() if name != route.id_field and value is not None}
+        body = {
+            name: value for name, value in document.items() if name != route.id_field and value is not None
+        }
         path = route.path.format(quote(str(document.get(route.id_field, "")), safe=""))
         sent: dict[str, Any] = {}
         if route.method == "POST":
-            sent = {"content": npz.pack_npz(_files_as_arrays(body)), "headers": {"Content-Type": npz.MEDIA_TYPE}}
+            sent = {
+                "content": npz.pack_npz(_files_as_arrays(body)),
+                "headers": {"Content-Type": npz.MEDIA_TYPE},
+            }
         try:
             response = self._client.request(route.method, path, **sent)
         except httpx.TimeoutException as error:
@@ -106,7 +111,9 @@ class HttpTransport:
         try:
             return npz.unpack_npz(response.content)
         except ArgumentError as error:
-            raise InternalError(f"{self.address}: expected an NPZ answer, got a damaged one ({error})") from error
+            raise InternalError(
+                f"{self.address}: expected an NPZ answer, got a damaged one ({error})"
+            ) from error
 
     def _error(self, response: httpx.Response, kind: str) -> RevoluteError:
         """Return the exception of a failed request."""
@@ -115,7 +122,9 @@ class HttpTransport:
             if isinstance(problem, dict) and "reason" in problem and "detail" in problem:
                 return error_from(problem["reason"], problem["detail"], problem.get("argument"))
         if response.status_code in (502, 503, 504):
-            return unreachable(self._where, f"status {response.status_code} from a proxy or a starting server")
+            return unreachable(
+                self._where, f"status {response.status_code} from a proxy or a starting server"
+            )
         return not_a_server(self._where, f"status {response.status_code} of type {kind or 'unknown'}")
 
     def _late(self, error: httpx.TimeoutException, verb: str) -> RevoluteError:

@@ -7,11 +7,222 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import revolute_engine
-from revolute_server import answers, stepping
 
-from ..errors import CancelledError, NotFoundError
+import revolute_engine
+from revolute_server import stepping
+
+from ..errors import NotFoundError
 from ..loss import Loss
+
+Document = dict[str, Any]
+_Entry = TypeVar("_Entry")
+
+_MODEL_SIZES = ("nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep")
+_MODEL_NAMES = ("body_names", "joint_names", "geom_names", "actuator_names", "dof_names", "notes")
+_MODEL_ARRAYS = ("qpos0", "qvel0", "ctrlrange", "body_mass", "geom_friction")
+
+
+@dataclass
+class _Trajectory:
+    """A kept rollout."""
+
+    model: revolute_engine.Model
+    rollout: revolute_engine.Rollout
+
+
+@dataclass
+class _Session:
+    """A kept batch of environments; the lock lets one call at a time change it."""
+
+    model: revolute_engine.Model
+    state: stepping.State
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class LocalTransport:
+    """Carries out verbs in this process.
+
+    Args:
+        threads: threads of the engine, None for one per core.
+    """
+
+    address = "in-process"
+
+    def __init__(self, threads: int | None) -> None:
+        self._engine = revolute_engine.Engine(threads=threads)
+        self._models: dict[str, revolute_engine.Model] = {}
+        self._trajectories: dict[str, _Trajectory] = {}
+        self._sessions: dict[str, _Session] = {}
+        self._verbs: dict[str, Callable[[Mapping[str, Any]], Document]] = {
+            "RegisterModel": self._register_model,
+            "GetModel": lambda request: _model_info(self._model(request)),
+            "ListModels": self._list_models,
+            "CreateSession": self._create_session,
+            "Reset": self._reset,
+            "Step": self._step,
+            "GetState": lambda request: _state(_kept("session", self._sessions, request).state),
+            "DeleteSession": lambda request: _remove("session", self._sessions, request),
+            "Rollout": self._rollout,
+            "GetTrajectory": self._get_trajectory,
+            "Backward": self._backward,
+            "ValueAndGradient": self._value_and_gradient,
+            "DeleteTrajectory": lambda request: _remove("trajectory", self._trajectories, request),
+            "GetServerInfo": self._server_info,
+        }
+
+    def call(self, verb: str, document: Mapping[str, Any]) -> Document:
+        """Carry out one verb; see `Transport.call`."""
+        return self._verbs[verb](document)
+
+    def close(self) -> None:
+        """Forget everything that is kept."""
+        for kept in (self._models, self._trajectories, self._sessions):
+            kept.clear()
+
+    def _model(self, request: Mapping[str, Any]) -> revolute_engine.Model:
+        return _kept("model", self._models, request)
+
+    def _register_model(self, request: Mapping[str, Any]) -> Document:
+        model = revolute_engine.load_model(
+            request["text"] or request["builtin"],
+            assets=request["assets"],
+            name=request["name"],
+            allow_files=False,
+            **request["options"],
+        )
+        return _model_info(self._models.setdefault(model.id, model))
+
+    def _list_models(self, request: Mapping[str, Any]) -> Document:
+        models = [{"model_id": model.id, "name": model.name} for model in self._models.values()]
+        return {"builtin": revolute_engine.models(), "models": models}
+
+    def _create_session(self, request: Mapping[str, Any]) -> Document:
+        model = self._model(request)
+        identifier = _new_id()
+        state = stepping.start_state(self._engine, model, request["batch"])
+        self._sessions[identifier] = _Session(model, state)
+        return {"session_id": identifier, "model_id": model.id, "batch": request["batch"]}
+
+    def _reset(self, request: Mapping[str, Any]) -> Document:
+        session = _kept("session", self._sessions, request)
+        with session.lock:
+            batch = len(session.state.status)
+            session.state = stepping.start_state(
+                self._engine, session.model, batch, request["qpos"], request["qvel"]
+            )
+            return _state(session.state)
+
+    def _step(self, request: Mapping[str, Any]) -> Document:
+        session = _kept("session", self._sessions, request)
+        with session.lock:
+            session.state = stepping.advance(
+                self._engine,
+                session.model,
+                session.state,
+                request["ctrl"],
+                request["steps"],
+                revolute_engine.CancelToken(),
+            )
+            return _state(session.state)
+
+    def _rollout(self, request: Mapping[str, Any]) -> Document:
+        model = self._model(request)
+        rollout = self._engine.rollout(model, **_inputs(request))
+        identifier = _new_id()
+        self._trajectories[identifier] = _Trajectory(model, rollout)
+        return _trajectory(identifier, self._trajectories[identifier])
+
+    def _get_trajectory(self, request: Mapping[str, Any]) -> Document:
+        kept = _kept("trajectory", self._trajectories, request)
+        return {**_trajectory(request["trajectory_id"], kept), "ctrl": kept.rollout.ctrl}
+
+    def _backward(self, request: Mapping[str, Any]) -> Document:
+        kept = _kept("trajectory", self._trajectories, request)
+        gradient = self._engine.backward(
+            kept.model, kept.rollout, request["qpos_bar"], request["qvel_bar"], wrt=request["wrt"]
+        )
+        return _gradient(gradient)
+
+    def _value_and_gradient(self, request: Mapping[str, Any]) -> Document:
+        inputs = request["inputs"]
+        value, gradient, rollout = self._engine.value_and_gradient(
+            self._model(inputs), **_inputs(inputs), loss=Loss.from_dict(request["loss"]), wrt=request["wrt"]
+        )
+        return {
+            "value": np.asarray(value),
+            "gradient": _gradient(gradient),
+            "diverged_step": np.array(rollout.diverged_step),
+            "report": _report(rollout),
+        }
+
+    def _server_info(self, request: Mapping[str, Any]) -> Document:
+        native = revolute_engine._native
+        build = {"isa": native.isa, "lanes": native.lanes, "threads": self._engine.threads, "workers": 1}
+        return {
+            "version": version("revolute-server"),
+            "api_versions": ["v1"],
+            "features": [],
+            "limits": {},
+            "build": build,
+        }
+
+
+def _new_id() -> str:
+    return secrets.token_hex(16)
+
+
+def _kept(noun: str, table: Mapping[str, _Entry], request: Mapping[str, Any]) -> _Entry:
+    """Return the entry that a request names.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    identifier = request[f"{noun}_id"]
+    found = table.get(identifier)
+    if found is None:
+        raise NotFoundError.missing(noun, identifier)
+    return found
+
+
+def _remove(noun: str, table: dict[str, Any], request: Mapping[str, Any]) -> Document:
+    if table.pop(request[f"{noun}_id"], None) is None:
+        raise NotFoundError.missing(noun, request[f"{noun}_id"])
+    return {}
+
+
+def _inputs(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return state, controls and parameters as arguments of the engine."""
+    return {name: request[name] for name in ("qpos", "qvel", "ctrl")} | {"params": request["params"] or None}
+
+
+def _model_info(model: revolute_engine.Model) -> Document:
+    """Return the document ModelInfo."""
+    names = {name: list(getattr(model, name)) for name in _MODEL_NAMES}
+    values = {name: getattr(model, name) for name in (*_MODEL_SIZES, *_MODEL_ARRAYS)}
+    options = {name: value for name, value in model.options.items() if value is not None}
+    return {"model_id": model.id, "name": model.name, **values, **names, "options": options}
+
+
+def _trajectory(identifier: str, kept: _Trajectory) -> Document:
+    """Return the document Trajectory, as Rollout sends it."""
+    arrays = {name: getattr(kept.rollout, name) for name in ("qpos", "qvel", "status", "diverged_step")}
+    report = _report(kept.rollout)
+    return {"trajectory_id": identifier, "model_id": kept.model.id, **arrays, "report": report}
+
+
+def _report(rollout: revolute_engine.Rollout) -> Document:
+    return {name: getattr(rollout, name) for name in ("states_stored", "checkpoint_bytes", "replayed_steps")}
+
+
+def _gradient(gradient: revolute_engine.Gradient) -> Document:
+    """Return the document Gradient; the status is copied so that the caller may change it."""
+    return {"arrays": dict(gradient.arrays), "status": np.array(gradient.status)}
+
+
+def _state(state: stepping.State) -> Document:
+    """Return the document SessionState; its arrays are copies, so the session's stay as they are."""
+    arrays = {name: np.array(getattr(state, name)) for name in ("qpos", "qvel", "status")}
+    return {**arrays, "time": state.time, "step_count": state.step_count}

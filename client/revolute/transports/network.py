@@ -59,7 +59,12 @@ def parse_address(text: str) -> Address:
         parts, host, port = urlsplit(""), None, None
     plain = not (parts.query or parts.fragment or parts.username or parts.password)
     path = parts.path.rstrip("/")
-    if parts.scheme not in DEFAULT_PORTS or not host or not plain or (path and parts.scheme.startswith("grpc")):
+    if (
+        parts.scheme not in DEFAULT_PORTS
+        or not host
+        or not plain
+        or (path and parts.scheme.startswith("grpc"))
+    ):
         raise ArgumentError.expected("address", _FORMS, repr(text))
     address = Address("", parts.scheme, host, port or DEFAULT_PORTS[parts.scheme], path)
     return Address(f"{parts.scheme}://{address.netloc}{path}", parts.scheme, host, address.port, path)

@@ -1,1 +1,1 @@
-"""Generated messages and stubs of the v1 API; made from proto/revolute/v1 by its generate.sh, never edited."""
+"""Generated messages and stubs of the v1 API, made by proto/revolute/v1/generate.sh; never edited."""
