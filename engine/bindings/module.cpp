@@ -1,0 +1,160 @@
+// The only file that sees Python: plain arrays in, plain arrays out. Arguments were checked by revolute_engine.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "revolute/batch.hpp"
+
+#ifndef REVOLUTE_MODULE_NAME
+#define REVOLUTE_MODULE_NAME _engine_generic
+#endif
+#ifndef REVOLUTE_LANES
+#define REVOLUTE_LANES 4
+#endif
+
+namespace py = pybind11;
+
+namespace revolute {
+namespace {
+
+using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+MujocoArrays read_arrays(const py::dict& in) {
+  MujocoArrays out;
+  const auto integer = [&](const char* name, int& value) { value = in[name].cast<int>(); };
+  const auto number = [&](const char* name, double& value) { value = in[name].cast<double>(); };
+  const auto flag = [&](const char* name, bool& value) { value = in[name].cast<int>() != 0; };
+  const auto doubles = [&](const char* name, Doubles& value) {
+    const Array array = in[name].cast<Array>();
+    value.assign(array.data(), array.data() + array.size());
+  };
+  const auto integers = [&](const char* name, Ints& value) {
+    const auto array = in[name].cast<py::array_t<int, py::array::c_style | py::array::forcecast>>();
+    value.assign(array.data(), array.data() + array.size());
+  };
+#define REVOLUTE_READ(kind, name) kind(#name, out.name);
+  REVOLUTE_READ(integer, nq) REVOLUTE_READ(integer, nv) REVOLUTE_READ(integer, nu) REVOLUTE_READ(integer, nbody)
+  REVOLUTE_READ(integer, njnt) REVOLUTE_READ(integer, ngeom) REVOLUTE_READ(integer, iterations)
+  REVOLUTE_READ(number, timestep) REVOLUTE_READ(number, erp) REVOLUTE_READ(number, cfm) REVOLUTE_READ(number, restitution)
+  REVOLUTE_READ(number, margin)
+  REVOLUTE_READ(flag, contact) REVOLUTE_READ(flag, limits) REVOLUTE_READ(flag, dry_friction)
+  REVOLUTE_READ(doubles, gravity)
+  REVOLUTE_READ(integers, body_parentid)
+  REVOLUTE_READ(doubles, body_pos) REVOLUTE_READ(doubles, body_quat) REVOLUTE_READ(doubles, body_ipos)
+  REVOLUTE_READ(doubles, body_iquat) REVOLUTE_READ(doubles, body_mass) REVOLUTE_READ(doubles, body_inertia)
+  REVOLUTE_READ(integers, jnt_type) REVOLUTE_READ(integers, jnt_bodyid) REVOLUTE_READ(integers, jnt_qposadr)
+  REVOLUTE_READ(integers, jnt_dofadr) REVOLUTE_READ(integers, jnt_limited)
+  REVOLUTE_READ(doubles, jnt_pos) REVOLUTE_READ(doubles, jnt_axis) REVOLUTE_READ(doubles, jnt_stiffness)
+  REVOLUTE_READ(doubles, jnt_range)
+  REVOLUTE_READ(doubles, qpos0) REVOLUTE_READ(doubles, qpos_spring) REVOLUTE_READ(doubles, dof_armature)
+  REVOLUTE_READ(doubles, dof_damping) REVOLUTE_READ(doubles, dof_frictionloss)
+  REVOLUTE_READ(integers, geom_type) REVOLUTE_READ(integers, geom_bodyid)
+  REVOLUTE_READ(doubles, geom_pos) REVOLUTE_READ(doubles, geom_quat) REVOLUTE_READ(doubles, geom_size)
+  REVOLUTE_READ(doubles, geom_friction) REVOLUTE_READ(doubles, geom_rbound)
+  REVOLUTE_READ(integers, hull_adr) REVOLUTE_READ(integers, hull_num) REVOLUTE_READ(doubles, hull_vert)
+  REVOLUTE_READ(integers, pair_geom1) REVOLUTE_READ(integers, pair_geom2) REVOLUTE_READ(integers, pair_mu_from)
+  REVOLUTE_READ(integers, pair_condim) REVOLUTE_READ(doubles, pair_friction)
+  REVOLUTE_READ(integers, act_dof) REVOLUTE_READ(integers, act_qpos) REVOLUTE_READ(integers, act_ctrllimited)
+  REVOLUTE_READ(integers, act_forcelimited)
+  REVOLUTE_READ(doubles, act_gear) REVOLUTE_READ(doubles, act_gain) REVOLUTE_READ(doubles, act_bias)
+  REVOLUTE_READ(doubles, act_ctrlrange) REVOLUTE_READ(doubles, act_forcerange)
+#undef REVOLUTE_READ
+  return out;
+}
+
+int parameter_index(const std::string& name) {
+  for (int p = 0; p < parameter_count; ++p)
+    if (name == parameter_names[p]) return p;
+  throw py::key_error(name);
+}
+
+// `owners` keeps the converted arrays alive as long as the pointers are used.
+ParameterInputs parameter_inputs(const py::dict& parameters, std::vector<Array>& owners) {
+  ParameterInputs out;
+  for (const auto& [name, value] : parameters) {
+    owners.push_back(value.cast<Array>());
+    out[parameter_index(name.cast<std::string>())] = {owners.back().data(), int(owners.back().shape(0))};
+  }
+  return out;
+}
+
+py::object rollout_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0, const Array& ctrl, const py::dict& parameters,
+                          int threads, const CancelToken* cancel) {
+  const Model& m = model.model();
+  const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1));
+  Array qpos({batch, steps + 1, m.nq}), qvel({batch, steps + 1, m.nv});
+  py::array_t<std::int32_t> status(batch);
+  py::array_t<std::int64_t> diverged_step(batch);
+  std::vector<Array> owners;
+  const RolloutArrays arrays = {{batch, steps}, qpos0.data(), qvel0.data(), ctrl.data(), parameter_inputs(parameters, owners),
+                                qpos.mutable_data(), qvel.mutable_data(), status.mutable_data(), diverged_step.mutable_data()};
+  bool completed;
+  {
+    const py::gil_scoped_release unlocked;
+    completed = rollout(model, arrays, {threads, cancel});
+  }
+  if (!completed) return py::none();
+  return py::make_tuple(qpos, qvel, status, diverged_step);
+}
+
+py::object backward_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, const py::dict& parameters,
+                           const std::optional<Array>& qpos_bar, const std::optional<Array>& qvel_bar, int cotangents,
+                           const std::vector<std::string>& wrt_parameters, int threads, const CancelToken* cancel) {
+  const Model& m = model.model();
+  const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1));
+  py::dict out;
+  const auto result = [&](const char* name, std::vector<py::ssize_t> shape) {
+    Array array(shape);
+    out[name] = array;
+    return array.mutable_data();
+  };
+  std::vector<Array> owners;
+  BackwardArrays arrays{{batch, steps}, cotangents, qpos.data(), qvel.data(), ctrl.data(), parameter_inputs(parameters, owners),
+                        qpos_bar ? qpos_bar->data() : nullptr, qvel_bar ? qvel_bar->data() : nullptr,
+                        result("qpos", {cotangents, batch, m.nq}), result("qvel", {cotangents, batch, m.nv}),
+                        result("ctrl", {cotangents, batch, steps, m.nu}), {}};
+  for (const std::string& name : wrt_parameters) {
+    const int p = parameter_index(name);
+    arrays.parameter_bars[p] = result(parameter_names[p], {cotangents, batch, model.parameter_size(Parameter(p))});
+  }
+  bool completed;
+  {
+    const py::gil_scoped_release unlocked;
+    completed = backward(model, arrays, {threads, cancel});
+  }
+  if (!completed) return py::none();
+  return out;
+}
+
+}  // namespace
+}  // namespace revolute
+
+PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
+  using namespace revolute;
+  module.doc() = "revolute's engine for one instruction set";
+  module.attr("lanes") = REVOLUTE_LANES;
+
+  py::class_<CancelToken>(module, "CancelToken", "Stops a running rollout or backward call before its next step.")
+      .def(py::init<>())
+      .def("cancel", &CancelToken::cancel)
+      .def_property_readonly("cancelled", &CancelToken::cancelled);
+
+  py::class_<ModelStorage>(module, "Model", "A model in the engine's own arrays, translated from MuJoCo's.")
+      .def(py::init([](const py::dict& arrays) { return std::make_unique<ModelStorage>(read_arrays(arrays)); }), py::arg("arrays"))
+      .def("parameter_size", [](const ModelStorage& model, const std::string& name) {
+        return model.parameter_size(Parameter(parameter_index(name)));
+      });
+
+  module.def("rollout", &rollout_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"), py::arg("params"),
+             py::arg("threads"), py::arg("cancel").none(true),
+             "(qpos [B, T+1, nq], qvel [B, T+1, nv], status [B], diverged_step [B]), or None when cancelled.");
+  module.def("backward", &backward_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("params"),
+             py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true), py::arg("cotangents"), py::arg("wrt_params"),
+             py::arg("threads"), py::arg("cancel").none(true),
+             "Dict of qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu] and each of wrt_params [K, B, n], or None when cancelled.");
+}

@@ -1,0 +1,68 @@
+// Rollouts of many environments, and the backward pass over them: the engine's public C++ interface.
+//
+// Arrays are C-order [batch, time, dof]. Environments are gathered in packs of `lanes` and packs spread over threads;
+// neither changes a bit of the result. An environment whose state stops being finite stops alone: its status is
+// `diverged`, its step index is kept and its later states are NaN.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "revolute/model/model_storage.hpp"
+
+namespace revolute {
+
+enum class Status : std::int32_t { completed = 0, diverged = 1 };
+
+// Set from any thread; polled before every step.
+class CancelToken {
+ public:
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> cancelled_{false};
+};
+
+// Values of each parameter, [rows, size]: one row for all environments, or one per environment. Null: the model's own.
+struct ParameterRows {
+  const double* values = nullptr;
+  int rows = 0;
+};
+using ParameterInputs = std::array<ParameterRows, parameter_count>;
+
+struct BatchShape {
+  int batch, steps;
+};
+
+struct RolloutArrays {
+  BatchShape shape;
+  const double *qpos0, *qvel0, *ctrl;   // [B, nq], [B, nv], [B, T, nu]
+  ParameterInputs parameters;
+  double *qpos, *qvel;                  // [B, T + 1, nq], [B, T + 1, nv]
+  std::int32_t* status;                 // [B]
+  std::int64_t* diverged_step;          // [B], -1 where completed
+};
+
+// K cotangents at once; a null cotangent is zero, a null result is not wanted. Results are overwritten.
+struct BackwardArrays {
+  BatchShape shape;
+  int cotangents;
+  const double *qpos, *qvel, *ctrl;     // the rollout
+  ParameterInputs parameters;
+  const double *qpos_bar, *qvel_bar;    // [K, B, T + 1, nq], [K, B, T + 1, nv]
+  double *qpos0_bar, *qvel0_bar;        // [K, B, nq], [K, B, nv]
+  double* ctrl_bar;                     // [K, B, T, nu]
+  std::array<double*, parameter_count> parameter_bars;  // [K, B, size]
+};
+
+struct Execution {
+  int threads = 1;
+  const CancelToken* cancel = nullptr;
+};
+
+// Both return false when they were cancelled; the results are then incomplete.
+bool rollout(const ModelStorage& storage, const RolloutArrays& arrays, const Execution& execution);
+bool backward(const ModelStorage& storage, const BackwardArrays& arrays, const Execution& execution);
+
+}  // namespace revolute

@@ -1,0 +1,28 @@
+// The core of a capsule: a segment from o - L u to o + L u.
+#pragma once
+
+#include "revolute/collision/contact_point.hpp"
+
+namespace revolute {
+
+template <class Real>
+struct Segment {
+  Vector3<Real> centre, axis;  // world; the axis has unit length
+  Real half;
+};
+
+template <class Real>
+REVOLUTE_HD inline Real clamp_to(const Segment<Real>& segment, Real t) {
+  return clamp(t, -segment.half, segment.half);
+}
+// 1 where t lies inside of the segment, 0 where it was cut
+template <class Real>
+REVOLUTE_HD inline Real inside(const Segment<Real>& segment, Real t) {
+  return indicator<Real>(less(abs(t), segment.half));
+}
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> point_on(const Segment<Real>& segment, Real t) {
+  return segment.centre + t * segment.axis;
+}
+
+}  // namespace revolute

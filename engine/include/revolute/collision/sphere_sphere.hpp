@@ -1,0 +1,28 @@
+// Two spheres, and the core of every pair of round shapes: two centres with radii.
+//   d = c_b - c_a,  n = d/|d|,  gap = |d| - r_a - r_b,  point = c_a + n (r_a + gap/2)
+#pragma once
+
+#include "revolute/collision/contact_point.hpp"
+
+namespace revolute {
+
+template <class Real>
+REVOLUTE_HD inline ContactPoint<Real> sphere_sphere(const Vector3<Real>& a, Real radius_a, const Vector3<Real>& b, Real radius_b) {
+  Real distance, inverse;
+  const Vector3<Real> n = direction(b - a, distance, inverse);
+  const Real gap = distance - radius_a - radius_b;
+  return {gap, a + (radius_a + Real(0.5) * gap) * n, n};
+}
+// cotangents by the two centres
+template <class Real>
+REVOLUTE_HD inline void sphere_sphere_adjoint(const Vector3<Real>& a, Real radius_a, const Vector3<Real>& b, const ContactPoint<Real>& at,
+                                              const ContactPoint<Real>& bar, Vector3<Real>& a_bar, Vector3<Real>& b_bar) {
+  Real distance, inverse;
+  const Vector3<Real> n = direction(b - a, distance, inverse);
+  const Vector3<Real> n_bar = bar.normal + (radius_a + Real(0.5) * at.gap) * bar.point;
+  const Real gap_bar = bar.gap + Real(0.5) * dot(n, bar.point);
+  b_bar = gap_bar * n + direction_adjoint(n, inverse, n_bar);
+  a_bar = bar.point - b_bar;
+}
+
+}  // namespace revolute

@@ -1,0 +1,103 @@
+// The engine's model: plain arrays that the stages read, in the order of MuJoCo's degrees of freedom.
+//
+// Every degree of freedom k carries a link; a body's mass sits in the link of its last degree of freedom (or of its
+// nearest ancestor that has one). Link frames are chosen for cheap kinematics: a hinge or slide frame has its origin at
+// the joint's anchor and its z axis along the joint's axis; a ball or free frame is the body frame moved to the anchor.
+// Index -1 is the world. Parents come before children. All arrays are constants of the model, owned by ModelStorage.
+#pragma once
+
+namespace revolute {
+
+enum class JointType : int { free = 0, ball = 1, prismatic = 2, revolute = 3 };  // MuJoCo's numbers
+
+struct Joint {
+  JointType type;
+  int qpos, dof;          // first position, first degree of freedom
+  int parent;             // link the joint hangs on
+  double rotation[9];     // joint frame in the parent link's frame, before the joint moves
+  double position[3];
+  double reference;       // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
+  double spring[4];       // position at which the spring is at rest; ball: quaternion
+  bool limited;
+  double range[2];
+};
+
+struct Dof {
+  int parent;         // link that this one hangs on
+  int velocity_base;  // link whose velocity turns this axis: dS/dt = V_base x S
+  int carrier;        // last degree of freedom whose motion carries the axis along; -1: fixed in the world
+  int tree;
+  bool has_inertia;   // false for the massless links between the degrees of freedom of one body
+};
+
+struct Actuator {
+  int dof, qpos;
+  double gain, bias[3];
+  bool ctrl_limited, force_limited;
+  double ctrl_range[2], force_range[2];
+};
+
+// A shape in the frame of its link.
+enum class Shape : int { plane, sphere, capsule, box, mesh };
+struct Geom {
+  Shape shape;
+  int link;
+  double rotation[9], position[3];
+  double radius;       // sphere, capsule
+  double half[3];      // box half sizes; capsule: half length in half[2]
+  double bound;        // radius of a sphere about `position` that holds the shape
+  int vertex, vertices;  // mesh: first hull vertex and their number; vertices are in the link frame
+};
+
+// A place where two geoms may touch: one contact of three rows when active.
+enum class Pair : int { plane_point, plane_mesh, sphere_sphere, sphere_capsule, capsule_capsule, sphere_box };
+struct Candidate {
+  Pair pair;
+  int geom_a, geom_b;   // the normal points from a to b
+  int link_a, link_b;
+  int friction;         // index of the pair's friction coefficient
+  int slot;             // plane_mesh: 0 is the deepest vertex, 1 the next, ...
+  double point[3];      // plane_point: the point in b's link frame, and the radius about it
+  double radius;
+  int path;             // degrees of freedom that move a or b
+  bool frictionless;
+};
+
+// The two-sided limit of a hinge or slide joint, or the dry friction of a degree of freedom, is a row on one dof.
+struct DofRow {
+  int dof, qpos;
+  double sign, bound;   // limit: gap = sign * (q - bound)
+  int path;
+};
+
+// Degrees of freedom, from leaf to root.
+struct Path {
+  int first, count;
+};
+
+// Vertices of a mesh that may touch a plane at once.
+constexpr int mesh_contacts = 4;
+
+struct Model {
+  int nq, nv, nu, nbody, ngeom, njnt;
+  int ntree, ncandidate, nlimit, nfriction_pair, npath;
+  double timestep;
+  double erp, cfm, margin;
+  int iterations;
+  bool contact, limits, dry_friction;
+  const Joint* joints;
+  const Dof* dofs;
+  const Actuator* actuators;
+  const Geom* geoms;
+  const Candidate* candidates;
+  const DofRow* limit_rows;     // nlimit
+  const DofRow* friction_rows;  // nv: one for each degree of freedom
+  const Path* paths;
+  const int* path_dofs;
+  const double* vertices;       // mesh hull vertices in their link frames
+  const double* tree_origin;    // [ntree, 3] reference point of a tree that has a fixed base
+  const int* tree_qpos;         // [ntree] qpos address of the reference point of a floating tree, or -1
+  const bool* dry;              // [nv] whether the degree of freedom has dry friction
+};
+
+}  // namespace revolute

@@ -1,0 +1,40 @@
+// Owns the arrays that a Model points to, and the map of its parameters.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "revolute/model/mujoco_arrays.hpp"
+#include "revolute/model/parameter_map.hpp"
+
+namespace revolute {
+
+class ModelStorage {
+ public:
+  // Throws std::invalid_argument, naming the array, when sizes do not fit together.
+  explicit ModelStorage(const MujocoArrays& arrays);
+  ModelStorage(const ModelStorage&) = delete;
+  ModelStorage& operator=(const ModelStorage&) = delete;
+
+  const Model& model() const { return model_; }
+  const ParameterMap& parameters() const { return map_; }
+  int parameter_size(Parameter p) const { return int(map_.defaults[int(p)].size()); }
+
+ private:
+  friend class ModelBuilder;
+  Model model_{};
+  ParameterMap map_;
+  std::vector<Joint> joints_;
+  std::vector<Dof> dofs_;
+  std::vector<Actuator> actuators_;
+  std::vector<Geom> geoms_;
+  std::vector<Candidate> candidates_;
+  std::vector<DofRow> limit_rows_, friction_rows_;
+  std::vector<Path> paths_;
+  std::vector<int> path_dofs_;
+  std::vector<double> vertices_, tree_origin_;
+  std::vector<int> tree_qpos_;
+  std::unique_ptr<bool[]> dry_;
+};
+
+}  // namespace revolute

@@ -1,0 +1,181 @@
+// From MuJoCo's parameters (body_mass, geom_friction, ...) to those of the engine (link inertias, pair friction, ...), and
+// the cotangents back. Runs once per environment and rollout, in double.
+//
+// A body with mass m, mass centre c and rotational inertia J about it (all in its link's frame) adds to its link
+//   m,   h = m c,   I = J + m (c.c 1 - c c')                                                  (1)
+// A pair's friction is the larger of its geoms' sliding coefficients, or that of the geom with priority, or its own. Where
+// the two are equal each gets half of the cotangent (the central difference of max).
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "revolute/model/parameters.hpp"
+
+namespace revolute {
+
+enum class Parameter : int {
+  body_mass, body_ipos, body_inertia, dof_damping, dof_armature, dof_frictionloss, jnt_stiffness, gravity, actuator_gear,
+  geom_friction, restitution, count
+};
+constexpr int parameter_count = int(Parameter::count);
+constexpr const char* parameter_names[parameter_count] = {
+    "body_mass", "body_ipos", "body_inertia", "dof_damping", "dof_armature", "dof_frictionloss",
+    "jnt_stiffness", "gravity", "actuator_gear", "geom_friction", "restitution"};
+
+// One pointer per parameter: the values of one environment, or where to add their cotangents (null: not wanted).
+using ParameterPointers = std::array<const double*, parameter_count>;
+using ParameterBarPointers = std::array<double*, parameter_count>;
+
+// What (1) needs of a body that is fixed in a link's frame.
+struct BodyInLink {
+  int link;                  // -1: fixed in the world, weighs on nothing
+  double rotation[9], position[3];  // body frame in the link frame
+  double principal[9];       // axes of body_inertia in the link frame
+};
+
+struct FrictionPair {
+  int geom_a, geom_b;
+  bool from_a, from_b;       // whose coefficient counts; neither: `fixed`
+  double fixed;
+};
+
+struct ParameterMap {
+  std::vector<BodyInLink> bodies;
+  std::vector<FrictionPair> pairs;
+  std::array<std::vector<double>, parameter_count> defaults;
+};
+
+template <class Real>
+void load_parameters(const ParameterMap& map, const ParameterPointers& values, int lane, const Model& model, Parameters<Real>& out);
+template <class Real>
+void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& values, int lane, const Model& model,
+                              const Parameters<Real>& bar, const ParameterBarPointers& out);
+
+namespace detail {
+
+inline const double* of(const ParameterPointers& values, Parameter p) { return values[int(p)]; }
+inline double* of(const ParameterBarPointers& values, Parameter p) { return values[int(p)]; }
+
+inline Vector3<double> mass_centre(const BodyInLink& body, const double* ipos) {
+  return vector3<double>(body.position) + matrix3<double>(body.rotation) * vector3<double>(ipos);
+}
+
+inline RigidInertia<double> body_inertia(const BodyInLink& body, double m, const double* ipos, const double* principal) {
+  const Vector3<double> c = mass_centre(body, ipos);
+  RigidInertia<double> out = {m, m * c, rotate(matrix3<double>(body.principal), {principal[0], principal[1], principal[2], 0, 0, 0})};
+  add_symmetric_product(out.I, -m, c, c);
+  const double diagonal = m * dot(c, c);
+  out.I.xx += diagonal;
+  out.I.yy += diagonal;
+  out.I.zz += diagonal;
+  return out;
+}
+
+template <class Real>
+void set_inertia(RigidInertia<Real>& I, int lane, const RigidInertia<double>& value) {
+  set_lane(I.m, lane, value.m);
+  const double* from[] = {&value.h.x, &value.h.y, &value.h.z, &value.I.xx, &value.I.yy, &value.I.zz, &value.I.xy, &value.I.xz, &value.I.yz};
+  Real* to[] = {&I.h.x, &I.h.y, &I.h.z, &I.I.xx, &I.I.yy, &I.I.zz, &I.I.xy, &I.I.xz, &I.I.yz};
+  for (int i = 0; i < 9; ++i) set_lane(*to[i], lane, *from[i]);
+}
+template <class Real>
+RigidInertia<double> get_inertia(const RigidInertia<Real>& I, int lane) {
+  const auto at = [lane](const Real& a) { return get_lane(a, lane); };
+  return {at(I.m), {at(I.h.x), at(I.h.y), at(I.h.z)}, {at(I.I.xx), at(I.I.yy), at(I.I.zz), at(I.I.xy), at(I.I.xz), at(I.I.yz)}};
+}
+
+// adjoint of (1)
+inline void body_adjoint(const BodyInLink& body, int b, const RigidInertia<double>& bar, const ParameterPointers& values,
+                         const ParameterBarPointers& out) {
+  const double m = of(values, Parameter::body_mass)[b];
+  const Vector3<double> c = mass_centre(body, of(values, Parameter::body_ipos) + 3 * b);
+  const Vector3<double> Gc = bar.I * c;
+  const double t = trace(bar.I);
+  if (double* mass = of(out, Parameter::body_mass)) mass[b] += bar.m + dot(c, bar.h) + t * dot(c, c) - dot(c, Gc);
+  if (double* ipos = of(out, Parameter::body_ipos)) {
+    const Vector3<double> c_bar = m * (bar.h + 2.0 * (t * c - Gc));
+    const Vector3<double> local = transpose_times(matrix3<double>(body.rotation), c_bar);
+    ipos[3 * b] += local.x;
+    ipos[3 * b + 1] += local.y;
+    ipos[3 * b + 2] += local.z;
+  }
+  if (double* inertia = of(out, Parameter::body_inertia)) {
+    const Matrix3<double> axes = matrix3<double>(body.principal);
+    for (int i = 0; i < 3; ++i) inertia[3 * b + i] += dot(axes.column(i), bar.I * axes.column(i));
+  }
+}
+
+template <class Real>
+void load_array(const double* values, int count, int lane, Real* out) {
+  for (int i = 0; i < count; ++i) set_lane(out[i], lane, values[i]);
+}
+template <class Real>
+void add_array(const Real* bar, int count, int lane, double* out) {
+  for (int i = 0; out && i < count; ++i) out[i] += get_lane(bar[i], lane);
+}
+
+}  // namespace detail
+
+template <class Real>
+void load_parameters(const ParameterMap& map, const ParameterPointers& values, int lane, const Model& model, Parameters<Real>& out) {
+  using namespace detail;
+  for (int k = 0; k < model.nv; ++k) set_inertia(out.inertia[k], lane, zero_inertia<double>());
+  for (int b = 0; b < model.nbody; ++b) {
+    const BodyInLink& body = map.bodies[b];
+    if (body.link < 0) continue;
+    RigidInertia<double> sum = get_inertia(out.inertia[body.link], lane);
+    const RigidInertia<double> own = body_inertia(body, of(values, Parameter::body_mass)[b], of(values, Parameter::body_ipos) + 3 * b,
+                                                  of(values, Parameter::body_inertia) + 3 * b);
+    sum.m += own.m;
+    sum.h += own.h;
+    sum.I += own.I;
+    set_inertia(out.inertia[body.link], lane, sum);
+  }
+  load_array(of(values, Parameter::dof_damping), model.nv, lane, out.damping);
+  load_array(of(values, Parameter::dof_armature), model.nv, lane, out.armature);
+  load_array(of(values, Parameter::dof_frictionloss), model.nv, lane, out.frictionloss);
+  load_array(of(values, Parameter::jnt_stiffness), model.njnt, lane, out.stiffness);
+  load_array(of(values, Parameter::actuator_gear), model.nu, lane, out.gear);
+  load_array(of(values, Parameter::gravity), 3, lane, &out.gravity->x);
+  load_array(of(values, Parameter::restitution), 1, lane, out.restitution);
+  const double* friction = of(values, Parameter::geom_friction);
+  for (int p = 0; p < model.nfriction_pair; ++p) {
+    const FrictionPair& pair = map.pairs[p];
+    double mu = pair.fixed;
+    if (pair.from_a) mu = friction[pair.geom_a];
+    if (pair.from_b) mu = pair.from_a ? std::fmax(mu, friction[pair.geom_b]) : friction[pair.geom_b];
+    set_lane(out.friction[p], lane, mu);
+  }
+}
+
+template <class Real>
+void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& values, int lane, const Model& model,
+                              const Parameters<Real>& bar, const ParameterBarPointers& out) {
+  using namespace detail;
+  for (int b = 0; b < model.nbody; ++b)
+    if (map.bodies[b].link >= 0) body_adjoint(map.bodies[b], b, get_inertia(bar.inertia[map.bodies[b].link], lane), values, out);
+  add_array(bar.damping, model.nv, lane, of(out, Parameter::dof_damping));
+  add_array(bar.armature, model.nv, lane, of(out, Parameter::dof_armature));
+  add_array(bar.frictionloss, model.nv, lane, of(out, Parameter::dof_frictionloss));
+  add_array(bar.stiffness, model.njnt, lane, of(out, Parameter::jnt_stiffness));
+  add_array(bar.gear, model.nu, lane, of(out, Parameter::actuator_gear));
+  add_array(&bar.gravity->x, 3, lane, of(out, Parameter::gravity));
+  add_array(bar.restitution, 1, lane, of(out, Parameter::restitution));
+  double* friction_bar = of(out, Parameter::geom_friction);
+  const double* friction = of(values, Parameter::geom_friction);
+  for (int p = 0; friction_bar && p < model.nfriction_pair; ++p) {
+    const FrictionPair& pair = map.pairs[p];
+    const double mu_bar = get_lane(bar.friction[p], lane);
+    double share_a = pair.from_a, share_b = pair.from_b;
+    if (pair.from_a && pair.from_b) {
+      const double a = friction[pair.geom_a], b = friction[pair.geom_b];
+      share_a = a > b ? 1.0 : a < b ? 0.0 : 0.5;
+      share_b = 1.0 - share_a;
+    }
+    friction_bar[pair.geom_a] += share_a * mu_bar;
+    friction_bar[pair.geom_b] += share_b * mu_bar;
+  }
+}
+
+}  // namespace revolute

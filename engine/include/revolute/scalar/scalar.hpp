@@ -1,0 +1,76 @@
+// The scalar interface that every stage is written against, and its one-environment form.
+//
+// A stage is a template over `Real`: `double` (one environment) or `Lanes<W>` (a pack of W environments, lanes.hpp).
+// Comparisons give a Mask, which does not convert to bool: on data use select, any, all; `if` is for the model only.
+// The formulae are the same for every width, operation by operation, so that a pack and a single run give equal bits.
+#pragma once
+
+#include <cmath>
+
+#if defined(__CUDACC__)
+#define REVOLUTE_HD __host__ __device__
+#else
+#define REVOLUTE_HD
+#endif
+
+namespace revolute {
+
+template <int W>
+struct Mask;
+
+template <>
+struct Mask<1> {
+  bool bit;
+};
+
+REVOLUTE_HD inline Mask<1> operator&(Mask<1> a, Mask<1> b) { return {a.bit && b.bit}; }
+REVOLUTE_HD inline Mask<1> operator|(Mask<1> a, Mask<1> b) { return {a.bit || b.bit}; }
+REVOLUTE_HD inline Mask<1> operator!(Mask<1> a) { return {!a.bit}; }
+
+// Number of environments in a Real, and the Mask that its comparisons give.
+template <class Real>
+struct Width {
+  static constexpr int value = 1;
+};
+template <class Real>
+using MaskOf = Mask<Width<Real>::value>;
+
+#define REVOLUTE_SCALAR_FUNCTIONS(T)                                                              \
+  REVOLUTE_HD inline Mask<1> less(T a, T b) { return {a < b}; }                                   \
+  REVOLUTE_HD inline Mask<1> less_equal(T a, T b) { return {a <= b}; }                            \
+  REVOLUTE_HD inline T select(Mask<1> mask, T a, T b) { return mask.bit ? a : b; }                \
+  REVOLUTE_HD inline T sqrt(T a) { return std::sqrt(a); }                                         \
+  REVOLUTE_HD inline T abs(T a) { return std::fabs(a); }                                          \
+  REVOLUTE_HD inline Mask<1> is_finite(T a) { return {a - a == T(0)}; }
+
+REVOLUTE_SCALAR_FUNCTIONS(double)
+REVOLUTE_SCALAR_FUNCTIONS(float)
+#undef REVOLUTE_SCALAR_FUNCTIONS
+
+REVOLUTE_HD inline bool any(Mask<1> mask) { return mask.bit; }
+REVOLUTE_HD inline bool all(Mask<1> mask) { return mask.bit; }
+
+// One environment's value inside a Real, and its replacement.
+REVOLUTE_HD inline double get_lane(double a, int) { return a; }
+REVOLUTE_HD inline void set_lane(double& a, int, double value) { a = value; }
+REVOLUTE_HD inline bool get_lane(Mask<1> mask, int) { return mask.bit; }
+
+template <class Real>
+REVOLUTE_HD inline Real minimum(Real a, Real b) {
+  return select(less(b, a), b, a);
+}
+template <class Real>
+REVOLUTE_HD inline Real maximum(Real a, Real b) {
+  return select(less(a, b), b, a);
+}
+template <class Real>
+REVOLUTE_HD inline Real clamp(Real a, Real lower, Real upper) {
+  return minimum(maximum(a, lower), upper);
+}
+// 1 where the mask holds, 0 elsewhere.
+template <class Real>
+REVOLUTE_HD inline Real indicator(MaskOf<Real> mask) {
+  return select(mask, Real(1), Real(0));
+}
+
+}  // namespace revolute

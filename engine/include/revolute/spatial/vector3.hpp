@@ -1,0 +1,140 @@
+// Three-vectors and 3x3 matrices (row-major), full and symmetric.
+#pragma once
+
+#include "revolute/scalar/scalar.hpp"
+
+namespace revolute {
+
+template <class Real>
+struct Vector3 {
+  Real x, y, z;
+
+  REVOLUTE_HD Vector3& operator+=(const Vector3& b) { x += b.x; y += b.y; z += b.z; return *this; }
+  REVOLUTE_HD Vector3& operator-=(const Vector3& b) { x -= b.x; y -= b.y; z -= b.z; return *this; }
+};
+
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> zero3() {
+  return {Real(0), Real(0), Real(0)};
+}
+// A vector of the model's constants.
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> vector3(const double* a) {
+  return {Real(a[0]), Real(a[1]), Real(a[2])};
+}
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> operator+(const Vector3<Real>& a, const Vector3<Real>& b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z};
+}
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> operator-(const Vector3<Real>& a, const Vector3<Real>& b) {
+  return {a.x - b.x, a.y - b.y, a.z - b.z};
+}
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> operator-(const Vector3<Real>& a) {
+  return {-a.x, -a.y, -a.z};
+}
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> operator*(Real s, const Vector3<Real>& a) {
+  return {s * a.x, s * a.y, s * a.z};
+}
+template <class Real>
+REVOLUTE_HD inline Real dot(const Vector3<Real>& a, const Vector3<Real>& b) {
+  return a.x * b.x + a.y * b.y + a.z * b.z;
+}
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> cross(const Vector3<Real>& a, const Vector3<Real>& b) {
+  return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+}
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> select(MaskOf<Real> mask, const Vector3<Real>& a, const Vector3<Real>& b) {
+  return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};
+}
+
+template <class Real>
+struct Matrix3 {
+  Real m[9];
+
+  REVOLUTE_HD Real& operator()(int i, int j) { return m[3 * i + j]; }
+  REVOLUTE_HD const Real& operator()(int i, int j) const { return m[3 * i + j]; }
+  REVOLUTE_HD Vector3<Real> column(int j) const { return {m[j], m[3 + j], m[6 + j]}; }
+};
+
+template <class Real>
+REVOLUTE_HD inline Matrix3<Real> matrix3(const double* a) {
+  Matrix3<Real> out;
+  for (int i = 0; i < 9; ++i) out.m[i] = Real(a[i]);
+  return out;
+}
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> operator*(const Matrix3<Real>& A, const Vector3<Real>& b) {
+  return {A.m[0] * b.x + A.m[1] * b.y + A.m[2] * b.z, A.m[3] * b.x + A.m[4] * b.y + A.m[5] * b.z,
+          A.m[6] * b.x + A.m[7] * b.y + A.m[8] * b.z};
+}
+// A' b
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> transpose_times(const Matrix3<Real>& A, const Vector3<Real>& b) {
+  return {A.m[0] * b.x + A.m[3] * b.y + A.m[6] * b.z, A.m[1] * b.x + A.m[4] * b.y + A.m[7] * b.z,
+          A.m[2] * b.x + A.m[5] * b.y + A.m[8] * b.z};
+}
+template <class Real>
+REVOLUTE_HD inline Matrix3<Real> operator*(const Matrix3<Real>& A, const Matrix3<Real>& B) {
+  Matrix3<Real> C;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) C.m[3 * i + j] = A.m[3 * i] * B.m[j] + A.m[3 * i + 1] * B.m[3 + j] + A.m[3 * i + 2] * B.m[6 + j];
+  return C;
+}
+template <class Real>
+REVOLUTE_HD inline Matrix3<Real> transpose(const Matrix3<Real>& A) {
+  return {{A.m[0], A.m[3], A.m[6], A.m[1], A.m[4], A.m[7], A.m[2], A.m[5], A.m[8]}};
+}
+
+// Symmetric 3x3 matrix. As a cotangent it holds the entries G_ij of the full symmetric matrix with dL = sum_ij G_ij dA_ij.
+template <class Real>
+struct Symmetric3 {
+  Real xx, yy, zz, xy, xz, yz;
+
+  REVOLUTE_HD Symmetric3& operator+=(const Symmetric3& b) {
+    xx += b.xx; yy += b.yy; zz += b.zz; xy += b.xy; xz += b.xz; yz += b.yz;
+    return *this;
+  }
+};
+
+template <class Real>
+REVOLUTE_HD inline Symmetric3<Real> zero_symmetric3() {
+  return {Real(0), Real(0), Real(0), Real(0), Real(0), Real(0)};
+}
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> operator*(const Symmetric3<Real>& A, const Vector3<Real>& b) {
+  return {A.xx * b.x + A.xy * b.y + A.xz * b.z, A.xy * b.x + A.yy * b.y + A.yz * b.z, A.xz * b.x + A.yz * b.y + A.zz * b.z};
+}
+template <class Real>
+REVOLUTE_HD inline Matrix3<Real> full(const Symmetric3<Real>& A) {
+  return {{A.xx, A.xy, A.xz, A.xy, A.yy, A.yz, A.xz, A.yz, A.zz}};
+}
+template <class Real>
+REVOLUTE_HD inline Real trace(const Symmetric3<Real>& A) {
+  return A.xx + A.yy + A.zz;
+}
+// A += s (a b' + b a')/2
+template <class Real>
+REVOLUTE_HD inline void add_symmetric_product(Symmetric3<Real>& A, Real s, const Vector3<Real>& a, const Vector3<Real>& b) {
+  const Vector3<Real> sa = s * a;
+  const Vector3<Real> ha = Real(0.5) * sa, hb = Real(0.5) * (s * b);
+  A.xx += sa.x * b.x;
+  A.yy += sa.y * b.y;
+  A.zz += sa.z * b.z;
+  A.xy += ha.x * b.y + hb.x * a.y;
+  A.xz += ha.x * b.z + hb.x * a.z;
+  A.yz += ha.y * b.z + hb.y * a.z;
+}
+// R A R'
+template <class Real>
+REVOLUTE_HD inline Symmetric3<Real> rotate(const Matrix3<Real>& R, const Symmetric3<Real>& A) {
+  Vector3<Real> row[3];
+  for (int i = 0; i < 3; ++i) row[i] = A * Vector3<Real>{R.m[3 * i], R.m[3 * i + 1], R.m[3 * i + 2]};
+  const auto entry = [&](int i, int j) { return row[i].x * R.m[3 * j] + row[i].y * R.m[3 * j + 1] + row[i].z * R.m[3 * j + 2]; };
+  return {entry(0, 0), entry(1, 1), entry(2, 2), entry(0, 1), entry(0, 2), entry(1, 2)};
+}
+
+}  // namespace revolute

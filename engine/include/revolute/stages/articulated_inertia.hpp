@@ -1,0 +1,118 @@
+// Articulated-body inertia: the factors of M + h diag(damping), and solves with them.
+//
+// Source: Featherstone 2008, section 7.3, in world axes; every degree of freedom is a link of its own. Leaf to root:
+//   U_k = IA_k S_k,   D_k = S_k . U_k + armature_k + h damping_k                              (1)
+//   IA_p += IA_k - U_k U_k' / D_k                                                             (2)
+// This is a factorization M = L' D L. A solve M x = b runs leaf to root and back:
+//   u_k = b_k - S_k . P_k,   P_p += P_k + U_k u_k / D_k          (u = L^-T b)                 (3)
+//   x_k = (u_k - U_k . a_p) / D_k,   a_k = a_p + S_k x_k         (x = L^-1 D^-1 u)            (4)
+// Reads S, I. Writes IA, U, D_inverse.
+#pragma once
+
+#include "revolute/stages/kinematics.hpp"
+
+namespace revolute {
+
+template <class Real>
+struct Factors {
+  ArticulatedInertia<Real>* IA;  // [nv]
+  Force<Real>* U;                // [nv]
+  Real* D_inverse;               // [nv]
+  Force<Real>* P;                // [nv] scratch of the solves
+  Motion<Real>* a;               // [nv] scratch of the solves
+
+  Factors(const Model& model, Arena& arena)
+      : IA(arena.take<ArticulatedInertia<Real>>(model.nv)),
+        U(arena.take<Force<Real>>(model.nv)),
+        D_inverse(arena.take<Real>(model.nv)),
+        P(arena.take<Force<Real>>(model.nv)),
+        a(arena.take<Motion<Real>>(model.nv)) {}
+};
+
+template <class Real>
+struct FactorsCotangent {
+  Motion<Real>* U;                   // [nv]
+  Real* D;                           // [nv]
+  ArticulatedInertia<Real>* IA;      // [nv] entries of the full symmetric matrix
+
+  FactorsCotangent(const Model& model, Arena& arena)
+      : U(arena.take<Motion<Real>>(model.nv)), D(arena.take<Real>(model.nv)), IA(arena.take<ArticulatedInertia<Real>>(model.nv)) {}
+
+  void clear(const Model& model) {
+    for (int k = 0; k < model.nv; ++k) {
+      U[k] = zero_motion<Real>();
+      D[k] = Real(0);
+    }
+  }
+};
+
+template <class Real>
+REVOLUTE_HD inline ArticulatedInertia<Real> zero_articulated() {
+  return articulated(zero_inertia<Real>());
+}
+
+template <class Real>
+REVOLUTE_HD void articulated_inertia(const Model& model, const Parameters<Real>& parameters, Real h, const Kinematics<Real>& kin,
+                                     Factors<Real>& out) {
+  for (int k = 0; k < model.nv; ++k)
+    out.IA[k] = model.dofs[k].has_inertia ? articulated(kin.I[k]) : zero_articulated<Real>();
+  for (int k = model.nv - 1; k >= 0; --k) {
+    const Force<Real> U = out.IA[k] * kin.S[k];
+    const Real D = dot(kin.S[k], U) + parameters.armature[k] + h * parameters.damping[k];  // (1)
+    out.U[k] = U;
+    out.D_inverse[k] = Real(1) / D;
+    const int parent = model.dofs[k].parent;
+    if (parent < 0) continue;
+    out.IA[parent] += out.IA[k];  // (2)
+    subtract_square(out.IA[parent], out.D_inverse[k], U);
+  }
+}
+
+// Reverse of (2) and (1), root to leaf. `bar` comes with the cotangents of U and D from the solves.
+template <class Real>
+REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, Real h, const Kinematics<Real>& kin, const Factors<Real>& at,
+                                             FactorsCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar,
+                                             Parameters<Real>& parameters_bar) {
+  for (int k = 0; k < model.nv; ++k) {
+    const int parent = model.dofs[k].parent;
+    ArticulatedInertia<Real> IA_bar = parent < 0 ? zero_articulated<Real>() : bar.IA[parent];
+    Motion<Real> U_bar = bar.U[k];
+    Real D_bar = bar.D[k];
+    if (parent >= 0) {
+      const Motion<Real> y = cotangent_times(IA_bar, at.U[k]);
+      U_bar -= (Real(2) * at.D_inverse[k]) * y;
+      D_bar += at.D_inverse[k] * at.D_inverse[k] * dot(y, at.U[k]);
+    }
+    parameters_bar.armature[k] += D_bar;
+    parameters_bar.damping[k] += h * D_bar;
+    kin_bar.S[k] += D_bar * at.U[k];
+    U_bar += D_bar * kin.S[k];
+    kin_bar.S[k] += at.IA[k] * U_bar;
+    add_symmetric_product(IA_bar, Real(1), U_bar, kin.S[k]);
+    bar.IA[k] = IA_bar;
+    if (model.dofs[k].has_inertia) add_articulated_adjoint(kin_bar.I[k], IA_bar);
+  }
+}
+
+// (4): x from u
+template <class Real>
+REVOLUTE_HD void solve_outward(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors, const Real* u, Real* x) {
+  for (int k = 0; k < model.nv; ++k) {
+    const Motion<Real> parent = at_link(factors.a, model.dofs[k].parent);
+    x[k] = (u[k] - dot(parent, factors.U[k])) * factors.D_inverse[k];
+    factors.a[k] = parent + x[k] * kin.S[k];
+  }
+}
+// x = M^-1 b; x and b may be the same array
+template <class Real>
+REVOLUTE_HD void solve(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors, const Real* b, Real* x) {
+  for (int k = 0; k < model.nv; ++k) factors.P[k] = zero_force<Real>();
+  for (int k = model.nv - 1; k >= 0; --k) {
+    x[k] = b[k] - dot(kin.S[k], factors.P[k]);  // (3)
+    const int parent = model.dofs[k].parent;
+    if (parent >= 0) factors.P[parent] += factors.P[k] + (x[k] * factors.D_inverse[k]) * factors.U[k];
+  }
+  solve_outward(model, kin, factors, x, x);
+}
+
+}  // namespace revolute

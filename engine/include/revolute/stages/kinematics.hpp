@@ -1,0 +1,123 @@
+// Kinematics: where every link is, its axes, its velocity, and its inertia in world axes.
+//
+// Source: Featherstone 2008, sections 4.1 and 5.3, in world axes at each tree's reference point.
+//   V_k = V_p + S_k qvel_k                                                                    (1)
+//   I_k = inertia of link k at the reference point                                            (2)
+// Reads qpos, qvel, link inertias. Writes origin, links, S, V, I.
+//
+// Adjoint. Moving joint j by dq displaces all that lies beyond it rigidly by the twist S_j dq, so the whole stage is
+// pulled back by moments: a cotangent S_bar on an axis that link c carries is the moment S x* S_bar on c         (3)
+// (from (d x S) . S_bar = d . (S x* S_bar)), an inertia gives its displacement moment, contact points give theirs;  (4)
+//   qpos_bar_j += S_j . (sum of the moments beyond j).                                        (5)
+// The reference point is a choice of coordinates that no result depends on; it is held fixed in the differentiation.
+// The cotangents of V come from the stages that use it.
+#pragma once
+
+#include "revolute/model/joints/ball.hpp"
+#include "revolute/model/joints/free.hpp"
+#include "revolute/model/joints/prismatic.hpp"
+#include "revolute/model/joints/revolute.hpp"
+#include "revolute/model/parameters.hpp"
+
+namespace revolute {
+
+template <class Real>
+struct Kinematics {
+  Vector3<Real>* origin;    // [ntree] reference points
+  Placement<Real>* links;   // [nv]
+  Motion<Real>* S;          // [nv] axes
+  Motion<Real>* V;          // [nv] link velocities
+  RigidInertia<Real>* I;    // [nv]
+
+  Kinematics(const Model& model, Arena& arena)
+      : origin(arena.take<Vector3<Real>>(model.ntree)),
+        links(arena.take<Placement<Real>>(model.nv)),
+        S(arena.take<Motion<Real>>(model.nv)),
+        V(arena.take<Motion<Real>>(model.nv)),
+        I(arena.take<RigidInertia<Real>>(model.nv)) {}
+};
+
+template <class Real>
+struct KinematicsCotangent {
+  Force<Real>* S;           // [nv]
+  RigidInertia<Real>* I;    // [nv]
+  Force<Real>* moment;      // [nv] cotangent by a rigid displacement of the link
+
+  KinematicsCotangent(const Model& model, Arena& arena)
+      : S(arena.take<Force<Real>>(model.nv)),
+        I(arena.take<RigidInertia<Real>>(model.nv)),
+        moment(arena.take<Force<Real>>(model.nv)) {}
+
+  void clear(const Model& model) {
+    for (int k = 0; k < model.nv; ++k) {
+      S[k] = moment[k] = zero_force<Real>();
+      I[k] = zero_inertia<Real>();
+    }
+  }
+};
+
+// Velocity of a link, zero for the world.
+template <class Real>
+REVOLUTE_HD inline Motion<Real> at_link(const Motion<Real>* a, int link) {
+  return link < 0 ? zero_motion<Real>() : a[link];
+}
+
+// Spatial velocities of all links under generalized velocity x: V_k = V_p + S_k x_k.
+template <class Real>
+REVOLUTE_HD void link_velocities(const Model& model, const Motion<Real>* S, const Real* x, Motion<Real>* V) {
+  for (int k = 0; k < model.nv; ++k) V[k] = at_link(V, model.dofs[k].parent) + x[k] * S[k];
+}
+// Adds each link's force to its parent's, so that F_k becomes the sum of the forces beyond joint k.
+template <class Real>
+REVOLUTE_HD void sum_towards_root(const Model& model, Force<Real>* F) {
+  for (int k = model.nv - 1; k >= 0; --k)
+    if (model.dofs[k].parent >= 0) F[model.dofs[k].parent] += F[k];
+}
+
+template <class Real>
+REVOLUTE_HD void place_joint(const Model& model, const Joint& joint, const Real* qpos, Kinematics<Real>& out) {
+  if (joint.type == JointType::free) return FreeJoint::place(joint, qpos, out.links, out.S);
+  Placement<Real> base;
+  if (joint.parent >= 0) {
+    base = out.links[joint.parent];
+  } else {
+    base = {{{Real(1), Real(0), Real(0), Real(0), Real(1), Real(0), Real(0), Real(0), Real(1)}},
+            -out.origin[model.dofs[joint.dof].tree]};
+  }
+  switch (joint.type) {
+    case JointType::ball: return BallJoint::place(joint, base, qpos, out.links, out.S);
+    case JointType::prismatic: return PrismaticJoint::place(joint, base, qpos, out.links, out.S);
+    default: return RevoluteJoint::place(joint, base, qpos, out.links, out.S);
+  }
+}
+
+template <class Real>
+REVOLUTE_HD void kinematics(const Model& model, const Parameters<Real>& parameters, const Real* qpos, const Real* qvel,
+                            Kinematics<Real>& out) {
+  // reference points: the origin of a floating base, a fixed point otherwise
+  for (int t = 0; t < model.ntree; ++t) {
+    const int address = model.tree_qpos[t];
+    out.origin[t] = address < 0 ? vector3<Real>(model.tree_origin + 3 * t) : load3(qpos + address);
+  }
+  for (int j = 0; j < model.njnt; ++j) place_joint(model, model.joints[j], qpos, out);
+  link_velocities(model, out.S, qvel, out.V);  // (1)
+  for (int k = 0; k < model.nv; ++k)
+    if (model.dofs[k].has_inertia) out.I[k] = to_world(parameters.inertia[k], out.links[k].R, out.links[k].p);  // (2)
+}
+
+// Adds to qpos_bar (tangent, nv) and to the link inertias' cotangents; uses up `bar`.
+template <class Real>
+REVOLUTE_HD void kinematics_adjoint(const Model& model, const Kinematics<Real>& at, KinematicsCotangent<Real>& bar,
+                                    Real* qpos_bar, Parameters<Real>& parameters_bar) {
+  for (int k = 0; k < model.nv; ++k) {
+    const Dof& dof = model.dofs[k];
+    if (dof.carrier >= 0) bar.moment[dof.carrier] += cross_force(at.S[k], bar.S[k]);  // (3)
+    if (!dof.has_inertia) continue;
+    bar.moment[k] += displacement_moment(at.I[k], bar.I[k]);  // (4)
+    to_world_adjoint(bar.I[k], at.links[k].R, at.links[k].p, parameters_bar.inertia[k]);
+  }
+  sum_towards_root(model, bar.moment);
+  for (int k = 0; k < model.nv; ++k) qpos_bar[k] += dot(at.S[k], bar.moment[k]);  // (5)
+}
+
+}  // namespace revolute

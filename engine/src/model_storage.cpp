@@ -1,0 +1,366 @@
+// Translates a compiled MuJoCo model into the engine's links, shapes, contact candidates and paths.
+#include "revolute/model/model_storage.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "revolute/spatial/quaternion.hpp"
+
+namespace revolute {
+
+namespace {
+
+constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_box = 6, mujoco_mesh = 7;
+
+struct Pose {
+  Matrix3<double> R;
+  Vector3<double> p;
+};
+Pose operator*(const Pose& a, const Pose& b) { return {a.R * b.R, a.p + a.R * b.p}; }
+Pose identity() { return {{{1, 0, 0, 0, 1, 0, 0, 0, 1}}, {0, 0, 0}}; }
+Pose pose(const double* position, const double* quaternion) {
+  return {rotation_matrix(normalized(Quaternion<double>{quaternion[0], quaternion[1], quaternion[2], quaternion[3]})),
+          vector3<double>(position)};
+}
+void store(const Matrix3<double>& R, double* out) { std::copy(R.m, R.m + 9, out); }
+void store(const Vector3<double>& p, double* out) {
+  out[0] = p.x;
+  out[1] = p.y;
+  out[2] = p.z;
+}
+// A rotation whose third column is the axis.
+Matrix3<double> frame_with_z(const Vector3<double>& axis) {
+  const Vector3<double> z = (1.0 / std::sqrt(dot(axis, axis))) * axis;
+  const Vector3<double> other = std::fabs(z.x) < 0.8 ? Vector3<double>{1, 0, 0} : Vector3<double>{0, 1, 0};
+  Vector3<double> x = other - dot(other, z) * z;
+  x = (1.0 / std::sqrt(dot(x, x))) * x;
+  const Vector3<double> y = cross(z, x);
+  return {{x.x, y.x, z.x, x.y, y.y, z.y, x.z, y.z, z.z}};
+}
+
+}  // namespace
+
+class ModelBuilder {
+ public:
+  ModelBuilder(const MujocoArrays& in, ModelStorage& out) : in_(in), out_(out) {}
+
+  void build() {
+    check_sizes();
+    add_options();
+    add_bodies();
+    add_actuators();
+    add_geoms();
+    add_candidates();
+    add_dof_rows();
+    add_parameters();
+    point_model();
+  }
+
+ private:
+  const MujocoArrays& in_;
+  ModelStorage& out_;
+  std::vector<int> body_link_;
+  std::vector<Pose> body_pose_;  // in the link's frame
+  std::map<std::pair<int, int>, int> path_of_;
+
+  static void expect(const char* name, std::size_t got, std::size_t wanted) {
+    if (got != wanted)
+      throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(wanted) + " numbers, got " + std::to_string(got));
+  }
+  void check_sizes() const {
+    const std::size_t nq = in_.nq, nv = in_.nv, nu = in_.nu, nb = in_.nbody, nj = in_.njnt, ng = in_.ngeom, np = in_.pair_geom1.size();
+    const std::vector<std::tuple<const char*, std::size_t, std::size_t>> sizes = {
+        {"gravity", in_.gravity.size(), 3}, {"body_parentid", in_.body_parentid.size(), nb}, {"body_pos", in_.body_pos.size(), 3 * nb},
+        {"body_quat", in_.body_quat.size(), 4 * nb}, {"body_ipos", in_.body_ipos.size(), 3 * nb},
+        {"body_iquat", in_.body_iquat.size(), 4 * nb}, {"body_mass", in_.body_mass.size(), nb},
+        {"body_inertia", in_.body_inertia.size(), 3 * nb}, {"jnt_type", in_.jnt_type.size(), nj},
+        {"jnt_bodyid", in_.jnt_bodyid.size(), nj}, {"jnt_qposadr", in_.jnt_qposadr.size(), nj},
+        {"jnt_dofadr", in_.jnt_dofadr.size(), nj}, {"jnt_limited", in_.jnt_limited.size(), nj}, {"jnt_pos", in_.jnt_pos.size(), 3 * nj},
+        {"jnt_axis", in_.jnt_axis.size(), 3 * nj}, {"jnt_stiffness", in_.jnt_stiffness.size(), nj},
+        {"jnt_range", in_.jnt_range.size(), 2 * nj}, {"qpos0", in_.qpos0.size(), nq}, {"qpos_spring", in_.qpos_spring.size(), nq},
+        {"dof_armature", in_.dof_armature.size(), nv}, {"dof_damping", in_.dof_damping.size(), nv},
+        {"dof_frictionloss", in_.dof_frictionloss.size(), nv}, {"geom_type", in_.geom_type.size(), ng},
+        {"geom_bodyid", in_.geom_bodyid.size(), ng}, {"geom_pos", in_.geom_pos.size(), 3 * ng},
+        {"geom_quat", in_.geom_quat.size(), 4 * ng}, {"geom_size", in_.geom_size.size(), 3 * ng},
+        {"geom_friction", in_.geom_friction.size(), ng}, {"geom_rbound", in_.geom_rbound.size(), ng},
+        {"hull_adr", in_.hull_adr.size(), ng}, {"hull_num", in_.hull_num.size(), ng}, {"pair_geom2", in_.pair_geom2.size(), np},
+        {"pair_mu_from", in_.pair_mu_from.size(), np}, {"pair_condim", in_.pair_condim.size(), np},
+        {"pair_friction", in_.pair_friction.size(), np}, {"act_dof", in_.act_dof.size(), nu}, {"act_qpos", in_.act_qpos.size(), nu},
+        {"act_ctrllimited", in_.act_ctrllimited.size(), nu}, {"act_forcelimited", in_.act_forcelimited.size(), nu},
+        {"act_gear", in_.act_gear.size(), nu}, {"act_gain", in_.act_gain.size(), nu}, {"act_bias", in_.act_bias.size(), 3 * nu},
+        {"act_ctrlrange", in_.act_ctrlrange.size(), 2 * nu}, {"act_forcerange", in_.act_forcerange.size(), 2 * nu}};
+    for (const auto& [name, got, wanted] : sizes) expect(name, got, wanted);
+  }
+
+  void add_options() {
+    Model& m = out_.model_;
+    m.nq = in_.nq;
+    m.nv = in_.nv;
+    m.nu = in_.nu;
+    m.nbody = in_.nbody;
+    m.ngeom = in_.ngeom;
+    m.njnt = in_.njnt;
+    m.timestep = in_.timestep;
+    m.erp = in_.erp;
+    m.cfm = in_.cfm;
+    m.margin = in_.margin;
+    m.iterations = in_.iterations;
+    m.contact = in_.contact;
+    m.limits = in_.limits;
+    m.dry_friction = in_.dry_friction;
+  }
+
+  // --- bodies, joints, degrees of freedom --------------------------------------------------------------------------------
+
+  void add_bodies() {
+    body_link_.assign(in_.nbody, -1);
+    body_pose_.assign(in_.nbody, identity());
+    int joint = 0;
+    for (int b = 1; b < in_.nbody; ++b) {
+      const int parent = in_.body_parentid[b];
+      int link = body_link_[parent];
+      // the body frame before its joints move, in the frame of the link it hangs on
+      Pose at = body_pose_[parent] * pose(&in_.body_pos[3 * b], &in_.body_quat[4 * b]);
+      for (; joint < in_.njnt && in_.jnt_bodyid[joint] == b; ++joint) add_joint(joint, link, at);
+      body_link_[b] = link;
+      body_pose_[b] = at;
+      if (link >= 0) out_.dofs_[link].has_inertia = true;
+    }
+  }
+
+  // Adds a joint on `link`; afterwards `link` is the link it moves and `at` the body frame in it.
+  void add_joint(int j, int& link, Pose& at) {
+    Joint joint{};
+    joint.type = JointType(in_.jnt_type[j]);
+    joint.qpos = in_.jnt_qposadr[j];
+    joint.dof = in_.jnt_dofadr[j];
+    joint.parent = link;
+    joint.limited = in_.jnt_limited[j] != 0;
+    std::copy_n(&in_.jnt_range[2 * j], 2, joint.range);
+    joint.reference = in_.qpos0[joint.qpos];
+    std::copy_n(&in_.qpos_spring[joint.qpos], joint.type == JointType::ball ? 4 : 1, joint.spring);
+    const Vector3<double> anchor = vector3<double>(&in_.jnt_pos[3 * j]);
+    const bool along_axis = joint.type == JointType::prismatic || joint.type == JointType::revolute;
+    const Pose moved = {along_axis ? frame_with_z(vector3<double>(&in_.jnt_axis[3 * j])) : identity().R, anchor};
+    const Pose frame = at * moved;
+    store(frame.R, joint.rotation);
+    store(frame.p, joint.position);
+    add_dofs(joint);
+    if (joint.type == JointType::free) {
+      at = identity();
+    } else {
+      at = {transpose(moved.R), -transpose_times(moved.R, anchor)};
+    }
+    link = int(out_.dofs_.size()) - 1;
+    out_.joints_.push_back(joint);
+  }
+
+  void add_dofs(const Joint& joint) {
+    if (joint.parent < 0) {
+      const bool floating = joint.type == JointType::free;
+      out_.tree_qpos_.push_back(floating ? joint.qpos : -1);
+      out_.tree_origin_.insert(out_.tree_origin_.end(), joint.position, joint.position + 3);
+      ++out_.model_.ntree;
+    }
+    const int tree = joint.parent < 0 ? out_.model_.ntree - 1 : out_.dofs_[joint.parent].tree, first = joint.dof;
+    const auto add = [&](int base, int carrier) {
+      const int k = int(out_.dofs_.size());
+      out_.dofs_.push_back({k == first ? joint.parent : k - 1, base, carrier, tree, false});
+    };
+    switch (joint.type) {
+      case JointType::free:
+        for (int i = 0; i < 3; ++i) add(-1, -1);
+        for (int i = 0; i < 3; ++i) add(first + 2, first + 5);
+        break;
+      case JointType::ball:
+        for (int i = 0; i < 3; ++i) add(joint.parent, first + 2);
+        break;
+      default: add(joint.parent, first);
+    }
+  }
+
+  void add_actuators() {
+    for (int a = 0; a < in_.nu; ++a) {
+      Actuator actuator{};
+      actuator.dof = in_.act_dof[a];
+      actuator.qpos = in_.act_qpos[a];
+      actuator.gain = in_.act_gain[a];
+      std::copy_n(&in_.act_bias[3 * a], 3, actuator.bias);
+      actuator.ctrl_limited = in_.act_ctrllimited[a] != 0;
+      actuator.force_limited = in_.act_forcelimited[a] != 0;
+      std::copy_n(&in_.act_ctrlrange[2 * a], 2, actuator.ctrl_range);
+      std::copy_n(&in_.act_forcerange[2 * a], 2, actuator.force_range);
+      out_.actuators_.push_back(actuator);
+    }
+  }
+
+  // --- shapes and where they may touch -------------------------------------------------------------------------------------
+
+  static Shape shape_of(int mujoco_type) {
+    switch (mujoco_type) {
+      case mujoco_plane: return Shape::plane;
+      case mujoco_sphere: return Shape::sphere;
+      case mujoco_capsule: return Shape::capsule;
+      case mujoco_box: return Shape::box;
+      default: return Shape::mesh;
+    }
+  }
+
+  void add_geoms() {
+    for (int g = 0; g < in_.ngeom; ++g) {
+      const int body = in_.geom_bodyid[g];
+      const Pose at = body_pose_[body] * pose(&in_.geom_pos[3 * g], &in_.geom_quat[4 * g]);
+      const double* size = &in_.geom_size[3 * g];
+      Geom geom{};
+      geom.shape = shape_of(in_.geom_type[g]);
+      geom.link = body_link_[body];
+      store(at.R, geom.rotation);
+      store(at.p, geom.position);
+      geom.radius = geom.shape == Shape::sphere || geom.shape == Shape::capsule ? size[0] : 0.0;
+      std::copy_n(size, 3, geom.half);
+      if (geom.shape == Shape::capsule) geom.half[2] = size[1];
+      geom.bound = in_.geom_rbound[g];
+      geom.vertex = int(out_.vertices_.size() / 3);
+      geom.vertices = in_.hull_num[g];
+      for (int i = 0; i < geom.vertices; ++i) {
+        double vertex[3];
+        store(at.p + at.R * vector3<double>(&in_.hull_vert[3 * (in_.hull_adr[g] + i)]), vertex);
+        out_.vertices_.insert(out_.vertices_.end(), vertex, vertex + 3);
+      }
+      out_.geoms_.push_back(geom);
+    }
+  }
+
+  // Ancestors of both links, leaf to root.
+  int path(int link_a, int link_b) {
+    const auto key = std::minmax(link_a, link_b);
+    const auto found = path_of_.find(key);
+    if (found != path_of_.end()) return found->second;
+    std::vector<int> dofs;
+    for (int link : {link_a, link_b})
+      for (int k = link; k >= 0; k = out_.dofs_[k].parent) dofs.push_back(k);
+    std::sort(dofs.rbegin(), dofs.rend());
+    dofs.erase(std::unique(dofs.begin(), dofs.end()), dofs.end());
+    out_.paths_.push_back({int(out_.path_dofs_.size()), int(dofs.size())});
+    out_.path_dofs_.insert(out_.path_dofs_.end(), dofs.begin(), dofs.end());
+    return path_of_[key] = int(out_.paths_.size()) - 1;
+  }
+
+  void add_candidates() {
+    for (std::size_t i = 0; i < in_.pair_geom1.size(); ++i) {
+      const int a = in_.pair_geom1[i], b = in_.pair_geom2[i];
+      const int link_a = out_.geoms_[a].link, link_b = out_.geoms_[b].link;
+      if (link_a == link_b) continue;
+      const bool fixed = !std::isnan(in_.pair_friction[i]);
+      const int from = in_.pair_mu_from[i];
+      out_.map_.pairs.push_back({a, b, !fixed && from != 2, !fixed && from != 1, fixed ? in_.pair_friction[i] : 0.0});
+      Candidate candidate{};
+      candidate.geom_a = a;
+      candidate.geom_b = b;
+      candidate.link_a = link_a;
+      candidate.link_b = link_b;
+      candidate.friction = int(out_.map_.pairs.size()) - 1;
+      candidate.path = path(link_a, link_b);
+      candidate.frictionless = in_.pair_condim[i] == 1;
+      add_pair(candidate);
+    }
+  }
+
+  void add_pair(Candidate candidate) {
+    const Geom &a = out_.geoms_[candidate.geom_a], &b = out_.geoms_[candidate.geom_b];
+    if (a.shape == Shape::plane) {
+      if (b.shape == Shape::mesh) {
+        candidate.pair = Pair::plane_mesh;
+        for (candidate.slot = 0; candidate.slot < mesh_contacts; ++candidate.slot) out_.candidates_.push_back(candidate);
+      } else {
+        add_plane_points(candidate, b);
+      }
+      return;
+    }
+    if (a.shape == Shape::sphere && b.shape == Shape::sphere) candidate.pair = Pair::sphere_sphere;
+    else if (a.shape == Shape::sphere && b.shape == Shape::capsule) candidate.pair = Pair::sphere_capsule;
+    else if (a.shape == Shape::capsule && b.shape == Shape::capsule) candidate.pair = Pair::capsule_capsule;
+    else if (a.shape == Shape::sphere && b.shape == Shape::box) candidate.pair = Pair::sphere_box;
+    else throw std::invalid_argument("pair_geom1: no contact between shapes of these types, geoms " + std::to_string(candidate.geom_a) +
+                                     " and " + std::to_string(candidate.geom_b));
+    out_.candidates_.push_back(candidate);
+  }
+
+  // The points of a shape that can be nearest to a plane: a sphere's centre, a capsule's ends, a box's corners.
+  void add_plane_points(Candidate candidate, const Geom& shape) {
+    candidate.pair = Pair::plane_point;
+    candidate.radius = shape.radius;
+    const bool ends = shape.shape == Shape::capsule, corners = shape.shape == Shape::box;
+    const double x = corners ? shape.half[0] : 0, y = corners ? shape.half[1] : 0, z = corners || ends ? shape.half[2] : 0;
+    const int count = corners ? 8 : ends ? 2 : 1;
+    for (int i = 0; i < count; ++i) {
+      const Vector3<double> local = {i & 4 ? -x : x, i & 2 ? -y : y, i & 1 ? -z : z};
+      store(vector3<double>(shape.position) + matrix3<double>(shape.rotation) * local, candidate.point);
+      out_.candidates_.push_back(candidate);
+    }
+  }
+
+  void add_dof_rows() {
+    for (int k = 0; k < in_.nv; ++k) out_.friction_rows_.push_back({k, -1, 1.0, 0.0, path(k, -1)});
+    for (const Joint& joint : out_.joints_) {
+      if (!joint.limited) continue;
+      out_.limit_rows_.push_back({joint.dof, joint.qpos, 1.0, joint.range[0], path(joint.dof, -1)});
+      out_.limit_rows_.push_back({joint.dof, joint.qpos, -1.0, joint.range[1], path(joint.dof, -1)});
+    }
+    out_.dry_ = std::make_unique<bool[]>(in_.nv);
+    for (int k = 0; k < in_.nv; ++k) out_.dry_[k] = in_.dof_frictionloss[k] > 0;
+  }
+
+  void add_parameters() {
+    for (int b = 0; b < in_.nbody; ++b) {
+      BodyInLink body{};
+      body.link = body_link_[b];
+      store(body_pose_[b].R, body.rotation);
+      store(body_pose_[b].p, body.position);
+      store(body_pose_[b].R * pose(&in_.body_ipos[3 * b], &in_.body_iquat[4 * b]).R, body.principal);
+      out_.map_.bodies.push_back(body);
+    }
+    const auto set = [&](Parameter p, const Doubles& values) { out_.map_.defaults[int(p)] = values; };
+    set(Parameter::body_mass, in_.body_mass);
+    set(Parameter::body_ipos, in_.body_ipos);
+    set(Parameter::body_inertia, in_.body_inertia);
+    set(Parameter::dof_damping, in_.dof_damping);
+    set(Parameter::dof_armature, in_.dof_armature);
+    set(Parameter::dof_frictionloss, in_.dof_frictionloss);
+    set(Parameter::jnt_stiffness, in_.jnt_stiffness);
+    set(Parameter::gravity, in_.gravity);
+    set(Parameter::actuator_gear, in_.act_gear);
+    set(Parameter::geom_friction, in_.geom_friction);
+    set(Parameter::restitution, {in_.restitution});
+  }
+
+  void point_model() {
+    Model& m = out_.model_;
+    m.ncandidate = int(out_.candidates_.size());
+    m.nlimit = int(out_.limit_rows_.size());
+    m.nfriction_pair = int(out_.map_.pairs.size());
+    m.npath = int(out_.paths_.size());
+    m.joints = out_.joints_.data();
+    m.dofs = out_.dofs_.data();
+    m.actuators = out_.actuators_.data();
+    m.geoms = out_.geoms_.data();
+    m.candidates = out_.candidates_.data();
+    m.limit_rows = out_.limit_rows_.data();
+    m.friction_rows = out_.friction_rows_.data();
+    m.paths = out_.paths_.data();
+    m.path_dofs = out_.path_dofs_.data();
+    m.vertices = out_.vertices_.data();
+    m.tree_origin = out_.tree_origin_.data();
+    m.tree_qpos = out_.tree_qpos_.data();
+    m.dry = out_.dry_.get();
+  }
+};
+
+ModelStorage::ModelStorage(const MujocoArrays& arrays) { ModelBuilder(arrays, *this).build(); }
+
+}  // namespace revolute
