@@ -28,6 +28,7 @@ def create_app(verbs: Verbs) -> FastAPI:
         summary="Rollouts and gradients of articulated bodies.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
     )
     exchange = _Exchange(verbs)
     for routes in (_health, _models, _sessions, _trajectories, _server):

@@ -29,7 +29,7 @@ Wrt = list[str]
 class Body(BaseModel):
     """A request or an answer; unknown fields are refused."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
 
 
 class ModelOptions(Body):
@@ -38,7 +38,7 @@ class ModelOptions(Body):
     base: str | None = Field(default=None, description='URDF only: "fixed" or "free"')
     ground: bool | None = Field(default=None, description="adds the plane z = 0")
     fuse_fixed: bool | None = Field(
-        None, description="URDF only: merges bodies that fixed joints hold together"
+        default=None, description="URDF only: merges bodies that fixed joints hold together"
     )
     timestep: float | None = Field(default=None, description="length of a step in s")
     solver: str | None = Field(default=None, description='"pgs"')
@@ -50,7 +50,7 @@ class ModelOptions(Body):
     cfm: float | None = Field(default=None, description="regularisation of the constraint matrix")
     restitution: float | None = Field(default=None, description="coefficient of restitution, 0 to 1")
     margin: float | None = Field(
-        None, description="distance in m below which a pair of shapes becomes a contact row"
+        default=None, description="distance in m below which a pair of shapes becomes a contact row"
     )
 
 
@@ -60,7 +60,7 @@ class ModelSource(Body):
     builtin: str = Field(default="", description="name of a built-in model; give either this or text")
     text: str = Field(default="", description="the file's text; give either this or builtin")
     assets: dict[str, Asset] = Field(
-        {}, description="files that the text refers to, by the reference as written"
+        default={}, description="files that the text refers to, by the reference as written"
     )
     options: ModelOptions = ModelOptions()
     name: str = Field(default="", description="name for messages and listings")
@@ -101,7 +101,7 @@ class Cotangents(Body):
     """What to pull back through a trajectory."""
 
     qpos_bar: Array = Field(
-        None, description="d loss / d qpos, shaped like qpos; a leading axis K asks for K gradients"
+        default=None, description="d loss / d qpos, shaped like qpos; a leading axis K asks for K gradients"
     )
     qvel_bar: Array = Field(default=None, description="d loss / d qvel, likewise")
     wrt: Wrt = Field(default=[], description="what to differentiate by; empty: qpos, qvel, ctrl")

@@ -1,0 +1,68 @@
+"""A server that all tests of this folder share, and the ways to reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from .processes import ServerProcess, running_server
+from .wire import GrpcWire, HttpWire
+
+CART = """<mujoco model="cart">
+  <option timestep="0.001" gravity="0 0 0"/>
+  <worldbody>
+    <body name="cart">
+      <joint name="x" type="slide" axis="1 0 0"/>
+      <inertial pos="0 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+    </body>
+  </worldbody>
+  <actuator><motor name="push" joint="x"/></actuator>
+</mujoco>
+"""
+"""A mass of 1 kg on a rail, pushed by its control: v_N = h sum u, x_N = h sum v."""
+
+Wire = GrpcWire | HttpWire
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[ServerProcess]:
+    """Return a server with default settings."""
+    with running_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def grpc_wire(server: ServerProcess) -> Iterator[GrpcWire]:
+    """Return bare gRPC."""
+    wire = GrpcWire(server.grpc_target)
+    yield wire
+    wire.close()
+
+
+@pytest.fixture(scope="session")
+def json_wire(server: ServerProcess) -> Iterator[HttpWire]:
+    """Return bare HTTP with JSON bodies."""
+    wire = HttpWire(server.http, npz=False)
+    yield wire
+    wire.close()
+
+
+@pytest.fixture(scope="session")
+def npz_wire(server: ServerProcess) -> Iterator[HttpWire]:
+    """Return bare HTTP with npz bodies."""
+    wire = HttpWire(server.http, npz=True)
+    yield wire
+    wire.close()
+
+
+@pytest.fixture(params=["grpc", "json", "npz"])
+def wire(request: pytest.FixtureRequest) -> Wire:
+    """Return each way to reach the server, one after the other."""
+    return request.getfixturevalue(f"{request.param}_wire")
+
+
+@pytest.fixture
+def cart(grpc_wire: GrpcWire) -> str:
+    """Return the id of the cart model."""
+    return grpc_wire.call("RegisterModel", {"text": CART})["model_id"]

@@ -1,0 +1,77 @@
+"""Starts real servers, each in its own process on free loopback ports, and stops them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+
+
+@dataclasses.dataclass
+class ServerProcess:
+    """A running server.
+
+    Attributes:
+        grpc: address as `revolute.connect` takes it.
+        http: likewise.
+        process: the process.
+        log: file with what it printed.
+    """
+
+    grpc: str
+    http: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def grpc_target(self) -> str:
+        return self.grpc.removeprefix("grpc://")
+
+    def cpu_seconds(self) -> float:
+        """Processor time used so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100.0
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and return the exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(STOP_SECONDS)
+
+
+@contextlib.contextmanager
+def running_server(*flags: str) -> Iterator[ServerProcess]:
+    """Start a server, wait until it is ready, and end it with the block."""
+    with tempfile.TemporaryDirectory() as folder:
+        port_file, log = Path(folder, "ports.json"), Path(folder, "log.txt")
+        ports = ("--grpc-port", "0", "--http-port", "0", "--port-file", str(port_file))
+        command = [sys.executable, "-m", "revolute_server", *ports, *flags]
+        with log.open("wb") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            addresses = _wait(process, port_file, log)
+            yield ServerProcess(addresses["grpc"], addresses["http"], process, log)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], port_file: Path, log: Path) -> dict[str, str]:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with status {process.returncode}: {log.read_text()}")
+        if port_file.exists():
+            return json.loads(port_file.read_text())
+        time.sleep(0.02)
+    raise RuntimeError(f"the server did not start within {START_SECONDS} s: {log.read_text()}")

@@ -1,0 +1,99 @@
+"""JSON in and out: exact doubles, always RFC 8259, non-finite numbers refused by name or written as words."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from revolute.errors import ArgumentError
+from revolute_server import strict_json
+
+from .wire import HttpWire, numbers, problem_of, strict
+
+EXACT = [-0.0, 5e-324, 1.7976931348623157e308, 0.1, 1 / 3, 9007199254740993, 2**70, 123456789012345]
+
+
+def bits(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def test_finite_doubles_come_back_bit_for_bit() -> None:
+    text = strict_json.dumps({"x": np.array(EXACT, dtype=np.float64)})
+    back = strict_json.loads(text)["x"]
+    assert [bits(value) for value in back] == [bits(float(value)) for value in EXACT]
+    assert struct.pack(">d", back[4]).hex() == "3fd5555555555555"
+
+
+def test_whole_numbers_beyond_2_53_and_minus_zero_are_the_doubles_they_denote() -> None:
+    found = strict_json.loads(b'{"x": [9007199254740993, -0, 3]}')["x"]
+    assert found[0] == 9007199254740992.0
+    assert bits(found[1]) == bits(-0.0)
+    assert isinstance(found[2], int)
+
+
+def test_what_is_not_finite_becomes_words() -> None:
+    text = strict_json.dumps({"x": np.array([np.nan, np.inf, -np.inf, 1.0]), "y": float("nan")})
+    assert strict(text) == {"x": ["nan", "inf", "-inf", 1.0], "y": "nan"}
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (100_000,), (3, 30_000), (30_000, 3), (2, 0, 3)])
+def test_arrays_of_every_shape(shape: tuple[int, ...]) -> None:
+    array = np.random.default_rng(1).normal(size=shape)
+    assert strict(strict_json.dumps({"x": array}))["x"] == array.tolist()
+
+
+def test_empty_and_nested_documents() -> None:
+    document = {
+        "a": {},
+        "b": [],
+        "c": [1, {"d": None}],
+        "e": True,
+        "f": 'quote " and \n',
+        "g": np.float64(0.5),
+    }
+    assert strict(strict_json.dumps(document)) == {**document, "g": 0.5}
+
+
+@pytest.mark.parametrize("body", [b"", b"nul", b"{'a': 1}", b'{"a": 1,}', b'{"a": 01}', b"3", b"null"])
+def test_what_is_no_object_is_refused(body: bytes) -> None:
+    with pytest.raises(ArgumentError, match="body"):
+        strict_json.loads(body)
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "1e999", '"nan"', "null", '"abc"'])
+def test_non_finite_numbers_in_requests_are_refused_by_name(
+    json_wire: HttpWire, cart: str, word: str
+) -> None:
+    body = f'{{"model_id": "{cart}", "qpos": [0], "qvel": [0], "ctrl": [[0.0], [{word}]]}}'
+    response = json_wire.client.post("/v1/trajectories", content=body)
+    assert response.status_code == 400
+    assert problem_of(response).argument == "ctrl"
+
+
+def test_doubles_survive_a_session(json_wire: HttpWire, cart: str) -> None:
+    """Sent as a state and asked back: the bits are the same over JSON, both ways."""
+    session_id = json_wire.call("CreateSession", {"model_id": cart, "batch": len(EXACT)})["session_id"]
+    body = json.dumps({"qpos": [[value] for value in EXACT]})
+    assert json_wire.client.post(f"/v1/sessions/{session_id}/reset", content=body).is_success
+    raw = json_wire.client.get(f"/v1/sessions/{session_id}/state").content
+    found = strict(raw)["qpos"]
+    assert [bits(row[0]) for row in found] == [bits(float(value)) for value in EXACT]
+
+
+def test_a_diverged_run_says_so_in_a_field(json_wire: HttpWire, cart: str) -> None:
+    document = {
+        "model_id": cart,
+        "qpos": np.zeros(1),
+        "qvel": np.zeros(1),
+        "ctrl": np.array([[[0.0]] * 3, [[1.7e308]] * 3]),
+    }
+    # 1.7e308 N on 1 g: the speed is infinite after the first step
+    document["params"] = {"body_mass": np.array([0.0, 1e-3])}
+    found = json_wire.call("Rollout", document)
+    assert found["status"] == [0, 1]
+    assert found["diverged_step"] == [-1, 0]
+    assert np.isnan(numbers(found["qpos"])[1, -1]).all()
+    assert found["qpos"][1][-1] == ["nan"]

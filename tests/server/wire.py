@@ -1,0 +1,190 @@
+"""Calls a server the way a client in another language would: bare stubs over gRPC, bare requests over HTTP.
+
+Both clients offer the same two things, `call(verb, document)` for an answer and `error(verb, document)` for
+the error it ends with, so that one test judges both transports.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import grpc
+import httpx
+import numpy as np
+
+from revolute.codec.documents import fill_message, read_message
+from revolute.codec.npz import pack_npz, unpack_npz
+from revolute.codec.parts import Assembler, assemble, to_parts
+from revolute.codec.status import DETAILS_KEY, decode_status
+from revolute.errors import RevoluteError, error_from
+from revolute.transports.http import ROUTES
+from revolute.v1 import (
+    model_pb2,
+    model_pb2_grpc,
+    server_pb2,
+    server_pb2_grpc,
+    session_pb2,
+    session_pb2_grpc,
+    trajectory_pb2,
+    trajectory_pb2_grpc,
+)
+
+Document = dict[str, Any]
+
+SERVICES = {
+    "RegisterModel": (model_pb2, model_pb2_grpc, "ModelService"),
+    "GetModel": (model_pb2, model_pb2_grpc, "ModelService"),
+    "ListModels": (model_pb2, model_pb2_grpc, "ModelService"),
+    "CreateSession": (session_pb2, session_pb2_grpc, "SessionService"),
+    "Reset": (session_pb2, session_pb2_grpc, "SessionService"),
+    "Step": (session_pb2, session_pb2_grpc, "SessionService"),
+    "GetState": (session_pb2, session_pb2_grpc, "SessionService"),
+    "DeleteSession": (session_pb2, session_pb2_grpc, "SessionService"),
+    "Rollout": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "GetTrajectory": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "Backward": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "ValueAndGradient": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "DeleteTrajectory": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "GetServerInfo": (server_pb2, server_pb2_grpc, "ServerService"),
+}
+
+
+class GrpcWire:
+    """Bare gRPC with default channel settings."""
+
+    name = "grpc"
+
+    def __init__(self, target: str) -> None:
+        self.channel = grpc.insecure_channel(target)
+
+    def call(self, verb: str, document: Mapping[str, Any], timeout: float | None = 60.0) -> Document:
+        """Carry out a verb; fails with grpc.RpcError."""
+        messages, stubs, service = SERVICES[verb]
+        method = getattr(getattr(stubs, f"{service}Stub")(self.channel), verb)
+        descriptor = messages.DESCRIPTOR.services_by_name[service].methods_by_name[verb]
+        request_type = getattr(messages, descriptor.input_type.name)
+        if isinstance(document.get("text"), str):
+            document = {**document, "text": document["text"].encode()}
+        if descriptor.client_streaming:
+            request: Any = _parts(request_type, document)
+        else:
+            request = request_type()
+            fill_message(request, document)
+        answer = method(request, timeout=timeout)
+        if descriptor.server_streaming:
+            return read_message(*assemble(answer))
+        found = _whole(answer)
+        return found["model"] if verb in ("RegisterModel", "GetModel") else found
+
+    def error(self, verb: str, document: Mapping[str, Any]) -> tuple[RevoluteError, str]:
+        """Return the error that a call ends with, and its gRPC code."""
+        try:
+            answer = self.call(verb, document)
+        except grpc.RpcError as error:
+            trailing = dict(error.trailing_metadata() or ())
+            found = decode_status(trailing[DETAILS_KEY])
+            assert found is not None
+            assert str(found) == error.details()
+            return found, error.code().name
+        raise AssertionError(f"{verb} was answered: {answer}")
+
+    def close(self) -> None:
+        self.channel.close()
+
+
+class HttpWire:
+    """Bare HTTP with JSON or npz bodies."""
+
+    def __init__(self, address: str, *, npz: bool) -> None:
+        self.name = "npz" if npz else "json"
+        self.npz = npz
+        kind = "application/x-npz" if npz else "application/json"
+        self.client = httpx.Client(
+            base_url=address, timeout=60.0, headers={"accept": kind, "content-type": kind}
+        )
+
+    def send(self, verb: str, document: Mapping[str, Any]) -> httpx.Response:
+        """Send a verb's request."""
+        route = ROUTES[verb]
+        body = {key: value for key, value in document.items() if key != route.id_field}
+        path = route.path.format(document.get(route.id_field, ""))
+        if route.method != "POST":
+            return self.client.request(route.method, path)
+        if self.npz:
+            return self.client.post(path, content=pack_npz(body))
+        return self.client.post(path, content=json.dumps(_lists(body)))
+
+    def call(self, verb: str, document: Mapping[str, Any]) -> Document:
+        """Carry out a verb; fails with AssertionError on a status that is no success."""
+        response = self.send(verb, document)
+        assert response.is_success, response.text
+        if response.status_code == 204:
+            return {}
+        return unpack_npz(response.content) if self.npz else strict(response.content)
+
+    def error(self, verb: str, document: Mapping[str, Any]) -> tuple[RevoluteError, str]:
+        """Return the error that a call ends with, and its HTTP status."""
+        response = self.send(verb, document)
+        assert response.is_error, response.text
+        return problem_of(response), str(response.status_code)
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def problem_of(response: httpx.Response) -> RevoluteError:
+    """Return the exception of a problem document, after checking its form."""
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = strict(response.content)
+    assert problem["status"] == response.status_code
+    assert {"type", "title", "detail", "reason"} <= set(problem)
+    return error_from(problem["reason"], problem["detail"], problem.get("argument"))
+
+
+def strict(content: bytes) -> Any:
+    """Parse JSON, refusing what RFC 8259 does not have."""
+
+    def refuse(word: str) -> Any:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(content.decode("utf-8"), parse_constant=refuse)
+
+
+def numbers(value: Any) -> np.ndarray:
+    """Return an answer's array, from JSON or as it is."""
+    if isinstance(value, np.ndarray):
+        return value
+    return np.array(_floats(value), dtype=np.float64)
+
+
+def _floats(value: Any) -> Any:
+    return [_floats(entry) for entry in value] if isinstance(value, list) else float(value)
+
+
+def _lists(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _lists(entry) for key, entry in value.items()}
+    return value
+
+
+def _parts(request_type: Any, document: Mapping[str, Any]) -> Iterator[Any]:
+    start = request_type.DESCRIPTOR.fields_by_name["start"].message_type._concrete_class()
+    return to_parts(request_type, start, fill_message(start, document))
+
+
+def _whole(answer: Any) -> Document:
+    """Return the document of a message that is not streamed."""
+
+    class Part:
+        start = answer
+
+        def WhichOneof(self, _name: str) -> str:  # noqa: N802
+            return "start"
+
+    assembler = Assembler()
+    assembler.feed(Part())
+    return read_message(*assembler.finish())
