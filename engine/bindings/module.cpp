@@ -4,7 +4,6 @@
 #include <pybind11/stl.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,9 @@
 #endif
 #ifndef REVOLUTE_LANES
 #define REVOLUTE_LANES 4
+#endif
+#ifndef REVOLUTE_ISA_NAME
+#define REVOLUTE_ISA_NAME "generic"
 #endif
 
 namespace py = pybind11;
@@ -103,10 +105,9 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
 }
 
 py::object backward_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, const py::dict& parameters,
-                           const std::optional<Array>& qpos_bar, const std::optional<Array>& qvel_bar, int cotangents,
-                           const std::vector<std::string>& wrt_parameters, int threads, const CancelToken* cancel) {
+                           const Array& qpos_bar, const Array& qvel_bar, const std::vector<std::string>& wrt_parameters, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
-  const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1));
+  const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1)), cotangents = int(qpos_bar.shape(0));
   py::dict out;
   const auto result = [&](const char* name, std::vector<py::ssize_t> shape) {
     Array array(shape);
@@ -115,7 +116,7 @@ py::object backward_python(const ModelStorage& model, const Array& qpos, const A
   };
   std::vector<Array> owners;
   BackwardArrays arrays{{batch, steps}, cotangents, qpos.data(), qvel.data(), ctrl.data(), parameter_inputs(parameters, owners),
-                        qpos_bar ? qpos_bar->data() : nullptr, qvel_bar ? qvel_bar->data() : nullptr,
+                        qpos_bar.data(), qvel_bar.data(),
                         result("qpos", {cotangents, batch, m.nq}), result("qvel", {cotangents, batch, m.nv}),
                         result("ctrl", {cotangents, batch, steps, m.nu}), {}};
   for (const std::string& name : wrt_parameters) {
@@ -137,6 +138,7 @@ py::object backward_python(const ModelStorage& model, const Array& qpos, const A
 PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
   using namespace revolute;
   module.doc() = "revolute's engine for one instruction set";
+  module.attr("isa") = REVOLUTE_ISA_NAME;
   module.attr("lanes") = REVOLUTE_LANES;
 
   py::class_<CancelToken>(module, "CancelToken", "Stops a running rollout or backward call before its next step.")
@@ -154,7 +156,6 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
              py::arg("threads"), py::arg("cancel").none(true),
              "(qpos [B, T+1, nq], qvel [B, T+1, nv], status [B], diverged_step [B]), or None when cancelled.");
   module.def("backward", &backward_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("params"),
-             py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true), py::arg("cotangents"), py::arg("wrt_params"),
-             py::arg("threads"), py::arg("cancel").none(true),
+             py::arg("qpos_bar"), py::arg("qvel_bar"), py::arg("wrt_params"), py::arg("threads"), py::arg("cancel").none(true),
              "Dict of qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu] and each of wrt_params [K, B, n], or None when cancelled.");
 }

@@ -23,7 +23,7 @@ from ._arguments import (
 )
 from ._model import Model
 from ._options import positive_integer
-from ._results import OK, Gradient, Rollout
+from ._results import OK, Cancelled, Gradient, Rollout
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -83,6 +83,8 @@ class Engine:
             )
         except MemoryError:
             raise _too_large(model, problem) from None
+        if states is None:
+            raise _cancelled("rollout")
         return _rollout_result(model, problem, *states)
 
     def backward(
@@ -133,13 +135,13 @@ class Engine:
             model.native,
             *(arrays[name] for name in INPUTS),
             params,
-            arrays["status"],
-            diverged_step,
             *(bars[name] for name in shapes),
             [name for name in names if name in PARAMETERS],
             self.threads,
             cancel,
         )
+        if pulled is None:
+            raise _cancelled("backward")
         shaped = {name: _shaped(name, pulled[name], rollout, completed, has_k) for name in names}
         return Gradient(shaped, rollout.status, rollout.diverged_step)
 
@@ -271,6 +273,12 @@ def _all_diverged(model: Model, diverged_step: npt.NDArray[np.int64]) -> Diverge
         f"model '{model.name}' diverged first at step {int(diverged_step[first])} in environment {first}; "
         "use a smaller timestep or smaller controls",
         argument="rollout",
+    )
+
+
+def _cancelled(call: str) -> Cancelled:
+    return Cancelled(
+        f"{call}: expected to run to its end, got cancelled by its token; nothing was kept", argument=call
     )
 
 
