@@ -7,6 +7,7 @@ import numbers
 from typing import Any
 
 from .errors import ArgumentError, UnavailableError
+from .session import whole_number
 from .simulator import Simulator
 from .transports.network import Address, parse_address
 
@@ -74,8 +75,8 @@ def models() -> list[str]:
 def _in_process(threads: int | None, token: str | None) -> Simulator:
     if token is not None:
         raise ArgumentError.expected("token", "None without an address", "a token")
-    if threads is not None and (not isinstance(threads, numbers.Integral) or threads < 1):
-        raise ArgumentError.expected("threads", "a whole number of at least 1, or None", repr(threads))
+    if threads is not None:
+        threads = whole_number("threads", threads, least=1)
     try:
         from .transports.local import LocalTransport
     except ImportError as error:
@@ -102,6 +103,6 @@ def _no_engine(error: ImportError) -> UnavailableError:
 
 
 def _seconds(timeout: Any) -> float:
-    if isinstance(timeout, numbers.Real) and not isinstance(timeout, bool) and 0 < timeout < math.inf:
+    if isinstance(timeout, numbers.Real) and not isinstance(timeout, bool) and 0 < float(timeout) < math.inf:
         return float(timeout)
     raise ArgumentError.expected("timeout", "a positive number of seconds, or None", repr(timeout))

@@ -182,7 +182,9 @@ class _Field:
 
     def append(self, offset: int, data: bytes) -> None:
         if offset != self._filled:
-            raise ArgumentError.expected("chunk.offset", self._filled, offset, at=f"field '{self._path}'")
+            raise ArgumentError.expected(
+                "chunk.offset", str(self._filled), offset, at=f"field '{self._path}'"
+            )
         if offset + len(data) > self.size or not data:
             raise self._wrong_count(offset + len(data))
         self._buffer[offset : offset + len(data)] = data
@@ -207,10 +209,10 @@ def _declare(message: Any, value: Value) -> tuple[int, memoryview]:
         array = tensors.wire_array(np.asarray(value))
         message.dtype = array.dtype.str
         message.shape[:] = array.shape
-        view = memoryview(array.reshape(-1).view(np.uint8)) if array.size else memoryview(b"")
-        return array.nbytes, view
-    message.size = len(value)
-    return len(value), memoryview(value)
+        return array.nbytes, array.reshape(-1).view(np.uint8).data
+    content = bytes(value)
+    message.size = len(content)
+    return len(content), memoryview(content)
 
 
 def _locate(message: Any, path: str) -> Any:

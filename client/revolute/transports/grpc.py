@@ -99,9 +99,9 @@ class _Method:
     def call(self, document: Mapping[str, Any], timeout: float | None, metadata: Any) -> dict[str, Any]:
         """Send a document and return the answer's."""
         first, rest = self._requests(document)
-        one = rest is None
-        send = self._callable("unary" if one else "stream", "stream" if self._streams_response else "unary")
-        request = first if one else itertools.chain([first], rest)
+        kind = "unary" if rest is None else "stream"
+        send = self._callable(kind, "stream" if self._streams_response else "unary")
+        request = first if rest is None else itertools.chain([first], rest)
         answer = send(request, timeout=timeout, metadata=metadata)
         if not self._streams_response:
             return documents.read_message(answer, parts.read_values(answer))
@@ -117,9 +117,8 @@ class _Method:
             request = self._request()
             documents.fill_message(request, document)
             return request, None
-        start = message_factory.GetMessageClass(
-            self._request.DESCRIPTOR.fields_by_name["start"].message_type
-        )()
+        start_type: Any = self._request.DESCRIPTOR.fields_by_name["start"].message_type
+        start = message_factory.GetMessageClass(start_type)()
         values = documents.fill_message(start, document)
         stream = parts.to_parts(self._request, start, values)
         first, second = next(stream), next(stream, None)

@@ -1,0 +1,83 @@
+"""The command `revolute`: demo, serve, info, models, rollout, gradient.
+
+Each command's module is imported when the command runs, so that help and errors come at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+from ..errors import RevoluteError
+
+_SERVER_COMMANDS = {
+    "demo": ("revolute_server.demo", "show the main job on a real robot: rollout, gradient, optimisation"),
+    "serve": ("revolute_server.cli", "serve models, sessions and trajectories over gRPC and HTTP"),
+}
+_COMMANDS = {
+    "info": ("describe", "describe a server or the engine in this process, or a model"),
+    "models": ("describe", "list the built-in models"),
+    "rollout": ("simulate", "simulate a model and write the trajectory to a file"),
+    "gradient": ("simulate", "differentiate a loss of a trajectory and write the gradient to a file"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: arguments without the program's name; those of the process by default.
+
+    Returns:
+        Exit status: 0 for success, 1 if the command failed, 2 for a mistake in the arguments.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = arguments[0] if arguments else ""
+    try:
+        if command in _SERVER_COMMANDS:
+            return _run_server_command(command, arguments[1:])
+        parsed = _parser(command).parse_args(arguments)
+        return parsed.run(parsed)
+    except RevoluteError as error:
+        print(f"revolute {command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # the reader of our output has gone, e.g. `head`
+        sys.stderr.close()
+        return 0
+
+
+def _run_server_command(command: str, arguments: list[str]) -> int:
+    """Hand a command to the package revolute-server."""
+    module = _SERVER_COMMANDS[command][0]
+    try:
+        run = importlib.import_module(module).main
+    except ImportError as error:
+        print(
+            f"revolute {command}: expected the package revolute-server, got none ({error}); "
+            'install it with `pip install "revolute[server]"`',
+            file=sys.stderr,
+        )
+        return 1
+    return int(run(arguments))
+
+
+def _parser(command: str) -> argparse.ArgumentParser:
+    """Return the parser, with the arguments of the command that is asked for."""
+    parser = argparse.ArgumentParser(
+        prog="revolute", description="Rollouts and gradients of articulated bodies."
+    )
+    parser.add_argument("--version", action="version", version=f"revolute {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, (module, text) in (_SERVER_COMMANDS | _COMMANDS).items():
+        inner = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        if name == command and name in _COMMANDS:
+            chosen = importlib.import_module(f".{module}", __name__)
+            getattr(chosen, f"add_{name}_arguments")(inner)
+            inner.set_defaults(run=getattr(chosen, f"run_{name}"))
+    return parser

@@ -1,0 +1,92 @@
+"""Arguments that several commands share: where the engine is, which model, and how it is loaded."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..connect import DEFAULT_TIMEOUT, connect
+from ..errors import ArgumentError
+from ..model import OPTIONS, ModelHandle
+from ..simulator import Simulator
+
+_TYPES: dict[str, Any] = {
+    "base": str,
+    "solver": str,
+    "timestep": float,
+    "iterations": int,
+    "erp": float,
+    "cfm": float,
+    "restitution": float,
+    "margin": float,
+}
+_HELP = {
+    "base": "URDF only: free or fixed",
+    "ground": "add the plane z = 0",
+    "fuse_fixed": "URDF only: merge bodies that fixed joints hold together",
+    "timestep": "length of a step in s",
+    "solver": "constraint solver",
+    "iterations": "sweeps of the solver per step",
+    "contact": "whether contacts act",
+    "limits": "whether joint limits act",
+    "dry_friction": "whether dry friction of joints acts",
+    "erp": "share of a position error repaired per step",
+    "cfm": "regularisation of the constraint matrix",
+    "restitution": "coefficient of restitution",
+    "margin": "distance in m below which shapes are watched for contact",
+}
+
+
+def add_connection(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say where the engine is."""
+    group = parser.add_argument_group("connection")
+    group.add_argument(
+        "--address", help="grpc://host:port or http://host:port (default: the engine in this process)"
+    )
+    group.add_argument("--threads", type=int, help="threads of the engine in this process")
+    group.add_argument("--token", help="bearer token for the server")
+    group.add_argument(
+        "--timeout", type=float, default=DEFAULT_TIMEOUT, help="seconds per call (default: %(default)g)"
+    )
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add one flag per option of `load_model`."""
+    group = parser.add_argument_group("model options")
+    for name in OPTIONS:
+        flag = f"--{name.replace('_', '-')}"
+        if name in _TYPES:
+            group.add_argument(flag, type=_TYPES[name], help=_HELP[name])
+        else:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, help=_HELP[name])
+    group.add_argument(
+        "--mesh-path", action="append", default=[], help="further folder to look for meshes in"
+    )
+    group.add_argument(
+        "--package", action="append", default=[], metavar="NAME=FOLDER", help="folder of package://NAME/"
+    )
+
+
+def open_simulator(arguments: argparse.Namespace) -> Simulator:
+    """Connect as the arguments say."""
+    return connect(
+        arguments.address, threads=arguments.threads, timeout=arguments.timeout, token=arguments.token
+    )
+
+
+def load_model(simulator: Simulator, arguments: argparse.Namespace) -> ModelHandle:
+    """Load the model that the arguments name.
+
+    Raises:
+        ArgumentError: a --package without a folder.
+    """
+    packages = {}
+    for entry in arguments.package:
+        package, equals, folder = entry.partition("=")
+        if not equals or not package or not folder:
+            raise ArgumentError.expected("--package", "NAME=FOLDER", repr(entry))
+        packages[package] = folder
+    options = {name: getattr(arguments, name) for name in OPTIONS}
+    return simulator.load_model(
+        arguments.model, mesh_paths=arguments.mesh_path, package_paths=packages, **options
+    )

@@ -1,0 +1,141 @@
+"""`revolute rollout` and `revolute gradient`.
+
+Arrays come from .npy files or from .npz files (members qpos, qvel, ctrl); results go to one .npz file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..codec.json_text import from_json
+from ..errors import ArgumentError
+from ..loss import Loss
+from ..model import ModelHandle
+from .arguments import add_connection, add_model_options, load_model, open_simulator
+
+
+def add_rollout_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `revolute rollout`."""
+    _add_inputs(parser)
+    parser.add_argument(
+        "--output", type=Path, help="write qpos, qvel, ctrl, status, diverged_step to this .npz"
+    )
+    add_connection(parser)
+    add_model_options(parser)
+
+
+def run_rollout(arguments: argparse.Namespace) -> int:
+    """Simulate; print where it ends and write the trajectory."""
+    with open_simulator(arguments) as simulator:
+        model = load_model(simulator, arguments)
+        inputs = _read_inputs(model, arguments)
+        began = time.perf_counter()
+        with simulator.rollout(model, **inputs) as trajectory:
+            seconds = time.perf_counter() - began
+            names = ("qpos", "qvel", "ctrl", "status", "diverged_step")
+            results = {name: np.asarray(getattr(trajectory, name)) for name in names}
+    steps = results["qpos"].shape[-2] - 1
+    print(f"{model.name}: {steps} steps, {results['status'].size} environments, {seconds:.3g} s")
+    print(f"diverged: {int(np.count_nonzero(results['status']))}")
+    print(f"final qpos: {np.array2string(results['qpos'][..., -1, :], precision=6, threshold=60)}")
+    _write(arguments.output, results)
+    return 0
+
+
+def add_gradient_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `revolute gradient`."""
+    _add_inputs(parser)
+    parser.add_argument(
+        "--loss",
+        required=True,
+        help='loss as JSON, or a file with it: {"terms": [{"quantity": "qpos", "index": [0]}]}',
+    )
+    parser.add_argument("--wrt", default="qpos,qvel,ctrl", help="names, with commas (default: %(default)s)")
+    parser.add_argument("--output", type=Path, help="write value, status and the gradients to this .npz")
+    add_connection(parser)
+    add_model_options(parser)
+
+
+def run_gradient(arguments: argparse.Namespace) -> int:
+    """Differentiate a loss; print its value and the gradients' sizes and write them."""
+    loss = _read_loss(arguments.loss)
+    with open_simulator(arguments) as simulator:
+        model = load_model(simulator, arguments)
+        inputs = _read_inputs(model, arguments)
+        began = time.perf_counter()
+        value, gradient = simulator.value_and_gradient(
+            model, **inputs, loss=loss, wrt=[name.strip() for name in arguments.wrt.split(",")]
+        )
+        seconds = time.perf_counter() - began
+    print(f"{model.name}: loss {np.array2string(np.asarray(value), threshold=20)}, {seconds:.3g} s")
+    for name, array in gradient.items():
+        print(f"d loss / d {name}: shape {list(array.shape)}, norm {np.linalg.norm(array):.6g}")
+    _write(arguments.output, {"value": np.asarray(value), "status": gradient.status, **gradient})
+    return 0
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="path of a URDF or MJCF file, or a built-in name")
+    parser.add_argument("--inputs", type=Path, help=".npz file with any of qpos, qvel, ctrl")
+    parser.add_argument("--qpos", type=Path, help=".npy file (default: the model's)")
+    parser.add_argument("--qvel", type=Path, help=".npy file (default: the model's)")
+    parser.add_argument("--ctrl", type=Path, help=".npy file (default: zeros for --steps)")
+    parser.add_argument("--steps", type=int, default=100, help="steps without --ctrl (default: %(default)s)")
+
+
+def _read_inputs(model: ModelHandle, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return state and controls from files, or the model's defaults."""
+    if arguments.steps < 0:
+        raise ArgumentError.expected("--steps", "a number of steps of at least 0", arguments.steps)
+    inputs: dict[str, Any] = {
+        "qpos": model.qpos0,
+        "qvel": model.qvel0,
+        "ctrl": np.zeros((arguments.steps, model.nu)),
+    }
+    if arguments.inputs is not None:
+        members = _load("--inputs", arguments.inputs)
+        if not isinstance(members, dict):
+            raise ArgumentError.expected("--inputs", "an .npz file", str(arguments.inputs))
+        inputs.update({name: members[name] for name in inputs if name in members})
+    for name in inputs:
+        path = getattr(arguments, name)
+        if path is not None:
+            inputs[name] = _load(f"--{name}", path)
+    return inputs
+
+
+def _load(flag: str, path: Path) -> Any:
+    """Return the array of an .npy file or the members of an .npz file; pickles are refused."""
+    try:
+        content = np.load(path, allow_pickle=False)
+        return content if isinstance(content, np.ndarray) else {name: content[name] for name in content.files}
+    except (OSError, ValueError, EOFError) as error:
+        raise ArgumentError.expected(flag, "a readable .npy or .npz file", f"'{path}' ({error})") from error
+
+
+def _read_loss(text: str) -> Loss:
+    """Return the loss from JSON text or from a file that holds it."""
+    if not text.lstrip().startswith("{"):
+        try:
+            text = Path(text).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ArgumentError.expected("--loss", "JSON or a file with it", f"'{text}' ({error})") from error
+    return Loss.from_dict(from_json(text, name="--loss"))
+
+
+def _write(path: Path | None, arrays: dict[str, Any]) -> None:
+    if path is None:
+        return
+    try:
+        with path.open("wb") as file:
+            np.savez(file, **arrays)
+    except OSError as error:
+        raise ArgumentError.expected(
+            "--output", "a file that can be written", f"'{path}' ({error})"
+        ) from error
+    print(f"written: {path}")
