@@ -3,15 +3,19 @@
 // With the factors M = L' D L, row r of J has Y_r = L^-T J_r' with entries on its path to the root only, and
 //   A = J M^-1 J' = Y' D^-1 Y (+ cfm on the diagonal),   M^-1 J' lambda = L^-1 D^-1 (Y lambda)             (1)
 //   b = J v* + bias                                                                                        (2)
-// Bias of a contact's normal or a limit with signed gap g: g/h for g > 0 (it may close the gap in this step, no more),
-// erp g/h for g <= 0 (Baumgarte). A contact that is approached and reached within the step bounces:        (3)
-//   bias = min(bias, e J v)   where  e > 0,  J v < 0  and  g + h J v* < 0.
+// Bias of a contact's normal or a limit with signed gap g: the row may close the gap in this step and no more, and what
+// has been penetrated is given back, all of it within the depth s, a fraction erp of what is deeper:
+//   bias(g) = g/h  for g > -s,   (-s + erp (g + s))/h  below,   s = (10 m/s^2) h^2                        (3)
+// s is the depth that a step of free fall makes, so the whole return is no faster than that. A contact at rest sits at
+// g = 0, where this is smooth; a bias that changed its slope at g = 0 would put a kink into every standing robot.
+// A contact that is approached and reached within the step bounces:
+//   bias = min(bias, e J v)   where  e > 0,  J v < 0  and  g + h J v* < 0.                                (4)
 // Dry friction: |x| <= h frictionloss.
 //
 // Adjoint. With w = M^-1 v+_bar, x_bar = J w from the solver on; b_bar and A_bar come back from it. Then
-//   Y_bar_r = sum_s (A_rs_bar + A_sr_bar) Y_s / D,   D_k_bar -= sum_r Y_rk Y_bar_rk / (2 D_k)              (4)
-//   wrench_bar_r = b_bar_r V* + lambda_r W (+ bounce: b_bar_r e V) + what Y_bar_r gives                    (5)
-// Not differentiated: which rows are active; g/h against erp g/h is a kink at g = 0.
+//   Y_bar_r = sum_s (A_rs_bar + A_sr_bar) Y_s / D,   D_k_bar -= sum_r Y_rk Y_bar_rk / (2 D_k)              (5)
+//   wrench_bar_r = b_bar_r V* + lambda_r W (+ bounce: b_bar_r e V) + what Y_bar_r gives                    (6)
+// Not differentiated: which rows are active. Kinks: g = -s, and the conditions of (4).
 #pragma once
 
 #include "revolute/solvers/projected_gauss_seidel.hpp"
@@ -89,10 +93,15 @@ REVOLUTE_HD inline Real row_times(const Model& model, const Contacts<Real>& cont
   return Real(row.sign) * x[row.dof];
 }
 
-// (3) without the bounce
+// (3) and its derivative
+template <class Real>
+REVOLUTE_HD inline Real gap_bias(const Model& model, Real h, Real gap) {
+  const Real s = Real(10) * h * h;
+  return select(less(-s, gap), gap, Real(model.erp) * (gap + s) - s) / h;
+}
 template <class Real>
 REVOLUTE_HD inline Real gap_slope(const Model& model, Real h, Real gap) {
-  return select(less(Real(0), gap), Real(1), Real(model.erp)) / h;
+  return select(less(-(Real(10) * h * h), gap), Real(1), Real(model.erp)) / h;
 }
 
 // --- which rows there are, island by island ---------------------------------------------------------------------------
@@ -194,7 +203,7 @@ REVOLUTE_HD void fill_right_side(const Model& model, const Parameters<Real>& par
       case RowSource::limit: {
         const DofRow& row = model.limit_rows[origin.index];
         const Real gap = Real(row.sign) * (qpos[row.qpos] - Real(row.bound));
-        out.b[r] += gap_slope(model, h, gap) * gap;
+        out.b[r] += gap_bias(model, h, gap);
         out.bound[r] = indicator<Real>(less(minimum(gap, gap + h * velocity), Real(model.margin)));
         break;
       }
@@ -205,9 +214,9 @@ REVOLUTE_HD void fill_right_side(const Model& model, const Parameters<Real>& par
           out.bound[r] = parameters.friction[candidate.friction];
           break;
         }
-        // (3)
+        // (3), (4)
         const Real gap = contact.gap, before = row_velocity(candidate, contact, 0, kin.V);
-        const Real bias = gap_slope(model, h, gap) * gap, bounce = *parameters.restitution * before;
+        const Real bias = gap_bias(model, h, gap), bounce = *parameters.restitution * before;
         out.bounced[origin.index] =
             less(Real(0), *parameters.restitution) & less(before, Real(0)) & less(gap + h * velocity, Real(0)) & less(bounce, bias);
         out.b[r] += select(out.bounced[origin.index], bounce, bias);
@@ -354,7 +363,7 @@ REVOLUTE_HD void contact_right_side_adjoint(const Model& model, const Parameters
   ContactCotangent<Real>& contact_bar = bar.contacts[origin.index];
   add_wrench(candidate, contact, d, b_bar, in.F_b);
   add_wrench(candidate, contact, d, in.lambda[r], in.F_w);
-  add_wrench_adjoint(candidate, d, b_bar, in.V_free, contact_bar);  // (5)
+  add_wrench_adjoint(candidate, d, b_bar, in.V_free, contact_bar);  // (6)
   add_wrench_adjoint(candidate, d, in.lambda[r], in.W, contact_bar);
   if (d > 0) {
     parameters_bar.friction[candidate.friction] += bar.bound[r];
@@ -409,7 +418,7 @@ REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, con
     }
     for (int i = 0; i < path_r.count; ++i) {
       const int k = dofs_r[i];
-      const Real Y_bar = at.dense[k] * factors.D_inverse[k];  // (4)
+      const Real Y_bar = at.dense[k] * factors.D_inverse[k];  // (5)
       bar.Y[at.origin[r].y + i] = Y_bar;
       factors_bar.D[k] -= Real(0.5) * factors.D_inverse[k] * (at.Y[at.origin[r].y + i] * Y_bar);
     }
