@@ -29,7 +29,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .connect import connect, models
+    from .connection import connect, models
     from .loss import Loss, Term
     from .model import ModelHandle
     from .session import Session, State
@@ -48,8 +48,8 @@ _HOME = {
     "State": "session",
     "Term": "loss",
     "Trajectory": "trajectory",
-    "connect": "connect",
-    "models": "connect",
+    "connect": "connection",
+    "models": "connection",
 }
 
 __all__ = [
@@ -81,7 +81,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'revolute' has no attribute '{name}'")
-    return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

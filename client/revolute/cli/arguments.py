@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..connect import DEFAULT_TIMEOUT, connect
+from ..connection import DEFAULT_TIMEOUT, connect
 from ..errors import ArgumentError
 from ..model import OPTIONS, ModelHandle
 from ..simulator import Simulator

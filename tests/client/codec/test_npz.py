@@ -1,0 +1,63 @@
+"""NPZ bodies: documents come back exactly, NumPy reads and writes them too, pickles are never opened."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from revolute import ArgumentError
+from revolute.codec.npz import pack_npz, unpack_npz
+
+DOCUMENT = {
+    "model_id": "m",
+    "qpos": np.array([np.nan, -0.0, 5e-324]),
+    "params": {"body_mass": np.ones((2, 3), order="F")},
+    "report": {"states_stored": 3},
+    "status": np.array(0, dtype=np.int32),
+    "loss": {"terms": [{"quantity": "qpos", "target": [0.1, 1 / 3]}]},
+    "nothing": None,
+}
+
+
+def test_round_trip() -> None:
+    again = unpack_npz(pack_npz(DOCUMENT))
+    assert again["qpos"].tobytes() == DOCUMENT["qpos"].tobytes()
+    assert again["params"]["body_mass"].shape == (2, 3)
+    assert again["status"].shape == () and again["status"].dtype == np.int32
+    assert again["report"] == {"states_stored": 3}
+    assert again["loss"]["terms"][0]["target"] == [0.1, 1 / 3]
+    assert "nothing" not in again
+
+
+def test_numpy_reads_and_writes_it() -> None:
+    with np.load(io.BytesIO(pack_npz(DOCUMENT)), allow_pickle=False) as archive:
+        assert archive["params.body_mass"].shape == (2, 3)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{"ctrl": np.zeros((2, 1)), "params.geom_friction": np.ones(2)})
+    document = unpack_npz(buffer.getvalue())
+    assert document["params"]["geom_friction"].tolist() == [1.0, 1.0]
+
+
+def _savez(**members: object) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **members)
+    return buffer.getvalue()
+
+
+MISTAKES = {
+    "pickle": _savez(ctrl=np.array([None])),
+    "text": b"hello",
+    "nothing": b"",
+    "cut": pack_npz(DOCUMENT)[:-30],
+    "bad header": _savez(header=np.frombuffer(b"{", dtype=np.uint8)),
+    "header is a list": _savez(header=np.frombuffer(b"[1]", dtype=np.uint8)),
+    "path through a word": _savez(**{"header": np.frombuffer(b'{"a":1}', dtype=np.uint8), "a.b": np.ones(1)}),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_refused(mistake: str) -> None:
+    with pytest.raises(ArgumentError):
+        unpack_npz(MISTAKES[mistake])

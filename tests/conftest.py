@@ -1,0 +1,55 @@
+"""What all tests share: one real server, and a simulator for each way to reach an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import revolute
+from tests.server.processes import ServerProcess, running_server
+
+TRANSPORTS = ("in-process", "grpc", "http")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[ServerProcess]:
+    """Return a server with default settings, in a process of its own on free loopback ports."""
+    with running_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def in_process() -> Iterator[revolute.Simulator]:
+    """Return a simulator whose engine is in this process."""
+    with revolute.connect() as simulator:
+        yield simulator
+
+
+@pytest.fixture(scope="session")
+def over_grpc(server: ServerProcess) -> Iterator[revolute.Simulator]:
+    """Return a simulator that reaches the server over gRPC."""
+    with revolute.connect(server.grpc) as simulator:
+        yield simulator
+
+
+@pytest.fixture(scope="session")
+def over_http(server: ServerProcess) -> Iterator[revolute.Simulator]:
+    """Return a simulator that reaches the server over HTTP."""
+    with revolute.connect(server.http) as simulator:
+        yield simulator
+
+
+@pytest.fixture(params=TRANSPORTS)
+def simulator(request: pytest.FixtureRequest) -> revolute.Simulator:
+    """Return each simulator, one after the other."""
+    names = {"in-process": "in_process", "grpc": "over_grpc", "http": "over_http"}
+    return request.getfixturevalue(names[request.param])
+
+
+@pytest.fixture
+def simulators(
+    in_process: revolute.Simulator, over_grpc: revolute.Simulator, over_http: revolute.Simulator
+) -> dict[str, revolute.Simulator]:
+    """Return all simulators by transport."""
+    return {"in-process": in_process, "grpc": over_grpc, "http": over_http}
