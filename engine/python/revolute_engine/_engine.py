@@ -85,6 +85,8 @@ class Engine:
             raise _too_large(model, problem) from None
         if states is None:
             raise _cancelled("rollout")
+        if states is None:
+            raise _cancelled("rollout")
         return _rollout_result(model, problem, *states)
 
     def backward(
@@ -140,6 +142,8 @@ class Engine:
             self.threads,
             cancel,
         )
+        if pulled is None:
+            raise _cancelled("backward")
         if pulled is None:
             raise _cancelled("backward")
         shaped = {name: _shaped(name, pulled[name], rollout, completed, has_k) for name in names}
@@ -264,6 +268,10 @@ def _shaped(
 def _is_per_environment(rollout: Rollout, name: str) -> bool:
     """Whether a model parameter was given with a batch axis."""
     return name in rollout.params and rollout.params[name].ndim == 2
+
+
+def _cancelled(call: str) -> Cancelled:
+    return Cancelled(f"{call}: stopped by its cancel token; nothing was computed")
 
 
 def _all_diverged(model: Model, diverged_step: npt.NDArray[np.int64]) -> DivergedError:

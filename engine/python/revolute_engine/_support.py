@@ -7,7 +7,7 @@ becomes a note. Contact pairs are judged in `_pairs.py`, where it is known which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import mujoco
 import numpy as np
@@ -247,10 +247,10 @@ _METHOD_OPTIONS = (
     ),
 )
 _SOFT_FIELDS: tuple[tuple[str, str, float | tuple[float, ...]], ...] = (
-    *((kind, "solref", (0.02, 1.0)) for kind in ("jnt", "dof", "geom")),
-    *((kind, "solimp", (0.9, 0.95, 0.001, 0.5, 2.0)) for kind in ("jnt", "dof", "geom")),
-    *((kind, "margin", 0.0) for kind in ("jnt", "geom")),
-    ("geom", "gap", 0.0),
+    *((kind, "solref", (0.02, 1.0)) for kind in ("jnt", "dof", "geom", "pair")),
+    *((kind, "solimp", (0.9, 0.95, 0.001, 0.5, 2.0)) for kind in ("jnt", "dof", "geom", "pair")),
+    *((kind, "margin", 0.0) for kind in ("jnt", "geom", "pair")),
+    *((kind, "gap", 0.0) for kind in ("geom", "pair")),
     ("geom", "solmix", 1.0),
 )
 _METHOD_FLAGS_OFF = (
@@ -272,8 +272,4 @@ def _differs(model: mujoco.MjModel, kind: str, name: str, default: float | tuple
 
 def _observer_notes(model: mujoco.MjModel) -> list[str]:
     """Say which elements only observe and are not computed."""
-    counts: Sequence[tuple[str, Callable[[], int]]] = (
-        ("sensors", lambda: model.nsensor),
-        ("user data", lambda: model.nuserdata),
-    )
-    return [f"{count()} {name}: not computed" for name, count in counts if count()]
+    return [f"sensors are not computed ({model.nsensor})"] if model.nsensor else []

@@ -1,0 +1,124 @@
+"""Candidate pairs against MuJoCo's: with a margin larger than the world, all pairs it watches are contacts."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from revolute_engine import load_model
+from revolute_engine._pairs import BOTH, FIRST
+from tests.robots import gymnasium_ant, laikago_urdf
+
+WORLD = """<mujoco>
+  <option><flag {flags}/></option>
+  <worldbody>
+    <geom name="floor" type="plane" size="0 0 1" contype="2" conaffinity="3" friction="0.5 0 0"/>
+    <geom name="post" type="sphere" size="0.1" pos="3 0 1" condim="1"/>
+    <body name="base" pos="0 0 1">
+      <freejoint/>
+      <geom name="base" type="sphere" size="0.2" friction="0.9 0 0"/>
+      <body name="welded" pos="0.3 0 0">
+        <geom name="welded" type="capsule" size="0.05 0.1" friction="0.2 0 0" priority="2" condim="1"/>
+        <body name="child" pos="0.3 0 0">
+          <joint axis="0 1 0"/>
+          <geom name="child" type="capsule" size="0.04 0.1"/>
+          <geom name="ghost" type="sphere" size="0.04" contype="0" conaffinity="0"/>
+          <body name="grandchild" pos="0.3 0 0">
+            <joint axis="0 1 0"/>
+            <geom name="grandchild" type="sphere" size="0.04" friction="0.7 0 0" priority="2"/>
+          </body>
+        </body>
+      </body>
+    </body>
+    <body name="other" pos="0 1 1">
+      <freejoint/>
+      <geom name="other" type="sphere" size="0.1" contype="2" conaffinity="1" friction="0.3 0 0"/>
+    </body>
+    <body name="rail" pos="0 2 1">
+      <joint type="slide" axis="1 0 0"/>
+      <geom name="rail" type="sphere" size="0.1"/>
+    </body>
+  </worldbody>
+  <contact>
+    <exclude body1="other" body2="child"/>
+    <pair geom1="rail" geom2="base" friction="0.4 0.4" condim="3"/>
+    <pair geom1="welded" geom2="child" friction="0.6 0.6"/>
+  </contact>
+</mujoco>"""
+
+
+def _mujoco_pairs(model: mujoco.MjModel) -> dict[tuple[int, int], tuple[float, int]]:
+    """Return (sliding friction, condim) of every pair MuJoCo collides, by its geoms."""
+    model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_OVERRIDE)
+    model.opt.o_margin = 1e3
+    model.opt.o_friction[:] = 1
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    seen = {tuple(sorted(contact.geom.tolist())) for contact in data.contact}
+    model.opt.enableflags = 0
+    model.geom_margin[:] = model.pair_margin[:] = 1e3
+    mujoco.mj_forward(model, data)
+    found = {
+        tuple(sorted(contact.geom.tolist())): (float(contact.friction[0]), int(contact.dim))
+        for contact in data.contact
+    }
+    assert set(found) == seen
+    return found
+
+
+def _our_pairs(arrays: dict) -> dict[tuple[int, int], tuple[float, int]]:
+    """Return the same from the engine's arrays, combining friction as the engine does."""
+    found = {}
+    names = ("pair_geom1", "pair_geom2", "pair_friction", "pair_mu_from", "pair_condim")
+    for first, second, own, mu_from, condim in zip(*(arrays[name].tolist() for name in names), strict=True):
+        assert arrays["geom_type"][first] <= arrays["geom_type"][second]
+        mus = arrays["geom_friction"][[first, second]]
+        combined = max(mus) if mu_from == BOTH else mus[0] if mu_from == FIRST else mus[1]
+        mu = combined if np.isnan(own) else own
+        found[tuple(sorted((first, second)))] = (float(mu), condim)
+    return found
+
+
+@pytest.mark.parametrize("flags", ["", 'filterparent="disable"'])
+def test_pairs_of_a_world_with_every_filter_are_mujocos(flags: str) -> None:
+    text = WORLD.format(flags=flags)
+    ours = _our_pairs(load_model(text).arrays)
+    theirs = _mujoco_pairs(mujoco.MjModel.from_xml_string(text))
+    assert ours == theirs
+    assert len(ours) > 10
+
+
+def test_pairs_of_the_ant_are_mujocos() -> None:
+    ours = _our_pairs(load_model(gymnasium_ant()).arrays)
+    assert ours == _mujoco_pairs(mujoco.MjModel.from_xml_path(str(gymnasium_ant())))
+    assert len(ours) == 13
+
+
+def test_meshes_of_a_urdf_meet_only_the_ground() -> None:
+    with pytest.warns(
+        UserWarning, match="110 pairs of a mesh and another shape than a plane are not watched"
+    ):
+        model = load_model(laikago_urdf(), base="free", ground=True)
+    types = model.arrays["geom_type"]
+    ends = list(zip(model.arrays["pair_geom1"].tolist(), model.arrays["pair_geom2"].tolist(), strict=True))
+    kinds = [(int(types[first]), int(types[second])) for first, second in ends]
+    assert kinds.count((0, 7)) == 13  # the ground and each mesh
+    assert kinds.count((0, 2)) == 4  # the ground and each toe
+    assert kinds.count((2, 2)) == 6  # the toes among themselves
+    assert len(kinds) == 23
+    assert any("110 pairs" in note for note in model.notes)
+
+
+def test_shapes_that_cannot_move_apart_are_no_pair() -> None:
+    text = (
+        '<mujoco><worldbody><geom type="plane" size="0 0 1"/><geom name="wall" type="box" size="1 1 1"/>'
+        '<body name="b"><joint type="slide"/><geom name="b1" size="1"/><geom name="b2" '
+        'size="1"/></body></worldbody>'
+        '<contact><pair geom1="b1" geom2="b2"/></contact></mujoco>'
+    )
+    ends = load_model(text).arrays
+    assert sorted(zip(ends["pair_geom1"].tolist(), ends["pair_geom2"].tolist(), strict=True)) == [
+        (0, 2),
+        (0, 3),
+        (2, 1),
+        (3, 1),
+    ]

@@ -1,0 +1,240 @@
+"""What the engine does not simulate is refused by name; what it does in its own way is noted."""
+
+import pytest
+
+from revolute.errors import ModelError
+from revolute_engine import load_model
+
+SOFT = (
+    "contacts, limits and dry friction are solved by projected Gauss-Seidel on velocities, "
+    "not by MuJoCo's soft constraints"
+)
+RANGE = "0.75 1.05 -1 200 0.5 1.6 1.5 1.3 1.2"
+MUSCLE = 'lengthrange="0 1"'
+
+
+def _mjcf(joint: str = "", geom: str = "", body: str = "", after: str = "", before: str = "") -> str:
+    return (
+        f'<mujoco>{before}<worldbody><geom name="floor" type="plane" size="0 0 1"/>'
+        f'<body name="b" pos="0 0 3" {body}><joint name="j" {joint}/><geom name="g" size="1" '
+        f"{geom}/></body></worldbody>"
+        f"{after}</mujoco>"
+    )
+
+
+def _actuator(text: str) -> str:
+    return _mjcf(after=f"<actuator>{text}</actuator>")
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        (
+            _mjcf(after='<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'),
+            "tendon 't': a tendon is not supported; drive and limit the joints themselves",
+        ),
+        (
+            _mjcf(after='<equality><joint name="e" joint1="j" active="false"/></equality>'),
+            "equality 'e': an equality constraint (also URDF's mimic) is not supported; remove it",
+        ),
+        (
+            _mjcf(before='<option density="1.2"/>'),
+            "option: a medium (density, viscosity) is not supported; set both to 0",
+        ),
+        (
+            _mjcf(before='<option viscosity="0.1"/>'),
+            "option: a medium (density, viscosity) is not supported; set both to 0",
+        ),
+        (
+            _mjcf(before='<option><flag override="enable"/></option>'),
+            "flag 'override': overriding contact parameters is not supported; set friction on the geoms",
+        ),
+        (_mjcf(before='<option timestep="0"/>'), "option 'timestep': expected seconds > 0, got 0"),
+        (
+            _mjcf(body='gravcomp="1"'),
+            "body 'b': gravity compensation (gravcomp) is not supported; set it to 0",
+        ),
+        (
+            _mjcf(after='<worldbody><body name="hand" mocap="true"/></worldbody>'),
+            "body 'hand': a mocap body is not supported; give it joints or fix it",
+        ),
+        (
+            _mjcf('stiffness="1 2"'),
+            "joint 'j': a nonlinear spring is not supported; give one stiffness",
+        ),
+        (
+            _mjcf('damping="1 2"'),
+            "joint 'j': nonlinear damping is not supported; give one damping coefficient",
+        ),
+        (
+            _mjcf('stiffness="1" springyield="1"'),
+            "joint 'j': a plastic spring (springyield) is not supported; set it to 0",
+        ),
+        (
+            _mjcf('actuatorgravcomp="true"'),
+            "joint 'j': gravity compensation by actuators is not supported; turn it off",
+        ),
+        (
+            _mjcf('type="free" stiffness="1"'),
+            "joint 'j': stiffness of a free joint is not supported; set it to 0",
+        ),
+        (
+            _mjcf('type="ball" limited="true" range="0 30"'),
+            "joint 'j': a limit on a ball joint is not supported; set limited='false'",
+        ),
+        (_mjcf(geom='adhesion="1"'), "geom 'g': adhesion is not supported; set it to 0"),
+        (
+            _mjcf(geom='surfacevel="1 0 0 0 0 0"'),
+            "geom 'g': a moving surface (surfacevel) is not supported; set it to 0",
+        ),
+        (
+            _mjcf(after='<contact><pair name="p" geom1="floor" geom2="g" adhesion="1"/></contact>'),
+            "pair 'p': adhesion is not supported; set it to 0",
+        ),
+        (
+            _actuator('<intvelocity name="a" joint="j" kp="2" actrange="-1 1"/>'),
+            "actuator 'a': activation dynamics (dyntype) is not supported; use dyntype='none'",
+        ),
+        (
+            _actuator('<general name="a" joint="j" dyntype="filter"/>'),
+            "actuator 'a': activation dynamics (dyntype) is not supported; use dyntype='none'",
+        ),
+        (
+            _actuator(f'<muscle name="a" joint="j" {MUSCLE}/>'),
+            "actuator 'a': activation dynamics (dyntype) is not supported; use dyntype='none'",
+        ),
+        (
+            _actuator('<damper name="a" joint="j" kv="1" ctrlrange="0 1"/>'),
+            "actuator 'a': gain type affine is not supported; use a fixed gain",
+        ),
+        (
+            _actuator(f'<general name="a" joint="j" gaintype="muscle" gainprm="{RANGE}" {MUSCLE}/>'),
+            "actuator 'a': gain type muscle is not supported; use a fixed gain",
+        ),
+        (
+            _actuator(f'<general name="a" joint="j" biastype="muscle" biasprm="{RANGE}" {MUSCLE}/>'),
+            "actuator 'a': bias type muscle is not supported; use an affine bias",
+        ),
+        (
+            _actuator('<motor name="a" joint="j" delay="0.1" nsample="99"/>'),
+            "actuator 'a': an actuator delay is not supported; set it to 0",
+        ),
+        (
+            _actuator('<motor name="a" joint="j" armature="1"/>'),
+            "actuator 'a': armature of an actuator is not supported; give the joint armature",
+        ),
+        (
+            _actuator('<motor name="a" joint="j" damping="1"/>'),
+            "actuator 'a': damping of an actuator is not supported; give the joint damping",
+        ),
+        (
+            _actuator('<adhesion name="a" body="b" ctrlrange="0 1"/>'),
+            "actuator 'a': a transmission to a body is not supported; drive a hinge or slide joint",
+        ),
+        (
+            _mjcf('type="ball"', after='<actuator><motor name="a" joint="j"/></actuator>'),
+            "actuator 'a': driving a ball joint is not supported; drive a hinge or slide joint",
+        ),
+        (
+            _mjcf(
+                body="",
+                after='<worldbody><site name="s"/></worldbody>'
+                '<actuator><motor name="a" site="s"/></actuator>',
+            ),
+            "actuator 'a': a transmission to a site is not supported; drive a hinge or slide joint",
+        ),
+        (
+            _actuator('<pid name="a" joint="j"/>'),
+            "actuator 'a': an actuator of several controls is not supported; use one actuator per control",
+        ),
+        (
+            _mjcf(
+                'actuatorfrcrange="-1 1"',
+                after='<actuator><motor joint="j"/><motor joint="j"/></actuator>',
+            ),
+            "joint 'j': a limit on the total force (actuatorfrcrange) of several actuators is not supported; "
+            "set forcerange on the actuators",
+        ),
+        (
+            _mjcf(geom='condim="4"'),
+            "geom 'floor' and geom 'g': torsional friction (condim 4) is not supported; set condim to 3",
+        ),
+        (
+            _mjcf(geom='condim="6"'),
+            "geom 'floor' and geom 'g': rolling friction (condim 6) is not supported; set condim to 3",
+        ),
+        (
+            _mjcf(geom='type="cylinder" size="1 1"').replace('size="1"', ""),
+            "geom 'floor' and geom 'g': contact of plane against cylinder is not supported; "
+            "exclude the pair, set contype and conaffinity to 0, or load with contact=False",
+        ),
+        (
+            _mjcf(geom='type="ellipsoid" size="1 1 2"').replace('size="1"', ""),
+            "geom 'floor' and geom 'g': contact of plane against ellipsoid is not supported; "
+            "exclude the pair, set contype and conaffinity to 0, or load with contact=False",
+        ),
+        (
+            _mjcf(after='<contact><pair name="p" geom1="g" geom2="floor" friction="1 2"/></contact>'),
+            "pair 'p' of geom 'floor' and geom 'g': friction that differs by direction is not supported; "
+            "give two equal numbers, not 1 and 2",
+        ),
+        (
+            _mjcf(geom='friction="inf 0 0"'),
+            "geom 'g': expected finite numbers, got [inf  0.  0.] in friction",
+        ),
+    ],
+)
+def test_what_is_not_simulated_is_refused_by_name(text: str, refusal: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        load_model(text, name="a.xml")
+    assert str(caught.value) == f"a.xml: {refusal}"
+
+
+def test_an_unnamed_shape_is_named_by_its_body() -> None:
+    text = _mjcf(geom='condim="4"').replace('name="g"', "")
+    with pytest.raises(ModelError, match="geom 'floor' and geom 1 of body 'b': torsional friction"):
+        load_model(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _mjcf(geom='type="cylinder" size="1 1" contype="0" conaffinity="0"').replace('size="1"', ""),
+        _mjcf(geom='condim="1"'),
+        _mjcf(geom='adhesion="1" contype="0" conaffinity="0"'),
+        _mjcf(geom='fluidshape="ellipsoid"', before='<option wind="1 2 3"/>'),
+        _actuator(
+            '<general joint="j" gaintype="affine" gainprm="2 0 0" biastype="affine" biasprm="0 -2 -1"/>'
+        ),
+        _actuator(
+            '<position joint="j" kp="2" dampratio="1"/><velocity joint="j" kv="2"/><motor jointinparent="j"/>'
+        ),
+    ],
+)
+def test_what_changes_nothing_is_not_refused(text: str) -> None:
+    assert load_model(text).nv == 1
+
+
+def test_without_contact_shapes_do_not_matter() -> None:
+    text = _mjcf(geom='type="ellipsoid" size="1 1 2" condim="6"').replace('size="1"', "")
+    model = load_model(text, contact=False)
+    assert model.arrays["pair_geom1"].size == 0
+    assert model.arrays["contact"] == 0
+
+
+def test_numerical_methods_are_noted_once() -> None:
+    text = _mjcf(
+        'solreflimit="0.01 1" margin="0.1"',
+        'gap="0.1" solimp="0.8 0.9 0.01"',
+        before='<option integrator="RK4" solver="CG" cone="elliptic" impratio="10" noslip_iterations="3">'
+        '<flag warmstart="disable" multiccd="disable"/></option>',
+        after='<sensor><jointpos joint="j"/></sensor>',
+    )
+    assert load_model(text).notes == [
+        "integrator RK4: the engine steps by semi-implicit Euler (implicit joint damping)",
+        f"{SOFT}; not used: solver, cone, noslip_iterations, impratio, jnt_solref, geom_solimp, "
+        "jnt_margin, geom_gap, "
+        "warmstart, multiccd",
+        "sensors are not computed (1)",
+    ]
+    assert load_model(_mjcf()).notes == [SOFT]
