@@ -62,9 +62,10 @@ THREE_TREES = """
     <position name="lift" joint="lift" kp="40" kv="3" gear="2" forcerange="-1 1.5" forcelimited="true"/>
     <velocity name="yaw" joint="yaw" kv="0.5" gear="-1.5"/>
     <position name="pitch" joint="pitch" kp="5" ctrlrange="-0.3 0.6" ctrllimited="true"/>
-    <general name="rail" joint="rail" gainprm="2" biastype="affine" biasprm="0.3 -1 -0.2" gear="2"/>
+    <general name="rail" joint="rail" gainprm="2" biastype="affine" biasprm="0.3 -1 -0.2"
+             gear="1.5"/>
     <motor name="fin" jointinparent="fin" gear="0.2"/>
   </actuator>
 </mujoco>
 """
-"""Every joint type, several joints on one body, springs with references, every kind of actuator, three trees."""
+"""Every joint type, several joints on one body, springs with references, all kinds of actuator, three trees."""

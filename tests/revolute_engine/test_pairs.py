@@ -1,4 +1,4 @@
-"""Candidate pairs against MuJoCo's: with a margin larger than the world, all pairs it watches are contacts."""
+"""Candidate pairs against MuJoCo's: with a margin larger than the world, all that it watches are contacts."""
 
 import mujoco
 import numpy as np

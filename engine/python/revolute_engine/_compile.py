@@ -136,30 +136,32 @@ def _translated(source: Source, text: str) -> ModelError:
     where = " ".join(lines[1:])
     element = _element_at_fault(source.root, complaint, where)
     kind = f" {element.tag} {name_of(element)}:" if element is not None else ""
-    advice = _advice(complaint)
+    line = re.search(r"line (\d+)", where)
     at_line = ""
-    if element is not None and not source.has_includes and not name_of(element).startswith("at line"):
-        at_line = f" at line {element.line}"
-    return ModelError(f"{source.label}:{kind} {complaint}{at_line}{advice}")
+    if line and not source.has_includes and "at line" not in kind:
+        at_line = f" at line {line.group(1)}"
+    return ModelError(f"{source.label}:{kind} {complaint}{at_line}{_advice(complaint)}")
 
 
 def _element_at_fault(root: Element, complaint: str, where: str) -> Element | None:
     """Find the element that a message is about, by the name, tag and line that MuJoCo gives."""
-    name = re.search(r"[Ee]lement name '([^']*)'", where)
+    name = re.search(r"[Ee]lement name '([^']+)'", where)
     tag = re.search(r"Element '([^']*)'", where)
     line = re.search(r"line (\d+)", where)
+    if not (name or tag or line):
+        return None
     found = list(root.walk())
-    if name and name.group(1):
+    if name:
         found = [element for element in found if element.attributes.get("name") == name.group(1)]
     elif tag:
         found = [element for element in found if element.tag == tag.group(1)]
-    elif not line:
-        return None
     if line:
         found = [element for element in found if element.line == int(line.group(1))] or found
-    words = set(re.findall(r"\w+", complaint))
+    words = set(re.findall(r"\w+", complaint.replace("bodies", "body link")))
     hinted = [element for element in found if element.tag in words]
-    return next(iter(hinted or found), None)
+    if hinted:
+        return hinted[0]
+    return found[0] if found and (name or tag or len(found) == 1) else None
 
 
 def _advice(complaint: str) -> str:
