@@ -106,10 +106,6 @@ def _check(source: Source) -> None:
             raise ArgumentError.expected(
                 "options", f"names among {', '.join(OPTIONS)}", repr(option[:80]), advice="check the spelling"
             )
-    if source.builtin and source.builtin not in builtin_models():
-        raise ArgumentError.expected(
-            "builtin", f"one of {', '.join(builtin_models())}", repr(source.builtin[:80])
-        )
 
 
 def _load(source: Source) -> Model:

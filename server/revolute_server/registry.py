@@ -78,9 +78,4 @@ class Registry(Generic[Entry]):
         return iter([entry for entry, _ in self._entries.values()])
 
     def _missing(self, identifier: str) -> NotFoundError:
-        shown = identifier if len(identifier) <= 80 else identifier[:77] + "..."
-        return NotFoundError(
-            f"{self.noun}_id: expected the id of a {self.noun} on this server, got {shown!r}; "
-            "it was never there, was deleted, or the server was started anew",
-            argument=f"{self.noun}_id",
-        )
+        return NotFoundError.missing(self.noun, identifier)

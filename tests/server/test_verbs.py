@@ -128,7 +128,7 @@ def test_value_and_gradient_equals_the_engine(
     value, gradient, _ = Engine().value_and_gradient(model, **inputs, loss=loss)
     found = wire.call(
         "ValueAndGradient",
-        {"inputs": {"model_id": cart, **inputs}, "loss": loss.to_document(), "wrt": ["ctrl", "qvel"]},
+        {"inputs": {"model_id": cart, **inputs}, "loss": loss.to_dict(), "wrt": ["ctrl", "qvel"]},
     )
     same(found["value"], np.asarray(value))
     for name in ("ctrl", "qvel"):

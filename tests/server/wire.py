@@ -168,6 +168,8 @@ def _lists(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, Mapping):
         return {key: _lists(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_lists(entry) for entry in value]
     return value
 
 

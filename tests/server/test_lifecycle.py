@@ -1,0 +1,162 @@
+"""Start, readiness, health under load, reflection, docs, and a clean stop."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import grpc
+import httpx
+import numpy as np
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+from .conftest import CART
+from .processes import ServerProcess, running_server
+from .wire import GrpcWire, HttpWire
+
+SERVICES = {f"revolute.v1.{name}Service" for name in ("Model", "Session", "Trajectory", "Server")}
+HEALTH_SECONDS = 0.25
+"""Health under load. Two busy cores are shared with other tests, so this is no measurement of latency."""
+
+
+def test_the_start_line_and_the_port_file_name_both_addresses(tmp_path: Path) -> None:
+    ports = tmp_path / "ports.json"
+    with running_server("--threads", "1") as server:
+        line = server.log.read_text().splitlines()[0]
+        found = re.search(r"serves (grpc://127\.0\.0\.1:\d+) and (http://127\.0\.0\.1:\d+)", line)
+        assert found
+        assert found.groups() == (server.grpc, server.http)
+    assert not ports.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly(number: int) -> None:
+    with running_server() as server:
+        assert httpx.get(server.http + "/readyz").status_code == 200
+        assert server.stop(number) == 0
+        assert "Traceback" not in server.log.read_text()
+
+
+def test_a_stop_lets_running_calls_finish_and_cancels_what_outlasts_the_grace_time() -> None:
+    with running_server("--grace", "1", "--workers", "2") as server:
+        wire = GrpcWire(server.grpc_target)
+        cart = wire.call("RegisterModel", {"text": CART})["model_id"]
+        short, endless = (
+            wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"] for _ in range(2)
+        )
+        ends: dict[str, object] = {}
+
+        def step(name: str, session_id: str, steps: int) -> None:
+            try:
+                ends[name] = wire.call("Step", {"session_id": session_id, "ctrl": np.ones(1), "steps": steps})
+            except grpc.RpcError as error:
+                ends[name] = error.code()
+
+        calls = [
+            threading.Thread(target=step, args=("short", short, 200_000)),
+            threading.Thread(target=step, args=("endless", endless, 10**12)),
+        ]
+        for call in calls:
+            call.start()
+        time.sleep(0.1)
+        assert server.stop() == 0
+        for call in calls:
+            call.join(10.0)
+        assert isinstance(ends["short"], dict)
+        assert ends["short"]["step_count"] == 200_000
+        assert ends["endless"] in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE)
+
+
+def test_a_port_that_is_taken_is_one_clear_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for flag, other in (("--grpc-port", "--http-port"), ("--http-port", "--grpc-port")):
+            command = [sys.executable, "-m", "revolute_server", flag, port, other, "0"]
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert ended.returncode == 2
+            lines = [line for line in ended.stderr.splitlines() if line.startswith("revolute serve:")]
+            assert len(lines) == 1
+            assert port in lines[0]
+
+
+def test_other_hosts_are_refused_without_insecure() -> None:
+    command = [sys.executable, "-m", "revolute_server", "--host", "0.0.0.0"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert "--insecure" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_health_of_the_server_and_of_each_service(grpc_wire: GrpcWire) -> None:
+    stub = health_pb2_grpc.HealthStub(grpc_wire.channel)
+    for service in ("", *SERVICES):
+        answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=5.0)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_reflection_lists_the_services(grpc_wire: GrpcWire) -> None:
+    database = ProtoReflectionDescriptorDatabase(grpc_wire.channel)
+    assert set(database.get_services()) >= SERVICES | {"grpc.health.v1.Health"}
+    assert database.FindFileContainingSymbol("revolute.v1.RolloutInputs").package == "revolute.v1"
+
+
+def test_health_answers_while_every_worker_computes(
+    server: ServerProcess, grpc_wire: GrpcWire, json_wire: HttpWire, cart: str
+) -> None:
+    stub = health_pb2_grpc.HealthStub(grpc_wire.channel)
+    sessions = [
+        grpc_wire.call("CreateSession", {"model_id": cart, "batch": 8})["session_id"] for _ in range(6)
+    ]
+
+    def compute(session_id: str) -> None:
+        with pytest.raises(grpc.RpcError):
+            grpc_wire.call(
+                "Step", {"session_id": session_id, "ctrl": np.ones(1), "steps": 10**9}, timeout=1.5
+            )
+
+    threads = [threading.Thread(target=compute, args=(session_id,)) for session_id in sessions]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.3)
+    waits = []
+    for _ in range(20):
+        started = time.monotonic()
+        stub.Check(health_pb2.HealthCheckRequest(), timeout=5.0)
+        assert json_wire.client.get("/livez").status_code == 200
+        waits.append(time.monotonic() - started)
+        time.sleep(0.02)
+    for thread in threads:
+        thread.join()
+    assert sorted(waits)[len(waits) // 2] < HEALTH_SECONDS, waits
+
+
+def test_docs_load_nothing_from_other_hosts(json_wire: HttpWire) -> None:
+    page = json_wire.client.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    assert not re.search(r"""(src|href|url)\s*[=:]\s*["'](https?:)?//""", page.text)
+    for link in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+        assert json_wire.client.get(link).is_success, link
+
+
+def test_the_description_has_every_verb_and_body(json_wire: HttpWire) -> None:
+    description = json.loads(json_wire.client.get("/openapi.json").content)
+    operations = [(path, method) for path, methods in description["paths"].items() for method in methods]
+    assert len([path for path, _ in operations if path.startswith("/v1")]) == 14
+    body = description["paths"]["/v1/trajectories"]["post"]["requestBody"]["content"]
+    assert set(body) == {"application/json", "application/x-npz"}
+    name = body["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    assert "ctrl" in description["components"]["schemas"][name]["properties"]
+    text = json.dumps(description)
+    for reference in set(re.findall(r'"#/components/schemas/(\w+)"', text)):
+        assert reference in description["components"]["schemas"]

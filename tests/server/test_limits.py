@@ -1,0 +1,129 @@
+"""Limits: refused at once, with the limit, the size and the flag in the text, and the server usable after."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import grpc
+import numpy as np
+import pytest
+
+from revolute.errors import LimitError
+
+from .conftest import CART
+from .processes import running_server
+from .wire import GrpcWire, HttpWire
+
+FLAGS = (
+    *("--max-models", "2", "--max-sessions", "2", "--max-trajectories", "2"),
+    *("--max-request", "1MiB", "--max-json", "16KiB", "--memory", "8MiB", "--workers", "1", "--queue", "1"),
+)
+Wire = GrpcWire | HttpWire
+
+
+@pytest.fixture(scope="module")
+def wires() -> Iterator[dict[str, Wire]]:
+    with running_server(*FLAGS) as small:
+        ways: dict[str, Wire] = {
+            "grpc": GrpcWire(small.grpc_target),
+            "json": HttpWire(small.http, npz=False),
+            "npz": HttpWire(small.http, npz=True),
+        }
+        yield ways
+        for way in ways.values():
+            way.close()
+
+
+@pytest.fixture(params=["grpc", "json", "npz"])
+def wire(request: pytest.FixtureRequest, wires: dict[str, Wire]) -> Wire:
+    return wires[request.param]
+
+
+@pytest.fixture
+def cart(wire: Wire) -> str:
+    return wire.call("RegisterModel", {"text": CART})["model_id"]
+
+
+def assert_limit(wire: Wire, verb: str, document: dict[str, object], flag: str) -> None:
+    error, code = wire.error(verb, document)
+    assert type(error) is LimitError
+    assert code in ("RESOURCE_EXHAUSTED", "429")
+    assert flag.strip("-").replace("-", "_") in str(error).replace("-", "_")
+
+
+def rollout(cart: str, steps: int, batch: int = 1) -> dict[str, object]:
+    return {"model_id": cart, "qpos": np.zeros(1), "qvel": np.zeros(1), "ctrl": np.zeros((batch, steps, 1))}
+
+
+def test_models(wire: Wire, cart: str) -> None:
+    wire.call("RegisterModel", {"text": CART, "options": {"timestep": 0.25}})
+    assert_limit(wire, "RegisterModel", {"text": CART, "options": {"timestep": 0.125}}, "--max-models")
+    assert wire.call("RegisterModel", {"text": CART})["model_id"] == cart
+
+
+def test_sessions(wire: Wire, cart: str) -> None:
+    handles = [wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"] for _ in range(2)]
+    assert_limit(wire, "CreateSession", {"model_id": cart, "batch": 1}, "--max-sessions")
+    for handle in handles:
+        wire.call("DeleteSession", {"session_id": handle})
+    handle = wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]
+    wire.call("DeleteSession", {"session_id": handle})
+
+
+def test_trajectories(wire: Wire, cart: str) -> None:
+    handles = [wire.call("Rollout", rollout(cart, 3))["trajectory_id"] for _ in range(2)]
+    assert_limit(wire, "Rollout", rollout(cart, 3), "--max-trajectories")
+    for handle in handles:
+        wire.call("DeleteTrajectory", {"trajectory_id": handle})
+
+
+def test_bytes_of_a_request(wire: Wire, cart: str) -> None:
+    flag = "--max-json" if wire.name == "json" else "--max-request"
+    assert_limit(wire, "Rollout", rollout(cart, 200_000), flag)
+    handle = wire.call("Rollout", rollout(cart, 3))["trajectory_id"]
+    wire.call("DeleteTrajectory", {"trajectory_id": handle})
+
+
+def test_memory(wire: Wire, cart: str) -> None:
+    error, _ = wire.error("CreateSession", {"model_id": cart, "batch": 10**7})
+    assert type(error) is LimitError
+    assert "--memory" in str(error)
+
+
+def test_memory_is_given_back(wire: Wire, cart: str) -> None:
+    """Each of these needs a seventh of the memory, so a leak shows within ten."""
+    steps = 400 if wire.name == "json" else 50_000
+    for _ in range(12):
+        handle = wire.call("Rollout", rollout(cart, steps))["trajectory_id"]
+        wire.call("Backward", {"trajectory_id": handle, "qpos_bar": np.ones((1, steps + 1, 1))})
+        wire.call("DeleteTrajectory", {"trajectory_id": handle})
+
+
+def test_a_full_queue(wires: dict[str, Wire]) -> None:
+    wire = wires["grpc"]
+    assert isinstance(wire, GrpcWire)
+    cart = wire.call("RegisterModel", {"text": CART})["model_id"]
+    session = {"session_id": wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]}
+    other = {"session_id": wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]}
+    codes: list[grpc.StatusCode] = []
+
+    def step(handle: dict[str, str]) -> None:
+        try:
+            wire.call("Step", {**handle, "ctrl": np.ones(1), "steps": 10**9}, timeout=2.0)
+        except grpc.RpcError as error:
+            codes.append(error.code())
+
+    threads = [threading.Thread(target=step, args=(handle,)) for handle in (session, other)]
+    for thread in threads:
+        thread.start()
+    threading.Event().wait(0.5)
+    for name in ("grpc", "json", "npz"):
+        assert_limit(wires[name], "Rollout", rollout(cart, 3), "--queue")
+    for thread in threads:
+        thread.join()
+    assert set(codes) == {grpc.StatusCode.DEADLINE_EXCEEDED}
+    for handle in (session, other):
+        wire.call("DeleteSession", handle)
+    handle = wire.call("Rollout", rollout(cart, 3))["trajectory_id"]
+    wire.call("DeleteTrajectory", {"trajectory_id": handle})

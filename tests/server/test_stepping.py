@@ -1,0 +1,80 @@
+"""Session states: one control held over steps, long runs in segments, environments that diverge alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from revolute.errors import ArgumentError, CancelledError
+from revolute_engine import CancelToken, Engine, Model, load_model
+from revolute_server import stepping
+
+from .conftest import CART
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return load_model(CART)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine()
+
+
+def test_a_start_state_is_the_models_own_or_the_one_given(engine: Engine, model: Model) -> None:
+    state = stepping.start_state(engine, model, 2)
+    np.testing.assert_array_equal(state.qpos, np.zeros((2, 1)))
+    state = stepping.start_state(engine, model, 2, [3.0], [[1.0], [2.0]])
+    np.testing.assert_array_equal(state.qpos, [[3.0], [3.0]])
+    np.testing.assert_array_equal(state.qvel, [[1.0], [2.0]])
+    with pytest.raises(ArgumentError, match="qpos"):
+        stepping.start_state(engine, model, 2, [np.nan])
+    with pytest.raises(ArgumentError, match="qvel"):
+        stepping.start_state(engine, model, 2, None, np.zeros((3, 1)))
+
+
+def test_segments_do_not_change_a_bit(engine: Engine, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, ctrl = stepping.start_state(engine, model, 3), np.array([[1.0], [0.3], [-2.0]])
+    whole = stepping.advance(engine, model, start, ctrl, 100, CancelToken())
+    monkeypatch.setattr(stepping, "_SEGMENT_BYTES", 3 * 2 * 8 * 7)
+    pieces = stepping.advance(engine, model, start, ctrl, 100, CancelToken())
+    np.testing.assert_array_equal(pieces.qpos, whole.qpos)
+    np.testing.assert_array_equal(pieces.qvel, whole.qvel)
+    assert pieces.step_count == 100
+
+
+def test_an_environment_that_diverges_is_marked_and_disturbs_nobody(engine: Engine) -> None:
+    stiff = load_model(
+        CART.replace('type="slide"', 'type="slide" stiffness="1e9"').replace('"0.001"', '"10"')
+    )
+    start = stepping.start_state(engine, stiff, 3, [[0.0], [1.0], [0.0]])
+    state = stepping.advance(engine, stiff, start, np.zeros(1), 200, CancelToken())
+    np.testing.assert_array_equal(state.status, [0, 1, 0])
+    assert np.isnan(state.qpos[1]).all()
+    np.testing.assert_array_equal(state.qpos[[0, 2]], np.zeros((2, 1)))
+    later = stepping.advance(engine, stiff, state, np.zeros(1), 5, CancelToken())
+    np.testing.assert_array_equal(later.status, [0, 1, 0])
+    assert np.isnan(later.qpos[1]).all()
+    assert later.step_count == 205
+
+
+def test_the_state_before_is_never_changed(engine: Engine, model: Model) -> None:
+    start = stepping.start_state(engine, model, 1)
+    stepping.advance(engine, model, start, np.ones(1), 10, CancelToken())
+    assert start.step_count == 0
+    np.testing.assert_array_equal(start.qpos, [[0.0]])
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 1), (1, 2), (2, 1, 1)])
+def test_controls_of_another_shape_are_refused(engine: Engine, model: Model, shape: tuple[int, ...]) -> None:
+    start = stepping.start_state(engine, model, 2)
+    with pytest.raises(ArgumentError, match=r"ctrl: expected shape \[batch=2, nu=1\]"):
+        stepping.advance(engine, model, start, np.zeros(shape), 1, CancelToken())
+
+
+def test_a_cancelled_token_stops_a_long_step(engine: Engine, model: Model) -> None:
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(CancelledError):
+        stepping.advance(engine, model, stepping.start_state(engine, model, 1), np.ones(1), 10**9, token)
