@@ -3,6 +3,7 @@ loading."""
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -145,14 +146,14 @@ def _check_option(name: str, value: Any) -> Any:
             return bool(value)
         raise ArgumentError.expected(name, "True or False", repr(value))
     if isinstance(value, (bool, np.bool_)):
-        raise ArgumentError.expected(name, "a number", repr(value))
+        raise ArgumentError.expected(name, "a finite number", repr(value))
     if name in _COUNTS:
         if isinstance(value, numbers.Integral) and abs(int(value)) <= _MAX_COUNT:
             return int(value)
         raise ArgumentError.expected(name, f"a whole number up to {_MAX_COUNT}", repr(value))
-    if isinstance(value, numbers.Real):
+    if isinstance(value, numbers.Real) and math.isfinite(value):
         return float(value)
-    raise ArgumentError.expected(name, "a number", repr(value))
+    raise ArgumentError.expected(name, "a finite number", repr(value))
 
 
 def _own(value: Any) -> Any:

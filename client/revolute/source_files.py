@@ -59,6 +59,8 @@ def read_source(
         return Source(name=name or "", builtin=source, assets=given, options=options)
     path = Path(source).expanduser()
     text = _read_text(path)
+    if not text.strip():
+        raise ModelError.expected(path.name, "XML text", "an empty file", advice="give an MJCF or URDF file")
     return _from_text(text, name or path.name, path.parent, given, options, mesh_paths, package_paths)
 
 
@@ -72,6 +74,12 @@ def _from_text(
     package_paths: Mapping[str, str | os.PathLike[str]] | None,
 ) -> Source:
     """Collect the files of a text that lies in `folder`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ModelError.expected(
+            name or "XML text", "Unicode text", f"half a surrogate pair at character {error.start}"
+        ) from None
     packages = {package: Path(place).expanduser() for package, place in (package_paths or {}).items()}
     search = _Search(folder, [Path(place).expanduser() for place in mesh_paths], packages)
     assets = dict(given)

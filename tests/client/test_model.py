@@ -29,9 +29,10 @@ def test_good_options_become_plain() -> None:
 BAD: dict[str, tuple[Any, str]] = {
     "base": (3, "base: expected a word, got 3"),
     "ground": (1, "ground: expected True or False, got 1"),
-    "timestep": ("1e-3", "timestep: expected a number, got '1e-3'"),
-    "erp": (True, "erp: expected a number, got True"),
-    "cfm": (1j, "cfm: expected a number, got 1j"),
+    "timestep": ("1e-3", "timestep: expected a finite number, got '1e-3'"),
+    "erp": (True, "erp: expected a finite number, got True"),
+    "restitution": (np.nan, "restitution: expected a finite number, got nan"),
+    "cfm": (1j, "cfm: expected a finite number, got 1j"),
     "iterations": (1.5, "iterations: expected a whole number up to 2147483647, got 1.5"),
 }
 

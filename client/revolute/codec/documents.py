@@ -28,7 +28,7 @@ def fill_message(message: Message, document: Mapping[str, Any]) -> dict[str, np.
         document: values by field name; None leaves a field unset.
 
     Returns:
-        Arrays and bytes by field path.
+        Arrays and bytes by field path; text for a Blob becomes UTF-8.
     """
     values: dict[str, np.ndarray | bytes] = {}
     _fill(message, document, "", values)
@@ -72,7 +72,7 @@ def _fill(message: Any, document: Mapping[str, Any], prefix: str, values: dict[s
 def _fill_nested(message: Any, value: Any, path: str, values: dict[str, Any]) -> None:
     kind = message.DESCRIPTOR.full_name
     if kind in (_TENSOR, _BLOB):
-        values[path] = value
+        values[path] = value.encode() if isinstance(value, str) else value
     elif kind == _ENTRY_LIST:
         message.entries.extend(value)
     else:

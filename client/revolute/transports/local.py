@@ -13,6 +13,7 @@ import numpy as np
 
 import revolute_engine
 from revolute_server import stepping
+from revolute_server.service import API_VERSIONS, FEATURES
 
 from ..errors import NotFoundError
 from ..loss import Loss
@@ -87,7 +88,7 @@ class LocalTransport:
 
     def _register_model(self, request: Mapping[str, Any]) -> Document:
         model = revolute_engine.load_model(
-            request["text"] or request["builtin"],
+            request["text"].encode() if request["text"] else request["builtin"],
             assets=request["assets"],
             name=request["name"],
             allow_files=False,
@@ -163,8 +164,8 @@ class LocalTransport:
         build = {"isa": native.isa, "lanes": native.lanes, "threads": self._engine.threads, "workers": 1}
         return {
             "version": version("revolute-server"),
-            "api_versions": ["v1"],
-            "features": [],
+            "api_versions": list(API_VERSIONS),
+            "features": list(FEATURES),
             "limits": {},
             "build": build,
         }
