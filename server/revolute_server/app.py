@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import os
 import signal
 import socket
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import grpc
 import uvicorn
+from fastapi import FastAPI
 
 from revolute.errors import ArgumentError
 
@@ -58,7 +60,7 @@ class Application:
             http_socket.close()
             raise _taken("grpc_port", settings.host, settings.grpc_port) from error
         await self._grpc.start()
-        self._http = _HttpListener(http_routes.create_app(verbs), settings.log_level)
+        self._http = _HttpListener(http_routes.create_app(verbs), settings)
         self._http_task = asyncio.create_task(self._http.serve(sockets=[http_socket]), name="http")
         while not self._http.started:
             if self._http_task.done():
@@ -90,17 +92,29 @@ class Application:
         assert self._health and self._grpc and self._http and self._http_task
         await self._health.set_serving(False)
         self._http.should_exit = True
-        await self._grpc.stop(self.settings.grace)
+        ending = asyncio.create_task(self._grpc.stop(self.settings.grace), name="grpc stop")
+        await asyncio.wait(
+            (ending, self._http_task), timeout=self.settings.grace, return_when=asyncio.ALL_COMPLETED
+        )
+        # what still runs stops within one control step, and its callers are told
         self.service.close()
-        await self._http_task
+        await asyncio.gather(ending, self._http_task)
 
 
 class _HttpListener(uvicorn.Server):
     """Uvicorn without signal handlers of its own: the application owns the signals."""
 
-    def __init__(self, app: object, log_level: str) -> None:
-        settings = uvicorn.Config(app, log_level=log_level, access_log=False, lifespan="off")  # type: ignore[arg-type]
-        super().__init__(settings)
+    def __init__(self, app: FastAPI, settings: Settings) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_level=settings.log_level,
+                access_log=False,
+                lifespan="off",
+                # a client that stalls in the middle of a request does not hold up the end for ever
+                timeout_graceful_shutdown=math.ceil(settings.grace) + 1,
+            )
+        )
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -112,9 +126,15 @@ async def serve(settings: Settings) -> None:
     application = Application(settings)
     await application.start()
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        # a second signal means: at once
+        if stopping.is_set():
+            application.service.close()
+        stopping.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+        asyncio.get_running_loop().add_signal_handler(number, interrupt)
     application.announce()
     await stopping.wait()
     _log.info("stopping")

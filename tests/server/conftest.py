@@ -1,4 +1,4 @@
-"""A server that all tests of this folder share, and the ways to reach it."""
+"""Ways to reach the server that all tests share: bare gRPC, JSON and npz."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .processes import ServerProcess, running_server
+from .processes import ServerProcess
 from .wire import GrpcWire, HttpWire
 
 CART = """<mujoco model="cart">
@@ -23,13 +23,6 @@ CART = """<mujoco model="cart">
 """A mass of 1 kg on a rail, pushed by its control: v_N = h sum u, x_N = h sum v."""
 
 Wire = GrpcWire | HttpWire
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[ServerProcess]:
-    """Return a server with default settings."""
-    with running_server() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import grpc
 import httpx
@@ -28,14 +27,12 @@ HEALTH_SECONDS = 0.25
 """Health under load. Two busy cores are shared with other tests, so this is no measurement of latency."""
 
 
-def test_the_start_line_and_the_port_file_name_both_addresses(tmp_path: Path) -> None:
-    ports = tmp_path / "ports.json"
+def test_the_start_line_and_the_port_file_name_both_addresses() -> None:
     with running_server("--threads", "1") as server:
         line = server.log.read_text().splitlines()[0]
         found = re.search(r"serves (grpc://127\.0\.0\.1:\d+) and (http://127\.0\.0\.1:\d+)", line)
         assert found
         assert found.groups() == (server.grpc, server.http)
-    assert not ports.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -74,6 +71,43 @@ def test_a_stop_lets_running_calls_finish_and_cancels_what_outlasts_the_grace_ti
         assert isinstance(ends["short"], dict)
         assert ends["short"]["step_count"] == 200_000
         assert ends["endless"] in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE)
+
+
+def test_a_stop_lets_a_running_http_request_finish() -> None:
+    with running_server("--grace", "20") as server:
+        wire = HttpWire(server.http, npz=False)
+        cart = wire.call("RegisterModel", {"text": CART})["model_id"]
+        session_id = wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]
+        ends: list[dict[str, object]] = []
+        document = {"session_id": session_id, "ctrl": np.ones(1), "steps": 500_000}
+        call = threading.Thread(target=lambda: ends.append(wire.call("Step", document)))
+        call.start()
+        time.sleep(0.1)
+        assert server.stop() == 0
+        call.join(10.0)
+        assert ends[0]["step_count"] == 500_000
+
+
+def test_a_second_signal_ends_it_at_once() -> None:
+    with running_server("--grace", "60") as server:
+        wire = GrpcWire(server.grpc_target)
+        cart = wire.call("RegisterModel", {"text": CART})["model_id"]
+        session_id = wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]
+
+        def endless() -> None:
+            with pytest.raises(grpc.RpcError):
+                wire.call("Step", {"session_id": session_id, "ctrl": np.ones(1), "steps": 10**12})
+
+        call = threading.Thread(target=endless)
+        call.start()
+        time.sleep(0.2)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert server.process.poll() is None
+        started = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - started < 10.0
+        call.join(10.0)
 
 
 def test_a_port_that_is_taken_is_one_clear_line() -> None:

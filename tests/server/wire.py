@@ -16,7 +16,7 @@ import numpy as np
 
 from revolute.codec.documents import fill_message, read_message
 from revolute.codec.npz import pack_npz, unpack_npz
-from revolute.codec.parts import Assembler, assemble, to_parts
+from revolute.codec.parts import assemble, read_values, to_parts
 from revolute.codec.status import DETAILS_KEY, decode_status
 from revolute.errors import RevoluteError, error_from
 from revolute.transports.http import ROUTES
@@ -75,7 +75,7 @@ class GrpcWire:
         answer = method(request, timeout=timeout)
         if descriptor.server_streaming:
             return read_message(*assemble(answer))
-        found = _whole(answer)
+        found = read_message(answer, read_values(answer))
         return found["model"] if verb in ("RegisterModel", "GetModel") else found
 
     def error(self, verb: str, document: Mapping[str, Any]) -> tuple[RevoluteError, str]:
@@ -176,17 +176,3 @@ def _lists(value: Any) -> Any:
 def _parts(request_type: Any, document: Mapping[str, Any]) -> Iterator[Any]:
     start = request_type.DESCRIPTOR.fields_by_name["start"].message_type._concrete_class()
     return to_parts(request_type, start, fill_message(start, document))
-
-
-def _whole(answer: Any) -> Document:
-    """Return the document of a message that is not streamed."""
-
-    class Part:
-        start = answer
-
-        def WhichOneof(self, _name: str) -> str:  # noqa: N802
-            return "start"
-
-    assembler = Assembler()
-    assembler.feed(Part())
-    return read_message(*assembler.finish())

@@ -1,0 +1,142 @@
+"""The same program in this process, over gRPC and over HTTP gives the same bits, on real robots."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import revolute
+from tests.robots import gymnasium_ant, laikago_urdf
+from tests.server.processes import ServerProcess
+
+BATCH, STEPS = 3, 20
+
+
+def laikago(simulator: revolute.Simulator) -> revolute.ModelHandle:
+    return simulator.load_model(laikago_urdf(), base="free", ground=True, timestep=2e-3)
+
+
+def ant(simulator: revolute.Simulator) -> revolute.ModelHandle:
+    return simulator.load_model(gymnasium_ant())
+
+
+def standing(model: revolute.ModelHandle) -> dict[str, np.ndarray]:
+    """Return states near the model's own and random controls, so that feet touch and slip."""
+    random = np.random.default_rng(20210706)
+    qpos = np.repeat(model.qpos0[None], BATCH, axis=0)
+    qpos[:, 2] = 0.47 if "laikago" in model.name else 0.6
+    qvel = 0.1 * random.normal(size=(BATCH, model.nv))
+    ctrl = random.uniform(-0.5, 0.5, size=(BATCH, STEPS, model.nu))
+    return {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
+
+
+@pytest.mark.parametrize("load", [laikago, ant])
+def test_rollouts_and_gradients_are_bit_identical(
+    simulators: dict[str, revolute.Simulator], load: object
+) -> None:
+    results = {}
+    for name, simulator in simulators.items():
+        model = load(simulator)  # type: ignore[operator]
+        inputs = standing(model)
+        wrt = ["qpos", "qvel", "ctrl", "geom_friction", "body_mass"]
+        with simulator.rollout(model, **inputs) as trajectory:
+            random = np.random.default_rng(3)
+            qpos_bar = random.normal(size=(2, *trajectory.qpos.shape))
+            qvel_bar = random.normal(size=(2, *trajectory.qvel.shape))
+            gradient = trajectory.backward(qpos_bar, qvel_bar, wrt=wrt)
+            arrays = {entry: gradient[entry] for entry in wrt}
+            results[name] = {"id": model.id, "qpos": trajectory.qpos, "qvel": trajectory.qvel, **arrays}
+            assert not trajectory.status.any()
+    expected = results.pop("in-process")
+    assert np.isfinite(expected["ctrl"]).all()
+    for name in ("ctrl", "geom_friction", "body_mass"):
+        assert expected[name].any(), name
+    for name, found in results.items():
+        assert found.pop("id") == expected["id"]
+        for key, array in found.items():
+            np.testing.assert_array_equal(array, expected[key], err_msg=f"{name} {key}")
+
+
+def test_value_and_gradient_is_bit_identical(simulators: dict[str, revolute.Simulator]) -> None:
+    loss = revolute.Loss(
+        [
+            revolute.Term("qpos", target=[0.05, 0.0], index=[0, 1]),
+            revolute.Term("ctrl", weight=1e-3, when="running"),
+        ]
+    )
+    results = []
+    for simulator in simulators.values():
+        model = ant(simulator)
+        inputs = standing(model)
+        value, gradient = simulator.value_and_gradient(model, **inputs, loss=loss, wrt=["ctrl", "qvel"])
+        trajectory = simulator.rollout(model, **inputs)
+        bars = loss.evaluate(trajectory.qpos, trajectory.qvel, trajectory.ctrl)
+        by_hand = trajectory.backward(bars.qpos_bar, bars.qvel_bar, wrt=["ctrl", "qvel"])
+        np.testing.assert_array_equal(gradient.ctrl, by_hand.ctrl + bars.ctrl_bar)
+        np.testing.assert_array_equal(gradient.qvel, by_hand.qvel)
+        results.append((value, gradient.ctrl, gradient.qvel))
+    for found in results[1:]:
+        for array, expected in zip(found, results[0], strict=True):
+            np.testing.assert_array_equal(array, expected)
+
+
+def test_sessions_are_bit_identical(simulators: dict[str, revolute.Simulator]) -> None:
+    results = []
+    for simulator in simulators.values():
+        model = ant(simulator)
+        inputs = standing(model)
+        with simulator.session(model, batch=BATCH) as session:
+            session.reset(inputs["qpos"], inputs["qvel"])
+            for step in range(5):
+                session.step(inputs["ctrl"][:, step], steps=3)
+            results.append(session.state())
+    for found in results[1:]:
+        np.testing.assert_array_equal(found.qpos, results[0].qpos)
+        np.testing.assert_array_equal(found.qvel, results[0].qvel)
+        assert (found.step_count, found.time) == (results[0].step_count, results[0].time)
+
+
+LIGHT_CLIENT = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("revolute_engine", "revolute_server", "mujoco", "fastapi", "scipy"):
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+
+sys.meta_path.insert(0, Refuse())
+import numpy as np
+import revolute
+
+for address in sys.argv[2:]:
+    with revolute.connect(address) as simulator:
+        model = simulator.load_model(sys.argv[1], base="free", ground=True)
+        trajectory = simulator.rollout(model, model.qpos0, model.qvel0, np.zeros((10, model.nu)))
+        gradient = trajectory.backward(np.ones_like(trajectory.qpos))
+        print(model.nq, model.nv, trajectory.qpos.tobytes().hex(), gradient.ctrl.tobytes().hex())
+try:
+    revolute.connect()
+except revolute.UnavailableError as error:
+    print(error)
+"""
+
+
+def test_the_light_client_needs_no_engine(
+    server: ServerProcess, in_process: revolute.Simulator, tmp_path: Path
+) -> None:
+    script = tmp_path / "client.py"
+    script.write_text(LIGHT_CLIENT)
+    command = [sys.executable, str(script), str(laikago_urdf()), server.grpc, server.http]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    over_grpc, over_http, without = ended.stdout.splitlines()
+    model = in_process.load_model(laikago_urdf(), base="free", ground=True)
+    trajectory = in_process.rollout(model, model.qpos0, model.qvel0, np.zeros((10, model.nu)))
+    gradient = trajectory.backward(np.ones_like(trajectory.qpos))
+    expected = f"19 18 {trajectory.qpos.tobytes().hex()} {gradient.ctrl.tobytes().hex()}"
+    assert over_grpc == expected
+    assert over_http == expected
+    assert "revolute[server]" in without
