@@ -68,4 +68,4 @@ THREE_TREES = """
   </actuator>
 </mujoco>
 """
-"""Every joint type, several joints on one body, springs with references, all kinds of actuator, three trees."""
+"""Every joint type, several joints on one body, springs with references, every actuator, three trees."""

@@ -9,7 +9,8 @@ from tests.cases.case_files import case_file, expected
 
 MJCF = """<mujoco><option gravity="0 0 0"/><worldbody>
   <body><joint name="r" axis="0 3 4"/><inertial pos="0 0 0" mass="2" diaginertia="0.1 0.2 0.3"/></body>
-  <body><joint name="p" type="slide" axis="0 3 4"/><inertial pos="0 0 0" mass="2" diaginertia="0.1 0.2 0.3"/></body>
+  <body><joint name="p" type="slide" axis="0 3 4"/>
+    <inertial pos="0 0 0" mass="2" diaginertia="0.1 0.2 0.3"/></body>
 </worldbody><actuator><motor joint="r"/><motor joint="p"/></actuator></mujoco>"""
 
 

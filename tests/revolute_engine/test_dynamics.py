@@ -34,12 +34,15 @@ JOINTS = {
     "ball": '<joint type="ball" pos="0.1 -0.2 0.3"/>',
     "ball spring": '<joint type="ball" stiffness="4" damping="0.2" armature="0.05"/>',
     "hinge": '<joint type="hinge" axis="1 -2 0.5" pos="0.1 0 0.2" ref="0.4"/>',
-    "hinge spring": '<joint type="hinge" axis="0 1 0" stiffness="3" springref="0.7" damping="0.3" armature="0.1"/>',
+    "hinge spring": '<joint type="hinge" axis="0 1 0" stiffness="3" springref="0.7" damping="0.3" '
+    'armature="0.1"/>',
     "slide": '<joint type="slide" axis="0.3 0 1" ref="-0.2"/>',
-    "slide spring": '<joint type="slide" axis="1 0 0" stiffness="20" springref="0.1" damping="2" armature="0.4"/>',
+    "slide spring": '<joint type="slide" axis="1 0 0" stiffness="20" springref="0.1" damping="2" '
+    'armature="0.4"/>',
     "slides and hinges": '<joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 1 0"/>'
     '<joint type="hinge" axis="0 0 1" pos="0.1 0 0"/><joint type="hinge" axis="0 1 0" pos="0 0.2 0"/>',
-    "slide and ball": '<joint type="slide" axis="0 0 1" damping="0.1"/><joint type="ball" pos="0 0 0.1" stiffness="1"/>',
+    "slide and ball": '<joint type="slide" axis="0 0 1" damping="0.1"/>'
+    '<joint type="ball" pos="0 0 0.1" stiffness="1"/>',
 }
 
 

@@ -76,6 +76,7 @@ class Engine:
             Cancelled: the token was cancelled.
         """
         _check_model(model)
+        _check_cancel(cancel)
         problem = check_rollout(model, qpos, qvel, ctrl, params)
         try:
             states = _native.rollout(
@@ -83,8 +84,6 @@ class Engine:
             )
         except MemoryError:
             raise _too_large(model, problem) from None
-        if states is None:
-            raise _cancelled("rollout")
         if states is None:
             raise _cancelled("rollout")
         return _rollout_result(model, problem, *states)
@@ -122,6 +121,7 @@ class Engine:
         Source: reverse sweep with checkpoints, docs/adjoint.md.
         """
         _check_model(model)
+        _check_cancel(cancel)
         _check_rollout_of(model, rollout)
         names = check_wrt(wrt)
         arrays = {name: _with_batch(getattr(rollout, name), rollout.batched) for name in (*INPUTS, "status")}
@@ -133,17 +133,18 @@ class Engine:
         if not completed.any():
             raise _all_diverged(model, diverged_step)
         params = {name: np.atleast_2d(value) for name, value in rollout.params.items()}
-        pulled = _native.backward(
-            model.native,
-            *(arrays[name] for name in INPUTS),
-            params,
-            *(bars[name] for name in shapes),
-            [name for name in names if name in PARAMETERS],
-            self.threads,
-            cancel,
-        )
-        if pulled is None:
-            raise _cancelled("backward")
+        try:
+            pulled = _native.backward(
+                model.native,
+                *(arrays[name] for name in INPUTS),
+                params,
+                *(bars[name] for name in shapes),
+                [name for name in names if name in PARAMETERS],
+                self.threads,
+                cancel,
+            )
+        except MemoryError:
+            raise _too_many_cotangents(len(bars["qpos_bar"]), arrays["ctrl"].nbytes) from None
         if pulled is None:
             raise _cancelled("backward")
         shaped = {name: _shaped(name, pulled[name], rollout, completed, has_k) for name in names}
@@ -199,6 +200,11 @@ class Engine:
 def _check_model(model: Any) -> None:
     if not isinstance(model, Model):
         raise ArgumentError.expected("model", "a Model from load_model", type(model).__name__)
+
+
+def _check_cancel(cancel: Any) -> None:
+    if cancel is not None and not isinstance(cancel, _native.CancelToken):
+        raise ArgumentError.expected("cancel", "a CancelToken", type(cancel).__name__)
 
 
 def _check_rollout_of(model: Model, rollout: Any) -> None:
@@ -284,12 +290,6 @@ def _all_diverged(model: Model, diverged_step: npt.NDArray[np.int64]) -> Diverge
     )
 
 
-def _cancelled(call: str) -> Cancelled:
-    return Cancelled(
-        f"{call}: expected to run to its end, got cancelled by its token; nothing was kept", argument=call
-    )
-
-
 def _too_large(model: Model, problem: Problem) -> LimitError:
     batch, steps = problem.ctrl.shape[:2]
     size = batch * (steps + 1) * (model.nq + model.nv) * 8
@@ -297,4 +297,12 @@ def _too_large(model: Model, problem: Problem) -> LimitError:
         f"ctrl: expected a trajectory that fits in memory, got {batch} environments of {steps} steps "
         f"({size / 1e9:.3g} GB); simulate fewer at a time",
         argument="ctrl",
+    )
+
+
+def _too_many_cotangents(count: int, size: int) -> LimitError:
+    return LimitError(
+        f"qpos_bar: expected gradients that fit in memory, got {count} of {size / 1e9:.3g} GB each; "
+        "pull fewer cotangents back at a time",
+        argument="qpos_bar",
     )
