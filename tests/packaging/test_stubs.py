@@ -1,0 +1,37 @@
+"""The checked-in stubs are what the proto files give."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECKED_IN = ROOT / "client/revolute/v1"
+
+
+def test_stubs_are_up_to_date(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHON": sys.executable}
+    generate = [ROOT / "proto/revolute/v1/generate.sh", tmp_path]
+    done = subprocess.run(generate, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = {path.name: path.read_bytes() for path in (tmp_path / "revolute/v1").iterdir()}
+    kept = {path.name: path.read_bytes() for path in CHECKED_IN.glob("*_pb2*.py*")}
+    assert sorted(made) == sorted(kept)
+    stale = [name for name in made if made[name] != kept[name]]
+    assert not stale, f"run proto/revolute/v1/generate.sh; out of date: {stale}"
+
+
+def test_every_field_and_message_has_a_comment() -> None:
+    bare = []
+    for path in sorted((ROOT / "proto/revolute/v1").glob("*.proto")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines):
+            words = line.strip()
+            declares = words.startswith(("message ", "rpc ", "service ", "oneof ")) or (
+                words.endswith(";") and " = " in words and not words.startswith("syntax")
+            )
+            if declares and not lines[number - 1].strip().startswith("//"):
+                bare.append(f"{path.name}:{number + 1}: {words}")
+    assert not bare
