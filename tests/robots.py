@@ -21,6 +21,11 @@ def gymnasium_ant() -> Path:
     return _package_folder("gymnasium") / "envs" / "mujoco" / "assets" / "ant.xml"
 
 
+def gymnasium_model(name: str) -> Path:
+    """Return another of Gymnasium's models, e.g. "hopper"."""
+    return gymnasium_ant().with_name(f"{name}.xml")
+
+
 THREE_TREES = """
 <mujoco model="three_trees">
   <compiler angle="radian"/>

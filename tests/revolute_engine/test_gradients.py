@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Gradient, Model, load_model
-from tests.robots import THREE_TREES, gymnasium_ant, laikago_urdf
+from tests.robots import THREE_TREES, gymnasium_ant, gymnasium_model, laikago_urdf
 
 # smooth motion: rounding of the differences is all that is left
 SMOOTH = 1e-8
@@ -167,6 +167,21 @@ def test_gradients_by_friction_and_mass_of_a_sliding_robot(laikago: Model, steps
     assert gradient.geom_friction[laikago.geom_names.index("floor")] != 0
     error, _ = _check(laikago, start, ("body_mass",), seed=8, step=1e-6)
     assert error < CONTACT
+
+
+@pytest.mark.filterwarnings("ignore:.*settotalmass")
+@pytest.mark.parametrize("name", ["hopper", "half_cheetah", "walker2d"])
+def test_planar_robots_land_although_nothing_moves_them_sideways(name: str) -> None:
+    model = load_model(gymnasium_model(name))
+    ctrl = np.zeros((60, model.nu))
+    # away from joint limits: the zero pose of the hopper lies on them, where the derivative has two sides
+    low, high = np.where(model.arrays["jnt_limited"][:, None], model.arrays["jnt_range"], [-1.0, 1.0]).T
+    qpos = np.clip(model.qpos0, low + 0.2, high - 0.2)
+    qpos[:3] = model.qpos0[:3]
+    start = {"qpos": qpos, "qvel": model.qvel0, "ctrl": ctrl}
+    error, gradient = _check(model, start, ("qpos", "qvel", "ctrl"), seed=10, step=1e-6)
+    assert error < CONTACT
+    assert all(np.isfinite(gradient[part]).all() for part in gradient)
 
 
 def _projected(model: Model, qpos: np.ndarray, gradient: Any) -> float:

@@ -35,7 +35,7 @@ def _actuator(text: str) -> str:
         ),
         (
             _mjcf(after='<equality><joint name="e" joint1="j" active="false"/></equality>'),
-            "equality 'e': an equality constraint (also URDF's mimic) is not supported; remove it",
+            "equality 'e': an equality constraint is not supported; remove it",
         ),
         (
             _mjcf(before='<option density="1.2"/>'),

@@ -129,8 +129,6 @@ def _add_motors(spec: mujoco.MjSpec) -> None:
 
 def _translated(source: Source, text: str) -> ModelError:
     """Turn MuJoCo's message into one line that names file and element."""
-    for key, reference in source.references.items():
-        text = text.replace(key, reference)
     lines = [line.strip() for line in text.strip().splitlines()]
     complaint = re.sub(r"^(XML Error: |Error: |XML parse error \d+:|Schema violation: )+", "", lines[0])
     where = " ".join(lines[1:])
@@ -140,7 +138,10 @@ def _translated(source: Source, text: str) -> ModelError:
     at_line = ""
     if line and not source.has_includes and "at line" not in kind:
         at_line = f" at line {line.group(1)}"
-    return ModelError(f"{source.label}:{kind} {complaint}{at_line}{_advice(complaint)}")
+    message = f"{source.label}:{kind} {complaint}{at_line}{_advice(complaint)}"
+    for key, reference in source.references.items():
+        message = message.replace(key, reference)
+    return ModelError(message)
 
 
 def _element_at_fault(root: Element, complaint: str, where: str) -> Element | None:
@@ -168,6 +169,8 @@ def _advice(complaint: str) -> str:
     """Return what to do about MuJoCo's most frequent complaints."""
     if "mass and inertia of moving bodies" in complaint:
         return "; give it an <inertial> with positive mass and inertia, or fix its joint"
+    if "must have positive eigenvalues" in complaint:
+        return "; give the link positive moments of inertia"
     if "must satisfy A + B >= C" in complaint:
         return "; the three moments of inertia are not those of a body"
     return ""

@@ -95,8 +95,8 @@ def read_source(label: str, data: str | bytes, finder: FileFinder) -> Source:
 
 
 def name_of(element: Element) -> str:
-    """Return how a message names an element: its name, else its file, else its line."""
-    for attribute in ("name", "file", "filename", "plugin", "prefix"):
+    """Return how a message names an element: its name, else its file or link, else its line."""
+    for attribute in ("name", "file", "filename", "plugin", "prefix", "link"):
         if attribute in element.attributes:
             return f"'{element.attributes[attribute]}'"
     return f"at line {element.line}"
@@ -176,6 +176,12 @@ def _keep_known_urdf(source: Source) -> None:
         raise ModelError(
             f"{source.label}: expected URDF, got xacro; expand it first: xacro robot.xacro > robot.urdf"
         )
+    for joint in source.root.find("joint"):
+        if any(child.tag == "mimic" for child in joint.children):
+            raise ModelError(
+                f"{source.label}: joint {name_of(joint)}: mimic is not supported; "
+                "remove it and control both joints"
+            )
     if any("velocity" in limit.attributes for limit in source.root.find("limit")):
         source.notes.append("velocity limits of joints are not enforced")
     if unread:

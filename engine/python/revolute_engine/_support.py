@@ -79,7 +79,7 @@ class _Checker:
         model = self.model
         groups: Sequence[tuple[int, str, str, str]] = (
             (model.ntendon, "tendon", "a tendon", "drive and limit the joints themselves"),
-            (model.neq, "equality", "an equality constraint (also URDF's mimic)", "remove it"),
+            (model.neq, "equality", "an equality constraint", "remove it"),
             (model.nplugin, "plugin", "a plugin", "remove it"),
             (model.nflex, "flex", "a deformable body", "use rigid bodies"),
             (model.nhfield, "hfield", "a height field", "build the ground from planes and boxes"),

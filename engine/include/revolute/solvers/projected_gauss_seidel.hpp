@@ -4,7 +4,8 @@
 //   unilateral: 0 <= x (masked where inactive);  friction: |x| <= mu x_normal;  box: |x| <= bound.
 // One update (A_rr includes the regularisation):
 //   x_r+ = clamp(x_r - w_r / A_rr),   w += A_r (x_r+ - x_r)                                    (1)
-// The tape keeps x_r+ of every update, so that the adjoint can walk back.
+// The tape keeps x_r+ of every update, so that the adjoint can walk back. A row that nothing can move (a planar robot
+// pushed out of its plane: A_rr = 0) keeps x_r = 0.
 //
 // Adjoint of the unconverged result: each update read as x_r+ = clamp(-(b_r + sum_{j != r} A_rj x_j)/A_rr), backwards,
 // with g = x_r_bar, then x_r_bar = 0 (PAPER.md section 3, row 14):
@@ -19,6 +20,8 @@
 #include "revolute/scalar/scalar.hpp"
 
 namespace revolute {
+
+constexpr double least_mobility = 1e-15;  // 1/kg; less is rounding of a Jacobian that is zero
 
 enum class RowKind : int { unilateral, friction, box };
 
@@ -45,7 +48,9 @@ REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, Real
     const SolverRow& row = problem.rows[r];
     x[r] = Real(0);
     w[r] = problem.b[r];
-    inverse_diagonal[r] = Real(1) / problem.A[row.A + r - row.begin];
+    const Real diagonal = problem.A[row.A + r - row.begin];
+    const auto movable = less(Real(least_mobility), diagonal);
+    inverse_diagonal[r] = select(movable, Real(1) / select(movable, diagonal, Real(1)), Real(0));
   }
   for (int sweep = 0; sweep < problem.iterations; ++sweep) {
     for (int r = 0; r < problem.count; ++r) {
