@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from revolute.codec.status import DETAILS_KEY, encode_status
-from revolute.errors import kind_of
+from revolute.errors import ArgumentError, kind_of
 
 from .errors import public_error
 
@@ -35,30 +36,59 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         }
         build, inner = kinds[handler.request_streaming, handler.response_streaming]
         guard: Callable[..., Any] = _guard_stream if handler.response_streaming else _guard_unary
-        return build(
-            guard(inner, method.rpartition("/")[2]),
-            request_deserializer=handler.request_deserializer,
-            response_serializer=handler.response_serializer,
-        )
+        reader = _Reader(method.rpartition("/")[2], handler.request_deserializer, handler.request_streaming)
+        # bytes are decoded under the guard, so that broken ones are the client's error and no fault of ours
+        return build(guard(inner, reader), response_serializer=handler.response_serializer)
 
 
-def _guard_unary(inner: Callable[..., Awaitable[Any]], verb: str) -> Callable[..., Awaitable[Any]]:
+class _Reader:
+    """Decodes the requests of one verb."""
+
+    def __init__(self, verb: str, decode: Callable[[bytes], Any], streaming: bool) -> None:
+        self.verb = verb
+        self._decode = decode
+        self._streaming = streaming
+
+    def read(self, request: Any) -> Any:
+        """Return the request, or the stream of its parts.
+
+        Raises:
+            ArgumentError: the bytes are no message; for a stream, when the part is read.
+        """
+        return self._parts(request) if self._streaming else self._message(request)
+
+    async def _parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+        async for content in stream:
+            yield self._message(content)
+
+    def _message(self, content: bytes) -> Any:
+        try:
+            return self._decode(content)
+        except DecodeError:
+            raise ArgumentError.expected(
+                "request", f"a message of {self.verb}", f"{len(content)} bytes that are none"
+            ) from None
+
+
+def _guard_unary(inner: Callable[..., Awaitable[Any]], reader: _Reader) -> Callable[..., Awaitable[Any]]:
     async def guarded(request: Any, context: grpc.aio.ServicerContext) -> Any:
         try:
-            return await inner(request, context)
+            return await inner(reader.read(request), context)
         except Exception as error:
-            return await _abort(context, error, verb)
+            return await _abort(context, error, reader.verb)
 
     return guarded
 
 
-def _guard_stream(inner: Callable[..., AsyncIterator[Any]], verb: str) -> Callable[..., AsyncIterator[Any]]:
+def _guard_stream(
+    inner: Callable[..., AsyncIterator[Any]], reader: _Reader
+) -> Callable[..., AsyncIterator[Any]]:
     async def guarded(request: Any, context: grpc.aio.ServicerContext) -> AsyncIterator[Any]:
         try:
-            async for part in inner(request, context):
+            async for part in inner(reader.read(request), context):
                 yield part
         except Exception as error:
-            await _abort(context, error, verb)
+            await _abort(context, error, reader.verb)
 
     return guarded
 

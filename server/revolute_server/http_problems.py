@@ -51,7 +51,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RevoluteError)
     async def refused(request: Request, error: RevoluteError) -> Response:
-        return problem(error)
+        return problem(public_error(error, verb_name(request)))
 
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> Response:

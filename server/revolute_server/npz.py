@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -24,6 +25,14 @@ from . import strict_json
 from .settings import format_bytes
 
 _MAX_MEMBERS = 4096
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    # what zipfile raises for encryption, unknown methods and versions, and fields that make no sense
+    *(RuntimeError, NotImplementedError, EOFError, OSError, ValueError, OverflowError, struct.error),
+)
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
+_PLAIN_KINDS = "biufcSUMm"  # one value per element; which of them a field takes is checked where it is used
 _MAPS = ("params", "assets")  # fields whose keys are names of their own, which may hold dots
 
 
@@ -44,8 +53,8 @@ class Archive:
         """
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(body))
-        except (zipfile.BadZipFile, ValueError, OSError) as error:
-            raise ArgumentError.expected("body", "a NumPy .npz archive", str(error).lower()) from None
+        except _DAMAGED as error:
+            raise ArgumentError.expected("body", "a NumPy .npz archive", str(error).lower()[:120]) from None
         members = self._zip.infolist()
         if len(members) > _MAX_MEMBERS:
             raise LimitError.expected("body", f"at most {_MAX_MEMBERS} arrays in an archive", len(members))
@@ -67,22 +76,16 @@ class Archive:
         arrays: dict[str, np.ndarray] = {}
         for member in self._zip.infolist():
             name = member.filename.removesuffix(".npy")
-            if name == member.filename or name in arrays:
+            if name == member.filename or name in arrays or member.compress_type not in _METHODS:
                 raise ArgumentError.expected(
-                    "body", "arrays (NAME.npy) with names of their own", repr(member.filename[:80])
+                    "body",
+                    "arrays (NAME.npy) with names of their own, stored or deflated",
+                    repr(member.filename[:80]),
                 )
             try:
                 with self._zip.open(member) as stream:
                     content = stream.read(member.file_size + 1)
-            except (
-                zipfile.BadZipFile,
-                zlib.error,
-                RuntimeError,
-                NotImplementedError,
-                EOFError,
-                OSError,
-                ValueError,
-            ) as error:
+            except _DAMAGED as error:
                 raise ArgumentError.expected(
                     name[:80], "an undamaged array", str(error).lower()[:120]
                 ) from None
@@ -134,14 +137,16 @@ def _parse_array(name: str, content: bytes) -> np.ndarray:
         version = npy.read_magic(stream)
         read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
         shape, fortran_order, dtype = read_header(stream)
-    except (ValueError, KeyError) as error:
-        raise ArgumentError.expected(
-            name, "an array in .npy format", str(error).splitlines()[0].lower()[:120]
-        ) from None
+    except Exception as error:
+        # NumPy reads the header as Python text, and trips over broken text in many ways
+        found = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+        raise ArgumentError.expected(name, "an array in .npy format", found) from None
     if dtype.hasobject:
         raise ArgumentError.expected(
             name, "an array of numbers", "Python objects (a pickle)", advice="pickles are never opened"
         )
+    if dtype.kind not in _PLAIN_KINDS:
+        raise ArgumentError.expected(name, "an array of numbers", f"records ({dtype})"[:120])
     count = math.prod(shape)
     start = stream.tell()
     if count * dtype.itemsize != len(content) - start or any(length < 0 for length in shape):

@@ -140,6 +140,12 @@ def test_an_unknown_body_type_is_415(json_wire: HttpWire) -> None:
         (b'{"model_id": "a", "qpos": [0], "qvel": [0]}', "ctrl"),
         (b'{"model_id": "a", "qpos": [0], "qvel": [0], "ctrl": [[0]], "controls": 1}', "controls"),
         (b"[" * 100000, "body"),
+        (b'{"model_id": ' + b"[" * 900 + b"]" * 900 + b"}", "model_id"),
+        (
+            b'{"model_id": "a", "qpos": ' + b"[" * 900 + b"]" * 900 + b', "qvel": [0], "ctrl": [[0]]}',
+            "qpos",
+        ),
+        (b'{"model_id": ' + b"9" * 5000 + b"}", "model_id"),
     ],
 )
 def test_malformed_json_names_the_field(json_wire: HttpWire, body: bytes, argument: str) -> None:

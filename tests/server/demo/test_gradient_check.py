@@ -25,7 +25,7 @@ def simulator() -> Iterator[Any]:
 def case(simulator: Any) -> tuple[Scene, revolute.Loss, np.ndarray]:
     scene = laikago(simulator.load_model("laikago", timestep=2e-3, iterations=50), STEPS)
     first = simulator.rollout(scene.model, scene.qpos, scene.qvel, scene.ctrl)
-    loss, _ = scene.task(first.qpos[-1])
+    loss, _ = scene.task(first.qpos)
     _, gradient = simulator.value_and_gradient(scene.model, scene.qpos, scene.qvel, scene.ctrl, loss)
     return scene, loss, gradient.ctrl
 

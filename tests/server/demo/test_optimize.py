@@ -26,7 +26,7 @@ class Bowl:
         self, model: Any, qpos: Any, qvel: Any, ctrl: np.ndarray, loss: Any, wrt: Any
     ) -> tuple[float, Any]:
         if (ctrl > self.edge).any():
-            return np.nan, SimpleNamespace(ctrl=np.full(ctrl.shape, np.nan))
+            raise revolute.DivergedError("ctrl: over the edge")
         return float(((ctrl - self.centre) ** 2).sum()), SimpleNamespace(ctrl=2 * (ctrl - self.centre))
 
 
