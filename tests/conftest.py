@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,14 @@ import revolute
 from tests.server.processes import ServerProcess, running_server
 
 TRANSPORTS = ("in-process", "grpc", "http")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--address",
+        default=os.environ.get("REVOLUTE_ADDRESS"),
+        help="server that tests/conformance judges: grpc://host:port or http://host:port (default: ours)",
+    )
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+# read once, when grpc is loaded: without it a forked child's new channels use the parent's file descriptors
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "1")
 
 import grpc
 from google.protobuf import message_factory

@@ -1,0 +1,128 @@
+"""The command line: every command runs for real, mistakes are one line and a status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revolute.cli import main
+from tests.server.processes import ServerProcess
+
+
+def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(arguments)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.fixture(params=["in process", "grpc", "http"])
+def connection(request: pytest.FixtureRequest) -> list[str]:
+    """Return the flags for each way to reach an engine."""
+    if request.param == "in process":
+        return []
+    server: ServerProcess = request.getfixturevalue("server")
+    return ["--address", getattr(server, request.param)]
+
+
+def test_models(connection: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = _run(capsys, "models", *connection)
+    assert status == 0
+    assert {"laikago", "ant", "cartpole", "pendulum1"} <= set(out.split())
+
+
+def test_info_of_the_engine(connection: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = _run(capsys, "info", "--json", *connection)
+    facts = json.loads(out)
+    assert status == 0 and facts["api_versions"] == ["v1"] and facts["build"]["lanes"] >= 1
+
+
+def test_info_of_a_model(connection: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = _run(capsys, "info", "cartpole", "--timestep", "0.002", "--no-contact", *connection)
+    assert status == 0
+    assert ["timestep", "0.002"] in [line.split() for line in out.splitlines()]
+    assert "contact False" in out
+
+
+def test_rollout(connection: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    np.save(tmp_path / "ctrl.npy", 0.1 * np.ones((2, 5, 12)))
+    output = tmp_path / "out.npz"
+    arguments = ["rollout", "laikago_torque", "--ctrl", str(tmp_path / "ctrl.npy"), "--output", str(output)]
+    status, out, _ = _run(capsys, *arguments, *connection)
+    assert status == 0 and "5 steps, 2 environments" in out and "diverged: 0" in out
+    with np.load(output) as arrays:
+        assert arrays["qpos"].shape == (2, 6, 19) and arrays["status"].tolist() == [0, 0]
+
+
+def test_gradient(connection: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "loss.json").write_text('{"terms": [{"quantity": "qpos", "index": [0], "target": 0.5}]}')
+    np.savez(tmp_path / "in.npz", qvel=np.array([1.0, 0.0]), ctrl=np.zeros((10, 1)))
+    output = tmp_path / "out.npz"
+    arguments = ["gradient", "cartpole", "--loss", str(tmp_path / "loss.json"), "--wrt", "ctrl, body_mass"]
+    files = ["--inputs", str(tmp_path / "in.npz"), "--output", str(output)]
+    status, out, _ = _run(capsys, *arguments, *files, *connection)
+    assert status == 0 and "d loss / d ctrl: shape [10, 1], norm " in out
+    with np.load(output) as arrays:
+        assert {"value", "status", "ctrl", "body_mass"} == set(arrays.files)
+        assert np.linalg.norm(arrays["ctrl"]) > 0
+
+
+MISTAKES = {
+    "model": (["rollout", "cartpoleee"], "source: expected XML text or the name of a built-in model"),
+    "file": (
+        ["rollout", "none.urdf"],
+        "model: expected a readable file, XML text or a built-in name, got 'none.urdf'",
+    ),
+    "array": (["rollout", "cartpole", "--ctrl", "none.npy"], "--ctrl: expected a readable .npy or .npz file"),
+    "steps": (
+        ["rollout", "cartpole", "--steps", "-1"],
+        "--steps: expected a number of steps of at least 0, got -1",
+    ),
+    "loss": (
+        ["gradient", "cartpole", "--loss", "{}"],
+        "loss: expected an object with a list 'terms', got {}",
+    ),
+    "json": (
+        ["gradient", "cartpole", "--loss", '{"a": NaN}'],
+        "--loss: expected finite JSON numbers, got NaN",
+    ),
+    "wrt": (
+        ["gradient", "cartpole", "--loss", '{"terms": [{"quantity": "qpos"}]}', "--wrt", "mass"],
+        "wrt: expected names among",
+    ),
+    "package": (["rollout", "cartpole", "--package", "x"], "--package: expected NAME=FOLDER, got 'x'"),
+    "address": (["models", "--address", "nonsense"], "address: expected grpc://host:port"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_one_line(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, text = MISTAKES[mistake]
+    status, out, err = _run(capsys, *arguments)
+    assert status == 1 and out == ""
+    assert err.startswith(f"revolute {arguments[0]}: {text}") and err.count("\n") == 1
+
+
+def test_flags_that_argparse_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["rollout", "cartpole", "--timestep", "fast"])
+    assert caught.value.code == 2
+    assert "--timestep" in capsys.readouterr().err
+
+
+def test_help_lists_every_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "revolute", "--help"], capture_output=True, text=True, check=True
+    )
+    for command in ("demo", "serve", "info", "models", "rollout", "gradient"):
+        assert f"    {command} " in done.stdout
+
+
+def test_serve_help_comes_from_the_server() -> None:
+    command = [sys.executable, "-m", "revolute", "serve", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "--grpc-port" in done.stdout

@@ -1,0 +1,78 @@
+"""What a client meets in the life of its process and of its server: timeouts, forks, a server that dies."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import revolute
+from tests.server.processes import ServerProcess, running_server
+
+SCHEMES = ("grpc", "http")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_timeout(scheme: str, server: ServerProcess) -> None:
+    with revolute.connect(getattr(server, scheme), timeout=0.5) as simulator:
+        session = simulator.session(simulator.load_model("laikago"), 64)
+        began = time.monotonic()
+        with pytest.raises(
+            revolute.DeadlineError, match=r"^timeout: expected the answer to Step within 0.5 s"
+        ):
+            session.step(np.zeros(12), steps=10**8)
+        assert time.monotonic() - began < 2.0
+        # all or nothing; and the server is free again
+        assert session.state().step_count == 0
+        assert session.step(np.zeros(12), steps=10).step_count == 10
+
+
+def _use_inherited(simulator: revolute.Simulator, queue: Any) -> None:
+    try:
+        simulator.models()
+    except revolute.UnavailableError as error:
+        queue.put(str(error))
+
+
+def _use_new(address: str, queue: Any) -> None:
+    with revolute.connect(address, timeout=20) as simulator:
+        queue.put(simulator.models())
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork(scheme: str, server: ServerProcess) -> None:
+    address = getattr(server, scheme)
+    context = multiprocessing.get_context("fork")
+    with revolute.connect(address) as simulator:
+        models = simulator.models()
+        for target, argument, expected in (
+            (_use_inherited, simulator, "expected the process that connected, got a fork of it"),
+            (_use_new, address, "laikago"),
+        ):
+            queue = context.Queue()
+            child = context.Process(target=target, args=(argument, queue))
+            child.start()
+            assert expected in queue.get(timeout=20)
+            child.join(20)
+            assert child.exitcode == 0
+        assert simulator.models() == models
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_server_that_dies(scheme: str) -> None:
+    with running_server() as server:
+        address = getattr(server, scheme)
+        simulator = revolute.connect(address)
+        model = simulator.load_model("cartpole")
+        trajectory = simulator.rollout(model, [0.0, 0.1], [0.0, 0.0], np.zeros((5, 1)))
+        server.process.kill()
+        server.process.wait()
+        for call in (simulator.models, lambda: trajectory.backward(np.ones((6, 2)))):
+            with pytest.raises(revolute.UnavailableError, match=f"^{address}: expected a revolute server"):
+                call()
+        assert trajectory.qpos.shape == (6, 2)
+        simulator.close()

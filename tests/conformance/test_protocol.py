@@ -1,0 +1,233 @@
+"""What any server of the v1 protocol does: verbs, shapes, values of a cart on a rail, errors.
+
+The cart weighs 1 kg and is pushed by its control; with step h, v_N = h sum u, x_N = h sum v, so every answer
+is known without an engine of ours.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from revolute.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
+from tests.conformance.conftest import Wire
+from tests.server.wire import GrpcWire, HttpWire, numbers
+
+H = 1e-3
+CART = """<mujoco model="cart">
+  <option timestep="0.001" gravity="0 0 0"/>
+  <worldbody><body>
+    <joint name="x" type="slide" axis="1 0 0"/><inertial pos="0 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+  </body></worldbody>
+  <actuator><motor name="push" joint="x"/></actuator>
+</mujoco>"""
+TOLERANCE = 1e-12  # sums of a thousand doubles
+
+
+@pytest.fixture(scope="module")
+def cart(wire: Wire) -> str:
+    return wire.call("RegisterModel", {"text": CART})["model_id"]
+
+
+def _inputs(cart: str, ctrl: np.ndarray) -> dict[str, Any]:
+    return {"model_id": cart, "qpos": np.zeros(1), "qvel": np.zeros(1), "ctrl": ctrl}
+
+
+def _close(value: Any, expected: Any) -> None:
+    np.testing.assert_allclose(numbers(value), expected, rtol=TOLERANCE, atol=TOLERANCE * H * H)
+
+
+def test_server_says_what_it_is(wire: Wire) -> None:
+    info = wire.call("GetServerInfo", {})
+    assert "v1" in info["api_versions"] and info["version"]
+
+
+def test_models_are_named_by_content(wire: Wire, cart: str) -> None:
+    assert wire.call("RegisterModel", {"text": CART})["model_id"] == cart
+    other = wire.call("RegisterModel", {"text": CART, "options": {"timestep": 0.002}})
+    assert other["model_id"] != cart and other["timestep"] == 0.002
+    model = wire.call("GetModel", {"model_id": cart})
+    assert [model[name] for name in ("name", "nq", "nv", "nu", "timestep")] == ["cart", 1, 1, 1, H]
+    assert list(model["joint_names"]) == ["x"] and list(model["actuator_names"]) == ["push"]
+    _close(model["body_mass"], [0.0, 1.0])
+    listed = wire.call("ListModels", {})
+    assert cart in [entry["model_id"] for entry in listed["models"]]
+
+
+def test_rollout(wire: Wire, cart: str) -> None:
+    ctrl = np.random.default_rng(1).normal(size=(2, 50, 1))
+    answer = wire.call("Rollout", _inputs(cart, ctrl))
+    velocity = H * np.concatenate([np.zeros((2, 1, 1)), np.cumsum(ctrl, axis=1)], axis=1)
+    _close(answer["qvel"], velocity)
+    _close(answer["qpos"], H * np.cumsum(velocity, axis=1))
+    assert numbers(answer["status"]).tolist() == [0, 0] and numbers(answer["diverged_step"]).tolist() == [
+        -1,
+        -1,
+    ]
+    kept = wire.call("GetTrajectory", {"trajectory_id": answer["trajectory_id"]})
+    assert numbers(kept["qpos"]).tobytes() == numbers(answer["qpos"]).tobytes()
+    assert numbers(kept["ctrl"]).tobytes() == ctrl.tobytes()
+
+
+def test_no_batch_axis(wire: Wire, cart: str) -> None:
+    answer = wire.call("Rollout", _inputs(cart, np.ones((3, 1))))
+    _close(answer["qvel"], H * np.array([[0.0], [1.0], [2.0], [3.0]]))
+    assert numbers(answer["status"]).shape == ()
+
+
+def test_backward(wire: Wire, cart: str) -> None:
+    steps = 20
+    trajectory = wire.call("Rollout", _inputs(cart, np.ones((1, steps, 1))))["trajectory_id"]
+    bars = np.zeros((2, 1, steps + 1, 1))
+    bars[0, 0, -1] = 1.0
+    found = wire.call(
+        "Backward", {"trajectory_id": trajectory, "qpos_bar": bars, "qvel_bar": bars[::-1].copy()}
+    )
+    arrays = found["arrays"]
+    _close(numbers(arrays["ctrl"])[0], _ramp(steps))
+    _close(numbers(arrays["ctrl"])[1], np.full((1, steps, 1), H))
+    _close(arrays["qpos"], [[[1.0]], [[0.0]]])
+    _close(arrays["qvel"], [[[steps * H]], [[1.0]]])
+
+
+def _ramp(steps: int) -> np.ndarray:
+    """Return d x_N / d u_k = h^2 (N - k), [1, N, 1]."""
+    return H * H * np.arange(steps, 0, -1.0)[None, :, None]
+
+
+def test_value_and_gradient_equals_rollout_and_backward(wire: Wire, cart: str) -> None:
+    ctrl = np.random.default_rng(2).normal(size=(3, 10, 1))
+    loss = {"terms": [{"quantity": "qpos", "target": np.array([0.5]), "index": [0], "when": "final"}]}
+    found = wire.call(
+        "ValueAndGradient", {"inputs": _inputs(cart, ctrl), "loss": loss, "wrt": ["ctrl", "qvel"]}
+    )
+    trajectory = wire.call("Rollout", _inputs(cart, ctrl))
+    error = numbers(trajectory["qpos"])[:, -1] - 0.5
+    _close(found["value"], error[:, 0] ** 2)
+    bar = np.zeros((3, 11, 1))
+    bar[:, -1] = 2.0 * error
+    request = {"trajectory_id": trajectory["trajectory_id"], "qpos_bar": bar, "wrt": ["ctrl", "qvel"]}
+    expected = wire.call("Backward", request)["arrays"]
+    for name in ("ctrl", "qvel"):
+        assert numbers(found["gradient"]["arrays"][name]).tobytes() == numbers(expected[name]).tobytes()
+
+
+def test_parameters_per_environment(wire: Wire, cart: str) -> None:
+    inputs = _inputs(cart, np.ones((2, 1, 1)))
+    answer = wire.call("Rollout", {**inputs, "params": {"body_mass": np.array([[0.0, 1.0], [0.0, 4.0]])}})
+    _close(np.asarray(numbers(answer["qvel"]))[:, 1, 0], [H, H / 4])
+
+
+def test_session(wire: Wire, cart: str) -> None:
+    session = wire.call("CreateSession", {"model_id": cart, "batch": 2})["session_id"]
+    named = {"session_id": session}
+    state = wire.call("Step", {**named, "ctrl": np.array([[1.0], [2.0]]), "steps": 1000})
+    assert state["step_count"] == 1000
+    _close(state["qvel"], [[1.0], [2.0]])
+    _close(state["qpos"], [[0.5005], [1.001]])
+    assert wire.call("Step", {**named, "ctrl": np.ones(1), "steps": 0})["step_count"] == 1000
+    assert numbers(wire.call("GetState", named)["qpos"]).tobytes() == numbers(state["qpos"]).tobytes()
+    state = wire.call("Reset", {**named, "qpos": np.array([3.0])})
+    assert (state["step_count"], state["time"]) == (0, 0.0)
+    _close(state["qpos"], [[3.0], [3.0]])
+    wire.call("DeleteSession", named)
+    error, _ = wire.error("GetState", named)
+    assert error.reason == "NOT_FOUND"
+
+
+def test_long_trajectory(wire: Wire, cart: str) -> None:
+    steps = 600_000 if not (isinstance(wire, HttpWire) and not wire.npz) else 60_000
+    answer = wire.call("Rollout", _inputs(cart, np.ones((steps, 1))))
+    np.testing.assert_allclose(numbers(answer["qvel"])[-1, 0], steps * H, rtol=1e-9)
+    wire.call("DeleteTrajectory", {"trajectory_id": answer["trajectory_id"]})
+    error, _ = wire.error(
+        "Backward", {"trajectory_id": answer["trajectory_id"], "qpos_bar": np.zeros((1, 1))}
+    )
+    assert error.reason == "NOT_FOUND"
+
+
+GRPC_CODES = {
+    "INVALID_ARGUMENT": "INVALID_ARGUMENT",
+    "NOT_FOUND": "NOT_FOUND",
+    "INVALID_MODEL": "INVALID_ARGUMENT",
+}
+HTTP_CODES = {"INVALID_ARGUMENT": "400", "NOT_FOUND": "404", "INVALID_MODEL": "422"}
+
+
+def _mistakes(cart: str) -> list[tuple[str, dict[str, Any], str, str]]:
+    """Return verb, request, reason and named argument of requests that are refused."""
+    good = _inputs(cart, np.ones((2, 4, 1)))
+    loss = {"terms": [{"quantity": "qpos"}]}
+    return [
+        ("Rollout", {**good, "model_id": "none"}, "NOT_FOUND", "model_id"),
+        ("Rollout", {**good, "ctrl": np.ones((2, 4, 3))}, "INVALID_ARGUMENT", "ctrl"),
+        ("Rollout", {**good, "ctrl": np.ones((0, 4, 1))}, "INVALID_ARGUMENT", "ctrl"),
+        ("Rollout", {**good, "qpos": np.zeros(2)}, "INVALID_ARGUMENT", "qpos"),
+        ("Rollout", {**good, "params": {"mass": np.ones(2)}}, "INVALID_ARGUMENT", "params"),
+        ("ValueAndGradient", {"inputs": good, "loss": loss, "wrt": ["mass"]}, "INVALID_ARGUMENT", "wrt"),
+        ("RegisterModel", {"text": "<mujoco>"}, "INVALID_MODEL", ""),
+        ("RegisterModel", {"text": CART, "options": {"timestep": -1.0}}, "INVALID_ARGUMENT", "timestep"),
+        ("CreateSession", {"model_id": cart, "batch": 0}, "INVALID_ARGUMENT", "batch"),
+        ("DeleteSession", {"session_id": "none"}, "NOT_FOUND", "session_id"),
+        ("DeleteTrajectory", {"trajectory_id": "none"}, "NOT_FOUND", "trajectory_id"),
+        ("GetModel", {"model_id": "none"}, "NOT_FOUND", "model_id"),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(_mistakes(""))))
+def test_errors(number: int, wire: Wire, cart: str) -> None:
+    verb, request, reason, argument = _mistakes(cart)[number]
+    if isinstance(wire, HttpWire) and not wire.npz and 0 in getattr(request.get("ctrl"), "shape", ()):
+        pytest.skip("lists cannot say how long the inner axes of an empty array are")
+    error, code = wire.error(verb, request)
+    assert (error.reason, error.argument or "") == (reason, argument)
+    assert code == (GRPC_CODES if isinstance(wire, GrpcWire) else HTTP_CODES)[reason]
+    assert "expected" in str(error) and "\n" not in str(error)
+
+
+def test_tensors_that_do_not_fit_their_bytes(wire: Wire, cart: str) -> None:
+    if not isinstance(wire, GrpcWire):
+        pytest.skip("a matter of gRPC")
+    stub = trajectory_pb2_grpc.TrajectoryServiceStub(wire.channel)
+    eight = bytes(8)
+
+    def rollout(**ctrl: Any) -> Any:
+        state = tensor_pb2.Tensor(dtype="<f8", shape=[1], data=eight)
+        inputs = {"model_id": cart, "qpos": state, "qvel": state, "ctrl": tensor_pb2.Tensor(**ctrl)}
+        start = trajectory_pb2.RolloutRequest(start=trajectory_pb2.RolloutInputs(**inputs))
+        return list(stub.Rollout(iter([start]), timeout=30))
+
+    assert rollout(dtype="<f8", shape=[1, 1], data=eight)
+    assert rollout(dtype="<f4", shape=[2, 1], data=eight)
+    for wrong in (
+        {"dtype": "<f8", "shape": [2, 1], "data": eight},
+        {"dtype": ">f8", "shape": [1, 1], "data": eight},
+        {"dtype": "<f8", "shape": [-1, -1], "data": eight},
+        {"dtype": "<f8", "shape": [2**40, 2**20]},
+    ):
+        with pytest.raises(Exception) as caught:
+            rollout(**wrong)
+        assert caught.value.code().name in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")  # type: ignore[attr-defined]
+
+
+def test_health(wire: Wire) -> None:
+    if isinstance(wire, HttpWire):
+        for path in ("/livez", "/readyz"):
+            assert wire.client.get(path).status_code == httpx.codes.OK
+        return
+    health_pb2 = pytest.importorskip("grpc_health.v1.health_pb2")
+    check = wire.channel.unary_unary(
+        "/grpc.health.v1.Health/Check",
+        request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+        response_deserializer=health_pb2.HealthCheckResponse.FromString,
+    )
+    assert check(health_pb2.HealthCheckRequest(), timeout=10).status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_unknown_ids_are_not_taken_for_others(wire: Wire, cart: str) -> None:
+    request = {**_inputs(cart, np.ones((1, 1))), "model_id": f"{cart[:-4]}{uuid.uuid4().hex[:4]}"}
+    assert wire.error("Rollout", request)[0].reason == "NOT_FOUND"
