@@ -21,6 +21,18 @@ from .trajectories import Trajectory, ValueAndGradient
 Document = dict[str, Any]
 
 
+def document_bytes(document: Document) -> int:
+    """Count the bytes of a document's arrays."""
+    return sum(
+        document_bytes(value)
+        if isinstance(value, dict)
+        else value.nbytes
+        if isinstance(value, np.ndarray)
+        else 0
+        for value in document.values()
+    )
+
+
 def model_info(model: Model) -> Document:
     """Describe a model (message ModelInfo)."""
     options = {name: model.options[name] for name in OPTIONS if model.options.get(name) is not None}

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
+from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
@@ -21,10 +22,14 @@ from revolute.v1 import (
     trajectory_pb2_grpc,
 )
 
-from .answers import Document
+from .answers import Document, document_bytes
 from .grpc_errors import ErrorInterceptor
 from .grpc_messages import receive, send, whole
+from .memory import Reservation
 from .verbs import Verbs
+
+Verb = Callable[[dict[str, Any]], Awaitable[Document]]
+Undo = Callable[[Document], None]
 
 _CHANNEL_OPTIONS = (
     # a second server on the same port is an error, not a silent sharing of its calls
@@ -80,21 +85,47 @@ class _Servicer:
     def __init__(self, verbs: Verbs) -> None:
         self.verbs = verbs
 
-    async def answer(self, parts: Any, verb: Callable[[dict[str, Any]], Awaitable[Document]]) -> Document:
-        """Read a streamed request and run its verb; its memory is counted until the verb is through."""
-        service = self.verbs.service
-        with service.budget.reserve("a request") as memory:
-            return await verb(await receive(parts, memory, service.settings.max_request))
+    async def read(self, parts: Any, memory: Reservation) -> dict[str, Any]:
+        """Read a streamed request."""
+        return await receive(parts, memory, self.verbs.service.settings.max_request)
+
+    def memory(self) -> Reservation:
+        """Count the memory of a request and its answer; nothing yet."""
+        return self.verbs.service.budget.reserve("a request")
+
+    async def stream(
+        self, parts: Any, verb: Verb, part_type: type[Message], start: Message, undo: Undo | None = None
+    ) -> AsyncIterator[Any]:
+        """Answer a streamed request with a stream.
+
+        Args:
+            parts: the request's parts.
+            verb: what to do.
+            part_type: message of the answer's parts.
+            start: the answer's empty message.
+            undo: forgets what the verb kept for the caller, who did not get the whole answer; without it the
+                answer's arrays are nobody else's and are counted while they are sent.
+        """
+        with self.memory() as memory:
+            document = await verb(await self.read(parts, memory))
+            try:
+                if undo is None:
+                    memory.grow(document_bytes(document))
+                async for part in send(part_type, start, document):
+                    yield part
+            except BaseException:
+                if undo is not None:
+                    undo(document)
+                raise
 
 
 class ModelServicer(_Servicer, model_pb2_grpc.ModelServiceServicer):
     """ModelService over gRPC."""
 
     async def RegisterModel(self, request_iterator: Any, context: Any) -> Any:
-        async def verb(request: dict[str, Any]) -> Document:
-            return await self.verbs.register_model({**request, "text": _text(request.get("text", b""))})
-
-        info = await self.answer(request_iterator, verb)
+        with self.memory() as memory:
+            request = await self.read(request_iterator, memory)
+            info = await self.verbs.register_model({**request, "text": _text(request.get("text", b""))})
         return whole(model_pb2.RegisterModelResponse(), {"model": info})
 
     async def GetModel(self, request: Any, context: Any) -> Any:
@@ -111,19 +142,17 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
         document = await self.verbs.create_session({"model_id": request.model_id, "batch": request.batch})
         return whole(session_pb2.CreateSessionResponse(), document)
 
-    async def Reset(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
-        state = await self.answer(
-            request_iterator, lambda request: self.verbs.reset(request.pop("session_id"), request)
-        )
-        async for part in send(session_pb2.ResetResponse, session_pb2.SessionState(), state):
-            yield part
+    def Reset(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        async def verb(request: dict[str, Any]) -> Document:
+            return await self.verbs.reset(request.pop("session_id"), request)
 
-    async def Step(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
-        state = await self.answer(
-            request_iterator, lambda request: self.verbs.step(request.pop("session_id"), request)
-        )
-        async for part in send(session_pb2.StepResponse, session_pb2.SessionState(), state):
-            yield part
+        return self.stream(request_iterator, verb, session_pb2.ResetResponse, session_pb2.SessionState())
+
+    def Step(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        async def verb(request: dict[str, Any]) -> Document:
+            return await self.verbs.step(request.pop("session_id"), request)
+
+        return self.stream(request_iterator, verb, session_pb2.StepResponse, session_pb2.SessionState())
 
     async def GetState(self, request: Any, context: Any) -> AsyncIterator[Any]:
         state = await self.verbs.get_state(request.session_id)
@@ -138,30 +167,27 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
 class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceServicer):
     """TrajectoryService over gRPC."""
 
-    async def Rollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
-        trajectory = await self.answer(request_iterator, self.verbs.rollout)
-        async for part in send(trajectory_pb2.RolloutResponse, trajectory_pb2.Trajectory(), trajectory):
-            yield part
+    def Rollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        answer = trajectory_pb2.RolloutResponse, trajectory_pb2.Trajectory()
+        return self.stream(request_iterator, self.verbs.rollout, *answer, undo=self.verbs.undo_rollout)
 
     async def GetTrajectory(self, request: Any, context: Any) -> AsyncIterator[Any]:
         trajectory = await self.verbs.get_trajectory(request.trajectory_id)
         async for part in send(trajectory_pb2.GetTrajectoryResponse, trajectory_pb2.Trajectory(), trajectory):
             yield part
 
-    async def Backward(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
-        gradient = await self.answer(
-            request_iterator, lambda request: self.verbs.backward(request.pop("trajectory_id"), request)
-        )
-        async for part in send(trajectory_pb2.BackwardResponse, trajectory_pb2.Gradient(), gradient):
-            yield part
+    def Backward(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        async def verb(request: dict[str, Any]) -> Document:
+            return await self.verbs.backward(request.pop("trajectory_id"), request)
 
-    async def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
-        found = await self.answer(
-            request_iterator, lambda request: self.verbs.value_and_gradient(_with_default_words(request))
-        )
-        start = trajectory_pb2.ValueAndGradientResult()
-        async for part in send(trajectory_pb2.ValueAndGradientResponse, start, found):
-            yield part
+        return self.stream(request_iterator, verb, trajectory_pb2.BackwardResponse, trajectory_pb2.Gradient())
+
+    def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        async def verb(request: dict[str, Any]) -> Document:
+            return await self.verbs.value_and_gradient(_with_default_words(request))
+
+        answer = trajectory_pb2.ValueAndGradientResponse, trajectory_pb2.ValueAndGradientResult()
+        return self.stream(request_iterator, verb, *answer)
 
     async def DeleteTrajectory(self, request: Any, context: Any) -> Any:
         await self.verbs.delete_trajectory(request.trajectory_id)

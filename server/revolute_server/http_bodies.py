@@ -15,18 +15,21 @@ from typing import Any
 
 import numpy as np
 from fastapi import Request, Response
+from starlette.types import Receive, Scope, Send
 
 from revolute.codec.npz import pack_npz
 from revolute.errors import ArgumentError, LimitError
 
 from . import npz, strict_json
+from .answers import Document, document_bytes
 from .memory import Reservation
 from .settings import Settings, format_bytes
 
 JSON = "application/json"
 NPZ = "application/x-npz"
-_JSON_BYTES_PER_NUMBER = 26
-_SMALL = 4096  # numbers that are encoded on the event loop, in less time than a change of thread takes
+_JSON_PER_BYTE = 3  # a double of 8 bytes is up to 24 characters
+_SMALL = 32 * 1024  # bytes that are written on the event loop, in less time than a change of thread takes
+_PIECE = 512 * 1024
 
 
 class UnsupportedMediaTypeError(ArgumentError):
@@ -60,17 +63,48 @@ async def read_document(request: Request, settings: Settings, reservation: Reser
 
 
 async def write_document(
-    request: Request, document: Mapping[str, Any], reservation: Reservation, status: int = 200
+    request: Request, document: Document, reservation: Reservation, status: int = 200
 ) -> Response:
-    """Write an answer in the type that the client accepts."""
-    numbers, held = _sizes(document)
-    if wants_npz(request):
-        reservation.grow(held)
-        return Response(await asyncio.to_thread(pack_npz, document), status, media_type=NPZ)
-    reservation.grow(_JSON_BYTES_PER_NUMBER * numbers)
-    if numbers < _SMALL:
-        return Response(strict_json.dumps(document), status, media_type=JSON)
-    return Response(await asyncio.to_thread(strict_json.dumps, document), status, media_type=JSON)
+    """Write an answer in the type that the client accepts.
+
+    Args:
+        request: says what the client accepts.
+        document: the answer.
+        reservation: grows by the bytes of the answer, and is released when they are sent.
+        status: status of the answer.
+    """
+    held = document_bytes(document)
+    npz_wanted = wants_npz(request)
+    write = pack_npz if npz_wanted else strict_json.dumps
+    reservation.grow(held if npz_wanted else _JSON_PER_BYTE * held)
+    body = write(document) if held <= _SMALL else await asyncio.to_thread(write, document)
+    return _Answer(body, status, NPZ if npz_wanted else JSON, reservation.keep())
+
+
+class _Answer(Response):
+    """A body that is sent as fast as the client reads; its memory is counted until then."""
+
+    def __init__(self, body: bytes, status: int, media_type: str, reservation: Reservation) -> None:
+        super().__init__(body, status, media_type=media_type)
+        self._reservation = reservation
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = memoryview(self.body)
+        try:
+            await send(
+                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            )
+            for place in range(0, len(body), _PIECE):
+                await send(
+                    {
+                        "type": "http.response.body",
+                        "body": bytes(body[place : place + _PIECE]),
+                        "more_body": True,
+                    }
+                )
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._reservation.release()
 
 
 def wants_npz(request: Request) -> bool:
@@ -117,18 +151,6 @@ def _too_large(size: int, limit: int, flag: str) -> LimitError:
         f"{format_bytes(size)} or more",
         advice=f"send less of {kind} at once, or start the server with more than {flag}",
     )
-
-
-def _sizes(document: Mapping[str, Any]) -> tuple[int, int]:
-    """Count the numbers in a document's arrays, and their bytes."""
-    numbers = held = 0
-    for value in document.values():
-        if isinstance(value, np.ndarray):
-            numbers, held = numbers + value.size, held + value.nbytes
-        elif isinstance(value, dict):
-            inner = _sizes(value)
-            numbers, held = numbers + inner[0], held + inner[1]
-    return numbers, held
 
 
 def _bytes_of(name: str, value: Any) -> bytes:

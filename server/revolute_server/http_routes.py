@@ -18,6 +18,7 @@ from .http_docs import reads
 from .verbs import Verbs
 
 Verb = Callable[[dict[str, Any]], Coroutine[Any, Any, Document]]
+Undo = Callable[[Document], None]
 
 
 def create_app(verbs: Verbs) -> FastAPI:
@@ -44,12 +45,26 @@ class _Exchange:
     def __init__(self, verbs: Verbs) -> None:
         self._service = verbs.service
 
-    async def answer(self, request: Request, verb: Verb, status: int = 200) -> Response:
-        """Answer a request with a body."""
+    async def answer(
+        self, request: Request, verb: Verb, status: int = 200, undo: Undo | None = None
+    ) -> Response:
+        """Answer a request with a body.
+
+        Args:
+            request: the request.
+            verb: what to do.
+            status: status of the answer.
+            undo: forgets what the verb kept for the caller, when the answer cannot be written.
+        """
         with self._service.budget.reserve("a request") as memory, _faults_logged(request):
             document = await read_document(request, self._service.settings, memory)
             found = await while_connected(request, verb(document))
-            return await write_document(request, found, memory, status)
+            try:
+                return await write_document(request, found, memory, status)
+            except BaseException:
+                if undo is not None:
+                    undo(found)
+                raise
 
     async def give(self, request: Request, document: Awaitable[Document]) -> Response:
         """Answer a request without a body."""
@@ -146,7 +161,7 @@ def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
     @router.post("/trajectories", status_code=201, openapi_extra=reads(schemas.RolloutInputs))
     async def rollout(request: Request) -> Response:
         """Simulate T steps from a state and keep the trajectory until it is deleted."""
-        return await exchange.answer(request, verbs.rollout, 201)
+        return await exchange.answer(request, verbs.rollout, 201, verbs.undo_rollout)
 
     @router.get("/trajectories/{trajectory_id}")
     async def get_trajectory(request: Request, trajectory_id: str) -> Response:

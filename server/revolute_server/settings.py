@@ -43,6 +43,11 @@ def _flag(
     return dataclasses.field(default=default, metadata={"help": text, "parse": parse, "metavar": metavar})
 
 
+def available_cores() -> int:
+    """Return the number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Everything that can be set when the server starts."""
@@ -53,7 +58,7 @@ class Settings:
     insecure: bool = _flag(
         False, "listen on an address other machines can reach, without encryption or login"
     )
-    threads: int = _flag(os.cpu_count() or 1, "engine threads of one call (default: one per core)", int, "N")
+    threads: int = _flag(available_cores(), "engine threads of one call (default: one per core)", int, "N")
     workers: int = _flag(
         os.cpu_count() or 1, "engine calls that run at once (default: one per core)", int, "N"
     )

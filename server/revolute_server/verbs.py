@@ -7,9 +7,11 @@ bodies into documents and back; the ids that HTTP has in the path are arguments 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+from revolute.errors import NotFoundError
 from revolute.loss import Loss
 
 from . import answers, schemas
@@ -64,6 +66,11 @@ class Verbs:
         body = schemas.validate(schemas.RolloutInputs, request)
         kept = await self.service.trajectories.rollout(body.model_id, *_inputs(body))
         return answers.trajectory(kept, with_ctrl=False)
+
+    def undo_rollout(self, answer: Document) -> None:
+        """Forget a trajectory whose caller did not get the answer, and so cannot delete it."""
+        with contextlib.suppress(NotFoundError):
+            self.service.trajectories.delete(answer["trajectory_id"])
 
     async def get_trajectory(self, trajectory_id: str) -> Document:
         return answers.trajectory(self.service.trajectories.get(trajectory_id), with_ctrl=True)

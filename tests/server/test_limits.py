@@ -9,11 +9,15 @@ import grpc
 import numpy as np
 import pytest
 
+from revolute.codec.documents import fill_message
+from revolute.codec.npz import pack_npz
+from revolute.codec.parts import to_parts
 from revolute.errors import LimitError
+from revolute.v1 import trajectory_pb2, trajectory_pb2_grpc
 
 from .conftest import CART
 from .processes import running_server
-from .wire import GrpcWire, HttpWire
+from .wire import GrpcWire, HttpWire, problem_of
 
 FLAGS = (
     *("--max-models", "2", "--max-sessions", "2", "--max-trajectories", "2"),
@@ -126,4 +130,40 @@ def test_a_full_queue(wires: dict[str, Wire]) -> None:
     for handle in (session, other):
         wire.call("DeleteSession", handle)
     handle = wire.call("Rollout", rollout(cart, 3))["trajectory_id"]
+    wire.call("DeleteTrajectory", {"trajectory_id": handle})
+
+
+def test_a_trajectory_whose_answer_does_not_fit_is_not_kept(wires: dict[str, Wire]) -> None:
+    """JSON of the states needs three times their bytes, more than is left: the rollout is undone."""
+    wire = wires["grpc"]
+    cart = wire.call("RegisterModel", {"text": CART})["model_id"]
+    json_wire = wires["json"]
+    assert isinstance(json_wire, HttpWire)
+    npz = pack_npz(rollout(cart, 100_000))
+    for _ in range(3):
+        response = json_wire.client.post(
+            "/v1/trajectories", content=npz, headers={"content-type": "application/x-npz"}
+        )
+        assert response.status_code == 429
+        assert "--memory" in problem_of(response).message
+    handle = wire.call("Rollout", rollout(cart, 100_000))["trajectory_id"]
+    wire.call("DeleteTrajectory", {"trajectory_id": handle})
+
+
+def test_a_rollout_whose_answer_is_not_read_to_its_end_is_not_kept(wires: dict[str, Wire]) -> None:
+    wire = wires["grpc"]
+    assert isinstance(wire, GrpcWire)
+    cart = wire.call("RegisterModel", {"text": CART})["model_id"]
+    # a window of 64 KiB, so that most of the answer is still with the server when the call is cancelled
+    channel = grpc.insecure_channel(wire.target, options=[("grpc.http2.bdp_probe", 0)])
+    stub = trajectory_pb2_grpc.TrajectoryServiceStub(channel)
+    for _ in range(4):
+        start = trajectory_pb2.RolloutInputs()
+        parts = to_parts(trajectory_pb2.RolloutRequest, start, fill_message(start, rollout(cart, 100_000)))
+        answer = stub.Rollout(parts)
+        next(answer)
+        answer.cancel()
+        threading.Event().wait(0.2)
+    channel.close()
+    handle = wire.call("Rollout", rollout(cart, 100_000))["trajectory_id"]
     wire.call("DeleteTrajectory", {"trajectory_id": handle})

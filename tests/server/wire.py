@@ -57,6 +57,7 @@ class GrpcWire:
     name = "grpc"
 
     def __init__(self, target: str) -> None:
+        self.target = target
         self.channel = grpc.insecure_channel(target)
 
     def call(self, verb: str, document: Mapping[str, Any], timeout: float | None = 60.0) -> Document:

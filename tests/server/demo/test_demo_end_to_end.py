@@ -43,7 +43,7 @@ HOPPER = """
 
 
 def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "revolute_server.demo.command", *arguments]
+    command = [sys.executable, "-m", "revolute", "demo", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
