@@ -110,19 +110,19 @@ def _camera(model: Any, state: Any, states: np.ndarray) -> Any:
     radius = max(0.2, float((np.linalg.norm(centres - centre, axis=1) + radii).max()))
     camera = mujoco.MjvCamera()
     camera.lookat[:] = centre
-    camera.distance = 1.8 * radius
+    camera.distance = 2.1 * radius
     camera.azimuth, camera.elevation = 165.0, -25.0
     return camera
 
 
 def _brighten(model: Any) -> None:
-    """Light the scene from the camera and give the ground a light colour: most robot files have no lamps."""
+    """Light the scene from the camera, more where the file has no lamps, and give the ground a light colour."""
     import mujoco
 
     model.vis.headlight.active = 1
-    model.vis.headlight.ambient[:] = 0.45
-    model.vis.headlight.diffuse[:] = 0.55
-    model.geom_rgba[model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE] = (0.9, 0.9, 0.88, 1.0)
+    model.vis.headlight.ambient[:] = 0.25 if model.nlight else 0.5
+    model.vis.headlight.diffuse[:] = 0.25 if model.nlight else 0.5
+    model.geom_rgba[model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)] = (0.8, 0.82, 0.8, 1.0)
 
 
 def _skeleton(model: Any, state: Any) -> np.ndarray:

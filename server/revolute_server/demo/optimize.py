@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revolute import DivergedError
+
 if TYPE_CHECKING:
     from revolute import Loss
 
@@ -46,16 +48,16 @@ class _Objective:
     def __call__(self, flat: np.ndarray) -> tuple[float, np.ndarray]:
         scene = self._scene
         ctrl = flat.reshape(scene.ctrl.shape)
-        value, gradient = self._simulator.value_and_gradient(
-            scene.model, scene.qpos, scene.qvel, ctrl, self._loss, wrt=("ctrl",)
-        )
         self.evaluations += 1
-        loss = float(value)
-        if not np.isfinite(loss):
+        try:
+            value, gradient = self._simulator.value_and_gradient(
+                scene.model, scene.qpos, scene.qvel, ctrl, self._loss, wrt=("ctrl",)
+            )
+        except DivergedError:
             return self._wall(flat)
-        if loss < self.best_loss:
-            self.best, self.best_loss = flat.copy(), loss
-        return loss, np.array(gradient.ctrl).ravel()
+        if value < self.best_loss:
+            self.best, self.best_loss = flat.copy(), value
+        return value, np.array(gradient.ctrl).ravel()
 
     def _wall(self, flat: np.ndarray) -> tuple[float, np.ndarray]:
         """Stand in for a diverged trajectory: a steep slope that sends the line search back to the best."""

@@ -19,6 +19,16 @@ class MovedPath:
     target: float
 
 
+def check_writable(file: Path) -> None:
+    """See that the picture can be written, before the work that it shows is done.
+
+    Raises:
+        OSError: it cannot; the text names the file.
+    """
+    with file.open("ab"):
+        pass
+
+
 def draw(
     file: Path,
     title: str,
@@ -60,4 +70,4 @@ def draw(
             axes.imshow(frame)
             axes.set_axis_off()
             axes.set_title(f"{time:.2f} s", fontsize=9)
-    figure.savefig(file, dpi=100)
+    figure.savefig(file, dpi=100, format="png")

@@ -1,11 +1,12 @@
 """What the demo does with a robot: where it starts, its first controls, and the loss that asks it to move.
 
-With x(T) the moved coordinate at the end, x* its target and u0 the first controls,
+With x the moved coordinate, x* its target and u0 the first controls,
 
-    loss = ((x(T) - x*) / shift)^2 + keep + effort * mean((u - u0)^2)    (1)
+    loss = mean over the last quarter of ((x - x*) / shift)^2 + keep + effort * mean of (u - u0)^2    (1)
 
-The first term is 1 before and 0 when the target is reached. For a robot with a free base `keep` asks that
-at the end the base's other two coordinates and its orientation are as they were, and that it is at rest.
+so that the robot gets there and stays. The target is `shift` beside where the first controls lead, so the
+first term is 1 before and 0 when it is reached. For a robot with a free base `keep` asks that the base's
+other two coordinates and its orientation are as they were.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LAIKAGO_HEIGHT = 0.458476  # the toes touch the ground
 SHIFT = 0.05  # metres, or radians for a hinge
 EFFORT = 0.5  # per (unit of control)^2
 UPRIGHT = 4.0  # per unit of quaternion^2
-REST = 0.02  # per (m/s)^2 and (rad/s)^2
+INSIDE = 0.05  # share of a joint's range that is kept from its bounds at the start
 CLEARANCE = 1e-4  # metres between the ground and the lowest point of a robot that is set down on it
 
 
@@ -51,32 +52,35 @@ class Scene:
     label: str
     free_base: bool
 
-    def task(self, end: np.ndarray) -> tuple[Loss, float]:
-        """Return the loss (1) and the target, given where the first controls lead.
+    def task(self, path: np.ndarray) -> tuple[Loss, float]:
+        """Return the loss (1) and the target at the end, given where the first controls lead.
 
         Args:
-            end: last state of the first rollout, [nq].
+            path: qpos of the first rollout, [T + 1, nq].
         """
-        target = float(end[self.moved]) + SHIFT
-        effort = EFFORT / self.ctrl.size
+        target = path[:, [self.moved]] + SHIFT
+        steps = len(self.ctrl)
+        late = np.arange(steps + 1)[:, None] > 0.75 * steps
+        late = late / late.sum()
+        near = SHIFT**-2 * late
         terms = [
-            Term("qpos", weight=SHIFT**-2, target=target, index=[self.moved]),
-            Term("ctrl", weight=effort, target=self.ctrl, when="running"),
+            Term("qpos", weight=near, target=target, when="running", index=[self.moved]),
+            Term("ctrl", weight=EFFORT / self.ctrl.size, target=self.ctrl, when="running"),
         ]
         if self.free_base:
             others = [axis for axis in (0, 1, 2) if axis != self.moved]
+            turn = UPRIGHT * late
             terms += [
-                Term("qpos", weight=SHIFT**-2, target=end[others], index=others),
-                Term("qpos", weight=UPRIGHT, target=end[3:7], index=range(3, 7)),
-                Term("qvel", weight=REST, index=range(6)),
+                Term("qpos", weight=near, target=path[:, others], when="running", index=others),
+                Term("qpos", weight=turn, target=path[:, 3:7], when="running", index=range(3, 7)),
             ]
-        return Loss(terms), target
+        return Loss(terms), float(target[-1, 0])
 
-    def posts(self, end: np.ndarray, target: float) -> np.ndarray | None:
+    def posts(self, path: np.ndarray, target: float) -> np.ndarray | None:
         """Return two upright lines for the picture: where a free base ended at first, and its target.
 
         Args:
-            end: last state of the first rollout, [nq].
+            path: qpos of the first rollout, [T + 1, nq].
             target: where the moved coordinate should end.
 
         Returns:
@@ -84,10 +88,10 @@ class Scene:
         """
         if not self.free_base:
             return None
-        foot = np.array([end[0], end[1], 0.0])
+        foot = np.append(path[-1, :2], 0.0)
         feet = np.stack([foot, foot])
         feet[1, self.moved] = target
-        return np.stack([feet, feet + np.array([0, 0, 1.6 * max(end[2], SHIFT)])], axis=1)
+        return np.stack([feet, feet + np.array([0, 0, 1.6 * path[:, 2].max()])], axis=1)
 
 
 def laikago(model: Any, steps: int) -> Scene:
@@ -108,8 +112,8 @@ def laikago(model: Any, steps: int) -> Scene:
 def any_robot(model: Any, mj_model: mujoco.MjModel, steps: int) -> Scene:
     """Return a scene for a model of the user's.
 
-    It starts in the file's first keyframe, else in its reference pose; a free base is set down on the ground.
-    Position actuators hold that pose; motors and velocity actuators start at zero.
+    It starts in the file's first keyframe, else in its reference pose, with every joint inside its limits; a
+    free base is set down on the ground. Position actuators hold that pose; other actuators start at zero.
 
     Args:
         model: revolute.ModelHandle.
@@ -127,7 +131,7 @@ def any_robot(model: Any, mj_model: mujoco.MjModel, steps: int) -> Scene:
             advice="the demo optimises controls; add an <actuator> section",
         )
     free_base = mj_model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE
-    qpos = np.array(mj_model.key_qpos[0] if mj_model.nkey else mj_model.qpos0)
+    qpos = _inside_limits(mj_model, mj_model.key_qpos[0] if mj_model.nkey else mj_model.qpos0)
     if free_base:
         qpos[2] += CLEARANCE - lowest_point(mj_model, qpos)
     bounds = _bounds(model)
@@ -177,6 +181,18 @@ def lowest_point(mj_model: mujoco.MjModel, qpos: np.ndarray) -> float:
                 + ((mj_model.geom_aabb[geom, :3] + corners * mj_model.geom_aabb[geom, 3:]) @ down).min()
             )
     return float(min(heights, default=0.0))
+
+
+def _inside_limits(mj_model: mujoco.MjModel, qpos: np.ndarray) -> np.ndarray:
+    """Return qpos with each limited hinge and slide a little inside its range: the bound itself is a kink."""
+    scalar = mj_model.jnt_type >= int(mujoco.mjtJoint.mjJNT_SLIDE)
+    limited = np.flatnonzero(scalar & (mj_model.jnt_limited != 0))
+    low, high = mj_model.jnt_range[limited].T
+    gap = INSIDE * (high - low)
+    inside = np.array(qpos)
+    at = mj_model.jnt_qposadr[limited]
+    inside[at] = np.clip(inside[at], low + gap, high - gap)
+    return inside
 
 
 def _holding_controls(mj_model: mujoco.MjModel, qpos: np.ndarray) -> np.ndarray:
