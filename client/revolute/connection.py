@@ -9,7 +9,11 @@ from typing import Any
 from .errors import ArgumentError, UnavailableError
 from .session import whole_number
 from .simulator import Simulator
-from .transports.network import Address, parse_address
+from .transports import Transport
+from .transports.network import CONNECT_SECONDS, Address, not_a_server, parse_address
+
+API_VERSION = "v1"
+"""Version of the protocol that this client speaks."""
 
 DEFAULT_TIMEOUT = 600.0
 """Seconds that one call over the network may take unless told otherwise."""
@@ -50,13 +54,7 @@ def connect(
         raise ArgumentError.expected(
             "threads", "None for a server", threads, advice="start the server with --threads instead"
         )
-    simulator = Simulator(_network(parse_address(address), timeout, token))
-    try:
-        simulator.server_info()
-    except BaseException:
-        simulator.close()
-        raise
-    return simulator
+    return _over_network(parse_address(address), timeout, token)
 
 
 def models() -> list[str]:
@@ -84,7 +82,21 @@ def _in_process(threads: int | None, token: str | None) -> Simulator:
     return Simulator(LocalTransport(threads))
 
 
-def _network(address: Address, timeout: float | None, token: str | None) -> Any:
+def _over_network(address: Address, timeout: float | None, token: str | None) -> Simulator:
+    """Return a simulator whose server has answered and speaks our version of the protocol."""
+    transport = _network_transport(address, timeout, token)
+    try:
+        first = CONNECT_SECONDS if timeout is None else min(timeout, CONNECT_SECONDS)
+        versions = transport.call("GetServerInfo", {}, timeout=first)["api_versions"]
+        if API_VERSION not in versions:
+            raise not_a_server(address, f"a server with {', '.join(versions) or 'none'}")
+    except BaseException:
+        transport.close()
+        raise
+    return Simulator(transport)
+
+
+def _network_transport(address: Address, timeout: float | None, token: str | None) -> Transport:
     if address.scheme.startswith("grpc"):
         from .transports.grpc import GrpcTransport
 

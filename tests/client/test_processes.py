@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -76,3 +79,27 @@ def test_server_that_dies(scheme: str) -> None:
                 call()
         assert trajectory.qpos.shape == (6, 2)
         simulator.close()
+
+
+LONG_STEP = """
+import sys, revolute
+simulator = revolute.connect(*sys.argv[1:])
+session = simulator.session(simulator.load_model("laikago"), 4)
+print("ready", flush=True)
+session.step([0.0] * 12, steps=10**8)
+"""
+
+
+@pytest.mark.parametrize("transport", ["in process", *SCHEMES])
+def test_interrupt(transport: str, request: pytest.FixtureRequest) -> None:
+    address = [] if transport == "in process" else [getattr(request.getfixturevalue("server"), transport)]
+    command = [sys.executable, "-c", LONG_STEP, *address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, errors = process.communicate(timeout=5)
+        finally:
+            process.kill()
+    assert errors.rstrip().endswith("KeyboardInterrupt")

@@ -16,12 +16,13 @@ class Transport(Protocol):
     address: str
     """Where the engine is, for people."""
 
-    def call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Carry out one verb.
 
         Args:
             verb: name of the rpc, e.g. "Rollout".
             document: the request by field names, arrays as float64; None leaves a field unset.
+            timeout: seconds that this call may take; None for the transport's own limit.
 
         Returns:
             The answer by field names; arrays are native and not shared with the request.

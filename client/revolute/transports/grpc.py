@@ -57,19 +57,20 @@ class GrpcTransport:
             for method in service.methods
         }
 
-    def call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Carry out one verb; see `Transport.call`."""
+        limit = self._timeout if timeout is None else timeout
         try:
-            answer = self._methods[verb].call(document, self._timeout, self._metadata)
+            answer = self._methods[verb].call(document, limit, self._metadata)
         except grpc.RpcError as error:
-            raise self._error(error, verb) from None
+            raise self._error(error, verb, limit) from None
         return answer[_WRAPPED[verb]] if verb in _WRAPPED else answer
 
     def close(self) -> None:
         """Close the channel."""
         self._channel.close()
 
-    def _error(self, error: Any, verb: str) -> RevoluteError:
+    def _error(self, error: Any, verb: str, limit: float | None) -> RevoluteError:
         """Return the exception that a failed call stands for."""
         for key, value in error.trailing_metadata() or ():
             if key == DETAILS_KEY and (known := decode_status(value)) is not None:
@@ -78,7 +79,7 @@ class GrpcTransport:
         if code == grpc.StatusCode.UNAVAILABLE:
             return unreachable(self._where, details)
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            return too_late(verb, self._timeout)
+            return too_late(verb, limit)
         if code in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN):
             return not_a_server(self._where, details or code.name)
         if code == grpc.StatusCode.CANCELLED:

@@ -11,10 +11,9 @@ import numpy as np
 
 from ..codec import json_text, npz
 from ..errors import ArgumentError, InternalError, RevoluteError, UnavailableError, error_from
-from .network import Address, not_a_server, too_late, unreachable
+from .network import CONNECT_SECONDS, Address, not_a_server, too_late, unreachable
 
 _PROBLEM = "application/problem+json"
-_CONNECT_SECONDS = 10.0
 
 
 class Route(NamedTuple):
@@ -59,12 +58,10 @@ class HttpTransport:
         headers = {"Accept": npz.MEDIA_TYPE}
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        connect = _CONNECT_SECONDS if timeout is None else min(timeout, _CONNECT_SECONDS)
         try:
             self._client = httpx.Client(
                 base_url=address.text,
                 headers=headers,
-                timeout=httpx.Timeout(timeout, connect=connect),
                 # a proxy for this machine itself is never meant
                 trust_env=not address.is_loopback,
             )
@@ -74,8 +71,9 @@ class HttpTransport:
                 "check the variables http_proxy, https_proxy and all_proxy"
             ) from None
 
-    def call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Carry out one verb; see `Transport.call`."""
+        limit = self._timeout if timeout is None else timeout
         route = ROUTES[verb]
         body = {
             name: value for name, value in document.items() if name != route.id_field and value is not None
@@ -88,9 +86,9 @@ class HttpTransport:
                 "headers": {"Content-Type": npz.MEDIA_TYPE},
             }
         try:
-            response = self._client.request(route.method, path, **sent)
+            response = self._client.request(route.method, path, timeout=_seconds(limit), **sent)
         except httpx.TimeoutException as error:
-            raise self._late(error, verb) from None
+            raise self._late(error, verb, limit) from None
         except httpx.TransportError as error:
             raise unreachable(self._where, str(error) or type(error).__name__) from None
         return self._read(response)
@@ -127,10 +125,15 @@ class HttpTransport:
             )
         return not_a_server(self._where, f"status {response.status_code} of type {kind or 'unknown'}")
 
-    def _late(self, error: httpx.TimeoutException, verb: str) -> RevoluteError:
+    def _late(self, error: httpx.TimeoutException, verb: str, limit: float | None) -> RevoluteError:
         if isinstance(error, httpx.ConnectTimeout):
             return unreachable(self._where, "no answer to the connection")
-        return too_late(verb, self._timeout)
+        return too_late(verb, limit)
+
+
+def _seconds(limit: float | None) -> httpx.Timeout:
+    """Return the limits of one call: on connecting and on each wait for the answer."""
+    return httpx.Timeout(limit, connect=CONNECT_SECONDS if limit is None else min(limit, CONNECT_SECONDS))
 
 
 def _files_as_arrays(body: Mapping[str, Any]) -> dict[str, Any]:

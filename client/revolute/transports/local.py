@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -20,6 +21,10 @@ from ..loss import Loss
 
 Document = dict[str, Any]
 _Entry = TypeVar("_Entry")
+_Result = TypeVar("_Result")
+
+_LONG = 1000
+"""Environment steps (some 10 ms) from which work is given to a thread of its own."""
 
 _MODEL_SIZES = ("nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep")
 _MODEL_NAMES = ("body_names", "joint_names", "geom_names", "actuator_names", "dof_names", "notes")
@@ -74,8 +79,8 @@ class LocalTransport:
             "GetServerInfo": self._server_info,
         }
 
-    def call(self, verb: str, document: Mapping[str, Any]) -> Document:
-        """Carry out one verb; see `Transport.call`."""
+    def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> Document:
+        """Carry out one verb; see `Transport.call`. There is no network to wait for, so no limit of time."""
         return self._verbs[verb](document)
 
     def close(self) -> None:
@@ -119,19 +124,19 @@ class LocalTransport:
     def _step(self, request: Mapping[str, Any]) -> Document:
         session = _kept("session", self._sessions, request)
         with session.lock:
-            session.state = stepping.advance(
-                self._engine,
-                session.model,
-                session.state,
-                request["ctrl"],
-                request["steps"],
-                revolute_engine.CancelToken(),
+            before, ctrl, steps = session.state, request["ctrl"], request["steps"]
+            session.state = _interruptible(
+                len(before.status) * steps,
+                lambda token: stepping.advance(self._engine, session.model, before, ctrl, steps, token),
             )
             return _state(session.state)
 
     def _rollout(self, request: Mapping[str, Any]) -> Document:
         model = self._model(request)
-        rollout = self._engine.rollout(model, **_inputs(request))
+        rollout = _interruptible(
+            _environment_steps(request["ctrl"]),
+            lambda token: self._engine.rollout(model, **_inputs(request), cancel=token),
+        )
         identifier = _new_id()
         self._trajectories[identifier] = _Trajectory(model, rollout)
         return _trajectory(identifier, self._trajectories[identifier])
@@ -142,15 +147,23 @@ class LocalTransport:
 
     def _backward(self, request: Mapping[str, Any]) -> Document:
         kept = _kept("trajectory", self._trajectories, request)
-        gradient = self._engine.backward(
-            kept.model, kept.rollout, request["qpos_bar"], request["qvel_bar"], wrt=request["wrt"]
+        bars = request["qpos_bar"], request["qvel_bar"]
+        gradient = _interruptible(
+            _environment_steps(kept.rollout.ctrl),
+            lambda token: self._engine.backward(
+                kept.model, kept.rollout, *bars, wrt=request["wrt"], cancel=token
+            ),
         )
         return _gradient(gradient)
 
     def _value_and_gradient(self, request: Mapping[str, Any]) -> Document:
-        inputs = request["inputs"]
-        value, gradient, rollout = self._engine.value_and_gradient(
-            self._model(inputs), **_inputs(inputs), loss=Loss.from_dict(request["loss"]), wrt=request["wrt"]
+        inputs, loss = request["inputs"], Loss.from_dict(request["loss"])
+        model = self._model(inputs)
+        value, gradient, rollout = _interruptible(
+            _environment_steps(inputs["ctrl"]),
+            lambda token: self._engine.value_and_gradient(
+                model, **_inputs(inputs), loss=loss, wrt=request["wrt"], cancel=token
+            ),
         )
         return {
             "value": np.asarray(value),
@@ -169,6 +182,29 @@ class LocalTransport:
             "limits": {},
             "build": build,
         }
+
+
+def _interruptible(environment_steps: int, work: Callable[[revolute_engine.CancelToken], _Result]) -> _Result:
+    """Return what `work` gives; an interrupt (Ctrl-C) stops long work within one step.
+
+    The engine does not return to Python while it computes, so the main thread leaves long work to another
+    thread and waits, which an interrupt can end.
+    """
+    token = revolute_engine.CancelToken()
+    if environment_steps < _LONG or threading.current_thread() is not threading.main_thread():
+        return work(token)
+    with ThreadPoolExecutor(1, "revolute") as worker:
+        future = worker.submit(work, token)
+        try:
+            return future.result()
+        except BaseException:
+            token.cancel()
+            raise
+
+
+def _environment_steps(ctrl: np.ndarray) -> int:
+    """Return batch times time of controls; their shape is not checked yet."""
+    return ctrl.size // max(1, ctrl.shape[-1]) if ctrl.ndim else 0
 
 
 def _new_id() -> str:

@@ -8,6 +8,9 @@ from urllib.parse import urlsplit
 
 from ..errors import ArgumentError, DeadlineError, UnavailableError
 
+CONNECT_SECONDS = 10.0
+"""Time in which a server has to answer the first time."""
+
 DEFAULT_PORTS = {"grpc": 50051, "grpcs": 50051, "http": 8000, "https": 443}
 _FORMS = "grpc://host:port, grpcs://host:port, http://host:port or https://host:port"
 
