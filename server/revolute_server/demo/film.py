@@ -116,7 +116,7 @@ def _camera(model: Any, state: Any, states: np.ndarray) -> Any:
 
 
 def _brighten(model: Any) -> None:
-    """Light the scene from the camera, more where the file has no lamps, and give the ground a light colour."""
+    """Light the scene from the camera, more where the file has no lamps, and give the ground a colour."""
     import mujoco
 
     model.vis.headlight.active = 1
