@@ -196,9 +196,10 @@ class Simulator:
             DivergedError: every environment diverged.
         """
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
-        document = {"inputs": inputs, "loss": check_loss(loss).to_dict(), "wrt": checked_names(wrt)}
+        names = checked_names(wrt)
+        document = {"inputs": inputs, "loss": check_loss(loss).to_dict(), "wrt": names}
         found = self._call("ValueAndGradient", document)
-        gradient = Gradient(found["gradient"]["arrays"], found["gradient"]["status"], found["diverged_step"])
+        gradient = Gradient.from_document(found["gradient"], names, found["diverged_step"])
         value = found["value"]
         return (value if value.ndim else float(value)), gradient
 

@@ -55,6 +55,14 @@ class Gradient(Mapping[str, Float64Array]):
         self.status = status
         self.diverged_step = diverged_step
 
+    @classmethod
+    def from_document(
+        cls, document: Mapping[str, Any], names: Sequence[str], diverged_step: npt.NDArray[np.int64]
+    ) -> Gradient:
+        """Build a gradient from a Gradient document, in the order of `names`."""
+        arrays = {name: document["arrays"][name] for name in names}
+        return cls(arrays, document["status"], diverged_step)
+
     def __getitem__(self, name: str) -> Float64Array:
         try:
             return self._arrays[name]
@@ -143,13 +151,15 @@ class Trajectory:
             NotFoundError: the trajectory was deleted.
             DivergedError: every environment diverged.
         """
+        names = checked_names(wrt)
         document = {
+            "trajectory_id": self.id,
             "qpos_bar": None if qpos_bar is None else as_float64("qpos_bar", qpos_bar),
             "qvel_bar": None if qvel_bar is None else as_float64("qvel_bar", qvel_bar),
-            "wrt": checked_names(wrt),
+            "wrt": names,
         }
-        found = self._simulator._call("Backward", {"trajectory_id": self.id, **document})
-        return Gradient(found["arrays"], found["status"], np.array(self.diverged_step))
+        found = self._simulator._call("Backward", document)
+        return Gradient.from_document(found, names, np.array(self.diverged_step))
 
     def delete(self) -> None:
         """Forget the trajectory where it is kept; the arrays of this object stay.

@@ -46,7 +46,7 @@ def _results(simulator: revolute.Simulator, source: Any, steps: int, **options: 
             random.normal(size=(3, *trajectory.qvel.shape)),
         )
         gradient = trajectory.backward(*bars, wrt=wrt)
-        found |= {f"gradient.{name}": gradient[name] for name in wrt}
+        found |= {f"gradient.{name}": array for name, array in gradient.items()}
     value, gradient = simulator.value_and_gradient(model, qpos[0], qvel[0], ctrl[0], FINAL, wrt=wrt)
     found |= {"value": np.asarray(value), **{f"loss.{name}": gradient[name] for name in wrt}}
     with simulator.session(model, 2) as session:
