@@ -1,4 +1,7 @@
-"""The OpenAPI description at /openapi.json and the page at /docs, which loads nothing from other hosts."""
+"""The OpenAPI description at /openapi.json and the page at /docs, which loads nothing from other hosts.
+
+Requests are described by their schemas, answers by the messages of the protocol that they mirror.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,29 @@ from fastapi import FastAPI, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.openapi.utils import get_openapi
 from fastapi.staticfiles import StaticFiles
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
 from pydantic.json_schema import models_json_schema
 
 from . import schemas
 from .http_bodies import JSON, NPZ
 from .http_problems import PROBLEM
 
+Schema = dict[str, Any]
+
 _ASSETS = Path(fastapi_offline.__file__).parent / "static"
-_REFERENCE = "#/components/schemas/{model}"
-_PROBLEM_SCHEMA = {
+_MESSAGE = "x-message"  # carries an answer's message from a route to the description
+_ARCHIVE: Schema = {"schema": {"type": "string", "format": "binary"}}
+_NUMBERS: Schema = {
+    "description": "Nested lists of numbers, a number for an array without axes; words where not finite.",
+    "anyOf": [
+        {"type": "number"},
+        {"enum": ["nan", "inf", "-inf"]},
+        {"type": "array", "items": {"$ref": "#/components/schemas/Numbers"}},
+    ],
+}
+_PROBLEM_SCHEMA: Schema = {
     "type": "object",
     "description": "RFC 9457 problem; `reason` is one of the protocol's error reasons.",
     "properties": {
@@ -31,19 +48,31 @@ _PROBLEM_SCHEMA = {
     },
     "required": ["type", "title", "status", "detail", "reason"],
 }
+_PLAIN = {
+    FieldDescriptor.CPPTYPE_STRING: "string",
+    FieldDescriptor.CPPTYPE_BOOL: "boolean",
+    FieldDescriptor.CPPTYPE_DOUBLE: "number",
+    FieldDescriptor.CPPTYPE_INT32: "integer",
+    FieldDescriptor.CPPTYPE_INT64: "integer",
+}
 
 
-def reads(kind: type[schemas.Body]) -> dict[str, Any]:
-    """Describe a route's body, which the route reads by itself because it may be JSON or npz."""
-    reference = {"$ref": _REFERENCE.format(model=kind.__name__)}
-    archive = {"type": "string", "format": "binary"}
-    return {
-        "requestBody": {"required": True, "content": {JSON: {"schema": reference}, NPZ: {"schema": archive}}},
-    }
+def describe(answer: type[Message], request: type[schemas.Body] | None = None) -> Schema:
+    """Describe a route's bodies, which the route reads and writes by itself: they may be JSON or npz.
+
+    Args:
+        answer: the message that the answer mirrors.
+        request: the request's schema; None for a route without a body.
+    """
+    extra: Schema = {_MESSAGE: answer.DESCRIPTOR.full_name}
+    if request is not None:
+        content = {JSON: {"schema": _reference(request.__name__)}, NPZ: _ARCHIVE}
+        extra["requestBody"] = {"required": True, "content": content}
+    return extra
 
 
 def install(app: FastAPI) -> None:
-    """Serve /docs and a description that has the bodies and the problem document."""
+    """Serve the description and the page."""
     app.mount("/docs/assets", StaticFiles(directory=_ASSETS), name="docs-assets")
 
     @app.get("/docs", include_in_schema=False)
@@ -56,7 +85,7 @@ def install(app: FastAPI) -> None:
             swagger_favicon_url="/docs/assets/favicon.png",
         )
 
-    def openapi() -> dict[str, Any]:
+    def openapi() -> Schema:
         if app.openapi_schema is None:
             app.openapi_schema = _describe(app)
         return app.openapi_schema
@@ -64,25 +93,49 @@ def install(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _describe(app: FastAPI) -> dict[str, Any]:
+def _describe(app: FastAPI) -> Schema:
+    """Build the description: the framework's, with our bodies and errors in it."""
     document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
     _, bodies = models_json_schema(
-        [(kind, "validation") for kind in schemas.REQUESTS], ref_template=_REFERENCE
+        [(kind, "validation") for kind in schemas.REQUESTS], ref_template="#/components/schemas/{model}"
     )
-    document["components"] = {"schemas": {**bodies["$defs"], "Problem": _PROBLEM_SCHEMA}}
-    problem = {
-        "description": "Problem",
-        "content": {PROBLEM: {"schema": {"$ref": _REFERENCE.format(model="Problem")}}},
-    }
+    messages: Schema = {}
+    problem = {"description": "Problem", "content": {PROBLEM: {"schema": _reference("Problem")}}}
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            operation["responses"].pop("422", None)
+            answers = operation["responses"]
+            answers.pop("422", None)
             if path.startswith("/v1"):
-                operation["responses"]["default"] = problem
-                for status, answer in operation["responses"].items():
-                    if status.startswith("2"):
-                        answer["content"] = {
-                            JSON: {},
-                            NPZ: {"schema": {"type": "string", "format": "binary"}},
-                        }
+                answers["default"] = problem
+            if name := operation.pop(_MESSAGE, None):
+                descriptor = descriptor_pool.Default().FindMessageTypeByName(name)
+                success = next(status for status in answers if status.startswith("2"))
+                answers[success]["content"] = {JSON: {"schema": _add(descriptor, messages)}, NPZ: _ARCHIVE}
+    components = {**messages, **bodies["$defs"], "Numbers": _NUMBERS, "Problem": _PROBLEM_SCHEMA}
+    document["components"] = {"schemas": components}
     return document
+
+
+def _add(message: Descriptor, schemas_by_name: Schema) -> Schema:
+    """Add a message's schema, and those of the messages in it, and return the reference to it."""
+    if message.name == "Tensor":
+        return _reference("Numbers")
+    if message.name not in schemas_by_name:
+        properties: Schema = {}
+        schemas_by_name[message.name] = {"type": "object", "properties": properties}
+        for field in message.fields:
+            properties[field.name] = _field(field, schemas_by_name)
+    return _reference(message.name)
+
+
+def _field(field: FieldDescriptor, schemas_by_name: Schema) -> Schema:
+    inner = field.message_type
+    if inner is not None and inner.GetOptions().map_entry:
+        values = _field(inner.fields_by_name["value"], schemas_by_name)
+        return {"type": "object", "additionalProperties": values}
+    one = _add(inner, schemas_by_name) if inner is not None else {"type": _PLAIN[field.cpp_type]}
+    return {"type": "array", "items": one} if field.is_repeated else one
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}

@@ -8,13 +8,15 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
+from revolute.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
+
 from . import http_problems, schemas
 from .answers import Document
 from .errors import public_error
 from .http_bodies import asset_bytes, read_document, write_document
 from .http_disconnect import while_connected
+from .http_docs import describe
 from .http_docs import install as install_docs
-from .http_docs import reads
 from .verbs import Verbs
 
 Verb = Callable[[dict[str, Any]], Coroutine[Any, Any, Document]]
@@ -102,7 +104,7 @@ def _health(exchange: _Exchange, verbs: Verbs) -> APIRouter:
 def _models(exchange: _Exchange, verbs: Verbs) -> APIRouter:
     router = APIRouter(prefix="/v1/models", tags=["ModelService"])
 
-    @router.post("", openapi_extra=reads(schemas.ModelSource))
+    @router.post("", openapi_extra=describe(model_pb2.ModelInfo, schemas.ModelSource))
     async def register_model(request: Request) -> Response:
         """Compile a model and keep it; the same content and options always give the same id."""
 
@@ -111,12 +113,12 @@ def _models(exchange: _Exchange, verbs: Verbs) -> APIRouter:
 
         return await exchange.answer(request, verb)
 
-    @router.get("")
+    @router.get("", openapi_extra=describe(model_pb2.ListModelsResponse))
     async def list_models(request: Request) -> Response:
         """List built-in names and registered models."""
         return await exchange.give(request, verbs.list_models())
 
-    @router.get("/{model_id}")
+    @router.get("/{model_id}", openapi_extra=describe(model_pb2.ModelInfo))
     async def get_model(request: Request, model_id: str) -> Response:
         """Describe a registered model."""
         return await exchange.give(request, verbs.get_model(model_id))
@@ -127,22 +129,24 @@ def _models(exchange: _Exchange, verbs: Verbs) -> APIRouter:
 def _sessions(exchange: _Exchange, verbs: Verbs) -> APIRouter:
     router = APIRouter(prefix="/v1/sessions", tags=["SessionService"])
 
-    @router.post("", status_code=201, openapi_extra=reads(schemas.CreateSession))
+    @router.post(
+        "", status_code=201, openapi_extra=describe(session_pb2.CreateSessionResponse, schemas.CreateSession)
+    )
     async def create_session(request: Request) -> Response:
         """Open a session at the model's default state."""
         return await exchange.answer(request, verbs.create_session, 201)
 
-    @router.post("/{session_id}/reset", openapi_extra=reads(schemas.ResetInputs))
+    @router.post("/{session_id}/reset", openapi_extra=describe(session_pb2.SessionState, schemas.ResetInputs))
     async def reset(request: Request, session_id: str) -> Response:
         """Set the state and put time and step count back to 0."""
         return await exchange.answer(request, lambda document: verbs.reset(session_id, document))
 
-    @router.post("/{session_id}/step", openapi_extra=reads(schemas.StepInputs))
+    @router.post("/{session_id}/step", openapi_extra=describe(session_pb2.SessionState, schemas.StepInputs))
     async def step(request: Request, session_id: str) -> Response:
         """Advance all environments with controls held; all or nothing."""
         return await exchange.answer(request, lambda document: verbs.step(session_id, document))
 
-    @router.get("/{session_id}/state")
+    @router.get("/{session_id}/state", openapi_extra=describe(session_pb2.SessionState))
     async def get_state(request: Request, session_id: str) -> Response:
         """Read the state."""
         return await exchange.give(request, verbs.get_state(session_id))
@@ -158,17 +162,24 @@ def _sessions(exchange: _Exchange, verbs: Verbs) -> APIRouter:
 def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["TrajectoryService"])
 
-    @router.post("/trajectories", status_code=201, openapi_extra=reads(schemas.RolloutInputs))
+    @router.post(
+        "/trajectories",
+        status_code=201,
+        openapi_extra=describe(trajectory_pb2.Trajectory, schemas.RolloutInputs),
+    )
     async def rollout(request: Request) -> Response:
         """Simulate T steps from a state and keep the trajectory until it is deleted."""
         return await exchange.answer(request, verbs.rollout, 201, verbs.undo_rollout)
 
-    @router.get("/trajectories/{trajectory_id}")
+    @router.get("/trajectories/{trajectory_id}", openapi_extra=describe(trajectory_pb2.Trajectory))
     async def get_trajectory(request: Request, trajectory_id: str) -> Response:
         """Send a kept trajectory again."""
         return await exchange.give(request, verbs.get_trajectory(trajectory_id))
 
-    @router.post("/trajectories/{trajectory_id}/backward", openapi_extra=reads(schemas.Cotangents))
+    @router.post(
+        "/trajectories/{trajectory_id}/backward",
+        openapi_extra=describe(trajectory_pb2.Gradient, schemas.Cotangents),
+    )
     async def backward(request: Request, trajectory_id: str) -> Response:
         """Pull cotangents back through a kept trajectory."""
         return await exchange.answer(request, lambda document: verbs.backward(trajectory_id, document))
@@ -178,7 +189,10 @@ def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
         """Forget a trajectory."""
         await verbs.delete_trajectory(trajectory_id)
 
-    @router.post("/value-and-gradient", openapi_extra=reads(schemas.ValueAndGradientInputs))
+    @router.post(
+        "/value-and-gradient",
+        openapi_extra=describe(trajectory_pb2.ValueAndGradientResult, schemas.ValueAndGradientInputs),
+    )
     async def value_and_gradient(request: Request) -> Response:
         """Simulate, evaluate a loss and differentiate it in one call; nothing is kept."""
         return await exchange.answer(request, verbs.value_and_gradient)
@@ -189,7 +203,7 @@ def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
 def _server(exchange: _Exchange, verbs: Verbs) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["ServerService"])
 
-    @router.get("/server")
+    @router.get("/server", openapi_extra=describe(server_pb2.GetServerInfoResponse))
     async def get_server_info(request: Request) -> Response:
         """Describe this server."""
         return await exchange.give(request, verbs.get_server_info())

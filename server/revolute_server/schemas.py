@@ -22,6 +22,7 @@ _FLOATS = {
 }
 
 Array = Annotated[Any, WithJsonSchema(_FLOATS)]
+OptionalArray = Annotated[Any, WithJsonSchema({"anyOf": [_FLOATS, {"type": "null"}]})]
 Asset = Annotated[bytes, WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
 Wrt = list[str]
 
@@ -76,8 +77,8 @@ class CreateSession(Body):
 class ResetInputs(Body):
     """The state to put a session into; what is left out is the model's default."""
 
-    qpos: Array = Field(default=None, description="[B, nq], or [nq] for all environments")
-    qvel: Array = Field(default=None, description="[B, nv], or [nv] for all environments")
+    qpos: OptionalArray = Field(default=None, description="[B, nq], or [nq] for all environments")
+    qvel: OptionalArray = Field(default=None, description="[B, nv], or [nv] for all environments")
 
 
 class StepInputs(Body):
@@ -100,10 +101,10 @@ class RolloutInputs(Body):
 class Cotangents(Body):
     """What to pull back through a trajectory."""
 
-    qpos_bar: Array = Field(
+    qpos_bar: OptionalArray = Field(
         default=None, description="d loss / d qpos, shaped like qpos; a leading axis K asks for K gradients"
     )
-    qvel_bar: Array = Field(default=None, description="d loss / d qvel, likewise")
+    qvel_bar: OptionalArray = Field(default=None, description="d loss / d qvel, likewise")
     wrt: Wrt = Field(default=[], description="what to differentiate by; empty: qpos, qvel, ctrl")
 
 

@@ -191,6 +191,11 @@ def test_the_description_has_every_verb_and_body(json_wire: HttpWire) -> None:
     assert set(body) == {"application/json", "application/x-npz"}
     name = body["application/json"]["schema"]["$ref"].rpartition("/")[2]
     assert "ctrl" in description["components"]["schemas"][name]["properties"]
+    answer = description["paths"]["/v1/trajectories"]["post"]["responses"]["201"]["content"][
+        "application/json"
+    ]
+    assert answer["schema"] == {"$ref": "#/components/schemas/Trajectory"}
+    assert set(description["components"]["schemas"]["Trajectory"]["properties"]) >= {"trajectory_id", "qpos"}
     text = json.dumps(description)
     for reference in set(re.findall(r'"#/components/schemas/(\w+)"', text)):
         assert reference in description["components"]["schemas"]
