@@ -162,8 +162,10 @@ def _collect_meshes(roots: Sequence[ElementTree.Element], search: _Search, asset
     """Add the mesh files that documents refer to; any of them may say in which folder meshes are."""
     compilers = [compiler for root in roots for compiler in root.iter("compiler")]
     folders = {compiler.get("meshdir", compiler.get("assetdir", "")): None for compiler in compilers}
+    strip = any(compiler.get("strippath") == "true" for compiler in compilers)
     for root in roots:
-        for reference in _mesh_references(root):
+        for written in _mesh_references(root):
+            reference = posixpath.basename(written.replace("\\", "/")) if strip else written
             content = None if reference in assets else search.read(reference, (*folders, ""))
             if content is not None:
                 assets[reference] = content

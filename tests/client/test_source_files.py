@@ -68,6 +68,13 @@ def test_mjcf_takes_meshes_and_includes(tmp_path: Path) -> None:
     assert set(assets) == {"parts/leg.xml", "parts/toe.xml", "leg.stl", "toe.stl"}
 
 
+def test_paths_are_stripped_if_the_file_says_so(tmp_path: Path) -> None:
+    compiler = '<mujoco><compiler meshdir="stl" strippath="true"/></mujoco>'
+    text = URDF.format("package://elsewhere/foot.stl").replace("</robot>", f"{compiler}</robot>")
+    _write(tmp_path / "stl/foot.stl", b"foot")
+    assert read_source(_write(tmp_path / "robot.urdf", text), options={}).assets == {"foot.stl": b"foot"}
+
+
 def test_include_of_itself_ends(tmp_path: Path) -> None:
     scene = _write(tmp_path / "scene.xml", '<mujoco><include file="scene.xml"/></mujoco>')
     assert set(read_source(scene, options={}).assets) == {"scene.xml"}
