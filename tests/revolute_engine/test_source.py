@@ -132,6 +132,57 @@ def test_elements_that_urdf_does_not_define_are_noted() -> None:
     assert "elements that are not URDF's were not read: <gazebo> (1), <contact> (1)" in notes
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '<mujoco><worldbody><replicate count="1000"><replicate '
+            'count="1000"><body/></replicate></replicate>'
+            "</worldbody></mujoco>",
+            "a.xml: replicate: expected at most 100000 elements, got 2.001e+06; use smaller counts",
+        ),
+        (
+            '<mujoco><worldbody><composite type="cable" count="1000 1000 1"/></worldbody></mujoco>',
+            "a.xml: replicate: expected at most 100000 elements, got 1e+06; use smaller counts",
+        ),
+        (
+            '<mujoco><worldbody><replicate count="many"><body/></replicate></worldbody></mujoco>',
+            "a.xml: replicate: expected at most 100000 elements, got inf; use smaller counts",
+        ),
+        (
+            '<mujoco><asset><mesh name="m" builtin="supertorus" params="1e5 0.1 1 1"/></asset></mujoco>',
+            "a.xml: mesh 'm': expected params up to 256, got '1e5 0.1 1 1'; make it coarser",
+        ),
+        (
+            '<mujoco><asset><mesh name="m" builtin="grid" params="200 200 200 1 1 1"/></asset></mujoco>',
+            "a.xml: mesh 'm': expected params up to 256, got '200 200 200 1 1 1'; make it coarser",
+        ),
+    ],
+)
+def test_a_short_text_cannot_ask_for_all_memory(text: str, message: str) -> None:
+    assert _refusal(text) == message
+
+
+def test_pictures_and_user_data_take_no_memory() -> None:
+    text = (
+        '<mujoco><size nuser_body="100000000" memory="100G"/><custom><numeric name="n" '
+        'size="1000000000"/></custom>'
+        '<asset><texture name="t" type="2d" builtin="checker" width="1000000" height="1000000"/></asset>'
+        f"{BODY}</mujoco>"
+    )
+    model = load_model(text, allow_files=False).mujoco_model
+    assert (model.nuser_body, model.nnumeric, model.tex_width[0]) == (0, 0, 1)
+
+
+def test_the_search_for_a_muscles_length_does_not_run() -> None:
+    text = (
+        '<mujoco><compiler><lengthrange inttotal="1e9" timestep="1e-3"/></compiler>'
+        f'{BODY}<actuator><muscle name="m" joint="j"/></actuator></mujoco>'
+    )
+    with pytest.raises(ModelError, match="actuator 'm': activation dynamics"):
+        load_model(text)
+
+
 # each text names a real file on disk that would load if it were opened
 ATTACKS = [
     '<mujoco><include file="{folder}/body.xml"/></mujoco>',

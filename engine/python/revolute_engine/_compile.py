@@ -55,12 +55,14 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
         return spec.compile()
     except ModelError:
         raise
-    except (ValueError, mujoco.FatalError) as error:
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
         raise _translated(source, str(error)) from None
 
 
 def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
     """Set the compiler's switches."""
+    # lengths of muscles are found by simulation, which a file can make endless; muscles are refused later
+    spec.compiler.LRopt.mode = int(mujoco.mjtLRMode.mjLRMODE_NONE)
     if source.is_urdf:
         spec.compiler.fusestatic = fuse_fixed
         spec.compiler.discardvisual = True

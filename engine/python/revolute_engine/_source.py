@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from revolute.errors import ModelError
 
+from ._bounds import bound_document
 from ._files import FileFinder
 from ._xml import MAX_DEPTH, Element, parse
 
@@ -89,6 +90,7 @@ def read_source(label: str, data: str | bytes, finder: FileFinder) -> Source:
         _drop_pictures(root)
     _refuse_elements(source)
     _refuse_nan(source)
+    bound_document(root, label)
     _collect_meshes(source, finder)
     _refuse_references(source)
     return source
