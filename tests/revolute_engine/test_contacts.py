@@ -67,7 +67,8 @@ def test_a_box_sticks_or_slides_down_a_slope_as_coulomb_says(slope: float, frict
         f'<mujoco><option timestep="0.001" gravity="{9.81 * np.sin(slope)} 0 {-9.81 * np.cos(slope)}"/>'
         f'<worldbody><geom type="plane" size="0 0 1" friction="{friction} 0 0"/>'
         '<body pos="0 0 0.1"><freejoint/>'
-        f'<geom type="box" size="0.2 0.2 0.1" mass="2" friction="{friction} 0 0"/></body></worldbody></mujoco>'
+        f'<geom type="box" size="0.2 0.2 0.1" mass="2" friction="{friction} 0 0"/></body>'
+        "</worldbody></mujoco>"
     )
     model = load_model(text)
     rollout = Engine(threads=1).rollout(model, model.qpos0, model.qvel0, np.zeros((500, 0)))

@@ -82,21 +82,6 @@ def check_rollout(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping
     return Problem(**states, ctrl=controls, params=rows, shared=shared, batched=batched)
 
 
-def check_state(model: Model, name: str, value: Any, batch: int | None) -> Float64Array:
-    """Check a state on its own, as `Problem.qpos` and `Problem.qvel` are.
-
-    Args:
-        model: the model.
-        name: "qpos" or "qvel".
-        value: [batch, n] or [n].
-        batch: number of environments; None when there is no batch axis.
-
-    Returns:
-        [batch, n], with batch 1 when there is no batch axis.
-    """
-    return _state(model, name, owned_float64(name, value), batch or 1, batch is not None)
-
-
 def _batch_size(model: Model, ctrl: Float64Array, states: Mapping[str, Float64Array]) -> int:
     """Return the number of environments; check the shape of ctrl."""
     known = next((str(len(state)) for state in states.values() if state.ndim == 2 and len(state)), None)
@@ -151,7 +136,7 @@ def _check_finite(name: str, array: Float64Array) -> None:
 def _check_quaternions(model: Model, qpos: Float64Array) -> None:
     """Refuse quaternions without a direction; the engine normalises all others."""
     rows = qpos.reshape(-1, model.nq)
-    for joint, start in quaternion_addresses(model):
+    for joint, start in _quaternion_addresses(model):
         length = np.linalg.norm(rows[:, start : start + 4], axis=1)
         bad = np.flatnonzero(~((length > _MIN_QUATERNION) & (length < 1 / _MIN_QUATERNION)))
         if bad.size:
@@ -167,7 +152,7 @@ def _check_quaternions(model: Model, qpos: Float64Array) -> None:
             )
 
 
-def quaternion_addresses(model: Model) -> list[tuple[int, int]]:
+def _quaternion_addresses(model: Model) -> list[tuple[int, int]]:
     """Return (joint, first index in qpos) of each quaternion."""
     kinds, addresses = model.arrays["jnt_type"], model.arrays["jnt_qposadr"]
     offset = {0: 3, 1: 0}
