@@ -118,7 +118,7 @@ class Engine:
             DivergedError: every environment diverged.
             Cancelled: the token was cancelled.
 
-        Source: reverse sweep with checkpoints, docs/adjoint.md.
+        Source: the stages of engine/include/revolute/step.hpp, reversed step by step.
         """
         _check_model(model)
         _check_cancel(cancel)
