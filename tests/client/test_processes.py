@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 import subprocess
 import sys
 import time
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,36 +31,41 @@ def test_timeout(scheme: str, server: ServerProcess) -> None:
         assert session.step(np.zeros(12), steps=10).step_count == 10
 
 
-def _use_inherited(simulator: revolute.Simulator, queue: Any) -> None:
+FORK = """
+import multiprocessing, sys
+import revolute
+
+def inherited(simulator, queue):
     try:
-        simulator.models()
+        queue.put(simulator.models())
     except revolute.UnavailableError as error:
         queue.put(str(error))
 
-
-def _use_new(address: str, queue: Any) -> None:
+def new(address, queue):
     with revolute.connect(address, timeout=20) as simulator:
         queue.put(simulator.models())
 
+context = multiprocessing.get_context("fork")
+with revolute.connect(sys.argv[1]) as simulator:
+    models = simulator.models()
+    for target, argument in ((inherited, simulator), (new, sys.argv[1]), (new, sys.argv[1])):
+        queue = context.Queue()
+        child = context.Process(target=target, args=(argument, queue))
+        child.start()
+        answer = queue.get(timeout=20)
+        child.join(20)
+        print("equal" if answer == models else answer)
+    assert simulator.models() == models
+"""
+
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_fork(scheme: str, server: ServerProcess) -> None:
-    address = getattr(server, scheme)
-    context = multiprocessing.get_context("fork")
-    with revolute.connect(address) as simulator:
-        models = simulator.models()
-        for target, argument, expected in (
-            (_use_inherited, simulator, "expected the process that connected, got a fork of it"),
-            (_use_new, address, "laikago"),
-        ):
-            queue = context.Queue()
-            child = context.Process(target=target, args=(argument, queue))
-            child.start()
-            assert expected in queue.get(timeout=20)
-            child.join(20)
-            assert child.exitcode == 0
-        assert simulator.models() == models
+    command = [sys.executable, "-W", "ignore", "-c", FORK, getattr(server, scheme)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+    refusal, *answers = done.stdout.splitlines()
+    assert "expected the process that connected, got a fork of it; call revolute.connect()" in refusal
+    assert answers == ["equal", "equal"]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

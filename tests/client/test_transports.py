@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -342,3 +343,19 @@ def test_any_length(steps: int, simulator: revolute.Simulator) -> None:
         qpos_bar[-1] = 1.0
         gradient = trajectory.backward(qpos_bar, wrt=["ctrl"])
     np.testing.assert_allclose(gradient.ctrl[:, 0], 1e-6 * np.arange(steps, 0, -1), rtol=1e-9)
+
+
+def test_callers_share_a_session(simulator: revolute.Simulator) -> None:
+    """Eight threads step one session, a ninth reads it: no step is lost, no state is torn."""
+    session = simulator.session(simulator.load_model(CART))
+    with ThreadPoolExecutor(9) as pool:
+        steppers = [pool.submit(lambda: [session.step([1.0]) for _ in range(25)]) for _ in range(8)]
+        reader = pool.submit(lambda: [session.state() for _ in range(100)])
+        for stepper in steppers:
+            stepper.result()
+        states = [*reader.result(), session.state()]
+    assert states[-1].step_count == 200
+    for state in states:
+        k = state.step_count
+        np.testing.assert_allclose(state.qvel[0, 0], k * 1e-3, rtol=1e-12)
+        np.testing.assert_allclose(state.qpos[0, 0], 1e-6 * k * (k + 1) / 2, rtol=1e-12)
