@@ -17,14 +17,13 @@ from mujoco import rollout as mujoco_rollout
 
 import revolute_engine
 
-STEPS = 1000
 TIMESTEP = 2e-3
 SWEEPS = 50
 POSE = np.tile([0.0, 0.1, -0.8], 4)
 START = np.concatenate([[0, 0, 0.458476, 1, 0, 0, 0], POSE])
 
 
-def controls(steps: int = STEPS) -> np.ndarray:
+def controls(steps: int) -> np.ndarray:
     """Return the joint targets, [steps, 12]: the pose with a small sway."""
     time = np.arange(steps)[:, None]
     return POSE + 0.01 * np.sin(0.05 * time + np.arange(12))
@@ -35,9 +34,11 @@ class Scene:
     """One scene in both engines.
 
     Args:
+        steps: length of every rollout.
         contact: False takes contacts, limits and dry friction out of both.
     """
 
+    steps: int
     contact: bool = True
 
     def __post_init__(self) -> None:
@@ -47,7 +48,7 @@ class Scene:
 
     def forward(self, batch: int) -> Callable[[], Any]:
         """Return a call that rolls out `batch` environments for all steps on one thread."""
-        ctrl = np.broadcast_to(controls(), (batch, STEPS, 12)).copy()
+        ctrl = np.tile(controls(self.steps), (batch, 1, 1))
         qvel = np.zeros(self.model.nv)
         return lambda: self.engine.rollout(self.model, START, qvel, ctrl)
 
@@ -68,13 +69,13 @@ class Scene:
         return model
 
     def mujoco_forward(self) -> Callable[[], Any]:
-        """Return a call of `STEPS` times mj_step, looped in C by mujoco.rollout, on one thread."""
+        """Return a call of `steps` times mj_step, looped in C by mujoco.rollout, on one thread."""
         model = self.mujoco_model()
         data = mujoco.MjData(model)
         data.qpos[:] = START
         start = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
         mujoco.mj_getState(model, data, start, mujoco.mjtState.mjSTATE_FULLPHYSICS)
-        ctrl = controls()[None]
+        ctrl = controls(self.steps)[None]
         return lambda: mujoco_rollout.rollout(model, data, start[None], ctrl)
 
     def mujoco_transition(self, calls: int) -> Callable[[], Any]:

@@ -8,57 +8,57 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .laikago import STEPS, SWEEPS, TIMESTEP, Scene
+from .laikago import SWEEPS, TIMESTEP, Scene
 from .measure import interleaved, machine
 
 TRANSITIONS = 20
+STEPS = 1000
 BATCHES = (64, 1024)
-ROWS = {
-    "standing/forward": "standing, forward",
-    "standing/backward": "standing, backward",
-    "standing/mj_step": "standing, MuJoCo mj_step",
-    "standing/mjd_transitionFD": "standing, MuJoCo mjd_transitionFD (one-sided)",
-    "free/forward": "no contacts, forward",
-    "free/backward": "no contacts, backward",
-    "free/mj_step": "no contacts, MuJoCo mj_step",
-    "batch64/forward": "standing, batch of 64, forward",
-    "batch64/backward": "standing, batch of 64, backward",
-    "batch1024/forward": "standing, batch of 1024, forward",
-    "batch1024/backward": "standing, batch of 1024, backward",
-}
 
 
-def measure(repeats: int) -> dict[str, Any]:
-    """Run every measurement and return the results by name, in microseconds per environment step."""
+def measure(repeats: int, steps: int, batches: Sequence[int]) -> dict[str, Any]:
+    """Run every measurement.
+
+    Args:
+        repeats: timed rounds of each call with a single robot; larger batches get fewer.
+        steps: length of every rollout.
+        batches: numbers of environments to roll out at once.
+
+    Returns:
+        Timings in microseconds per step of one environment, by what was measured.
+    """
     results: dict[str, Any] = {}
-    for name, contact in (("standing", True), ("free", False)):
-        scene = Scene(contact)
+    for scene, name in ((Scene(steps), "standing"), (Scene(steps, contact=False), "no contacts")):
         calls = {
-            "forward": scene.forward(1),
-            "backward": scene.backward(1),
-            "mj_step": scene.mujoco_forward(),
+            f"{name}, forward": scene.forward(1),
+            f"{name}, backward": scene.backward(1),
+            f"{name}, MuJoCo mj_step": scene.mujoco_forward(),
         }
-        for call, timing in interleaved(calls, repeats).items():
-            results[f"{name}/{call}"] = timing.per(STEPS)
-    scene = Scene()
-    transition = interleaved({"fd": scene.mujoco_transition(TRANSITIONS)}, repeats)["fd"]
-    results["standing/mjd_transitionFD"] = transition.per(TRANSITIONS)
-    for batch in BATCHES:
-        calls = {"forward": scene.forward(batch), "backward": scene.backward(batch)}
-        for call, timing in interleaved(calls, max(3, repeats * 4 // batch)).items():
-            results[f"batch{batch}/{call}"] = timing.per(STEPS * batch)
+        timings = interleaved(calls, repeats)
+        results |= {call: timing.per(steps) for call, timing in timings.items()}
+    scene = Scene(steps)
+    differences = "standing, MuJoCo mjd_transitionFD (one-sided)"
+    timings = interleaved({differences: scene.mujoco_transition(TRANSITIONS)}, repeats)
+    results[differences] = timings[differences].per(TRANSITIONS)
+    for batch in batches:
+        calls = {
+            f"standing, batch of {batch}, forward": scene.forward(batch),
+            f"standing, batch of {batch}, backward": scene.backward(batch),
+        }
+        timings = interleaved(calls, max(3, 4 * repeats // batch))
+        results |= {call: timing.per(steps * batch) for call, timing in timings.items()}
     return results
 
 
-def table(machine_info: dict[str, Any], results: dict[str, Any]) -> str:
+def table(host: dict[str, Any], results: dict[str, Any], steps: int) -> str:
     """Return the results as Markdown."""
-    host = machine_info
     lines = [
-        f"Laikago, 18 DoF, 4 contacts, h = {TIMESTEP * 1e3:g} ms, {SWEEPS} sweeps, {STEPS} steps, "
-        "one thread; microseconds per environment step.",
+        f"Laikago, 18 DoF, 4 contacts, h = {TIMESTEP * 1e3:g} ms, {SWEEPS} sweeps, {steps} steps, "
+        "one thread; microseconds per step of one environment.",
         "",
         f"{host['processor']}, {host['system']}, instruction set {host['instruction_set']} "
         f"({host['lanes']} lanes), MuJoCo {host['mujoco']}, Python {host['python']}; "
@@ -67,25 +67,27 @@ def table(machine_info: dict[str, Any], results: dict[str, Any]) -> str:
         "| what | median µs | fastest | slowest |",
         "|---|---|---|---|",
     ]
-    for key, label in ROWS.items():
-        row = results[key]
-        lines.append(
-            f"| {label} | {row['median_us']:.2f} | {row['fastest_us']:.2f} | {row['slowest_us']:.2f} |"
-        )
+    lines += [
+        f"| {what} | {row['median_us']:.2f} | {row['fastest_us']:.2f} | {row['slowest_us']:.2f} |"
+        for what, row in results.items()
+    ]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Measure, print the table and write both files."""
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="make bench", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=31, help="timed rounds of each single-robot call")
-    parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
+    parser.add_argument("--steps", type=int, default=STEPS, help="length of every rollout")
+    parser.add_argument("--batches", type=int, nargs="*", default=BATCHES, help="environments per batch")
+    parser.add_argument("--out", type=Path, default=Path("build/bench.json"), help="JSON; .md beside it")
     arguments = parser.parse_args()
-    info = machine()
-    results = measure(arguments.repeats)
-    text = table(info, results)
+    host = machine()
+    results = measure(arguments.repeats, arguments.steps, arguments.batches)
+    text = table(host, results, arguments.steps)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps({"machine": info, "results": results}, indent=2) + "\n", "utf-8")
+    document = {"machine": host, "steps": arguments.steps, "results": results}
+    arguments.out.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
     arguments.out.with_suffix(".md").write_text(text, "utf-8")
     print(text)
 
