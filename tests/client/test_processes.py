@@ -25,7 +25,7 @@ def test_timeout(scheme: str, server: ServerProcess) -> None:
             revolute.DeadlineError, match=r"^timeout: expected the answer to Step within 0.5 s"
         ):
             session.step(np.zeros(12), steps=10**8)
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < 5.0
         # all or nothing; and the server is free again
         assert session.state().step_count == 0
         assert session.step(np.zeros(12), steps=10).step_count == 10
