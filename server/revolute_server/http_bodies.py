@@ -48,7 +48,8 @@ async def read_document(request: Request, settings: Settings, reservation: Reser
         ArgumentError: the body is malformed.
         LimitError: it is too large.
     """
-    kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    # a body without a type is not read: a web page may send one to any host
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (JSON, NPZ):
         raise UnsupportedMediaTypeError.expected("content-type", f"{JSON} or {NPZ}", repr(kind[:80]))
     name = "max_json" if kind == JSON else "max_request"

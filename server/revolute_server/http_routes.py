@@ -17,6 +17,7 @@ from .http_bodies import asset_bytes, read_document, write_document
 from .http_disconnect import while_connected
 from .http_docs import describe
 from .http_docs import install as install_docs
+from .http_hosts import LoopbackHosts
 from .verbs import Verbs
 
 Verb = Callable[[dict[str, Any]], Coroutine[Any, Any, Document]]
@@ -38,6 +39,8 @@ def create_app(verbs: Verbs) -> FastAPI:
         app.include_router(routes(exchange, verbs))
     http_problems.install(app)
     install_docs(app)
+    if not verbs.service.settings.insecure:
+        app.add_middleware(LoopbackHosts)
     return app
 
 

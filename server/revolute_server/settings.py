@@ -71,7 +71,7 @@ class Settings:
     )
     max_request: int = _flag(1024**3, "bytes of one request, however it is streamed", parse_bytes, "SIZE")
     max_json: int = _flag(
-        32 * 1024**2, "bytes of one JSON request; larger arrays go as npz", parse_bytes, "SIZE"
+        8 * 1024**2, "bytes of one JSON request; larger arrays go as npz", parse_bytes, "SIZE"
     )
     grace: float = _flag(10.0, "seconds that running calls get to finish after SIGTERM", float, "SECONDS")
     port_file: str | None = _flag(None, "write the bound addresses to this file, as JSON", None, "PATH")
@@ -115,7 +115,7 @@ class Settings:
 
 def is_loopback(host: str) -> bool:
     """Tell whether only this machine can reach a listener on `host`."""
-    if host == "localhost":
+    if host.lower() in ("localhost", "localhost."):
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback

@@ -129,6 +129,26 @@ def test_an_unknown_body_type_is_415(json_wire: HttpWire) -> None:
     assert problem_of(response).argument == "content-type"
 
 
+def test_a_body_without_a_type_is_415(json_wire: HttpWire) -> None:
+    request = json_wire.client.build_request("POST", "/v1/models", content=b'{"builtin": "cartpole"}')
+    del request.headers["content-type"]
+    assert json_wire.client.send(request).status_code == 415
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "10.0.0.1", "127.0.0.1.evil.example", "", "[::2]"]
+)
+def test_names_that_are_not_loopback_are_refused(json_wire: HttpWire, host: str) -> None:
+    response = json_wire.client.get("/v1/server", headers={"host": host})
+    assert response.status_code == 421
+    assert problem_of(response).argument == "host"
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.9.9.9:80", "[::1]:5"])
+def test_loopback_names_are_served(json_wire: HttpWire, host: str) -> None:
+    assert json_wire.client.get("/v1/server", headers={"host": host}).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("body", "argument"),
     [
