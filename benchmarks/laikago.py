@@ -42,8 +42,14 @@ class Scene:
     contact: bool = True
 
     def __post_init__(self) -> None:
-        switches = {"contact": self.contact, "limits": self.contact, "dry_friction": self.contact}
-        self.model = revolute_engine.load_model("laikago", timestep=TIMESTEP, iterations=SWEEPS, **switches)
+        self.model = revolute_engine.load_model(
+            "laikago",
+            timestep=TIMESTEP,
+            iterations=SWEEPS,
+            contact=self.contact,
+            limits=self.contact,
+            dry_friction=self.contact,
+        )
         self.engine = revolute_engine.Engine(threads=1)
 
     def forward(self, batch: int) -> Callable[[], Any]:
