@@ -52,6 +52,7 @@ clean:
 # .venv with the build tools; they are shared by every build, so that CMake's cache stays valid
 $(STAMPS)/tools:
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
 	$(PIP) 'scikit-build-core>=1.0' 'pybind11>=3.0' hatchling editables cmake ninja
 	mkdir -p $(STAMPS) && touch $@
 
