@@ -9,7 +9,7 @@
 //   check_adjoint        <out_bar, J d> by central differences against <J' out_bar, d>
 //   check_lanes          a pack of environments against as many single runs, bit for bit
 //   check_adjoint_lanes  the same for the adjoint
-//   check_no_allocation  nothing is taken from the heap
+//   check_no_allocation  nothing is taken from the heap (allocation.hpp)
 // A test program is one translation unit; it lists its tests in main() and returns non-zero when a check
 // failed.
 #pragma once

@@ -169,10 +169,9 @@ class ModelMaker {
   }
 };
 
-// Two trees without shapes: every joint type, anchors off the origin, tilted axes, references and springs off
-// zero, two and three joints on one body, a welded body, actuators of every kind.
-inline MujocoArrays two_trees() {
-  ModelMaker m;
+// A floating tree without shapes: every joint type, anchors off the origin, tilted axes, references and
+// springs off zero, three joints on one body, a welded body, actuators of every kind.
+inline void add_floating_tree(ModelMaker& m) {
   const int trunk = m.add_body(0, {0.1, 0.2, 0.9}, {0.2, 0.1, -0.3}, 3.0);
   m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});
   const int arm = m.add_body(trunk, {0.2, -0.1, 0.1}, {0.5, 0.2, 0.1}, 1.2);
@@ -186,12 +185,6 @@ inline MujocoArrays two_trees() {
   m.add_joint(JointType::revolute, {0.0, -0.02, 0.04}, {0, 0.8, 0.6});
   m.add_joint(JointType::prismatic, {0.01, 0.0, 0.0}, {0.48, 0.6, 0.64});
   m.add_body(trunk, {0.0, 0.3, 0.1}, {0.1, 0.7, 0.2}, 0.4);  // welded
-  const int pole = m.add_body(0, {1.0, 0.5, 0.3}, {0.4, 0.1, 0.2}, 0.9);
-  const int swing = m.add_joint(JointType::revolute, {0.1, 0.1, -0.1}, {0, -0.6, 0.8});
-  m.add_body(pole, {0.2, 0.2, 0.2}, {0.1, 0.1, 0.1}, 0.6);
-  m.add_joint(JointType::prismatic, {0.0, 0.02, 0.01}, {1, 0, 0});
-  m.add_joint(JointType::ball, {0.04, 0.0, 0.03}, {0, 0, 1});
-  m.add_joint_dynamics();
 
   MujocoArrays& a = m.arrays;
   for (int j : {elbow, finger, hip}) {
@@ -202,8 +195,25 @@ inline MujocoArrays two_trees() {
   std::copy_n(&rest.w, 4, &a.qpos_spring[a.jnt_qposadr[shoulder]]);
   m.add_actuator(elbow, 2.0, 1.0, {0, 0, 0});  // motor
   m.limit_ctrl(m.add_actuator(hip, 0.7, 3.0, {0.2, -3.0, -0.4}), -1.0, 1.0);
-  m.limit_force(m.add_actuator(swing, 1.5, 2.0, {0.1, -2.0, -0.3}), -4.0, 4.0);
   m.limit_ctrl(m.add_actuator(finger, -1.0, 1.0, {0, 0, 0}), -1.0, 1.0);
+}
+inline MujocoArrays floating_tree() {
+  ModelMaker m;
+  add_floating_tree(m);
+  m.add_joint_dynamics();
+  return m.arrays;
+}
+// The same next to a tree on a fixed base.
+inline MujocoArrays two_trees() {
+  ModelMaker m;
+  add_floating_tree(m);
+  const int pole = m.add_body(0, {1.0, 0.5, 0.3}, {0.4, 0.1, 0.2}, 0.9);
+  const int swing = m.add_joint(JointType::revolute, {0.1, 0.1, -0.1}, {0, -0.6, 0.8});
+  m.add_body(pole, {0.2, 0.2, 0.2}, {0.1, 0.1, 0.1}, 0.6);
+  m.add_joint(JointType::prismatic, {0.0, 0.02, 0.01}, {1, 0, 0});
+  m.add_joint(JointType::ball, {0.04, 0.0, 0.03}, {0, 0, 1});
+  m.limit_force(m.add_actuator(swing, 1.5, 2.0, {0.1, -2.0, -0.3}), -4.0, 4.0);
+  m.add_joint_dynamics();
   return m.arrays;
 }
 

@@ -1,5 +1,6 @@
 // Kinematics: links, velocities and inertias against poses straight from MuJoCo's arrays; the adjoint as
 // moments.
+#include "allocation.hpp"
 #include "models.hpp"
 #include "packing.hpp"
 #include "reference.hpp"
@@ -178,11 +179,30 @@ void adjoint_and_lanes() {
   }
 }
 
+void takes_nothing_from_the_heap() {
+  const MujocoArrays arrays = two_trees();
+  const ModelStorage storage(arrays);
+  const Model& model = storage.model();
+  Random random(24);
+  const Doubles qpos = random_qpos(storage, arrays, random, 1.0), qvel = random.normals(model.nv);
+  At at(storage, qpos, qvel);
+  Owned<KinematicsCotangent<double>> bar(model);
+  Owned<Parameters<double>> parameters_bar(model);
+  Doubles qpos_bar(model.nv, 0.0);
+  parameters_bar->clear(model);
+  check_no_allocation("kinematics", [&] {
+    kinematics(model, *at.parameters, qpos.data(), qvel.data(), *at.kinematics);
+    bar->clear(model);
+    kinematics_adjoint(model, *at.kinematics, *bar, qpos_bar.data(), *parameters_bar);
+  });
+}
+
 }  // namespace
 
 int main() {
   return run({{"links carry the bodies", links_carry_the_bodies},
               {"velocities", velocities_are_those_of_the_bodies},
               {"inertias", inertias_are_those_of_the_bodies},
-              {"adjoint and lanes", adjoint_and_lanes}});
+              {"adjoint and lanes", adjoint_and_lanes},
+              {"allocation", takes_nothing_from_the_heap}});
 }
