@@ -114,7 +114,8 @@ class _Checker:
         model = self.model
         types = model.jnt_type
         self._refuse_where("joint", model.jnt_stiffnesspoly, "a nonlinear spring", "give one stiffness")
-        self._refuse_where("joint", model.jnt_springyield, "a plastic spring (springyield)", "set it to 0")
+        springyield = getattr(model, "jnt_springyield", np.zeros(model.njnt))  # MuJoCo 3 has none
+        self._refuse_where("joint", springyield, "a plastic spring (springyield)", "set it to 0")
         self._refuse_where("joint", model.jnt_actgravcomp, "gravity compensation by actuators", "turn it off")
         free_spring = np.where(types == _FREE, model.jnt_stiffness, 0.0)
         self._refuse_where("joint", free_spring, "stiffness of a free joint", "set it to 0")
@@ -258,10 +259,14 @@ _METHOD_FLAGS_OFF = (
     *(mujoco.mjtDisableBit.mjDSBL_EULERDAMP, mujoco.mjtDisableBit.mjDSBL_NATIVECCD),
     *(mujoco.mjtDisableBit.mjDSBL_ISLAND, mujoco.mjtDisableBit.mjDSBL_MULTICCD),
 )
-_METHOD_FLAGS_ON = (
-    *(mujoco.mjtEnableBit.mjENBL_SLEEP, mujoco.mjtEnableBit.mjENBL_DIAGEXACT),
-    *(mujoco.mjtEnableBit.mjENBL_IPC, mujoco.mjtEnableBit.mjENBL_SPECULATIVE),
-    *(mujoco.mjtEnableBit.mjENBL_INVDISCRETE, mujoco.mjtEnableBit.mjENBL_FWDINV),
+# looked up by name: MuJoCo 3, the last for Python 3.10, does not know all of them
+_METHOD_FLAGS_ON = tuple(
+    mujoco.mjtEnableBit.__members__[name]
+    for name in (
+        *("mjENBL_SLEEP", "mjENBL_DIAGEXACT", "mjENBL_IPC", "mjENBL_SPECULATIVE"),
+        *("mjENBL_INVDISCRETE", "mjENBL_FWDINV"),
+    )
+    if name in mujoco.mjtEnableBit.__members__
 )
 
 
