@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import minimize
+from tqdm import tqdm
 
 from revolute import DivergedError
 
@@ -76,9 +78,6 @@ def optimize(simulator: Any, scene: Scene, loss: Loss, iterations: int, progress
         iterations: at most so many iterations.
         progress: show a progress bar on stderr.
     """
-    from scipy.optimize import minimize
-    from tqdm import tqdm
-
     objective = _Objective(simulator, scene, loss)
     losses = [objective(scene.ctrl.ravel())[0]]
     with tqdm(total=iterations, desc="L-BFGS", unit="it", disable=not progress, leave=True) as bar:

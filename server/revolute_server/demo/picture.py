@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,6 @@ def draw(
         film: pictures [frames, height, width, 3], or None for the plots alone.
         film_times: time of each picture in seconds.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(12, 4.2 if film is None else 7), layout="constrained")
     figure.suptitle(title)
     plots = figure.subfigures(1 if film is None else 2, 1, squeeze=False)[:, 0]
