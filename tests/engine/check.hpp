@@ -163,9 +163,12 @@ Plateau best_plateau(const Function& function, const Doubles& in, const Doubles&
 }
 
 // A named stretch of the inputs, differentiated by itself so that large gradients do not hide small ones.
+// Differences take steps of at most a hundredth of `scale`, which is to be small against the distance to the
+// next kink.
 struct Block {
   std::string name;
   int begin, size;
+  double scale = 1.0;
 };
 
 // The two numbers must agree. In some trial they must differ in their last digits: otherwise both are zero,
@@ -179,7 +182,7 @@ void check_adjoint(const std::string& name, Random& random, const Doubles& in, i
     bool identical = true;
     for (int trial = 0; trial < 4; ++trial) {
       Doubles direction(in.size(), 0.0);
-      for (int i = 0; i < block.size; ++i) direction[block.begin + i] = random.normal();
+      for (int i = 0; i < block.size; ++i) direction[block.begin + i] = block.scale * random.normal();
       const Doubles out_bar = random.normals(n_out);
       Doubles in_bar(in.size(), 0.0);
       adjoint(in.data(), out_bar.data(), in_bar.data());

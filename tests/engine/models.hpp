@@ -17,9 +17,8 @@ namespace revolute::check {
 
 using Point = Vector3<double>;
 
-namespace geom_type {
-constexpr int plane = 0, sphere = 2, capsule = 3, box = 6, mesh = 7;  // MuJoCo's numbers
-}
+constexpr int plane_geom = 0, sphere_geom = 2, capsule_geom = 3, box_geom = 6,
+              mesh_geom = 7;  // MuJoCo's numbers
 
 // Appends bodies, joints, shapes in MuJoCo's order: depth first, a body's joints directly after it.
 class ModelMaker {
@@ -115,7 +114,7 @@ class ModelMaker {
   }
   int add_mesh(int body, std::initializer_list<Point> vertices, Point position, Point turn,
                double friction = 0.5) {
-    const int geom = add_geom(body, geom_type::mesh, {0, 0, 0}, position, turn, friction);
+    const int geom = add_geom(body, mesh_geom, {0, 0, 0}, position, turn, friction);
     for (const Point& vertex : vertices) {
       append(arrays.hull_vert, vertex);
       arrays.geom_rbound[geom] = std::max(arrays.geom_rbound[geom], std::sqrt(dot(vertex, vertex)));
@@ -220,20 +219,19 @@ inline MujocoArrays two_trees() {
 // A free body with a box on a plane.
 inline MujocoArrays box_on_plane() {
   ModelMaker m;
-  const int plane = m.add_geom(0, geom_type::plane, {0, 0, 1}, {0.1, 0.2, 0.05}, {0.1, -0.05, 0.3}, 0.3);
+  const int plane = m.add_geom(0, plane_geom, {0, 0, 1}, {0.1, 0.2, 0.05}, {0.1, -0.05, 0.3}, 0.3);
   const int body = m.add_body(0, {0, 0, 0.3}, {0, 0, 0}, 2.0);
   m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});
-  m.add_pair(plane,
-             m.add_geom(body, geom_type::box, {0.2, 0.15, 0.1}, {0.02, 0.01, 0.0}, {0.0, 0.0, 0.2}, 0.4));
+  m.add_pair(plane, m.add_geom(body, box_geom, {0.2, 0.15, 0.1}, {0.02, 0.01, 0.0}, {0.0, 0.0, 0.2}, 0.4));
   return m.arrays;
 }
 
 // Two free bodies with one shape each, of types with type_a <= type_b.
 inline MujocoArrays two_shapes(int type_a, int type_b) {
   const auto size = [](int type) {
-    return type == geom_type::sphere    ? Point{0.15, 0, 0}
-           : type == geom_type::capsule ? Point{0.08, 0.25, 0}
-                                        : Point{0.2, 0.15, 0.1};
+    return type == sphere_geom    ? Point{0.15, 0, 0}
+           : type == capsule_geom ? Point{0.08, 0.25, 0}
+                                  : Point{0.2, 0.15, 0.1};
   };
   ModelMaker m;
   m.arrays.gravity = {0, 0, 0};
@@ -252,15 +250,15 @@ inline MujocoArrays two_shapes(int type_a, int type_b) {
 inline MujocoArrays crowd() {
   ModelMaker m;
   m.arrays.restitution = 0.3;
-  const int plane = m.add_geom(0, geom_type::plane, {0, 0, 1}, {0, 0, 0}, {0, 0, 0}, 0.4);
+  const int plane = m.add_geom(0, plane_geom, {0, 0, 1}, {0, 0, 0}, {0, 0, 0}, 0.4);
   const int trunk = m.add_body(0, {0, 0, 0.479}, {0, 0, 0}, 3.0);
   m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});
-  const int back = m.add_geom(trunk, geom_type::box, {0.3, 0.2, 0.1}, {0, 0, 0}, {0, 0, 0}, 0.6);
+  const int back = m.add_geom(trunk, box_geom, {0.3, 0.2, 0.1}, {0, 0, 0}, {0, 0, 0}, 0.6);
   for (double side : {1.0, -1.0}) {
     const int leg = m.add_body(trunk, {0.25 * side, 0, -0.1}, {0, 0, 0}, 0.6);
     const int swing = m.add_joint(JointType::revolute, {0, 0, 0}, {0, 1, 0});
     const int spread = m.add_joint(JointType::revolute, {0, 0, -0.02}, {1, 0, 0});
-    m.add_pair(plane, m.add_geom(leg, geom_type::capsule, {0.04, 0.15, 0}, {0, 0, -0.19}, {0, 0, 0},
+    m.add_pair(plane, m.add_geom(leg, capsule_geom, {0.04, 0.15, 0}, {0, 0, -0.19}, {0, 0, 0},
                                  side > 0 ? 0.3 : 0.9));
     m.limit(swing, -0.5, 0.0505);
     m.limit(spread, -0.0495, 0.5);
@@ -272,13 +270,13 @@ inline MujocoArrays crowd() {
   const auto add_free = [&](int type, Point size, Point position) {
     const int body = m.add_body(0, position, {0, 0, 0}, 0.5);
     m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});
-    return type == geom_type::mesh ? body : m.add_geom(body, type, size, {0, 0, 0}, {0, 0, 0}, 0.5);
+    return type == mesh_geom ? body : m.add_geom(body, type, size, {0, 0, 0}, {0, 0, 0}, 0.5);
   };
-  const int ball = add_free(geom_type::sphere, {0.1, 0, 0}, {0.05, 0.02, 0.678});
-  const int other_ball = add_free(geom_type::sphere, {0.08, 0, 0}, {0.229, 0.02, 0.678});
-  const int stick = add_free(geom_type::capsule, {0.05, 0.2, 0}, {0.05, 0.02, 0.827});
-  const int other_stick = add_free(geom_type::capsule, {0.04, 0.3, 0}, {0.02, 0.1, 0.916});
-  const int rock = add_free(geom_type::mesh, {}, {2, 1, 0.199});
+  const int ball = add_free(sphere_geom, {0.1, 0, 0}, {0.05, 0.02, 0.678});
+  const int other_ball = add_free(sphere_geom, {0.08, 0, 0}, {0.2279, 0.02, 0.658});
+  const int stick = add_free(capsule_geom, {0.05, 0.2, 0}, {0.05, 0.02, 0.827});
+  const int other_stick = add_free(capsule_geom, {0.04, 0.3, 0}, {0.02, 0.1, 0.916});
+  const int rock = add_free(mesh_geom, {}, {2, 1, 0.199});
   const int stone = m.add_mesh(rock,
                                {{0.1, 0.1, -0.2},
                                 {-0.1, 0.1, -0.2},
@@ -336,6 +334,28 @@ inline Doubles random_qpos(const ModelStorage& storage, const MujocoArrays& arra
   Doubles tangent = random.normals(arrays.nv);
   for (double& value : tangent) value *= spread;
   return displaced(storage.model(), arrays.qpos0, tangent);
+}
+
+// A state of crowd(): limits reached and not, shapes in touch within a millimetre, the pile falling onto what
+// is below.
+struct State {
+  Doubles qpos, qvel;
+};
+inline State crowd_state(const ModelStorage& storage, const MujocoArrays& arrays, Random& random) {
+  const Model& model = storage.model();
+  Doubles tangent = random.normals(arrays.nv), qvel = random.normals(arrays.nv);
+  for (int k = 0; k < arrays.nv; ++k) {
+    tangent[k] *= 0.0005;
+    qvel[k] *= 0.2;
+  }
+  const double legs[] = {0.05, -0.049, 0.02, 0.01};
+  for (int k = 0; k < 4; ++k) tangent[6 + k] += legs[k];
+  for (int j = 0; j < model.njnt; ++j)
+    if (model.joints[j].type == JointType::free)
+      qvel[model.joints[j].dof + 2] -= 0.8 * arrays.qpos0[model.joints[j].qpos + 2];
+  qvel[6] += 0.5;
+  qvel[7] -= 0.5;
+  return {displaced(model, arrays.qpos0, tangent), qvel};
 }
 
 // An object that takes its arrays from an arena of its own. The memory starts as NaN: what is read unwritten
