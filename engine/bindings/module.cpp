@@ -42,6 +42,7 @@ MujocoArrays read_arrays(const py::dict& in) {
 #define REVOLUTE_READ(kind, name) kind(#name, out.name);
   REVOLUTE_READ(integer, nq) REVOLUTE_READ(integer, nv) REVOLUTE_READ(integer, nu) REVOLUTE_READ(integer, nbody)
   REVOLUTE_READ(integer, njnt) REVOLUTE_READ(integer, ngeom) REVOLUTE_READ(integer, iterations)
+  REVOLUTE_READ(integer, integrator)
   REVOLUTE_READ(number, timestep) REVOLUTE_READ(number, erp) REVOLUTE_READ(number, cfm) REVOLUTE_READ(number, restitution)
   REVOLUTE_READ(number, margin)
   REVOLUTE_READ(flag, contact) REVOLUTE_READ(flag, limits) REVOLUTE_READ(flag, dry_friction)
@@ -61,6 +62,7 @@ MujocoArrays read_arrays(const py::dict& in) {
   REVOLUTE_READ(integers, hull_adr) REVOLUTE_READ(integers, hull_num) REVOLUTE_READ(doubles, hull_vert)
   REVOLUTE_READ(integers, pair_geom1) REVOLUTE_READ(integers, pair_geom2) REVOLUTE_READ(integers, pair_mu_from)
   REVOLUTE_READ(integers, pair_condim) REVOLUTE_READ(doubles, pair_friction)
+  REVOLUTE_READ(integers, eq_type) REVOLUTE_READ(integers, eq_obj1) REVOLUTE_READ(integers, eq_obj2) REVOLUTE_READ(doubles, eq_data)
   REVOLUTE_READ(integers, act_dof) REVOLUTE_READ(integers, act_qpos) REVOLUTE_READ(integers, act_ctrllimited)
   REVOLUTE_READ(integers, act_forcelimited)
   REVOLUTE_READ(doubles, act_gear) REVOLUTE_READ(doubles, act_gain) REVOLUTE_READ(doubles, act_bias)

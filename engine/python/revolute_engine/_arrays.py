@@ -51,6 +51,8 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
     arrays["geom_friction"] = _real(model.geom_friction[:, 0])
     arrays.update(_hulls(model))
     arrays.update(_actuators(model, label))
+    arrays.update(_equalities(model))
+    arrays["integrator"] = int(model.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
     _apply_disable_flags(model, arrays)
     return arrays
 
@@ -119,8 +121,10 @@ def _hull_vertices(model: mujoco.MjModel, mesh: int) -> npt.NDArray[np.float64]:
 
 
 def _actuators(model: mujoco.MjModel, label: str) -> Arrays:
-    """Return the actuators: force = gain * ctrl + bias . (1, length, velocity), length = gear * position."""
+    """Return the actuators: force = gain . x * ctrl + bias . x, x = (1, length, velocity) times the gear."""
     joints = model.actuator_trnid[:, 0]
+    gain = np.array(model.actuator_gainprm[:, :3])
+    gain[model.actuator_gaintype != int(mujoco.mjtGain.mjGAIN_AFFINE), 1:] = 0
     affine = model.actuator_biastype == int(mujoco.mjtBias.mjBIAS_AFFINE)
     enabled = np.array(
         [not model.opt.disableactuator >> int(group) & 1 for group in model.actuator_group], bool
@@ -130,12 +134,25 @@ def _actuators(model: mujoco.MjModel, label: str) -> Arrays:
         "act_dof": _integer(model.jnt_dofadr[joints]),
         "act_qpos": _integer(model.jnt_qposadr[joints]),
         "act_gear": _real(model.actuator_gear[:, 0]),
-        "act_gain": _real(model.actuator_gainprm[:, 0] * enabled),
+        "act_gain": _real(gain * enabled[:, None]),
         "act_bias": _real(model.actuator_biasprm[:, :3] * (affine & enabled)[:, None]),
         "act_ctrllimited": _integer(model.actuator_ctrllimited),
         "act_ctrlrange": _real(model.actuator_ctrlrange),
         "act_forcelimited": limited,
         "act_forcerange": forcerange,
+    }
+
+
+def _equalities(model: mujoco.MjModel) -> Arrays:
+    """Return the equality constraints that hold from the start."""
+    active = np.asarray(model.eq_active0, dtype=bool)
+    if _is_disabled(model, "EQUALITY") or _is_disabled(model, "CONSTRAINT"):
+        active[:] = False
+    return {
+        "eq_type": _integer(model.eq_type[active]),
+        "eq_obj1": _integer(model.eq_obj1id[active]),
+        "eq_obj2": _integer(model.eq_obj2id[active]),
+        "eq_data": _real(model.eq_data[active]),
     }
 
 

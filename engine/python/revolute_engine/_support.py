@@ -16,7 +16,7 @@ import numpy.typing as npt
 from revolute.errors import ModelError
 
 _JOINTS = ("free", "ball", "slide", "hinge")
-_FREE, _BALL = 0, 1
+_FREE = 0
 
 
 def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
@@ -50,6 +50,7 @@ def check_support(model: mujoco.MjModel, label: str) -> list[str]:
     check.joints()
     check.actuators()
     check.geoms()
+    check.equalities()
     check.finite()
     return [*_method_notes(model), *_observer_notes(model)]
 
@@ -79,7 +80,6 @@ class _Checker:
         model = self.model
         groups: Sequence[tuple[int, str, str, str]] = (
             (model.ntendon, "tendon", "a tendon", "drive and limit the joints themselves"),
-            (model.neq, "equality", "an equality constraint", "remove it"),
             (model.nplugin, "plugin", "a plugin", "remove it"),
             (model.nflex, "flex", "a deformable body", "use rigid bodies"),
             (model.nhfield, "hfield", "a height field", "build the ground from planes and boxes"),
@@ -119,8 +119,6 @@ class _Checker:
         self._refuse_where("joint", model.jnt_actgravcomp, "gravity compensation by actuators", "turn it off")
         free_spring = np.where(types == _FREE, model.jnt_stiffness, 0.0)
         self._refuse_where("joint", free_spring, "stiffness of a free joint", "set it to 0")
-        ball_limit = (types == _BALL) & np.asarray(model.jnt_limited, dtype=bool)
-        self._refuse_where("joint", ball_limit, "a limit on a ball joint", "set limited='false'")
         nonlinear = np.zeros(model.njnt)
         nonlinear[model.dof_jntid[np.flatnonzero(np.any(model.dof_dampingpoly != 0, axis=1))]] = 1
         self._refuse_where("joint", nonlinear, "nonlinear damping", "give one damping coefficient")
@@ -156,9 +154,10 @@ class _Checker:
         if joint not in ("slide", "hinge"):
             self.refuse(element, f"driving a {joint} joint", "drive a hinge or slide joint")
         gain = mujoco.mjtGain(int(model.actuator_gaintype[index]))
-        affine = gain == mujoco.mjtGain.mjGAIN_AFFINE and not np.any(model.actuator_gainprm[index, 1:3])
-        if gain != mujoco.mjtGain.mjGAIN_FIXED and not affine:
-            self.refuse(element, f"gain type {gain.name.removeprefix('mjGAIN_').lower()}", "use a fixed gain")
+        if gain not in (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE):
+            self.refuse(
+                element, f"gain type {gain.name.removeprefix('mjGAIN_').lower()}", "use a fixed or affine gain"
+            )
         bias = mujoco.mjtBias(int(model.actuator_biastype[index]))
         if bias not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
             self.refuse(
@@ -176,6 +175,32 @@ class _Checker:
         adhesive = np.flatnonzero(np.asarray(model.pair_adhesion).reshape(-1))
         if adhesive.size:
             self.refuse(element_name(model, "pair", int(adhesive[0])), "adhesion", "set it to 0")
+
+    def equalities(self) -> None:
+        """Equality constraints: connect and weld of bodies, joint."""
+        model = self.model
+        kinds = (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD, mujoco.mjtEq.mjEQ_JOINT)
+        for index in range(model.neq):
+            kind = mujoco.mjtEq(int(model.eq_type[index]))
+            element = element_name(model, "equality", index)
+            if kind not in kinds:
+                self.refuse(
+                    element,
+                    f"an equality constraint of type {kind.name.removeprefix('mjEQ_').lower()}",
+                    "use connect, weld or joint",
+                )
+            if model.eq_objtype[index] == int(mujoco.mjtObj.mjOBJ_SITE):
+                self.refuse(element, "an equality constraint between sites", "name the bodies")
+            if kind == mujoco.mjtEq.mjEQ_JOINT:
+                self._equality_joints(index, element)
+
+    def _equality_joints(self, index: int, element: str) -> None:
+        """The joints of a joint equality have one coordinate each."""
+        model = self.model
+        for joint in (int(model.eq_obj1id[index]), int(model.eq_obj2id[index])):
+            kind = _JOINTS[int(model.jnt_type[joint])] if joint >= 0 else "hinge"
+            if kind not in ("slide", "hinge"):
+                self.refuse(element, f"an equality constraint on a {kind} joint", "use hinge or slide joints")
 
     def finite(self) -> None:
         """Numbers that are not numbers pass MuJoCo's compiler."""
@@ -215,7 +240,8 @@ _REAL_FIELDS = {
 def _method_notes(model: mujoco.MjModel) -> list[str]:
     """Say which of MuJoCo's numerical methods the engine replaces by its own."""
     notes = []
-    if model.opt.integrator != mujoco.mjtIntegrator.mjINT_EULER:
+    ours = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+    if model.opt.integrator not in [int(integrator) for integrator in ours]:
         asked = mujoco.mjtIntegrator(int(model.opt.integrator)).name.removeprefix("mjINT_")
         notes.append(f"integrator {asked}: the engine steps by semi-implicit Euler (implicit joint damping)")
     plain = mujoco.MjOption()
@@ -277,4 +303,8 @@ def _differs(model: mujoco.MjModel, kind: str, name: str, default: float | tuple
 
 def _observer_notes(model: mujoco.MjModel) -> list[str]:
     """Say which elements only observe and are not computed."""
-    return [f"sensors are not computed ({model.nsensor})"] if model.nsensor else []
+    notes = [f"sensors are not computed ({model.nsensor})"] if model.nsensor else []
+    asleep = int(np.count_nonzero(np.asarray(model.eq_active0) == 0))
+    if asleep:
+        notes.append(f"equality constraints that start inactive stay so ({asleep})")
+    return notes

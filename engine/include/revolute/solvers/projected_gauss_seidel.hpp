@@ -1,7 +1,7 @@
 // Projected Gauss-Seidel: a fixed number of sweeps over the rows of  w = A x + b,  from x = 0.
 //
 // Rows come grouped in islands that do not touch each other; a row's bounds depend on its kind:
-//   unilateral: 0 <= x (masked where inactive);  friction: |x| <= mu x_normal;  box: |x| <= bound.
+//   bilateral: free;  unilateral: 0 <= x (masked where inactive);  friction: |x| <= mu x_normal;  box: |x| <= bound.
 // One update (A_rr includes the regularisation):
 //   x_r+ = clamp(x_r - w_r / A_rr),   w += A_r (x_r+ - x_r)                                    (1)
 // The tape keeps x_r+ of every update, so that the adjoint can walk back. A row that nothing can move (a planar robot
@@ -23,7 +23,7 @@ namespace revolute {
 
 constexpr double least_mobility = 1e-15;  // 1/kg; less is rounding of a Jacobian that is zero
 
-enum class RowKind : int { unilateral, friction, box };
+enum class RowKind : int { bilateral, unilateral, friction, box };
 
 struct SolverRow {
   RowKind kind;
@@ -38,7 +38,7 @@ struct SolverProblem {
   const SolverRow* rows;
   const Real* A;
   const Real* b;
-  const Real* bound;          // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere
+  const Real* bound;          // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere; bilateral: unused
 };
 
 // x: [count]. w: scratch [count]. inverse_diagonal: [count], filled here. tape: [iterations * count] or null.
@@ -58,7 +58,7 @@ REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, Real
       Real next = x[r] - w[r] * inverse_diagonal[r];
       if (row.kind == RowKind::unilateral) {
         next = problem.bound[r] * maximum(next, Real(0));
-      } else {
+      } else if (row.kind != RowKind::bilateral) {
         const Real bound = row.kind == RowKind::friction ? problem.bound[r] * x[row.normal] : problem.bound[r];
         next = clamp(next, -bound, bound);
       }
@@ -84,7 +84,7 @@ REVOLUTE_HD void projected_gauss_seidel_adjoint(const SolverProblem<Real>& probl
       Real free = g;
       if (row.kind == RowKind::unilateral) {
         free = select(less(Real(0), next), g, Real(0));
-      } else {
+      } else if (row.kind != RowKind::bilateral) {
         const Real scale = row.kind == RowKind::friction ? x[row.normal] : Real(1);
         const Real bound = problem.bound[r] * scale;
         const auto upper = less_equal(bound, next), lower = less_equal(next, -bound) & !upper;
