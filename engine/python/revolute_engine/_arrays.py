@@ -152,7 +152,7 @@ def _equalities(model: mujoco.MjModel) -> Arrays:
         "eq_type": _integer(model.eq_type[active]),
         "eq_obj1": _integer(model.eq_obj1id[active]),
         "eq_obj2": _integer(model.eq_obj2id[active]),
-        "eq_data": _real(model.eq_data[active]),
+        "eq_data": _real(model.eq_data[active, :11]),
     }
 
 
