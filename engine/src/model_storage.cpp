@@ -320,8 +320,6 @@ class ModelBuilder {
       if (!ball) out_.limits_.push_back({false, joint.dof, joint.qpos, 1.0, joint.range[0], path(last, -1)});
       out_.limits_.push_back({ball, joint.dof, joint.qpos, -1.0, joint.range[1], path(last, -1)});
     }
-    out_.dry_ = std::make_unique<bool[]>(in_.nv);
-    for (int k = 0; k < in_.nv; ++k) out_.dry_[k] = in_.dof_frictionloss[k] > 0;
   }
 
   // --- equality constraints ------------------------------------------------------------------------------------------------
@@ -411,7 +409,6 @@ class ModelBuilder {
     m.vertices = out_.vertices_.data();
     m.tree_origin = out_.tree_origin_.data();
     m.tree_qpos = out_.tree_qpos_.data();
-    m.dry = out_.dry_.get();
   }
 };
 

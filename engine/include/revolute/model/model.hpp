@@ -116,7 +116,6 @@ struct Model {
   const double* vertices;       // mesh hull vertices in their link frames
   const double* tree_origin;    // [ntree, 3] reference point of a tree that has a fixed base
   const int* tree_qpos;         // [ntree] qpos address of the reference point of a floating tree, or -1
-  const bool* dry;              // [nv] whether the degree of freedom has dry friction
 };
 
 }  // namespace revolute

@@ -35,7 +35,6 @@ class ModelStorage {
   std::vector<int> path_dofs_, dof_paths_;
   std::vector<double> vertices_, tree_origin_;
   std::vector<int> tree_qpos_;
-  std::unique_ptr<bool[]> dry_;
 };
 
 }  // namespace revolute

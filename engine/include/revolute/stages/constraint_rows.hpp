@@ -110,9 +110,9 @@ REVOLUTE_HD inline RowGroup row_group(const Model& model, const Contacts<Real>& 
   return {RowSource::contact, g, candidate.path, candidate.condim};
 }
 template <class Real>
-REVOLUTE_HD inline bool group_may_act(const Model& model, const RowContext<Real>& at, const RowGroup& group) {
+REVOLUTE_HD inline bool group_may_act(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at, const RowGroup& group) {
   switch (group.source) {
-    case RowSource::dry_friction: return model.dry_friction && model.dry[group.index];
+    case RowSource::dry_friction: return model.dry_friction && any(less(Real(0), parameters.frictionloss[group.index]));
     case RowSource::limit: {
       if (!model.limits) return false;
       Real gap;
@@ -143,7 +143,7 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
   for (int t = 0; t < model.ntree; ++t) out.tree_island[t] = t;
   for (int g = 0; g < groups; ++g) {
     const RowGroup group = row_group(model, contacts, g);
-    const bool acts = group_may_act(model, at, group);
+    const bool acts = group_may_act(model, parameters, at, group);
     if (acts) join_trees(model, group.path, out.tree_island);
     out.group_island[g] = acts ? path_tree(model, group.path) : -1;
   }
