@@ -78,13 +78,12 @@ REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, const Kinematic
     Real D_bar = bar.D[k];
     if (parent >= 0) {
       const Motion<Real> y = cotangent_times(IA_bar, at.U[k]);
-      U_bar -= (Real(2) * at.D_inverse[k]) * y;
+      U_bar = multiply_add(Real(-2) * at.D_inverse[k], y, U_bar);
       D_bar += at.D_inverse[k] * at.D_inverse[k] * dot(y, at.U[k]);
     }
     diagonal_bar[k] += D_bar;
-    kin_bar.S[k] += D_bar * at.U[k];
-    U_bar += D_bar * kin.S[k];
-    kin_bar.S[k] += at.IA[k] * U_bar;
+    U_bar = multiply_add(D_bar, kin.S[k], U_bar);
+    kin_bar.S[k] += multiply_add(D_bar, at.U[k], at.IA[k] * U_bar);
     add_symmetric_product(IA_bar, Real(1), U_bar, kin.S[k]);
     bar.IA[k] = IA_bar;
     if (model.dofs[k].has_inertia) add_articulated_adjoint(kin_bar.I[k], IA_bar);
@@ -97,7 +96,7 @@ REVOLUTE_HD void solve_outward(const Model& model, const Kinematics<Real>& kin, 
   for (int k = 0; k < model.nv; ++k) {
     const Motion<Real> parent = at_link(factors.a, model.dofs[k].parent);
     x[k] = (u[k] - dot(parent, factors.U[k])) * factors.D_inverse[k];
-    factors.a[k] = parent + x[k] * kin.S[k];
+    factors.a[k] = multiply_add(x[k], kin.S[k], parent);
   }
 }
 // x = M^-1 b; x and b may be the same array
@@ -107,7 +106,7 @@ REVOLUTE_HD void solve(const Model& model, const Kinematics<Real>& kin, const Fa
   for (int k = model.nv - 1; k >= 0; --k) {
     x[k] = b[k] - dot(kin.S[k], factors.P[k]);  // (3)
     const int parent = model.dofs[k].parent;
-    if (parent >= 0) factors.P[parent] += factors.P[k] + (x[k] * factors.D_inverse[k]) * factors.U[k];
+    if (parent >= 0) factors.P[parent] += multiply_add(x[k] * factors.D_inverse[k], factors.U[k], factors.P[k]);
   }
   solve_outward(model, kin, factors, x, x);
 }

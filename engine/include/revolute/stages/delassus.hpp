@@ -76,7 +76,7 @@ REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const F
     out.dense[k] = Real(0);
     out.P[origin.y + i] = P;
     out.Y[origin.y + i] = u;
-    if (parent >= 0) out.node[parent] += P + (u * factors.D_inverse[k]) * factors.U[k];
+    if (parent >= 0) out.node[parent] += multiply_add(u * factors.D_inverse[k], factors.U[k], P);
   }
 }
 
@@ -94,7 +94,7 @@ REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const
       const RowPath path_r = row_path(model, rows.origin[r]);
       const Real* Y_r = out.Y + rows.origin[r].y;
       Real a(0);
-      for (int i = 0; i < path_r.count; ++i) a += Y_r[i] * out.dense[path_r.dofs[i]];
+      for (int i = 0; i < path_r.count; ++i) a = multiply_add(Y_r[i], out.dense[path_r.dofs[i]], a);
       out.A[rows.solver[r].A + s - row_s.begin] = a;
       out.A[row_s.A + r - row_s.begin] = a;
     }
@@ -110,7 +110,7 @@ REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin
   for (int k = 0; k < model.nv; ++k) x[k] = Real(0);
   for (int r = 0; r < rows.count; ++r) {
     const RowPath path = row_path(model, rows.origin[r]);
-    for (int i = 0; i < path.count; ++i) x[path.dofs[i]] += at.Y[rows.origin[r].y + i] * lambda[r];
+    for (int i = 0; i < path.count; ++i) x[path.dofs[i]] = multiply_add(at.Y[rows.origin[r].y + i], lambda[r], x[path.dofs[i]]);
   }
   solve_outward(model, kin, factors, x, x);
 }
@@ -126,7 +126,7 @@ REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, con
     for (int s = row.begin; s < row.end; ++s) {
       const Real weight = bar.A[row.A + s - row.begin] + bar.A[rows.solver[s].A + r - row.begin];
       const RowPath path_s = row_path(model, rows.origin[s]);
-      for (int i = 0; i < path_s.count; ++i) at.dense[path_s.dofs[i]] += weight * at.Y[rows.origin[s].y + i];
+      for (int i = 0; i < path_s.count; ++i) at.dense[path_s.dofs[i]] = multiply_add(weight, at.Y[rows.origin[s].y + i], at.dense[path_s.dofs[i]]);
     }
     for (int i = 0; i < path_r.count; ++i) {
       const int k = path_r.dofs[i], y = rows.origin[r].y + i;
@@ -156,11 +156,11 @@ REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin,
       P_bar = at.node_bar[parent];
       const Real along = dot(P_bar, factors.U[k]) * D_inverse;
       u_bar += along;
-      factors_bar.U[k] += (u * D_inverse) * P_bar;
+      factors_bar.U[k] = multiply_add(u * D_inverse, P_bar, factors_bar.U[k]);
       factors_bar.D[k] -= u * D_inverse * along;
     }
-    kin_bar.S[k] += (-u_bar) * at.P[origin.y + i];
-    at.node_bar[k] = P_bar - u_bar * kin.S[k];
+    kin_bar.S[k] = multiply_add(-u_bar, at.P[origin.y + i], kin_bar.S[k]);
+    at.node_bar[k] = multiply_add(-u_bar, kin.S[k], P_bar);
     at.dense[k] = u_bar;
   }
   // the row enters (2) as its coefficients and minus its wrenches
