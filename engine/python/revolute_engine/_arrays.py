@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from revolute.errors import ModelError
 
-from ._support import element_name
+from ._equalities import equality_arrays
+from ._names import element_name
 
 Arrays = dict[str, Any]
 
@@ -51,7 +52,7 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
     arrays["geom_friction"] = _real(model.geom_friction[:, 0])
     arrays.update(_hulls(model))
     arrays.update(_actuators(model, label))
-    arrays.update(_equalities(model))
+    arrays.update(equality_arrays(model))
     arrays["integrator"] = int(model.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
     _apply_disable_flags(model, arrays)
     return arrays
@@ -140,19 +141,6 @@ def _actuators(model: mujoco.MjModel, label: str) -> Arrays:
         "act_ctrlrange": _real(model.actuator_ctrlrange),
         "act_forcelimited": limited,
         "act_forcerange": forcerange,
-    }
-
-
-def _equalities(model: mujoco.MjModel) -> Arrays:
-    """Return the equality constraints that hold from the start."""
-    active = np.asarray(model.eq_active0, dtype=bool)
-    if _is_disabled(model, "EQUALITY") or _is_disabled(model, "CONSTRAINT"):
-        active[:] = False
-    return {
-        "eq_type": _integer(model.eq_type[active]),
-        "eq_obj1": _integer(model.eq_obj1id[active]),
-        "eq_obj2": _integer(model.eq_obj2id[active]),
-        "eq_data": _real(model.eq_data[active, :11]),
     }
 
 

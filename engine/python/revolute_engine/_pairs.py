@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from revolute.errors import ModelError
 
-from ._support import element_name
+from ._names import element_name
 
 _PLANE, _SPHERE, _CAPSULE, _BOX, _MESH = 0, 2, 3, 6, 7
 _TYPE_NAMES = {

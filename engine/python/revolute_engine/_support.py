@@ -15,19 +15,10 @@ import numpy.typing as npt
 
 from revolute.errors import ModelError
 
-_JOINTS = ("free", "ball", "slide", "hinge")
+from ._equalities import check_equalities
+from ._names import JOINT_TYPES, element_name
+
 _FREE = 0
-
-
-def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
-    """Return how messages name an element: `geom 'foot'`, or `geom 3 of body 'leg'` without a name."""
-    name = str(getattr(model, kind)(index).name)
-    if name:
-        return f"{kind} '{name}'"
-    if kind in ("geom", "joint"):
-        body = int(model.geom_bodyid[index] if kind == "geom" else model.jnt_bodyid[index])
-        return f"{kind} {index} of body '{model.body(body).name}'"
-    return f"{kind} {index}"
 
 
 def check_support(model: mujoco.MjModel, label: str) -> list[str]:
@@ -50,7 +41,7 @@ def check_support(model: mujoco.MjModel, label: str) -> list[str]:
     check.joints()
     check.actuators()
     check.geoms()
-    check.equalities()
+    check_equalities(model, label)
     check.finite()
     return [*_method_notes(model), *_observer_notes(model)]
 
@@ -150,13 +141,15 @@ class _Checker:
         if transmission not in (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT):
             what = f"a transmission to a {transmission.name.removeprefix('mjTRN_').lower()}"
             self.refuse(element, what, "drive a hinge or slide joint")
-        joint = _JOINTS[int(model.jnt_type[model.actuator_trnid[index, 0]])]
+        joint = JOINT_TYPES[int(model.jnt_type[model.actuator_trnid[index, 0]])]
         if joint not in ("slide", "hinge"):
             self.refuse(element, f"driving a {joint} joint", "drive a hinge or slide joint")
         gain = mujoco.mjtGain(int(model.actuator_gaintype[index]))
         if gain not in (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE):
             self.refuse(
-                element, f"gain type {gain.name.removeprefix('mjGAIN_').lower()}", "use a fixed or affine gain"
+                element,
+                f"gain type {gain.name.removeprefix('mjGAIN_').lower()}",
+                "use a fixed or affine gain",
             )
         bias = mujoco.mjtBias(int(model.actuator_biastype[index]))
         if bias not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
@@ -175,32 +168,6 @@ class _Checker:
         adhesive = np.flatnonzero(np.asarray(model.pair_adhesion).reshape(-1))
         if adhesive.size:
             self.refuse(element_name(model, "pair", int(adhesive[0])), "adhesion", "set it to 0")
-
-    def equalities(self) -> None:
-        """Equality constraints: connect and weld of bodies, joint."""
-        model = self.model
-        kinds = (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD, mujoco.mjtEq.mjEQ_JOINT)
-        for index in range(model.neq):
-            kind = mujoco.mjtEq(int(model.eq_type[index]))
-            element = element_name(model, "equality", index)
-            if kind not in kinds:
-                self.refuse(
-                    element,
-                    f"an equality constraint of type {kind.name.removeprefix('mjEQ_').lower()}",
-                    "use connect, weld or joint",
-                )
-            if model.eq_objtype[index] == int(mujoco.mjtObj.mjOBJ_SITE):
-                self.refuse(element, "an equality constraint between sites", "name the bodies")
-            if kind == mujoco.mjtEq.mjEQ_JOINT:
-                self._equality_joints(index, element)
-
-    def _equality_joints(self, index: int, element: str) -> None:
-        """The joints of a joint equality have one coordinate each."""
-        model = self.model
-        for joint in (int(model.eq_obj1id[index]), int(model.eq_obj2id[index])):
-            kind = _JOINTS[int(model.jnt_type[joint])] if joint >= 0 else "hinge"
-            if kind not in ("slide", "hinge"):
-                self.refuse(element, f"an equality constraint on a {kind} joint", "use hinge or slide joints")
 
     def finite(self) -> None:
         """Numbers that are not numbers pass MuJoCo's compiler."""
