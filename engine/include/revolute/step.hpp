@@ -35,7 +35,7 @@ struct StepWorkspace {
   Contacts<Real> contacts;
   ConstraintRows<Real> rows;
   Delassus<Real> delassus;
-  Real *lambda, *residual, *inverse_diagonal, *tape;
+  SolverWorkspace<Real> solver;  // its x is lambda
   Real *velocity_change, *qvel_next;
 
   StepWorkspace(const Model& model, Arena& arena)
@@ -47,10 +47,9 @@ struct StepWorkspace {
         rows(model, arena),
         delassus(model, arena) {
     const std::size_t capacity = ConstraintRows<Real>::capacity(model);
-    lambda = arena.take<Real>(capacity);
-    residual = arena.take<Real>(capacity);
-    inverse_diagonal = arena.take<Real>(capacity);
-    tape = arena.take<Real>(capacity * model.iterations);
+    for (Real** array : {&solver.x, &solver.y, &solver.inverse_diagonal}) *array = arena.take<Real>(capacity);
+    solver.scaled = arena.take<Real>(capacity * capacity);
+    solver.tape = arena.take<Real>(capacity * model.iterations);
     velocity_change = arena.take<Real>(model.nv);
     qvel_next = arena.take<Real>(model.nv);
   }
@@ -76,8 +75,8 @@ REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, co
   constraint_rows(model, parameters, ws.context(h, qpos, qvel), ws.contacts, ws.rows);
   if (ws.rows.count > 0) {
     delassus(model, ws.kinematics, ws.factors, ws.rows, ws.delassus);
-    projected_gauss_seidel(ws.problem(model), ws.lambda, ws.residual, ws.inverse_diagonal, record ? ws.tape : nullptr);
-    velocity_change(model, ws.kinematics, ws.factors, ws.rows, ws.delassus, ws.lambda, ws.velocity_change);
+    projected_gauss_seidel(ws.problem(model), ws.solver, record);
+    velocity_change(model, ws.kinematics, ws.factors, ws.rows, ws.delassus, ws.solver.x, ws.velocity_change);
     for (int k = 0; k < model.nv; ++k) ws.qvel_next[k] = v_free[k] + ws.velocity_change[k];
   } else {
     for (int k = 0; k < model.nv; ++k) ws.qvel_next[k] = v_free[k];
@@ -101,7 +100,8 @@ struct StepAdjointWorkspace {
   ConstraintRowsCotangent<Real> rows;
   DelassusCotangent<Real> delassus;
   AccelerationAdjointScratch<Real> acceleration;
-  Real *qpos_bar, *qvel_bar, *diagonal_bar, *w, *w0, *lambda_bar, *x, *v_free_bar;
+  SolverAdjointWorkspace<Real> solver;
+  Real *qpos_bar, *qvel_bar, *diagonal_bar, *w, *w0, *lambda_bar, *v_free_bar;
   Motion<Real>* W;
   Force<Real>*F_b, *F_w, *F_v;
 
@@ -109,7 +109,8 @@ struct StepAdjointWorkspace {
       : kinematics(model, arena), factors(model, arena), rows(model, arena), delassus(model, arena), acceleration(model, arena) {
     const std::size_t capacity = ConstraintRows<Real>::capacity(model);
     for (Real** array : {&qpos_bar, &qvel_bar, &diagonal_bar, &w, &w0, &v_free_bar}) *array = arena.take<Real>(model.nv);
-    for (Real** array : {&lambda_bar, &x}) *array = arena.take<Real>(capacity);
+    for (Real** array : {&lambda_bar, &solver.x, &solver.from_friction}) *array = arena.take<Real>(capacity);
+    solver.steps = arena.take<Real>(capacity * model.iterations);
     W = arena.take<Motion<Real>>(model.nv);
     for (Force<Real>** array : {&F_b, &F_w, &F_v}) *array = arena.take<Force<Real>>(model.nv);
   }
@@ -128,9 +129,9 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
   solve(model, kin, at.factors, ws.v_free_bar, ws.w);
   link_velocities(model, kin.S, ws.w, ws.W);
   for (int r = 0; r < at.rows.count; ++r) ws.lambda_bar[r] = row_times(at.rows.J[r], ws.w, ws.W);
-  projected_gauss_seidel_adjoint(at.problem(model), at.inverse_diagonal, at.tape, ws.x, ws.lambda_bar, ws.rows.b, ws.delassus.A,
-                                 ws.rows.bound);
-  const RowsAdjointInput<Real> in = {at.lambda, ws.w, ws.W, ws.F_b, ws.F_w, ws.F_v, ws.v_free_bar, ws.qpos_bar};
+  SolverCotangent<Real> solver_bar = {ws.lambda_bar, ws.rows.b, ws.delassus.A, ws.rows.bound};
+  projected_gauss_seidel_adjoint(at.problem(model), at.solver, ws.solver, solver_bar);
+  const RowsAdjointInput<Real> in = {at.solver.x, ws.w, ws.W, ws.F_b, ws.F_w, ws.F_v, ws.v_free_bar, ws.qpos_bar};
   right_side_adjoint(context, at.rows, in, ws.rows);
   delassus_adjoint(model, kin, at.factors, at.rows, at.delassus, ws.delassus, ws.rows, ws.factors, ws.kinematics);
   constraint_rows_adjoint(model, parameters, context, at.contacts, at.rows, in, ws.rows, ws.kinematics, parameters_bar);

@@ -64,6 +64,10 @@ inline Dual<N> abs(const Dual<N>& a) {
   return a.value < 0 ? -a : a;
 }
 template <int N>
+inline Mask<1> is_negative(const Dual<N>& a) {
+  return {std::signbit(a.value)};
+}
+template <int N>
 inline Mask<1> is_finite(const Dual<N>& a) {
   bool finite = std::isfinite(a.value);
   for (int i = 0; i < N; ++i) finite = finite && std::isfinite(a.tangent[i]);

@@ -141,6 +141,10 @@ inline Lanes<W> abs(Lanes<W> a) {
   return select(less(a, Lanes<W>(0.0)), -a, a);
 }
 template <int W>
+inline Mask<W> is_negative(Lanes<W> a) {
+  return {typename Mask<W>::Bits(a.values) < typename Mask<W>::Bits{}};
+}
+template <int W>
 inline Mask<W> is_finite(Lanes<W> a) {
   return {(a.values - a.values) == typename Lanes<W>::Values{}};
 }
