@@ -70,6 +70,8 @@ THREE_TREES = """
     <general name="rail" joint="rail" gainprm="2" biastype="affine" biasprm="0.3 -1 -0.2"
              gear="1.5"/>
     <motor name="fin" jointinparent="fin" gear="0.2"/>
+    <general name="flap servo" joint="flap" gaintype="affine" gainprm="0.4 -0.2 0.1" gear="0.7"/>
+    <damper name="brake" joint="lift" kv="2" ctrlrange="0 1"/>
   </actuator>
 </mujoco>
 """

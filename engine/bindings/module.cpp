@@ -42,6 +42,7 @@ MujocoArrays read_arrays(const py::dict& in) {
 #define REVOLUTE_READ(kind, name) kind(#name, out.name);
   REVOLUTE_READ(integer, nq) REVOLUTE_READ(integer, nv) REVOLUTE_READ(integer, nu) REVOLUTE_READ(integer, nbody)
   REVOLUTE_READ(integer, njnt) REVOLUTE_READ(integer, ngeom) REVOLUTE_READ(integer, iterations)
+  REVOLUTE_READ(integer, integrator)
   REVOLUTE_READ(number, timestep) REVOLUTE_READ(number, erp) REVOLUTE_READ(number, cfm) REVOLUTE_READ(number, restitution)
   REVOLUTE_READ(number, margin)
   REVOLUTE_READ(flag, contact) REVOLUTE_READ(flag, limits) REVOLUTE_READ(flag, dry_friction)
@@ -61,6 +62,7 @@ MujocoArrays read_arrays(const py::dict& in) {
   REVOLUTE_READ(integers, hull_adr) REVOLUTE_READ(integers, hull_num) REVOLUTE_READ(doubles, hull_vert)
   REVOLUTE_READ(integers, pair_geom1) REVOLUTE_READ(integers, pair_geom2) REVOLUTE_READ(integers, pair_mu_from)
   REVOLUTE_READ(integers, pair_condim) REVOLUTE_READ(doubles, pair_friction)
+  REVOLUTE_READ(integers, eq_type) REVOLUTE_READ(integers, eq_obj1) REVOLUTE_READ(integers, eq_obj2) REVOLUTE_READ(doubles, eq_data)
   REVOLUTE_READ(integers, act_dof) REVOLUTE_READ(integers, act_qpos) REVOLUTE_READ(integers, act_ctrllimited)
   REVOLUTE_READ(integers, act_forcelimited)
   REVOLUTE_READ(doubles, act_gear) REVOLUTE_READ(doubles, act_gain) REVOLUTE_READ(doubles, act_bias)
@@ -132,6 +134,42 @@ py::object backward_python(const ModelStorage& model, const Array& qpos, const A
   return out;
 }
 
+py::object jvp_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0, const Array& ctrl, const py::dict& parameters,
+                      const Array& qpos_tan, const Array& qvel_tan, const Array& ctrl_tan, const py::dict& parameter_tangents, int threads,
+                      const CancelToken* cancel) {
+  const Model& m = model.model();
+  const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1));
+  Array qpos_out({batch, steps + 1, m.nv}), qvel_out({batch, steps + 1, m.nv});
+  std::vector<Array> owners;
+  const JvpArrays arrays = {{batch, steps}, qpos0.data(), qvel0.data(), ctrl.data(), parameter_inputs(parameters, owners),
+                            qpos_tan.data(), qvel_tan.data(), ctrl_tan.data(), parameter_inputs(parameter_tangents, owners),
+                            qpos_out.mutable_data(), qvel_out.mutable_data()};
+  bool completed;
+  {
+    const py::gil_scoped_release unlocked;
+    completed = jvp(model, arrays, {threads, cancel});
+  }
+  if (!completed) return py::none();
+  return py::make_tuple(qpos_out, qvel_out);
+}
+
+py::object jacobian_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, const py::dict& parameters,
+                           int threads, const CancelToken* cancel) {
+  const Model& m = model.model();
+  const int batch = int(ctrl.shape(0));
+  Array A({batch, 2 * m.nv, 2 * m.nv}), B({batch, 2 * m.nv, m.nu});
+  std::vector<Array> owners;
+  const JacobianArrays arrays = {batch, qpos.data(), qvel.data(), ctrl.data(), parameter_inputs(parameters, owners), A.mutable_data(),
+                                 B.mutable_data()};
+  bool completed;
+  {
+    const py::gil_scoped_release unlocked;
+    completed = jacobian(model, arrays, {threads, cancel});
+  }
+  if (!completed) return py::none();
+  return py::make_tuple(A, B);
+}
+
 }  // namespace
 }  // namespace revolute
 
@@ -158,4 +196,10 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
   module.def("backward", &backward_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("params"),
              py::arg("qpos_bar"), py::arg("qvel_bar"), py::arg("wrt_params"), py::arg("threads"), py::arg("cancel").none(true),
              "Dict of qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu] and each of wrt_params [K, B, n], or None when cancelled.");
+
+  module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"), py::arg("params"),
+             py::arg("qpos_tan"), py::arg("qvel_tan"), py::arg("ctrl_tan"), py::arg("param_tans"), py::arg("threads"),
+             py::arg("cancel").none(true), "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv]), or None when cancelled.");
+  module.def("jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("params"),
+             py::arg("threads"), py::arg("cancel").none(true), "(A [B, 2nv, 2nv], B [B, 2nv, nu]), or None when cancelled.");
 }

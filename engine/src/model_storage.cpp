@@ -56,7 +56,8 @@ class ModelBuilder {
     add_actuators();
     add_geoms();
     add_candidates();
-    add_dof_rows();
+    add_dof_constraints();
+    add_equalities();
     add_parameters();
     point_model();
   }
@@ -90,9 +91,10 @@ class ModelBuilder {
         {"geom_friction", in_.geom_friction.size(), ng}, {"geom_rbound", in_.geom_rbound.size(), ng},
         {"hull_adr", in_.hull_adr.size(), ng}, {"hull_num", in_.hull_num.size(), ng}, {"pair_geom2", in_.pair_geom2.size(), np},
         {"pair_mu_from", in_.pair_mu_from.size(), np}, {"pair_condim", in_.pair_condim.size(), np},
-        {"pair_friction", in_.pair_friction.size(), np}, {"act_dof", in_.act_dof.size(), nu}, {"act_qpos", in_.act_qpos.size(), nu},
+        {"pair_friction", in_.pair_friction.size(), 3 * np}, {"eq_obj1", in_.eq_obj1.size(), in_.eq_type.size()},
+        {"eq_obj2", in_.eq_obj2.size(), in_.eq_type.size()}, {"eq_data", in_.eq_data.size(), 11 * in_.eq_type.size()}, {"act_dof", in_.act_dof.size(), nu}, {"act_qpos", in_.act_qpos.size(), nu},
         {"act_ctrllimited", in_.act_ctrllimited.size(), nu}, {"act_forcelimited", in_.act_forcelimited.size(), nu},
-        {"act_gear", in_.act_gear.size(), nu}, {"act_gain", in_.act_gain.size(), nu}, {"act_bias", in_.act_bias.size(), 3 * nu},
+        {"act_gear", in_.act_gear.size(), nu}, {"act_gain", in_.act_gain.size(), 3 * nu}, {"act_bias", in_.act_bias.size(), 3 * nu},
         {"act_ctrlrange", in_.act_ctrlrange.size(), 2 * nu}, {"act_forcerange", in_.act_forcerange.size(), 2 * nu}};
     for (const auto& [name, got, wanted] : sizes) expect(name, got, wanted);
   }
@@ -110,6 +112,7 @@ class ModelBuilder {
     m.cfm = in_.cfm;
     m.margin = in_.margin;
     m.iterations = in_.iterations;
+    m.integrator = Integrator(in_.integrator);
     m.contact = in_.contact;
     m.limits = in_.limits;
     m.dry_friction = in_.dry_friction;
@@ -189,7 +192,7 @@ class ModelBuilder {
       Actuator actuator{};
       actuator.dof = in_.act_dof[a];
       actuator.qpos = in_.act_qpos[a];
-      actuator.gain = in_.act_gain[a];
+      std::copy_n(&in_.act_gain[3 * a], 3, actuator.gain);
       std::copy_n(&in_.act_bias[3 * a], 3, actuator.bias);
       actuator.ctrl_limited = in_.act_ctrllimited[a] != 0;
       actuator.force_limited = in_.act_forcelimited[a] != 0;
@@ -256,9 +259,10 @@ class ModelBuilder {
       const int a = in_.pair_geom1[i], b = in_.pair_geom2[i];
       const int link_a = out_.geoms_[a].link, link_b = out_.geoms_[b].link;
       if (link_a == link_b) continue;
-      const bool fixed = !std::isnan(in_.pair_friction[i]);
+      const double* friction = &in_.pair_friction[3 * i];
+      const bool fixed = !std::isnan(friction[0]);
       const int from = in_.pair_mu_from[i];
-      out_.map_.pairs.push_back({a, b, !fixed && from != 2, !fixed && from != 1, fixed ? in_.pair_friction[i] : 0.0});
+      out_.map_.pairs.push_back({a, b, !fixed && from != 2, !fixed && from != 1, fixed ? friction[0] : 0.0});
       Candidate candidate{};
       candidate.geom_a = a;
       candidate.geom_b = b;
@@ -266,7 +270,9 @@ class ModelBuilder {
       candidate.link_b = link_b;
       candidate.friction = int(out_.map_.pairs.size()) - 1;
       candidate.path = path(link_a, link_b);
-      candidate.frictionless = in_.pair_condim[i] == 1;
+      candidate.condim = in_.pair_condim[i];
+      candidate.torsional = friction[1];
+      candidate.rolling = friction[2];
       add_pair(candidate);
     }
   }
@@ -305,15 +311,59 @@ class ModelBuilder {
     }
   }
 
-  void add_dof_rows() {
-    for (int k = 0; k < in_.nv; ++k) out_.friction_rows_.push_back({k, -1, 1.0, 0.0, path(k, -1)});
+  void add_dof_constraints() {
+    for (int k = 0; k < in_.nv; ++k) out_.dof_paths_.push_back(path(k, -1));
     for (const Joint& joint : out_.joints_) {
       if (!joint.limited) continue;
-      out_.limit_rows_.push_back({joint.dof, joint.qpos, 1.0, joint.range[0], path(joint.dof, -1)});
-      out_.limit_rows_.push_back({joint.dof, joint.qpos, -1.0, joint.range[1], path(joint.dof, -1)});
+      const bool ball = joint.type == JointType::ball;
+      const int last = ball ? joint.dof + 2 : joint.dof;
+      if (!ball) out_.limits_.push_back({false, joint.dof, joint.qpos, 1.0, joint.range[0], path(last, -1)});
+      out_.limits_.push_back({ball, joint.dof, joint.qpos, -1.0, joint.range[1], path(last, -1)});
     }
-    out_.dry_ = std::make_unique<bool[]>(in_.nv);
-    for (int k = 0; k < in_.nv; ++k) out_.dry_[k] = in_.dof_frictionloss[k] > 0;
+  }
+
+  // --- equality constraints ------------------------------------------------------------------------------------------------
+
+  void add_equalities() {
+    for (std::size_t i = 0; i < in_.eq_type.size(); ++i) {
+      const double* data = &in_.eq_data[11 * i];
+      Equality equality{};
+      equality.type = EqualityType(in_.eq_type[i]);
+      equality.link_a = equality.link_b = equality.dof_a = equality.dof_b = -1;
+      if (equality.type == EqualityType::joint) {
+        add_joint_equality(in_.eq_obj1[i], in_.eq_obj2[i], data, equality);
+      } else {
+        add_body_equality(in_.eq_obj1[i], in_.eq_obj2[i], data, equality);
+      }
+      out_.equalities_.push_back(equality);
+    }
+  }
+  // MuJoCo's data: polynomial of the second joint's displacement from its qpos0
+  void add_joint_equality(int a, int b, const double* data, Equality& out) {
+    std::copy_n(data, 5, out.polynomial);
+    const auto set = [&](int joint, int& dof, int& qpos, double& reference) {
+      if (joint < 0) return;
+      dof = in_.jnt_dofadr[joint];
+      qpos = in_.jnt_qposadr[joint];
+      reference = in_.qpos0[qpos];
+    };
+    set(a, out.dof_a, out.qpos_a, out.reference_a);
+    set(b, out.dof_b, out.qpos_b, out.reference_b);
+    out.path = path(out.dof_a, out.dof_b);
+  }
+  // MuJoCo's data: connect: anchor in body 1, anchor in body 2; weld: anchor in body 2, the same in body 1, orientation of
+  // body 2 in body 1
+  void add_body_equality(int a, int b, const double* data, Equality& out) {
+    const bool weld = out.type == EqualityType::weld;
+    const Pose relative = weld ? pose(data + 3, data + 6) : identity();
+    const Vector3<double> in_a = vector3<double>(weld ? data + 3 : data), in_b = vector3<double>(weld ? data : data + 3);
+    out.link_a = body_link_[a];
+    out.link_b = body_link_[b];
+    store(body_pose_[a].p + body_pose_[a].R * in_a, out.anchor_a);
+    store(body_pose_[b].p + body_pose_[b].R * in_b, out.anchor_b);
+    store(body_pose_[a].R * relative.R, out.rotation_a);
+    store(body_pose_[b].R, out.rotation_b);
+    out.path = path(out.link_a, out.link_b);
   }
 
   void add_parameters() {
@@ -342,7 +392,8 @@ class ModelBuilder {
   void point_model() {
     Model& m = out_.model_;
     m.ncandidate = int(out_.candidates_.size());
-    m.nlimit = int(out_.limit_rows_.size());
+    m.nlimit = int(out_.limits_.size());
+    m.nequality = int(out_.equalities_.size());
     m.nfriction_pair = int(out_.map_.pairs.size());
     m.npath = int(out_.paths_.size());
     m.joints = out_.joints_.data();
@@ -350,14 +401,14 @@ class ModelBuilder {
     m.actuators = out_.actuators_.data();
     m.geoms = out_.geoms_.data();
     m.candidates = out_.candidates_.data();
-    m.limit_rows = out_.limit_rows_.data();
-    m.friction_rows = out_.friction_rows_.data();
+    m.limits_list = out_.limits_.data();
+    m.equalities = out_.equalities_.data();
     m.paths = out_.paths_.data();
     m.path_dofs = out_.path_dofs_.data();
+    m.dof_paths = out_.dof_paths_.data();
     m.vertices = out_.vertices_.data();
     m.tree_origin = out_.tree_origin_.data();
     m.tree_qpos = out_.tree_qpos_.data();
-    m.dry = out_.dry_.get();
   }
 };
 

@@ -71,7 +71,7 @@ def test_laikago_stands_on_its_toes() -> None:
     assert model.actuator_names == order
     assert [name.split("_")[0] for name in model.joint_names[1:]] == [leg for leg in LEGS for _ in range(3)]
     assert np.array_equal(model.arrays["act_dof"], np.arange(6, 18))
-    assert (model.arrays["act_gain"] == 220).all()
+    assert (model.arrays["act_gain"] == [220, 0, 0]).all()
     assert (model.arrays["act_bias"] == [0, -220, -4]).all()
     assert model.timestep == 2e-3
     home = model.keyframes["home"]

@@ -34,10 +34,9 @@ def test_actuator_forces_are_mujocos() -> None:
         length = arrays["act_gear"] * data.qpos[arrays["act_qpos"]]
         velocity = arrays["act_gear"] * data.qvel[arrays["act_dof"]]
         low, high = model.ctrlrange.T
-        bias = arrays["act_bias"] @ np.zeros(3) + (
-            arrays["act_bias"] * np.stack([np.ones_like(length), length, velocity], axis=1)
-        ).sum(axis=1)
-        force = arrays["act_gain"] * np.clip(data.ctrl, low, high) + bias
+        terms = np.stack([np.ones_like(length), length, velocity], axis=1)
+        gain, bias = ((arrays[name] * terms).sum(axis=1) for name in ("act_gain", "act_bias"))
+        force = gain * np.clip(data.ctrl, low, high) + bias
         limited = arrays["act_forcelimited"] == 1
         force[limited] = np.clip(force, *arrays["act_forcerange"].T)[limited]
         assert np.allclose(force, data.actuator_force, rtol=1e-13, atol=1e-13)
@@ -67,7 +66,7 @@ def _flagged(flag: str) -> str:
     return (
         f'<mujoco><option><flag {flag}="disable"/></option><worldbody><geom type="plane" size="0 0 1"/>'
         '<body pos="0 0 2"><joint name="j" range="-1 1" stiffness="2" damping="3" frictionloss="1"/>'
-        '<geom size="1" pos="1 0 0"/></body></worldbody>'
+        '<geom size="1" pos="1 0 0"/></body></worldbody><equality><joint joint1="j"/></equality>'
         '<actuator><position joint="j" kp="3" ctrllimited="true" ctrlrange="-1 1"/></actuator></mujoco>'
     )
 
@@ -83,14 +82,16 @@ def _flagged(flag: str) -> str:
         ("contact", {"contact"}),
         ("limit", {"limits"}),
         ("frictionloss", {"dry_friction"}),
-        ("constraint", {"contact", "limits", "dry_friction"}),
+        ("equality", {"eq_active"}),
+        ("constraint", {"contact", "limits", "dry_friction", "eq_active"}),
         ("warmstart", set()),
     ],
 )
 def test_disabled_parts_are_zero(flag: str, zeroed: set[str]) -> None:
-    arrays = load_model(_flagged(flag)).arrays
+    arrays = dict(load_model(_flagged(flag)).arrays)
+    arrays["eq_active"] = len(arrays["eq_type"])
     parts = ("gravity", "jnt_stiffness", "dof_damping", "act_ctrllimited", "act_gain", "act_bias")
-    switches = ("contact", "limits", "dry_friction")
+    switches = ("contact", "limits", "dry_friction", "eq_active")
     assert {name for name in (*parts, *switches) if not np.any(arrays[name])} == zeroed
 
 
@@ -101,7 +102,7 @@ def test_actuators_of_a_disabled_group_have_no_force() -> None:
         '<actuator><position joint="j" kp="3"/><position joint="j" kp="5" group="2"/></actuator></mujoco>'
     )
     arrays = load_model(text).arrays
-    assert arrays["act_gain"].tolist() == [3, 0]
+    assert arrays["act_gain"].tolist() == [[3, 0, 0], [0, 0, 0]]
     assert arrays["act_bias"].tolist() == [[0, -3, 0], [0, 0, 0]]
 
 

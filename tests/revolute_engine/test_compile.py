@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from revolute.errors import ModelError
-from revolute_engine import load_model
+from revolute_engine import Engine, load_model
 
 INERTIA = '<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.2" iyz="0" izz="0.25"/>'
 INERTIAL = f'<inertial><mass value="2"/>{INERTIA}</inertial>'
@@ -110,7 +110,7 @@ def test_a_urdf_gets_one_motor_per_joint_limited_by_its_effort() -> None:
     assert model.ctrlrange.tolist() == [[-np.inf, np.inf]]
     assert model.arrays["act_forcelimited"].tolist() == [1]
     assert model.arrays["act_forcerange"].tolist() == [[-7, 7]]
-    assert model.arrays["act_gain"].tolist() == [1]
+    assert model.arrays["act_gain"].tolist() == [[1, 0, 0]]
     assert not model.arrays["act_bias"].any()
     unlimited = load_model(ARM.replace('effort="7"', 'effort="0"'))
     assert unlimited.arrays["act_forcelimited"].tolist() == [0]
@@ -155,3 +155,74 @@ def test_ground_is_a_plane_that_meets_every_shape() -> None:
     assert list(zip(model.arrays["pair_geom1"], model.arrays["pair_geom2"], strict=True)) == [(ground, odd)]
     with pytest.raises(ModelError, match="ground=True: expected no geom 'ground', got one"):
         load_model(text.replace("ghost", "ground"), ground=True)
+
+
+def _hand(follower: str, mimic: str, leader: str = "revolute") -> str:
+    joint = '<axis xyz="0 1 0"/><limit lower="-2" upper="2" effort="3" velocity="1"/>'
+    return (
+        f'<robot name="hand"><link name="palm"/><link name="a">{INERTIAL}</link><link name="b">{INERTIAL}'
+        f'</link><link name="c">{INERTIAL}</link><joint name="free" type="continuous"><parent link="palm"/>'
+        f'<child link="c"/><axis xyz="1 0 0"/></joint><joint name="thumb" type="{leader}">'
+        f'<parent link="palm"/><child link="a"/>{joint}</joint><joint name="finger" type="{follower}">'
+        f'<parent link="a"/><child link="b"/>{joint}<mimic {mimic}/></joint></robot>'
+    )
+
+
+@pytest.mark.parametrize("follower", ["revolute", "continuous", "prismatic"])
+def test_a_mimic_joint_is_an_equality_and_has_no_motor(follower: str) -> None:
+    model = load_model(_hand(follower, 'joint="thumb" multiplier="-0.5" offset="0.1"'))
+    arrays = model.arrays
+    assert arrays["eq_type"].tolist() == [2]
+    assert model.joint_names[arrays["eq_obj1"][0]] == "finger"
+    assert model.joint_names[arrays["eq_obj2"][0]] == "thumb"
+    assert arrays["eq_data"][0, :5].tolist() == [0.1, -0.5, 0, 0, 0]
+    assert model.actuator_names == ["free", "thumb"]
+
+
+def test_a_joint_that_mimics_a_fixed_one_is_held() -> None:
+    model = load_model(_hand("revolute", 'joint="thumb" multiplier="3" offset="0.2"', leader="fixed"))
+    assert model.arrays["eq_obj2"].tolist() == [-1]
+    assert model.arrays["eq_data"][0, :5].tolist() == [0.2, 0, 0, 0, 0]
+    assert model.actuator_names == ["free"]
+    rollout = Engine(threads=1).rollout(model, model.qpos0, model.qvel0, np.zeros((200, 1)))
+    finger = model.joint_names.index("finger")
+    assert rollout.qpos[-1, finger] == pytest.approx(0.2, abs=1e-3)
+
+
+def test_a_fixed_joint_mimics_nothing_and_says_so() -> None:
+    model = load_model(_hand("fixed", 'joint="thumb"'))
+    assert len(model.arrays["eq_type"]) == 0
+    assert "joint 'finger' is fixed and mimics nothing" in model.notes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (_hand("revolute", 'joint="toe"'), "expected the name of another joint, got 'toe'; correct it"),
+        (_hand("revolute", 'joint="finger"'), "expected the name of another joint, got 'finger'; correct it"),
+        (
+            _hand("revolute", 'joint="thumb" offset="x"', leader="fixed"),
+            "expected a finite number, got 'x' in offset",
+        ),
+    ],
+)
+def test_a_mimic_without_meaning_is_refused_by_name(text: str, message: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        load_model(text, name="hand.urdf")
+    assert str(caught.value) == f"hand.urdf: joint 'finger': mimic: {message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (_hand("floating", 'joint="thumb"'), "mimic of a floating joint is not supported; remove it"),
+        (
+            _hand("revolute", 'joint="thumb"', leader="floating"),
+            "mimic of floating joint 'thumb' is not supported; remove it",
+        ),
+    ],
+)
+def test_a_mimic_of_several_coordinates_is_refused_by_name(text: str, message: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        load_model(text, name="hand.urdf")
+    assert str(caught.value) == f"hand.urdf: joint 'finger': {message}"

@@ -82,3 +82,17 @@ def test_without_contact_shapes_pass_through() -> None:
     qvel = np.array([1.0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0])
     rollout = Engine(threads=1).rollout(model, model.qpos0, qvel, np.zeros((400, 0)))
     assert np.array_equal(rollout.qvel[-1], qvel)
+
+
+def test_torsional_and_rolling_friction_bound_the_moment_by_the_normal_force() -> None:
+    """Two coefficients combine to the larger; the pair of a plane and a box has four such contacts."""
+    text = (
+        '<mujoco><option timestep="0.001"/><worldbody><geom type="plane" size="0 0 1" friction="0 0.001 0"/>'
+        '<body pos="0 0 0.1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="2" condim="4"'
+        ' friction="0 0.003 0"/></body></worldbody></mujoco>'
+    )
+    model = load_model(text)
+    rollout = Engine(threads=1).rollout(model, model.qpos0, [0, 0, 0, 0, 0, 2.0], np.zeros((100, 0)))
+    inertia = model.arrays["body_inertia"][1, 2]
+    lost = 0.003 * 2 * 9.81 / inertia * 0.1
+    assert rollout.qvel[-1, 5] == pytest.approx(2 - lost, rel=1e-6)

@@ -50,7 +50,8 @@ def _largest_step_error(source: str | Path, seed: int, steps: int = 50, **option
     """Return the largest relative difference of one step over a trajectory from a random state."""
     model = load_model(source, contact=False, limits=False, dry_friction=False, **options)
     theirs = model.mujoco_model
-    theirs.opt.integrator = int(mujoco.mjtIntegrator.mjINT_EULER)
+    if theirs.opt.integrator != int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST):
+        theirs.opt.integrator = int(mujoco.mjtIntegrator.mjINT_EULER)
     theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     theirs.opt.timestep = model.timestep
     data = mujoco.MjData(theirs)
@@ -78,6 +79,22 @@ def test_every_joint_moves_as_in_mujoco(name: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_three_trees_with_every_actuator_move_as_in_mujoco(seed: int) -> None:
     assert _largest_step_error(THREE_TREES, seed) < STEP_TOLERANCE
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_implicitfast_moves_as_in_mujoco(seed: int) -> None:
+    text = THREE_TREES.replace("<option ", '<option integrator="implicitfast" ')
+    assert load_model(text).arrays["integrator"] == 1
+    assert _largest_step_error(text, seed) < STEP_TOLERANCE
+
+
+def test_implicitfast_differs_from_euler() -> None:
+    """The drives' velocity gains count: the comparison above would see a step by Euler."""
+    other = load_model(THREE_TREES.replace("<option ", '<option integrator="implicitfast" '), contact=False)
+    model = load_model(THREE_TREES, contact=False)
+    qvel, ctrl = np.ones(model.nv), np.ones((1, model.nu))
+    ends = [Engine(threads=1).rollout(each, model.qpos0, qvel, ctrl).qvel[-1] for each in (model, other)]
+    assert np.abs(ends[0] - ends[1]).max() > 1e-3
 
 
 @pytest.mark.parametrize("name", ["laikago", "laikago_torque", "ant", "cartpole", "pendulum1", "pendulum7"])

@@ -11,27 +11,27 @@ from tests.robots import gymnasium_ant, laikago_urdf
 WORLD = """<mujoco>
   <option><flag {flags}/></option>
   <worldbody>
-    <geom name="floor" type="plane" size="0 0 1" contype="2" conaffinity="3" friction="0.5 0 0"/>
+    <geom name="floor" type="plane" size="0 0 1" contype="2" conaffinity="3" friction="0.5 0.02 0.003"/>
     <geom name="post" type="sphere" size="0.1" pos="3 0 1" condim="1"/>
     <body name="base" pos="0 0 1">
       <freejoint/>
-      <geom name="base" type="sphere" size="0.2" friction="0.9 0 0"/>
+      <geom name="base" type="sphere" size="0.2" friction="0.9 0.01 0.004" condim="4"/>
       <body name="welded" pos="0.3 0 0">
-        <geom name="welded" type="capsule" size="0.05 0.1" friction="0.2 0 0" priority="2" condim="1"/>
+        <geom name="welded" type="capsule" size="0.05 0.1" friction="0.2 0.1 0.2" priority="2" condim="1"/>
         <body name="child" pos="0.3 0 0">
           <joint axis="0 1 0"/>
           <geom name="child" type="capsule" size="0.04 0.1"/>
           <geom name="ghost" type="sphere" size="0.04" contype="0" conaffinity="0"/>
           <body name="grandchild" pos="0.3 0 0">
             <joint axis="0 1 0"/>
-            <geom name="grandchild" type="sphere" size="0.04" friction="0.7 0 0" priority="2"/>
+            <geom name="grandchild" type="sphere" size="0.04" friction="0.7 0.3 0.4" priority="2" condim="6"/>
           </body>
         </body>
       </body>
     </body>
     <body name="other" pos="0 1 1">
       <freejoint/>
-      <geom name="other" type="sphere" size="0.1" contype="2" conaffinity="1" friction="0.3 0 0"/>
+      <geom name="other" type="sphere" size="0.1" contype="2" conaffinity="1" friction="0.3 0.05 0.0001"/>
     </body>
     <body name="rail" pos="0 2 1">
       <joint type="slide" axis="1 0 0"/>
@@ -40,14 +40,17 @@ WORLD = """<mujoco>
   </worldbody>
   <contact>
     <exclude body1="other" body2="child"/>
-    <pair geom1="rail" geom2="base" friction="0.4 0.4" condim="3"/>
+    <pair geom1="rail" geom2="base" friction="0.4 0.4 0.6 0.7 0.7" condim="6"/>
     <pair geom1="welded" geom2="child" friction="0.6 0.6"/>
   </contact>
 </mujoco>"""
 
 
-def _mujoco_pairs(model: mujoco.MjModel) -> dict[tuple[int, int], tuple[float, int]]:
-    """Return (sliding friction, condim) of every pair MuJoCo collides, by its geoms."""
+Friction = tuple[float, float, float]
+
+
+def _mujoco_pairs(model: mujoco.MjModel) -> dict[tuple[int, int], tuple[Friction, int]]:
+    """Return ((sliding, torsional, rolling friction), condim) of every pair MuJoCo collides, by its geoms."""
     model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_OVERRIDE)
     model.opt.o_margin = 1e3
     model.opt.o_friction[:] = 1
@@ -58,23 +61,23 @@ def _mujoco_pairs(model: mujoco.MjModel) -> dict[tuple[int, int], tuple[float, i
     model.geom_margin[:] = model.pair_margin[:] = 1e3
     mujoco.mj_forward(model, data)
     found = {
-        tuple(sorted(contact.geom.tolist())): (float(contact.friction[0]), int(contact.dim))
+        tuple(sorted(contact.geom.tolist())): (tuple(contact.friction[[0, 2, 3]].tolist()), int(contact.dim))
         for contact in data.contact
     }
     assert set(found) == seen
     return found
 
 
-def _our_pairs(arrays: dict) -> dict[tuple[int, int], tuple[float, int]]:
+def _our_pairs(arrays: dict) -> dict[tuple[int, int], tuple[Friction, int]]:
     """Return the same from the engine's arrays, combining friction as the engine does."""
     found = {}
     names = ("pair_geom1", "pair_geom2", "pair_friction", "pair_mu_from", "pair_condim")
     for first, second, own, mu_from, condim in zip(*(arrays[name].tolist() for name in names), strict=True):
         assert arrays["geom_type"][first] <= arrays["geom_type"][second]
-        mus = arrays["geom_friction"][[first, second]]
+        mus = arrays["geom_friction"][[first, second]].tolist()
         combined = max(mus) if mu_from == BOTH else mus[0] if mu_from == FIRST else mus[1]
-        mu = combined if np.isnan(own) else own
-        found[tuple(sorted((first, second)))] = (float(mu), condim)
+        mu = combined if np.isnan(own[0]) else own[0]
+        found[tuple(sorted((first, second)))] = ((mu, own[1], own[2]), condim)
     return found
 
 

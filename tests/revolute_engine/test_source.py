@@ -95,8 +95,8 @@ def test_a_mesh_without_name_is_called_by_its_file() -> None:
             "a.xml: joint at line 1: expected numbers, got 'nan' in damping",
         ),
         (
-            '<robot name="r"><joint name="finger"><mimic joint="thumb"/></joint></robot>',
-            "a.xml: joint 'finger': mimic is not supported; remove it and control both joints",
+            '<robot name="r"><joint name="finger" type="revolute"><mimic joint="thumb"/></joint></robot>',
+            "a.xml: joint 'finger': mimic: expected the name of another joint, got 'thumb'; correct it",
         ),
         (
             '<robot name="r" xmlns:xacro="x"><xacro:include filename="a.xacro"/></robot>',

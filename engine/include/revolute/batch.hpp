@@ -56,13 +56,33 @@ struct BackwardArrays {
   std::array<double*, parameter_count> parameter_bars;  // [K, B, size]
 };
 
+// The forward derivative along one direction per environment. State tangents are by the tangent of the configuration (nv).
+struct JvpArrays {
+  BatchShape shape;
+  const double *qpos0, *qvel0, *ctrl;               // as for the rollout
+  ParameterInputs parameters;
+  const double *qpos0_tan, *qvel0_tan, *ctrl_tan;   // [B, nv], [B, nv], [B, T, nu]; null is zero
+  ParameterInputs parameter_tangents;               // rows as in `parameters`, or one; null is zero
+  double *qpos_tan, *qvel_tan;                      // [B, T + 1, nv] each
+};
+
+// The Jacobian of one step, in the tangent convention of MuJoCo's mjd_transitionFD: state (dq, v), 2 nv coordinates.
+struct JacobianArrays {
+  int batch;
+  const double *qpos, *qvel, *ctrl;                 // [B, nq], [B, nv], [B, nu]
+  ParameterInputs parameters;
+  double *A, *B;                                    // [batch, 2 nv, 2 nv], [batch, 2 nv, nu]
+};
+
 struct Execution {
   int threads = 1;
   const CancelToken* cancel = nullptr;
 };
 
-// Both return false when they were cancelled; the results are then incomplete.
+// All return false when they were cancelled; the results are then incomplete.
 bool rollout(const ModelStorage& storage, const RolloutArrays& arrays, const Execution& execution);
 bool backward(const ModelStorage& storage, const BackwardArrays& arrays, const Execution& execution);
+bool jvp(const ModelStorage& storage, const JvpArrays& arrays, const Execution& execution);
+bool jacobian(const ModelStorage& storage, const JacobianArrays& arrays, const Execution& execution);
 
 }  // namespace revolute

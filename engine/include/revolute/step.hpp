@@ -1,11 +1,12 @@
 // One step, and its reverse: the table of contents of the engine. Each stage is a file; its adjoint stands below it.
 //
-//   tau            = actuation(qpos, qvel, ctrl)
+//   tau, diagonal  = actuation(qpos, qvel, ctrl)
 //   S, V, I        = kinematics(qpos, qvel)
-//   U, D           = articulated_inertia(I, S)                 factors of M + h diag(damping)
+//   U, D           = articulated_inertia(I, S, diagonal)       factors of M + diagonal
 //   a0, v*         = acceleration(tau, V, factors)
 //   contacts       = collision_detection(links)
-//   Y, A, b        = constraint_rows(contacts, factors, v*)
+//   J, b           = constraint_rows(contacts, v*)             equality, dry friction, limits, contacts
+//   A              = delassus(J, factors)                      J M^-1 J'
 //   lambda         = projected_gauss_seidel(A, b)
 //   qvel+          = v* + M^-1 J' lambda
 //   qpos+          = integration(qpos, qvel+)
@@ -18,6 +19,7 @@
 #include "revolute/stages/articulated_inertia.hpp"
 #include "revolute/stages/collision_detection.hpp"
 #include "revolute/stages/constraint_rows.hpp"
+#include "revolute/stages/delassus.hpp"
 #include "revolute/stages/integration.hpp"
 #include "revolute/stages/kinematics.hpp"
 
@@ -32,7 +34,8 @@ struct StepWorkspace {
   Motion<Real>* V_free;
   Contacts<Real> contacts;
   ConstraintRows<Real> rows;
-  Real *lambda, *residual, *inverse_diagonal, *tape;
+  Delassus<Real> delassus;
+  SolverWorkspace<Real> solver;  // its x is lambda
   Real *velocity_change, *qvel_next;
 
   StepWorkspace(const Model& model, Arena& arena)
@@ -41,17 +44,20 @@ struct StepWorkspace {
         acceleration(model, arena),
         V_free(arena.take<Motion<Real>>(model.nv)),
         contacts(model, arena),
-        rows(model, arena) {
+        rows(model, arena),
+        delassus(model, arena) {
     const std::size_t capacity = ConstraintRows<Real>::capacity(model);
-    lambda = arena.take<Real>(capacity);
-    residual = arena.take<Real>(capacity);
-    inverse_diagonal = arena.take<Real>(capacity);
-    tape = arena.take<Real>(capacity * model.iterations);
+    for (Real** array : {&solver.x, &solver.y, &solver.inverse_diagonal}) *array = arena.take<Real>(capacity);
+    solver.scaled = arena.take<Real>(capacity * capacity);
+    solver.tape = arena.take<Real>(capacity * model.iterations);
     velocity_change = arena.take<Real>(model.nv);
     qvel_next = arena.take<Real>(model.nv);
   }
   SolverProblem<Real> problem(const Model& model) const {
-    return {rows.count, model.iterations, rows.solver, rows.A, rows.b, rows.bound};
+    return {rows.count, model.iterations, rows.solver, delassus.A, rows.b, rows.bound};
+  }
+  RowContext<Real> context(Real h, const Real* qpos, const Real* qvel) const {
+    return {h, &kinematics, qpos, qvel, acceleration.v_free, V_free};
   }
 };
 
@@ -59,17 +65,18 @@ template <class Real>
 REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, const Real* qpos, const Real* qvel, const Real* ctrl,
                       bool record, StepWorkspace<Real>& ws, Real* qpos_next, Real* qvel_next) {
   const Real h(model.timestep);
-  actuation(model, parameters, qpos, qvel, ctrl, ws.acceleration.tau);
+  actuation(model, parameters, h, qpos, qvel, ctrl, ws.acceleration.tau, ws.acceleration.diagonal);
   kinematics(model, parameters, qpos, qvel, ws.kinematics);
-  articulated_inertia(model, parameters, h, ws.kinematics, ws.factors);
+  articulated_inertia(model, ws.acceleration.diagonal, ws.kinematics, ws.factors);
   acceleration(model, parameters, h, ws.kinematics, ws.factors, qvel, ws.acceleration);
   const Real* v_free = ws.acceleration.v_free;
   link_velocities(model, ws.kinematics.S, v_free, ws.V_free);
   collision_detection(model, ws.kinematics, ws.V_free, h, ws.contacts);
-  constraint_rows(model, parameters, h, ws.kinematics, ws.factors, qpos, v_free, ws.V_free, ws.contacts, ws.rows);
+  constraint_rows(model, parameters, ws.context(h, qpos, qvel), ws.contacts, ws.rows);
   if (ws.rows.count > 0) {
-    projected_gauss_seidel(ws.problem(model), ws.lambda, ws.residual, ws.inverse_diagonal, record ? ws.tape : nullptr);
-    velocity_change(model, ws.kinematics, ws.factors, ws.rows, ws.lambda, ws.velocity_change);
+    delassus(model, ws.kinematics, ws.factors, ws.rows, ws.delassus);
+    projected_gauss_seidel(ws.problem(model), ws.solver, record);
+    velocity_change(model, ws.kinematics, ws.factors, ws.rows, ws.delassus, ws.solver.x, ws.velocity_change);
     for (int k = 0; k < model.nv; ++k) ws.qvel_next[k] = v_free[k] + ws.velocity_change[k];
   } else {
     for (int k = 0; k < model.nv; ++k) ws.qvel_next[k] = v_free[k];
@@ -91,16 +98,19 @@ struct StepAdjointWorkspace {
   KinematicsCotangent<Real> kinematics;
   FactorsCotangent<Real> factors;
   ConstraintRowsCotangent<Real> rows;
+  DelassusCotangent<Real> delassus;
   AccelerationAdjointScratch<Real> acceleration;
-  Real *qpos_bar, *qvel_bar, *w, *w0, *lambda_bar, *x, *v_free_bar;
+  SolverAdjointWorkspace<Real> solver;
+  Real *qpos_bar, *qvel_bar, *diagonal_bar, *w, *w0, *lambda_bar, *v_free_bar;
   Motion<Real>* W;
   Force<Real>*F_b, *F_w, *F_v;
 
   StepAdjointWorkspace(const Model& model, Arena& arena)
-      : kinematics(model, arena), factors(model, arena), rows(model, arena), acceleration(model, arena) {
+      : kinematics(model, arena), factors(model, arena), rows(model, arena), delassus(model, arena), acceleration(model, arena) {
     const std::size_t capacity = ConstraintRows<Real>::capacity(model);
-    for (Real** array : {&qpos_bar, &qvel_bar, &w, &w0, &v_free_bar}) *array = arena.take<Real>(model.nv);
-    for (Real** array : {&lambda_bar, &x}) *array = arena.take<Real>(capacity);
+    for (Real** array : {&qpos_bar, &qvel_bar, &diagonal_bar, &w, &w0, &v_free_bar}) *array = arena.take<Real>(model.nv);
+    for (Real** array : {&lambda_bar, &solver.x, &solver.from_friction}) *array = arena.take<Real>(capacity);
+    solver.steps = arena.take<Real>(capacity * model.iterations);
     W = arena.take<Motion<Real>>(model.nv);
     for (Force<Real>** array : {&F_b, &F_w, &F_v}) *array = arena.take<Force<Real>>(model.nv);
   }
@@ -108,23 +118,26 @@ struct StepAdjointWorkspace {
 
 // Reverse of solver and rows: from qvel+_bar in ws.v_free_bar to v*_bar in the same place.
 template <class Real>
-REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos,
+REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& context,
                                     const StepWorkspace<Real>& at, StepAdjointWorkspace<Real>& ws, Parameters<Real>& parameters_bar) {
   const Kinematics<Real>& kin = at.kinematics;
   for (int k = 0; k < model.nv; ++k) ws.F_b[k] = ws.F_w[k] = ws.F_v[k] = zero_force<Real>();
+  ws.factors.clear(model);
   ws.rows.clear(at.rows, at.contacts);
+  ws.delassus.clear(at.rows);
   // w = M^-1 qvel+_bar,  lambda_bar = J w
   solve(model, kin, at.factors, ws.v_free_bar, ws.w);
   link_velocities(model, kin.S, ws.w, ws.W);
-  for (int r = 0; r < at.rows.count; ++r) ws.lambda_bar[r] = row_times(model, at.contacts, at.rows.origin[r], ws.w, ws.W);
-  projected_gauss_seidel_adjoint(at.problem(model), at.inverse_diagonal, at.tape, ws.x, ws.lambda_bar, ws.rows.b, ws.rows.A,
-                                 ws.rows.bound);
-  const RightSideAdjoint<Real> in = {at.V_free, ws.W, at.lambda, ws.F_b, ws.F_w, ws.F_v, ws.v_free_bar, ws.qpos_bar};
-  right_side_adjoint(model, parameters, h, kin, qpos, at.contacts, at.rows, in, ws.rows, parameters_bar);
-  rows_adjoint(model, kin, at.factors, at.contacts, at.rows, ws.rows, ws.factors, ws.kinematics);
+  for (int r = 0; r < at.rows.count; ++r) ws.lambda_bar[r] = row_times(at.rows.J[r], ws.w, ws.W);
+  SolverCotangent<Real> solver_bar = {ws.lambda_bar, ws.rows.b, ws.delassus.A, ws.rows.bound};
+  projected_gauss_seidel_adjoint(at.problem(model), at.solver, ws.solver, solver_bar);
+  const RowsAdjointInput<Real> in = {at.solver.x, ws.w, ws.W, ws.F_b, ws.F_w, ws.F_v, ws.v_free_bar, ws.qpos_bar};
+  right_side_adjoint(context, at.rows, in, ws.rows);
+  delassus_adjoint(model, kin, at.factors, at.rows, at.delassus, ws.delassus, ws.rows, ws.factors, ws.kinematics);
+  constraint_rows_adjoint(model, parameters, context, at.contacts, at.rows, in, ws.rows, ws.kinematics, parameters_bar);
   for (int c = 0; c < at.contacts.count; ++c)
     collision_detection_adjoint(model, kin, at.contacts.list[c], ws.rows.contacts[c], ws.kinematics);
-  articulated_inertia_adjoint(model, h, kin, at.factors, ws.factors, ws.kinematics, parameters_bar);
+  articulated_inertia_adjoint(model, kin, at.factors, ws.factors, ws.kinematics, ws.diagonal_bar);
   // v*_bar = qvel+_bar + J' b_bar
   sum_towards_root(model, ws.F_b);
   for (int k = 0; k < model.nv; ++k) {
@@ -142,15 +155,12 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   const Real h(model.timestep);
   const bool rows = at.rows.count > 0;
   for (int k = 0; k < model.nv; ++k) {
-    ws.qpos_bar[k] = Real(0);
+    ws.qpos_bar[k] = ws.diagonal_bar[k] = Real(0);
     ws.v_free_bar[k] = state_bar.qvel[k];
   }
   ws.kinematics.clear(model);
   integration_adjoint(model, h, at.qvel_next, state_bar.qpos, ws.qpos_bar, ws.v_free_bar);
-  if (rows) {
-    ws.factors.clear(model);
-    constraint_adjoint(model, parameters, h, qpos, at, ws, parameters_bar);
-  }
+  if (rows) constraint_adjoint(model, parameters, at.context(h, qpos, qvel), at, ws, parameters_bar);
   // v* = qvel + h a0
   solve(model, at.kinematics, at.factors, ws.v_free_bar, ws.w0);
   for (int k = 0; k < model.nv; ++k) {
@@ -158,10 +168,10 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
     ws.qvel_bar[k] = ws.v_free_bar[k];
   }
   const AccelerationAdjointInput<Real> in = {ws.w0, rows ? ws.w : nullptr, rows ? at.velocity_change : nullptr, ws.F_w, ws.F_v};
-  acceleration_adjoint(model, parameters, h, at.kinematics, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, ws.qvel_bar,
-                       parameters_bar);
+  acceleration_adjoint(model, parameters, at.kinematics, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, ws.qvel_bar,
+                       ws.diagonal_bar, parameters_bar);
   kinematics_adjoint(model, at.kinematics, ws.kinematics, ws.qpos_bar, parameters_bar);
-  actuation_adjoint(model, parameters, qpos, qvel, ctrl, ws.w0, ws.qpos_bar, ws.qvel_bar, ctrl_bar, parameters_bar);
+  actuation_adjoint(model, parameters, h, qpos, qvel, ctrl, ws.w0, ws.diagonal_bar, ws.qpos_bar, ws.qvel_bar, ctrl_bar, parameters_bar);
   for (int k = 0; k < model.nv; ++k) {
     state_bar.qpos[k] = ws.qpos_bar[k];
     state_bar.qvel[k] = ws.qvel_bar[k];

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from revolute.errors import ModelError
 
-from ._support import element_name
+from ._equalities import equality_arrays
+from ._names import element_name
 
 Arrays = dict[str, Any]
 
@@ -51,6 +52,8 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
     arrays["geom_friction"] = _real(model.geom_friction[:, 0])
     arrays.update(_hulls(model))
     arrays.update(_actuators(model, label))
+    arrays.update(equality_arrays(model))
+    arrays["integrator"] = int(model.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
     _apply_disable_flags(model, arrays)
     return arrays
 
@@ -119,8 +122,10 @@ def _hull_vertices(model: mujoco.MjModel, mesh: int) -> npt.NDArray[np.float64]:
 
 
 def _actuators(model: mujoco.MjModel, label: str) -> Arrays:
-    """Return the actuators: force = gain * ctrl + bias . (1, length, velocity), length = gear * position."""
+    """Return the actuators: force = gain . x * ctrl + bias . x, x = (1, length, velocity) times the gear."""
     joints = model.actuator_trnid[:, 0]
+    gain = np.array(model.actuator_gainprm[:, :3])
+    gain[model.actuator_gaintype != int(mujoco.mjtGain.mjGAIN_AFFINE), 1:] = 0
     affine = model.actuator_biastype == int(mujoco.mjtBias.mjBIAS_AFFINE)
     enabled = np.array(
         [not model.opt.disableactuator >> int(group) & 1 for group in model.actuator_group], bool
@@ -130,7 +135,7 @@ def _actuators(model: mujoco.MjModel, label: str) -> Arrays:
         "act_dof": _integer(model.jnt_dofadr[joints]),
         "act_qpos": _integer(model.jnt_qposadr[joints]),
         "act_gear": _real(model.actuator_gear[:, 0]),
-        "act_gain": _real(model.actuator_gainprm[:, 0] * enabled),
+        "act_gain": _real(gain * enabled[:, None]),
         "act_bias": _real(model.actuator_biasprm[:, :3] * (affine & enabled)[:, None]),
         "act_ctrllimited": _integer(model.actuator_ctrllimited),
         "act_ctrlrange": _real(model.actuator_ctrlrange),

@@ -13,8 +13,9 @@ import numpy as np
 
 from revolute.errors import ModelError
 
-from ._source import Source, name_of
-from ._xml import Element, write
+from ._mimic import add_held_joints
+from ._source import Source
+from ._xml import Element, name_of, write
 
 FREE_JOINT = "floating_base"
 """Name of the free joint that `base="free"` adds."""
@@ -51,6 +52,7 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
         if ground:
             _add_ground(spec, source.label)
         if source.is_urdf:
+            add_held_joints(spec, source.held_joints)
             _add_motors(spec)
         return spec.compile()
     except ModelError:
@@ -118,12 +120,14 @@ def _add_ground(spec: mujoco.MjSpec, label: str) -> None:
 
 
 def _add_motors(spec: mujoco.MjSpec) -> None:
-    """Add one motor per movable joint of a URDF; its control is the joint's torque or force.
+    """Add one motor per movable joint of a URDF that mimics no other; its control is the joint's torque or
+    force.
 
     MuJoCo keeps the joint's effort as a limit on the joint's total actuator force, which is this motor's.
     """
+    followers = {equality.name1 for equality in spec.equalities}
     for joint in spec.joints:
-        if joint.type not in _SCALAR_JOINTS:
+        if joint.type not in _SCALAR_JOINTS or joint.name in followers:
             continue
         motor = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.set_to_motor()

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
+from ._names import JOINT_TYPES
 
-_JOINT_TYPES = ("free", "ball", "slide", "hinge")
 _FREE_SUFFIXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -137,7 +137,7 @@ class Model:
     @property
     def joint_types(self) -> list[str]:
         """Types of the joints: free, ball, slide or hinge."""
-        return [_JOINT_TYPES[kind] for kind in self.arrays["jnt_type"]]
+        return [JOINT_TYPES[kind] for kind in self.arrays["jnt_type"]]
 
     def info(self) -> dict[str, Any]:
         """Describe the model in plain JSON types; infinite control ranges are the strings -inf and inf."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from revolute.errors import ModelError
 
-from ._support import element_name
+from ._names import element_name
 
 _PLANE, _SPHERE, _CAPSULE, _BOX, _MESH = 0, 2, 3, 6, 7
 _TYPE_NAMES = {
@@ -50,15 +50,15 @@ class Pair:
     Attributes:
         geom1: index of the shape with the smaller type.
         geom2: index of the other.
-        friction: the pair's own sliding friction coefficient, nan when it is combined from the shapes'.
+        friction: sliding (nan: combined from the shapes'), torsional and rolling friction coefficients.
         mu_from: BOTH (the larger coefficient counts), FIRST or SECOND (that shape's priority is higher).
-        condim: 1 without friction, 3 with.
+        condim: 1 without friction, 3 sliding, 4 with torsion, 6 with torsion and rolling.
         element: how messages name the pair.
     """
 
     geom1: int
     geom2: int
-    friction: float
+    friction: tuple[float, float, float]
     mu_from: int
     condim: int
     element: str
@@ -93,17 +93,11 @@ def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tupl
 
 
 def _check_pair(model: mujoco.MjModel, label: str, pair: Pair, types: tuple[int, int]) -> None:
-    """Refuse a pair that the engine cannot collide, or whose friction it does not simulate."""
+    """Refuse a pair that the engine cannot collide."""
     advice = "exclude the pair, set contype and conaffinity to 0, or load with contact=False"
     if types not in SUPPORTED:
         kinds = f"{_TYPE_NAMES[types[0]]} against {_TYPE_NAMES[types[1]]}"
         raise ModelError(f"{label}: {pair.element}: contact of {kinds} is not supported; {advice}")
-    if pair.condim not in (1, 3):
-        kind = "torsional" if pair.condim == 4 else "rolling"
-        raise ModelError(
-            f"{label}: {pair.element}: {kind} friction (condim {pair.condim}) is not supported; "
-            "set condim to 3"
-        )
 
 
 def _explicit_pairs(model: mujoco.MjModel, label: str) -> Iterator[Pair]:
@@ -115,13 +109,15 @@ def _explicit_pairs(model: mujoco.MjModel, label: str) -> Iterator[Pair]:
         element = f"{element_name(model, 'pair', index)} of {_names(model, first, second)}"
         friction = model.pair_friction[index]
         condim = int(model.pair_dim[index])
-        if condim != 1 and friction[0] != friction[1]:
-            raise ModelError(
-                f"{label}: {element}: friction that differs by direction is not supported; "
-                f"give two equal numbers, not {friction[0]:g} and {friction[1]:g}"
-            )
+        for one, other in ((0, 1), (3, 4)) if condim == 6 else ((0, 1),) if condim > 1 else ():
+            if friction[one] != friction[other]:
+                raise ModelError(
+                    f"{label}: {element}: friction that differs by direction is not supported; "
+                    f"give two equal numbers, not {friction[one]:g} and {friction[other]:g}"
+                )
         first, second = _ordered(model, first, second)
-        yield Pair(first, second, float(friction[0]), BOTH, condim, element)
+        own = (float(friction[0]), float(friction[2]), float(friction[3]))
+        yield Pair(first, second, own, BOTH, condim, element)
 
 
 def _filtered_pairs(model: mujoco.MjModel) -> Iterator[Pair]:
@@ -162,7 +158,10 @@ def _combined(model: mujoco.MjModel, one: int, other: int) -> Pair:
     priorities = (int(model.geom_priority[first]), int(model.geom_priority[second]))
     mu_from = BOTH if priorities[0] == priorities[1] else FIRST if priorities[0] > priorities[1] else SECOND
     condim = (max(condims), *condims)[mu_from]
-    return Pair(first, second, float("nan"), mu_from, condim, _names(model, first, second))
+    coefficients = model.geom_friction[[first, second]]
+    rotational = (coefficients.max(axis=0), *coefficients)[mu_from][1:]
+    friction = (float("nan"), float(rotational[0]), float(rotational[1]))
+    return Pair(first, second, friction, mu_from, condim, _names(model, first, second))
 
 
 def _ordered(model: mujoco.MjModel, one: int, other: int) -> tuple[int, int]:
@@ -187,7 +186,7 @@ def pair_arrays(pairs: list[Pair]) -> dict[str, npt.NDArray]:
     return {
         "pair_geom1": np.array([pair.geom1 for pair in pairs], dtype=np.int32),
         "pair_geom2": np.array([pair.geom2 for pair in pairs], dtype=np.int32),
-        "pair_friction": np.array([pair.friction for pair in pairs], dtype=float),
+        "pair_friction": np.array([pair.friction for pair in pairs], dtype=float).reshape(-1, 3),
         "pair_mu_from": np.array([pair.mu_from for pair in pairs], dtype=np.int32),
         "pair_condim": np.array([pair.condim for pair in pairs], dtype=np.int32),
     }

@@ -16,7 +16,8 @@ from revolute.errors import ModelError
 
 from ._bounds import bound_document
 from ._files import FileFinder
-from ._xml import MAX_DEPTH, Element, parse
+from ._mimic import read_mimics
+from ._xml import MAX_DEPTH, Element, name_of, parse
 
 MESH_TYPES = (".stl", ".obj", ".msh")
 """Mesh formats that MuJoCo decodes without further files."""
@@ -49,6 +50,7 @@ class Source:
         references: those names in the model's own spelling.
         has_includes: lines of included files are not lines of this one.
         notes: what was left out and matters to a user.
+        held_joints: joints that mimic a fixed one and stay where they are, with their positions.
     """
 
     label: str
@@ -58,6 +60,7 @@ class Source:
     references: dict[str, str] = field(default_factory=dict)
     has_includes: bool = False
     notes: list[str] = field(default_factory=list)
+    held_joints: dict[str, float] = field(default_factory=dict)
 
     @property
     def declared_name(self) -> str:
@@ -94,14 +97,6 @@ def read_source(label: str, data: str | bytes, finder: FileFinder) -> Source:
     _collect_meshes(source, finder)
     _refuse_references(source)
     return source
-
-
-def name_of(element: Element) -> str:
-    """Return how a message names an element: its name, else its file or link, else its line."""
-    for attribute in ("name", "file", "filename", "plugin", "prefix", "link"):
-        if attribute in element.attributes:
-            return f"'{element.attributes[attribute]}'"
-    return f"at line {element.line}"
 
 
 class _Includer:
@@ -178,12 +173,7 @@ def _keep_known_urdf(source: Source) -> None:
         raise ModelError(
             f"{source.label}: expected URDF, got xacro; expand it first: xacro robot.xacro > robot.urdf"
         )
-    for joint in source.root.find("joint"):
-        if any(child.tag == "mimic" for child in joint.children):
-            raise ModelError(
-                f"{source.label}: joint {name_of(joint)}: mimic is not supported; "
-                "remove it and control both joints"
-            )
+    source.held_joints = read_mimics(source.root, source.label, source.notes)
     if any("velocity" in limit.attributes for limit in source.root.find("limit")):
         source.notes.append("velocity limits of joints are not enforced")
     if unread:

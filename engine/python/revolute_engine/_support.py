@@ -15,19 +15,10 @@ import numpy.typing as npt
 
 from revolute.errors import ModelError
 
-_JOINTS = ("free", "ball", "slide", "hinge")
-_FREE, _BALL = 0, 1
+from ._equalities import check_equalities
+from ._names import JOINT_TYPES, element_name
 
-
-def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
-    """Return how messages name an element: `geom 'foot'`, or `geom 3 of body 'leg'` without a name."""
-    name = str(getattr(model, kind)(index).name)
-    if name:
-        return f"{kind} '{name}'"
-    if kind in ("geom", "joint"):
-        body = int(model.geom_bodyid[index] if kind == "geom" else model.jnt_bodyid[index])
-        return f"{kind} {index} of body '{model.body(body).name}'"
-    return f"{kind} {index}"
+_FREE = 0
 
 
 def check_support(model: mujoco.MjModel, label: str) -> list[str]:
@@ -50,6 +41,7 @@ def check_support(model: mujoco.MjModel, label: str) -> list[str]:
     check.joints()
     check.actuators()
     check.geoms()
+    check_equalities(model, label)
     check.finite()
     return [*_method_notes(model), *_observer_notes(model)]
 
@@ -79,7 +71,6 @@ class _Checker:
         model = self.model
         groups: Sequence[tuple[int, str, str, str]] = (
             (model.ntendon, "tendon", "a tendon", "drive and limit the joints themselves"),
-            (model.neq, "equality", "an equality constraint", "remove it"),
             (model.nplugin, "plugin", "a plugin", "remove it"),
             (model.nflex, "flex", "a deformable body", "use rigid bodies"),
             (model.nhfield, "hfield", "a height field", "build the ground from planes and boxes"),
@@ -119,8 +110,6 @@ class _Checker:
         self._refuse_where("joint", model.jnt_actgravcomp, "gravity compensation by actuators", "turn it off")
         free_spring = np.where(types == _FREE, model.jnt_stiffness, 0.0)
         self._refuse_where("joint", free_spring, "stiffness of a free joint", "set it to 0")
-        ball_limit = (types == _BALL) & np.asarray(model.jnt_limited, dtype=bool)
-        self._refuse_where("joint", ball_limit, "a limit on a ball joint", "set limited='false'")
         nonlinear = np.zeros(model.njnt)
         nonlinear[model.dof_jntid[np.flatnonzero(np.any(model.dof_dampingpoly != 0, axis=1))]] = 1
         self._refuse_where("joint", nonlinear, "nonlinear damping", "give one damping coefficient")
@@ -152,13 +141,16 @@ class _Checker:
         if transmission not in (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT):
             what = f"a transmission to a {transmission.name.removeprefix('mjTRN_').lower()}"
             self.refuse(element, what, "drive a hinge or slide joint")
-        joint = _JOINTS[int(model.jnt_type[model.actuator_trnid[index, 0]])]
+        joint = JOINT_TYPES[int(model.jnt_type[model.actuator_trnid[index, 0]])]
         if joint not in ("slide", "hinge"):
             self.refuse(element, f"driving a {joint} joint", "drive a hinge or slide joint")
         gain = mujoco.mjtGain(int(model.actuator_gaintype[index]))
-        affine = gain == mujoco.mjtGain.mjGAIN_AFFINE and not np.any(model.actuator_gainprm[index, 1:3])
-        if gain != mujoco.mjtGain.mjGAIN_FIXED and not affine:
-            self.refuse(element, f"gain type {gain.name.removeprefix('mjGAIN_').lower()}", "use a fixed gain")
+        if gain not in (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE):
+            self.refuse(
+                element,
+                f"gain type {gain.name.removeprefix('mjGAIN_').lower()}",
+                "use a fixed or affine gain",
+            )
         bias = mujoco.mjtBias(int(model.actuator_biastype[index]))
         if bias not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
             self.refuse(
@@ -215,7 +207,8 @@ _REAL_FIELDS = {
 def _method_notes(model: mujoco.MjModel) -> list[str]:
     """Say which of MuJoCo's numerical methods the engine replaces by its own."""
     notes = []
-    if model.opt.integrator != mujoco.mjtIntegrator.mjINT_EULER:
+    ours = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+    if model.opt.integrator not in [int(integrator) for integrator in ours]:
         asked = mujoco.mjtIntegrator(int(model.opt.integrator)).name.removeprefix("mjINT_")
         notes.append(f"integrator {asked}: the engine steps by semi-implicit Euler (implicit joint damping)")
     plain = mujoco.MjOption()
@@ -277,4 +270,8 @@ def _differs(model: mujoco.MjModel, kind: str, name: str, default: float | tuple
 
 def _observer_notes(model: mujoco.MjModel) -> list[str]:
     """Say which elements only observe and are not computed."""
-    return [f"sensors are not computed ({model.nsensor})"] if model.nsensor else []
+    notes = [f"sensors are not computed ({model.nsensor})"] if model.nsensor else []
+    asleep = int(np.count_nonzero(np.asarray(model.eq_active0) == 0))
+    if asleep:
+        notes.append(f"equality constraints that start inactive stay so ({asleep})")
+    return notes

@@ -48,6 +48,14 @@ class Element:
         return [element for element in self.walk() if element.tag in tags]
 
 
+def name_of(element: Element) -> str:
+    """Return how a message names an element: its name, else its file or link, else its line."""
+    for attribute in ("name", "file", "filename", "plugin", "prefix", "link"):
+        if attribute in element.attributes:
+            return f"'{element.attributes[attribute]}'"
+    return f"at line {element.line}"
+
+
 def parse(label: str, data: str | bytes) -> Element:
     """Read XML into a tree.
 

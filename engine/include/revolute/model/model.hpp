@@ -8,6 +8,8 @@
 
 namespace revolute {
 
+// euler: joint damping is implicit; implicitfast: the velocity gains of actuators as well (both as MuJoCo's of that name).
+enum class Integrator : int { euler, implicitfast };
 enum class JointType : int { free = 0, ball = 1, prismatic = 2, revolute = 3 };  // MuJoCo's numbers
 
 struct Joint {
@@ -30,9 +32,10 @@ struct Dof {
   bool has_inertia;   // false for the massless links between the degrees of freedom of one body
 };
 
+// force = (gain . (1, length, velocity)) ctrl + bias . (1, length, velocity)
 struct Actuator {
   int dof, qpos;
-  double gain, bias[3];
+  double gain[3], bias[3];
   bool ctrl_limited, force_limited;
   double ctrl_range[2], force_range[2];
 };
@@ -60,13 +63,27 @@ struct Candidate {
   double point[3];      // plane_point: the point in b's link frame, and the radius about it
   double radius;
   int path;             // degrees of freedom that move a or b
-  bool frictionless;
+  int condim;           // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
+  double torsional, rolling;  // friction coefficients, m
 };
 
-// The two-sided limit of a hinge or slide joint, or the dry friction of a degree of freedom, is a row on one dof.
-struct DofRow {
+// One side of a hinge's or slide's range: gap = sign (q - bound); or the cone of a ball joint: gap = bound - angle.
+struct Limit {
+  bool ball;
   int dof, qpos;
-  double sign, bound;   // limit: gap = sign * (q - bound)
+  double sign, bound;
+  int path;
+};
+
+// Equality constraints; fields by type, see rows/equality.hpp. Link -1 is the world, dof_b -1 is no second joint.
+enum class EqualityType : int { connect, weld, joint };
+struct Equality {
+  EqualityType type;
+  int link_a, link_b;
+  double anchor_a[3], anchor_b[3];      // connect, weld: in the link frames
+  double rotation_a[9], rotation_b[9];  // weld: frames in the link frames that are to coincide
+  int dof_a, dof_b, qpos_a, qpos_b;     // joint
+  double reference_a, reference_b, polynomial[5];
   int path;
 };
 
@@ -80,24 +97,25 @@ constexpr int mesh_contacts = 4;
 
 struct Model {
   int nq, nv, nu, nbody, ngeom, njnt;
-  int ntree, ncandidate, nlimit, nfriction_pair, npath;
+  int ntree, ncandidate, nlimit, nequality, nfriction_pair, npath;
   double timestep;
   double erp, cfm, margin;
   int iterations;
+  Integrator integrator;
   bool contact, limits, dry_friction;
   const Joint* joints;
   const Dof* dofs;
   const Actuator* actuators;
   const Geom* geoms;
   const Candidate* candidates;
-  const DofRow* limit_rows;     // nlimit
-  const DofRow* friction_rows;  // nv: one for each degree of freedom
+  const Limit* limits_list;
+  const Equality* equalities;
   const Path* paths;
   const int* path_dofs;
+  const int* dof_paths;         // [nv] path of each degree of freedom
   const double* vertices;       // mesh hull vertices in their link frames
   const double* tree_origin;    // [ntree, 3] reference point of a tree that has a fixed base
   const int* tree_qpos;         // [ntree] qpos address of the reference point of a floating tree, or -1
-  const bool* dry;              // [nv] whether the degree of freedom has dry friction
 };
 
 }  // namespace revolute

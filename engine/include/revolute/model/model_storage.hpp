@@ -29,12 +29,12 @@ class ModelStorage {
   std::vector<Actuator> actuators_;
   std::vector<Geom> geoms_;
   std::vector<Candidate> candidates_;
-  std::vector<DofRow> limit_rows_, friction_rows_;
+  std::vector<Limit> limits_;
+  std::vector<Equality> equalities_;
   std::vector<Path> paths_;
-  std::vector<int> path_dofs_;
+  std::vector<int> path_dofs_, dof_paths_;
   std::vector<double> vertices_, tree_origin_;
   std::vector<int> tree_qpos_;
-  std::unique_ptr<bool[]> dry_;
 };
 
 }  // namespace revolute

@@ -12,6 +12,7 @@ struct MujocoArrays {
   int nq = 0, nv = 0, nu = 0, nbody = 0, njnt = 0, ngeom = 0;
   double timestep = 0, erp = 0, cfm = 0, restitution = 0, margin = 0;
   int iterations = 0;
+  int integrator = 0;  // 0 euler, 1 implicitfast
   bool contact = true, limits = true, dry_friction = true;
   Doubles gravity;
   Ints body_parentid;
@@ -24,7 +25,9 @@ struct MujocoArrays {
   Ints hull_adr, hull_num;
   Doubles hull_vert;
   Ints pair_geom1, pair_geom2, pair_mu_from, pair_condim;
-  Doubles pair_friction;
+  Doubles pair_friction;                     // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
+  Ints eq_type, eq_obj1, eq_obj2;            // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)
+  Doubles eq_data;                           // [neq, 11]
   Ints act_dof, act_qpos, act_ctrllimited, act_forcelimited;
   Doubles act_gear, act_gain, act_bias, act_ctrlrange, act_forcerange;
 };

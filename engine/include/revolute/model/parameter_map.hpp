@@ -24,7 +24,9 @@ constexpr const char* parameter_names[parameter_count] = {
     "jnt_stiffness", "gravity", "actuator_gear", "geom_friction", "restitution"};
 
 // One pointer per parameter: the values of one environment, or where to add their cotangents (null: not wanted).
-using ParameterPointers = std::array<const double*, parameter_count>;
+template <class Value>
+using ParameterValues = std::array<const Value*, parameter_count>;
+using ParameterPointers = ParameterValues<double>;
 using ParameterBarPointers = std::array<double*, parameter_count>;
 
 // What (1) needs of a body that is fixed in a link's frame.
@@ -46,36 +48,36 @@ struct ParameterMap {
   std::array<std::vector<double>, parameter_count> defaults;
 };
 
-template <class Real>
-void load_parameters(const ParameterMap& map, const ParameterPointers& values, int lane, const Model& model, Parameters<Real>& out);
-template <class Real>
-void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& values, int lane, const Model& model,
-                              const Parameters<Real>& bar, const ParameterBarPointers& out);
-
 namespace detail {
 
-inline const double* of(const ParameterPointers& values, Parameter p) { return values[int(p)]; }
+template <class Value>
+const Value* of(const ParameterValues<Value>& values, Parameter p) {
+  return values[int(p)];
+}
 inline double* of(const ParameterBarPointers& values, Parameter p) { return values[int(p)]; }
 
-inline Vector3<double> mass_centre(const BodyInLink& body, const double* ipos) {
-  return vector3<double>(body.position) + matrix3<double>(body.rotation) * vector3<double>(ipos);
+template <class Value>
+Vector3<Value> mass_centre(const BodyInLink& body, const Value* ipos) {
+  return vector3<Value>(body.position) + matrix3<Value>(body.rotation) * Vector3<Value>{ipos[0], ipos[1], ipos[2]};
 }
 
-inline RigidInertia<double> body_inertia(const BodyInLink& body, double m, const double* ipos, const double* principal) {
-  const Vector3<double> c = mass_centre(body, ipos);
-  RigidInertia<double> out = {m, m * c, rotate(matrix3<double>(body.principal), {principal[0], principal[1], principal[2], 0, 0, 0})};
+template <class Value>
+RigidInertia<Value> body_inertia(const BodyInLink& body, Value m, const Value* ipos, const Value* principal) {
+  const Vector3<Value> c = mass_centre(body, ipos);
+  const Value o(0);
+  RigidInertia<Value> out = {m, m * c, rotate(matrix3<Value>(body.principal), {principal[0], principal[1], principal[2], o, o, o})};
   add_symmetric_product(out.I, -m, c, c);
-  const double diagonal = m * dot(c, c);
+  const Value diagonal = m * dot(c, c);
   out.I.xx += diagonal;
   out.I.yy += diagonal;
   out.I.zz += diagonal;
   return out;
 }
 
-template <class Real>
-void set_inertia(RigidInertia<Real>& I, int lane, const RigidInertia<double>& value) {
+template <class Real, class Value>
+void set_inertia(RigidInertia<Real>& I, int lane, const RigidInertia<Value>& value) {
   set_lane(I.m, lane, value.m);
-  const double* from[] = {&value.h.x, &value.h.y, &value.h.z, &value.I.xx, &value.I.yy, &value.I.zz, &value.I.xy, &value.I.xz, &value.I.yz};
+  const Value* from[] = {&value.h.x, &value.h.y, &value.h.z, &value.I.xx, &value.I.yy, &value.I.zz, &value.I.xy, &value.I.xz, &value.I.yz};
   Real* to[] = {&I.h.x, &I.h.y, &I.h.z, &I.I.xx, &I.I.yy, &I.I.zz, &I.I.xy, &I.I.xz, &I.I.yz};
   for (int i = 0; i < 9; ++i) set_lane(*to[i], lane, *from[i]);
 }
@@ -106,8 +108,14 @@ inline void body_adjoint(const BodyInLink& body, int b, const RigidInertia<doubl
   }
 }
 
-template <class Real>
-void load_array(const double* values, int count, int lane, Real* out) {
+// max, with half of each derivative where they are equal
+template <class Value>
+Value larger(const Value& a, const Value& b) {
+  return select(less(a, b), b, select(less(b, a), a, Value(0.5) * (a + b)));
+}
+
+template <class Value, class Real>
+void load_array(const Value* values, int count, int lane, Real* out) {
   for (int i = 0; i < count; ++i) set_lane(out[i], lane, values[i]);
 }
 template <class Real>
@@ -117,21 +125,22 @@ void add_array(const Real* bar, int count, int lane, double* out) {
 
 }  // namespace detail
 
-template <class Real>
-void load_parameters(const ParameterMap& map, const ParameterPointers& values, int lane, const Model& model, Parameters<Real>& out) {
+// Sets one lane of the engine's parameters. Value is double, or Dual to carry derivatives along.
+template <class Value, class Real>
+void load_parameters(const ParameterMap& map, const ParameterValues<Value>& values, int lane, const Model& model, Parameters<Real>& out) {
   using namespace detail;
-  for (int k = 0; k < model.nv; ++k) set_inertia(out.inertia[k], lane, zero_inertia<double>());
+  std::vector<RigidInertia<Value>> links(model.nv, zero_inertia<Value>());
   for (int b = 0; b < model.nbody; ++b) {
     const BodyInLink& body = map.bodies[b];
     if (body.link < 0) continue;
-    RigidInertia<double> sum = get_inertia(out.inertia[body.link], lane);
-    const RigidInertia<double> own = body_inertia(body, of(values, Parameter::body_mass)[b], of(values, Parameter::body_ipos) + 3 * b,
-                                                  of(values, Parameter::body_inertia) + 3 * b);
+    const RigidInertia<Value> own = body_inertia(body, of(values, Parameter::body_mass)[b], of(values, Parameter::body_ipos) + 3 * b,
+                                                 of(values, Parameter::body_inertia) + 3 * b);
+    RigidInertia<Value>& sum = links[body.link];
     sum.m += own.m;
     sum.h += own.h;
     sum.I += own.I;
-    set_inertia(out.inertia[body.link], lane, sum);
   }
+  for (int k = 0; k < model.nv; ++k) set_inertia(out.inertia[k], lane, links[k]);
   load_array(of(values, Parameter::dof_damping), model.nv, lane, out.damping);
   load_array(of(values, Parameter::dof_armature), model.nv, lane, out.armature);
   load_array(of(values, Parameter::dof_frictionloss), model.nv, lane, out.frictionloss);
@@ -139,12 +148,12 @@ void load_parameters(const ParameterMap& map, const ParameterPointers& values, i
   load_array(of(values, Parameter::actuator_gear), model.nu, lane, out.gear);
   load_array(of(values, Parameter::gravity), 3, lane, &out.gravity->x);
   load_array(of(values, Parameter::restitution), 1, lane, out.restitution);
-  const double* friction = of(values, Parameter::geom_friction);
+  const Value* friction = of(values, Parameter::geom_friction);
   for (int p = 0; p < model.nfriction_pair; ++p) {
     const FrictionPair& pair = map.pairs[p];
-    double mu = pair.fixed;
+    Value mu(pair.fixed);
     if (pair.from_a) mu = friction[pair.geom_a];
-    if (pair.from_b) mu = pair.from_a ? std::fmax(mu, friction[pair.geom_b]) : friction[pair.geom_b];
+    if (pair.from_b) mu = pair.from_a ? larger(mu, friction[pair.geom_b]) : friction[pair.geom_b];
     set_lane(out.friction[p], lane, mu);
   }
 }

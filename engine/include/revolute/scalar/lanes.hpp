@@ -5,6 +5,10 @@
 
 #include "revolute/scalar/scalar.hpp"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace revolute {
 
 // The compiler's vector types; a struct of their own because g++ drops the attribute of a dependent member typedef.
@@ -101,9 +105,44 @@ inline Lanes<W> sqrt(Lanes<W> a) {
   for (int i = 0; i < W; ++i) root.values[i] = __builtin_sqrt(a.values[i]);
   return root;
 }
+#if defined(__FMA__)
+template <int W>
+inline Lanes<W> multiply_add(const Lanes<W>& a, const Lanes<W>& b, const Lanes<W>& c) {
+  Lanes<W> sum;
+  for (int i = 0; i < W; ++i) sum.values[i] = __builtin_fma(a.values[i], b.values[i], c.values[i]);
+  return sum;
+}
+#endif
+// Whole registers at once, with the same bits: the compiler does not vectorize the loops above (CMakeLists.txt says why).
+#if defined(__SSE2__)
+inline Lanes<2> sqrt(Lanes<2> a) { return Lanes<2>(Lanes<2>::Values(_mm_sqrt_pd(__m128d(a.values)))); }
+#endif
+#if defined(__AVX__)
+inline Lanes<4> sqrt(Lanes<4> a) { return Lanes<4>(Lanes<4>::Values(_mm256_sqrt_pd(__m256d(a.values)))); }
+#endif
+#if defined(__AVX512F__)
+inline Lanes<8> sqrt(Lanes<8> a) { return Lanes<8>(Lanes<8>::Values(_mm512_sqrt_pd(__m512d(a.values)))); }
+#endif
+#if defined(__FMA__)
+inline Lanes<2> multiply_add(const Lanes<2>& a, const Lanes<2>& b, const Lanes<2>& c) {
+  return Lanes<2>(Lanes<2>::Values(_mm_fmadd_pd(__m128d(a.values), __m128d(b.values), __m128d(c.values))));
+}
+inline Lanes<4> multiply_add(const Lanes<4>& a, const Lanes<4>& b, const Lanes<4>& c) {
+  return Lanes<4>(Lanes<4>::Values(_mm256_fmadd_pd(__m256d(a.values), __m256d(b.values), __m256d(c.values))));
+}
+#if defined(__AVX512F__)
+inline Lanes<8> multiply_add(const Lanes<8>& a, const Lanes<8>& b, const Lanes<8>& c) {
+  return Lanes<8>(Lanes<8>::Values(_mm512_fmadd_pd(__m512d(a.values), __m512d(b.values), __m512d(c.values))));
+}
+#endif
+#endif
 template <int W>
 inline Lanes<W> abs(Lanes<W> a) {
   return select(less(a, Lanes<W>(0.0)), -a, a);
+}
+template <int W>
+inline Mask<W> is_negative(Lanes<W> a) {
+  return {typename Mask<W>::Bits(a.values) < typename Mask<W>::Bits{}};
 }
 template <int W>
 inline Mask<W> is_finite(Lanes<W> a) {

@@ -41,6 +41,7 @@ using MaskOf = Mask<Width<Real>::value>;
   REVOLUTE_HD inline T select(Mask<1> mask, T a, T b) { return mask.bit ? a : b; }                \
   REVOLUTE_HD inline T sqrt(T a) { return std::sqrt(a); }                                         \
   REVOLUTE_HD inline T abs(T a) { return std::fabs(a); }                                          \
+  REVOLUTE_HD inline Mask<1> is_negative(T a) { return {std::signbit(a)}; /* true of -0 */ }      \
   REVOLUTE_HD inline Mask<1> is_finite(T a) { return {a - a == T(0)}; }
 
 REVOLUTE_SCALAR_FUNCTIONS(double)
@@ -54,6 +55,16 @@ REVOLUTE_HD inline bool all(Mask<1> mask) { return mask.bit; }
 REVOLUTE_HD inline double get_lane(double a, int) { return a; }
 REVOLUTE_HD inline void set_lane(double& a, int, double value) { a = value; }
 REVOLUTE_HD inline bool get_lane(Mask<1> mask, int) { return mask.bit; }
+
+// a b + c, rounded once where the instruction set can: the same in every width of one build.
+template <class Real>
+REVOLUTE_HD inline Real multiply_add(const Real& a, const Real& b, const Real& c) {
+  return a * b + c;
+}
+#if defined(__FMA__)
+REVOLUTE_HD inline double multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
+REVOLUTE_HD inline float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#endif
 
 template <class Real>
 REVOLUTE_HD inline Real minimum(Real a, Real b) {

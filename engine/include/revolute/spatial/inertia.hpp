@@ -105,28 +105,26 @@ REVOLUTE_HD inline void add_symmetric_product(ArticulatedInertia<Real>& M_bar, R
   const Real wa[3] = {aw.x, aw.y, aw.z}, wb[3] = {bw.x, bw.y, bw.z};
   const Real va[3] = {a.v.x, a.v.y, a.v.z}, vb[3] = {b.v.x, b.v.y, b.v.z};
   for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j) M_bar.B.m[3 * i + j] += wa[i] * vb[j] + wb[i] * va[j];
+    for (int j = 0; j < 3; ++j) M_bar.B.m[3 * i + j] = multiply_add(wa[i], vb[j], multiply_add(wb[i], va[j], M_bar.B.m[3 * i + j]));
 }
 // M -= s u u'
 template <class Real>
 REVOLUTE_HD inline void subtract_square(ArticulatedInertia<Real>& M, Real s, const Force<Real>& u) {
-  const Force<Real> su = s * u;
+  const Force<Real> su = -s * u;
   const Real sn[3] = {su.n.x, su.n.y, su.n.z}, sf[3] = {su.f.x, su.f.y, su.f.z};
   const Real n[3] = {u.n.x, u.n.y, u.n.z}, f[3] = {u.f.x, u.f.y, u.f.z};
-  M.A.xx -= sn[0] * n[0];
-  M.A.yy -= sn[1] * n[1];
-  M.A.zz -= sn[2] * n[2];
-  M.A.xy -= sn[0] * n[1];
-  M.A.xz -= sn[0] * n[2];
-  M.A.yz -= sn[1] * n[2];
+  const auto subtract = [](Symmetric3<Real>& A, const Real* sa, const Real* a) {
+    A.xx = multiply_add(sa[0], a[0], A.xx);
+    A.yy = multiply_add(sa[1], a[1], A.yy);
+    A.zz = multiply_add(sa[2], a[2], A.zz);
+    A.xy = multiply_add(sa[0], a[1], A.xy);
+    A.xz = multiply_add(sa[0], a[2], A.xz);
+    A.yz = multiply_add(sa[1], a[2], A.yz);
+  };
+  subtract(M.A, sn, n);
   for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j) M.B.m[3 * i + j] -= sn[i] * f[j];
-  M.C.xx -= sf[0] * f[0];
-  M.C.yy -= sf[1] * f[1];
-  M.C.zz -= sf[2] * f[2];
-  M.C.xy -= sf[0] * f[1];
-  M.C.xz -= sf[0] * f[2];
-  M.C.yz -= sf[1] * f[2];
+    for (int j = 0; j < 3; ++j) M.B.m[3 * i + j] = multiply_add(sn[i], f[j], M.B.m[3 * i + j]);
+  subtract(M.C, sf, f);
 }
 // (5) the part of a cotangent of [A B; B' C] that reaches the rigid inertia in it
 template <class Real>

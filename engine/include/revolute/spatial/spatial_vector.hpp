@@ -60,6 +60,16 @@ REVOLUTE_HD inline Real dot(const Motion<Real>& a, const Force<Real>& b) {
   return dot(a.w, b.n) + dot(a.v, b.f);
 }
 
+// c + s a
+template <class Real>
+REVOLUTE_HD inline Motion<Real> multiply_add(const Real& s, const Motion<Real>& a, const Motion<Real>& c) {
+  return {multiply_add(s, a.w, c.w), multiply_add(s, a.v, c.v)};
+}
+template <class Real>
+REVOLUTE_HD inline Force<Real> multiply_add(const Real& s, const Force<Real>& a, const Force<Real>& c) {
+  return {multiply_add(s, a.n, c.n), multiply_add(s, a.f, c.f)};
+}
+
 // a x b, the rate of change of a motion vector b that is carried along with velocity a.
 template <class Real>
 REVOLUTE_HD inline Motion<Real> cross_motion(const Motion<Real>& a, const Motion<Real>& b) {

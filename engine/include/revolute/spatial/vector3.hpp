@@ -40,7 +40,12 @@ REVOLUTE_HD inline Vector3<Real> operator*(Real s, const Vector3<Real>& a) {
 }
 template <class Real>
 REVOLUTE_HD inline Real dot(const Vector3<Real>& a, const Vector3<Real>& b) {
-  return a.x * b.x + a.y * b.y + a.z * b.z;
+  return multiply_add(a.x, b.x, multiply_add(a.y, b.y, a.z * b.z));
+}
+// c + s a
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> multiply_add(const Real& s, const Vector3<Real>& a, const Vector3<Real>& c) {
+  return {multiply_add(s, a.x, c.x), multiply_add(s, a.y, c.y), multiply_add(s, a.z, c.z)};
 }
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> cross(const Vector3<Real>& a, const Vector3<Real>& b) {
@@ -68,20 +73,20 @@ REVOLUTE_HD inline Matrix3<Real> matrix3(const double* a) {
 }
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> operator*(const Matrix3<Real>& A, const Vector3<Real>& b) {
-  return {A.m[0] * b.x + A.m[1] * b.y + A.m[2] * b.z, A.m[3] * b.x + A.m[4] * b.y + A.m[5] * b.z,
-          A.m[6] * b.x + A.m[7] * b.y + A.m[8] * b.z};
+  const auto row = [&](int i) { return multiply_add(A.m[i], b.x, multiply_add(A.m[i + 1], b.y, A.m[i + 2] * b.z)); };
+  return {row(0), row(3), row(6)};
 }
 // A' b
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> transpose_times(const Matrix3<Real>& A, const Vector3<Real>& b) {
-  return {A.m[0] * b.x + A.m[3] * b.y + A.m[6] * b.z, A.m[1] * b.x + A.m[4] * b.y + A.m[7] * b.z,
-          A.m[2] * b.x + A.m[5] * b.y + A.m[8] * b.z};
+  const auto column = [&](int j) { return multiply_add(A.m[j], b.x, multiply_add(A.m[j + 3], b.y, A.m[j + 6] * b.z)); };
+  return {column(0), column(1), column(2)};
 }
 template <class Real>
 REVOLUTE_HD inline Matrix3<Real> operator*(const Matrix3<Real>& A, const Matrix3<Real>& B) {
   Matrix3<Real> C;
   for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j) C.m[3 * i + j] = A.m[3 * i] * B.m[j] + A.m[3 * i + 1] * B.m[3 + j] + A.m[3 * i + 2] * B.m[6 + j];
+    for (int j = 0; j < 3; ++j) C.m[3 * i + j] = multiply_add(A.m[3 * i], B.m[j], multiply_add(A.m[3 * i + 1], B.m[3 + j], A.m[3 * i + 2] * B.m[6 + j]));
   return C;
 }
 template <class Real>
@@ -106,7 +111,8 @@ REVOLUTE_HD inline Symmetric3<Real> zero_symmetric3() {
 }
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> operator*(const Symmetric3<Real>& A, const Vector3<Real>& b) {
-  return {A.xx * b.x + A.xy * b.y + A.xz * b.z, A.xy * b.x + A.yy * b.y + A.yz * b.z, A.xz * b.x + A.yz * b.y + A.zz * b.z};
+  return {multiply_add(A.xx, b.x, multiply_add(A.xy, b.y, A.xz * b.z)), multiply_add(A.xy, b.x, multiply_add(A.yy, b.y, A.yz * b.z)),
+          multiply_add(A.xz, b.x, multiply_add(A.yz, b.y, A.zz * b.z))};
 }
 template <class Real>
 REVOLUTE_HD inline Matrix3<Real> full(const Symmetric3<Real>& A) {
@@ -121,19 +127,19 @@ template <class Real>
 REVOLUTE_HD inline void add_symmetric_product(Symmetric3<Real>& A, Real s, const Vector3<Real>& a, const Vector3<Real>& b) {
   const Vector3<Real> sa = s * a;
   const Vector3<Real> ha = Real(0.5) * sa, hb = Real(0.5) * (s * b);
-  A.xx += sa.x * b.x;
-  A.yy += sa.y * b.y;
-  A.zz += sa.z * b.z;
-  A.xy += ha.x * b.y + hb.x * a.y;
-  A.xz += ha.x * b.z + hb.x * a.z;
-  A.yz += ha.y * b.z + hb.y * a.z;
+  A.xx = multiply_add(sa.x, b.x, A.xx);
+  A.yy = multiply_add(sa.y, b.y, A.yy);
+  A.zz = multiply_add(sa.z, b.z, A.zz);
+  A.xy = multiply_add(ha.x, b.y, multiply_add(hb.x, a.y, A.xy));
+  A.xz = multiply_add(ha.x, b.z, multiply_add(hb.x, a.z, A.xz));
+  A.yz = multiply_add(ha.y, b.z, multiply_add(hb.y, a.z, A.yz));
 }
 // R A R'
 template <class Real>
 REVOLUTE_HD inline Symmetric3<Real> rotate(const Matrix3<Real>& R, const Symmetric3<Real>& A) {
   Vector3<Real> row[3];
   for (int i = 0; i < 3; ++i) row[i] = A * Vector3<Real>{R.m[3 * i], R.m[3 * i + 1], R.m[3 * i + 2]};
-  const auto entry = [&](int i, int j) { return row[i].x * R.m[3 * j] + row[i].y * R.m[3 * j + 1] + row[i].z * R.m[3 * j + 2]; };
+  const auto entry = [&](int i, int j) { return dot(row[i], Vector3<Real>{R.m[3 * j], R.m[3 * j + 1], R.m[3 * j + 2]}); };
   return {entry(0, 0), entry(1, 1), entry(2, 2), entry(0, 1), entry(0, 2), entry(1, 2)};
 }
 

@@ -21,6 +21,7 @@ namespace revolute {
 template <class Real>
 struct Acceleration {
   Real* tau;         // [nv] actuation
+  Real* diagonal;    // [nv] actuation: what is added to the mass matrix
   Real* a0;          // [nv]
   Real* v_free;      // [nv] v*
   Motion<Real>* A;   // [nv] scratch
@@ -28,6 +29,7 @@ struct Acceleration {
 
   Acceleration(const Model& model, Arena& arena)
       : tau(arena.take<Real>(model.nv)),
+        diagonal(arena.take<Real>(model.nv)),
         a0(arena.take<Real>(model.nv)),
         v_free(arena.take<Real>(model.nv)),
         A(arena.take<Motion<Real>>(model.nv)),
@@ -81,10 +83,10 @@ struct AccelerationAdjointScratch {
 };
 
 template <class Real>
-REVOLUTE_HD void acceleration_adjoint(const Model& model, const Parameters<Real>& parameters, Real h, const Kinematics<Real>& kin,
+REVOLUTE_HD void acceleration_adjoint(const Model& model, const Parameters<Real>& parameters, const Kinematics<Real>& kin,
                                       const Acceleration<Real>& at, const Real* qvel, const AccelerationAdjointInput<Real>& in,
                                       AccelerationAdjointScratch<Real>& s, KinematicsCotangent<Real>& kin_bar, Real* qvel_bar,
-                                      Parameters<Real>& parameters_bar) {
+                                      Real* diagonal_bar, Parameters<Real>& parameters_bar) {
   const bool rows = in.w != nullptr;
   link_accelerations(model, *parameters.gravity, kin, qvel, at.a0, at.A);
   link_velocities(model, kin.S, in.w0, s.Z);
@@ -126,10 +128,8 @@ REVOLUTE_HD void acceleration_adjoint(const Model& model, const Parameters<Real>
       V_bar[dof.velocity_base] += qvel[k] * cross_force(S, s.A_bar[k]);
     }
     kin_bar.S[k] += S_bar;
-    // the diagonal of M + h diag(damping)
-    const Real diagonal_bar = rows ? -(in.w0[k] * at.a0[k] + in.w[k] * in.x[k]) : -(in.w0[k] * at.a0[k]);
-    parameters_bar.armature[k] += diagonal_bar;
-    parameters_bar.damping[k] += h * diagonal_bar;
+    diagonal_bar[k] -= in.w0[k] * at.a0[k];
+    if (rows) diagonal_bar[k] -= in.w[k] * in.x[k];
     if (dof.parent < 0) {
       parameters_bar.gravity[0] -= s.A_bar[k].f;
       continue;

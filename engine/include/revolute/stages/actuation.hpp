@@ -1,9 +1,12 @@
-// Actuation: generalized forces of actuators, springs and viscous damping.
+// Actuation: generalized forces of actuators, springs and viscous damping, and what of them is implicit in the velocity.
 //
-// MuJoCo's affine actuator on a hinge or slide joint, with length l = gear q and velocity gear v:
-//   f = clamp(gain clamp(u) + b0 + b1 l + b2 gear v),   tau = gear f                          (1)
+// MuJoCo's affine actuator on a hinge or slide joint, with length l = gear q and velocity d = gear v:
+//   f = clamp((g0 + g1 l + g2 d) clamp(u) + b0 + b1 l + b2 d),   tau = gear f                 (1)
 //   tau -= stiffness (q - rest) + damping v                                                   (2)
-// Reads qpos, qvel, ctrl. Writes tau. A control or force beyond its range has no derivative; on the bound it has one.
+// Diagonal that is added to the mass matrix:
+//   armature + h damping (euler)  + h gear^2 (-g2 u - b2) where f is within its range (implicitfast)        (3)
+// Reads qpos, qvel, ctrl. Writes tau, diagonal. A control or force beyond its range has no derivative; on the bound it has
+// one.
 #pragma once
 
 #include "revolute/model/joints/ball.hpp"
@@ -12,23 +15,46 @@
 
 namespace revolute {
 
-// The actuator's force before its range is applied, and the control that acts.
+// One actuator's way from control to generalized force.
 template <class Real>
-REVOLUTE_HD inline Real actuator_force(const Actuator& actuator, Real gear, const Real* qpos, const Real* qvel, Real ctrl,
-                                       Real& clamped) {
-  clamped = actuator.ctrl_limited ? clamp(ctrl, Real(actuator.ctrl_range[0]), Real(actuator.ctrl_range[1])) : ctrl;
-  return actuator.gain * clamped + Real(actuator.bias[0]) + actuator.bias[1] * (gear * qpos[actuator.qpos]) +
-         actuator.bias[2] * (gear * qvel[actuator.dof]);
-}
+struct ActuatorState {
+  Real length, velocity;
+  Real ctrl;            // within its range
+  Real ctrl_cut;        // 0 where the range cut the control off, 1 elsewhere
+  Real force;           // within its range
+  Real force_cut;       // likewise
+  Real by_length, by_velocity;  // df/dl, df/dd before the range
+};
+
 template <class Real>
-REVOLUTE_HD inline Real limited_force(const Actuator& actuator, Real force) {
-  return actuator.force_limited ? clamp(force, Real(actuator.force_range[0]), Real(actuator.force_range[1])) : force;
+REVOLUTE_HD inline Real within_range(bool limited, const double* range, Real value, Real& cut) {
+  cut = Real(1);
+  if (!limited) return value;
+  const Real lower(range[0]), upper(range[1]);
+  cut = select(less(value, lower) | less(upper, value), Real(0), Real(1));
+  return clamp(value, lower, upper);
 }
 
 template <class Real>
-REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameters, const Real* qpos, const Real* qvel,
-                           const Real* ctrl, Real* tau) {
-  for (int k = 0; k < model.nv; ++k) tau[k] = -parameters.damping[k] * qvel[k];
+REVOLUTE_HD inline ActuatorState<Real> actuator_state(const Actuator& actuator, Real gear, const Real* qpos, const Real* qvel, Real ctrl) {
+  ActuatorState<Real> s;
+  s.length = gear * qpos[actuator.qpos];
+  s.velocity = gear * qvel[actuator.dof];
+  s.ctrl = within_range(actuator.ctrl_limited, actuator.ctrl_range, ctrl, s.ctrl_cut);
+  s.by_length = actuator.gain[1] * s.ctrl + Real(actuator.bias[1]);
+  s.by_velocity = actuator.gain[2] * s.ctrl + Real(actuator.bias[2]);
+  const Real force = actuator.gain[0] * s.ctrl + Real(actuator.bias[0]) + s.by_length * s.length + s.by_velocity * s.velocity;  // (1)
+  s.force = within_range(actuator.force_limited, actuator.force_range, force, s.force_cut);
+  return s;
+}
+
+template <class Real>
+REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos, const Real* qvel,
+                           const Real* ctrl, Real* tau, Real* diagonal) {
+  for (int k = 0; k < model.nv; ++k) {
+    tau[k] = -parameters.damping[k] * qvel[k];
+    diagonal[k] = parameters.armature[k] + h * parameters.damping[k];
+  }
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     if (joint.type == JointType::ball) BallJoint::add_spring(joint, parameters.stiffness[j], qpos, tau);
@@ -36,19 +62,21 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
   }
   for (int a = 0; a < model.nu; ++a) {
     const Actuator& actuator = model.actuators[a];
-    Real clamped;
-    const Real force = actuator_force(actuator, parameters.gear[a], qpos, qvel, ctrl[a], clamped);
-    tau[actuator.dof] += parameters.gear[a] * limited_force(actuator, force);  // (1)
+    const Real gear = parameters.gear[a];
+    const ActuatorState<Real> s = actuator_state(actuator, gear, qpos, qvel, ctrl[a]);
+    tau[actuator.dof] += gear * s.force;
+    if (model.integrator == Integrator::implicitfast) diagonal[actuator.dof] -= h * (gear * gear * (s.force_cut * s.by_velocity));  // (3)
   }
 }
 
 template <class Real>
-REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos, const Real* qvel,
-                                   const Real* ctrl, const Real* tau_bar, Real* qpos_bar, Real* qvel_bar, Real* ctrl_bar,
-                                   Parameters<Real>& parameters_bar) {
+REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos, const Real* qvel,
+                                   const Real* ctrl, const Real* tau_bar, const Real* diagonal_bar, Real* qpos_bar, Real* qvel_bar,
+                                   Real* ctrl_bar, Parameters<Real>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) {
     qvel_bar[k] -= parameters.damping[k] * tau_bar[k];
-    parameters_bar.damping[k] -= qvel[k] * tau_bar[k];
+    parameters_bar.damping[k] += h * diagonal_bar[k] - qvel[k] * tau_bar[k];
+    parameters_bar.armature[k] += diagonal_bar[k];
   }
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
@@ -59,18 +87,22 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
   }
   for (int a = 0; a < model.nu; ++a) {
     const Actuator& actuator = model.actuators[a];
-    const Real gear = parameters.gear[a], q = qpos[actuator.qpos], v = qvel[actuator.dof];
-    Real clamped;
-    const Real force = actuator_force(actuator, gear, qpos, qvel, ctrl[a], clamped);
-    const Real applied = limited_force(actuator, force);
-    // a force or a control that its range cut off passes nothing back
-    const Real force_bar = select(less(force, applied) | less(applied, force), Real(0), gear * tau_bar[actuator.dof]);
-    const Real ctrl_cut = select(less(ctrl[a], clamped) | less(clamped, ctrl[a]), Real(0), Real(1));
-    ctrl_bar[a] += ctrl_cut * (actuator.gain * force_bar);
-    qpos_bar[actuator.dof] += actuator.bias[1] * (gear * force_bar);
-    qvel_bar[actuator.dof] += actuator.bias[2] * (gear * force_bar);
-    parameters_bar.gear[a] +=
-        applied * tau_bar[actuator.dof] + force_bar * (actuator.bias[1] * q + actuator.bias[2] * v);
+    const int k = actuator.dof;
+    const Real gear = parameters.gear[a];
+    const ActuatorState<Real> s = actuator_state(actuator, gear, qpos, qvel, ctrl[a]);
+    const Real force_bar = s.force_cut * (gear * tau_bar[k]);
+    Real gear_bar = s.force * tau_bar[k];
+    Real clamped_bar = (actuator.gain[0] + actuator.gain[1] * s.length + actuator.gain[2] * s.velocity) * force_bar;
+    if (model.integrator == Integrator::implicitfast) {
+      const Real slope_bar = -h * (s.force_cut * diagonal_bar[k]);  // by gear^2 by_velocity
+      clamped_bar += actuator.gain[2] * (gear * gear * slope_bar);
+      gear_bar += Real(2) * gear * s.by_velocity * slope_bar;
+    }
+    const Real length_bar = s.by_length * force_bar, velocity_bar = s.by_velocity * force_bar;
+    ctrl_bar[a] += s.ctrl_cut * clamped_bar;
+    qpos_bar[k] += gear * length_bar;
+    qvel_bar[k] += gear * velocity_bar;
+    parameters_bar.gear[a] += gear_bar + qpos[actuator.qpos] * length_bar + qvel[k] * velocity_bar;
   }
 }
 

@@ -1,12 +1,12 @@
-// Articulated-body inertia: the factors of M + h diag(damping), and solves with them.
+// Articulated-body inertia: the factors of M + diag(diagonal), and solves with them.
 //
 // Source: Featherstone 2008, section 7.3, in world axes; every degree of freedom is a link of its own. Leaf to root:
-//   U_k = IA_k S_k,   D_k = S_k . U_k + armature_k + h damping_k                              (1)
+//   U_k = IA_k S_k,   D_k = S_k . U_k + diagonal_k                                            (1)
 //   IA_p += IA_k - U_k U_k' / D_k                                                             (2)
 // This is a factorization M = L' D L. A solve M x = b runs leaf to root and back:
 //   u_k = b_k - S_k . P_k,   P_p += P_k + U_k u_k / D_k          (u = L^-T b)                 (3)
 //   x_k = (u_k - U_k . a_p) / D_k,   a_k = a_p + S_k x_k         (x = L^-1 D^-1 u)            (4)
-// Reads S, I. Writes IA, U, D_inverse.
+// Reads S, I, the diagonal from the actuation stage. Writes IA, U, D_inverse.
 #pragma once
 
 #include "revolute/stages/kinematics.hpp"
@@ -52,13 +52,12 @@ REVOLUTE_HD inline ArticulatedInertia<Real> zero_articulated() {
 }
 
 template <class Real>
-REVOLUTE_HD void articulated_inertia(const Model& model, const Parameters<Real>& parameters, Real h, const Kinematics<Real>& kin,
-                                     Factors<Real>& out) {
+REVOLUTE_HD void articulated_inertia(const Model& model, const Real* diagonal, const Kinematics<Real>& kin, Factors<Real>& out) {
   for (int k = 0; k < model.nv; ++k)
     out.IA[k] = model.dofs[k].has_inertia ? articulated(kin.I[k]) : zero_articulated<Real>();
   for (int k = model.nv - 1; k >= 0; --k) {
     const Force<Real> U = out.IA[k] * kin.S[k];
-    const Real D = dot(kin.S[k], U) + parameters.armature[k] + h * parameters.damping[k];  // (1)
+    const Real D = dot(kin.S[k], U) + diagonal[k];  // (1)
     out.U[k] = U;
     out.D_inverse[k] = Real(1) / D;
     const int parent = model.dofs[k].parent;
@@ -70,9 +69,8 @@ REVOLUTE_HD void articulated_inertia(const Model& model, const Parameters<Real>&
 
 // Reverse of (2) and (1), root to leaf. `bar` comes with the cotangents of U and D from the solves.
 template <class Real>
-REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, Real h, const Kinematics<Real>& kin, const Factors<Real>& at,
-                                             FactorsCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar,
-                                             Parameters<Real>& parameters_bar) {
+REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& at,
+                                             FactorsCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar, Real* diagonal_bar) {
   for (int k = 0; k < model.nv; ++k) {
     const int parent = model.dofs[k].parent;
     ArticulatedInertia<Real> IA_bar = parent < 0 ? zero_articulated<Real>() : bar.IA[parent];
@@ -80,14 +78,12 @@ REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, Real h, const K
     Real D_bar = bar.D[k];
     if (parent >= 0) {
       const Motion<Real> y = cotangent_times(IA_bar, at.U[k]);
-      U_bar -= (Real(2) * at.D_inverse[k]) * y;
+      U_bar = multiply_add(Real(-2) * at.D_inverse[k], y, U_bar);
       D_bar += at.D_inverse[k] * at.D_inverse[k] * dot(y, at.U[k]);
     }
-    parameters_bar.armature[k] += D_bar;
-    parameters_bar.damping[k] += h * D_bar;
-    kin_bar.S[k] += D_bar * at.U[k];
-    U_bar += D_bar * kin.S[k];
-    kin_bar.S[k] += at.IA[k] * U_bar;
+    diagonal_bar[k] += D_bar;
+    U_bar = multiply_add(D_bar, kin.S[k], U_bar);
+    kin_bar.S[k] += multiply_add(D_bar, at.U[k], at.IA[k] * U_bar);
     add_symmetric_product(IA_bar, Real(1), U_bar, kin.S[k]);
     bar.IA[k] = IA_bar;
     if (model.dofs[k].has_inertia) add_articulated_adjoint(kin_bar.I[k], IA_bar);
@@ -100,7 +96,7 @@ REVOLUTE_HD void solve_outward(const Model& model, const Kinematics<Real>& kin, 
   for (int k = 0; k < model.nv; ++k) {
     const Motion<Real> parent = at_link(factors.a, model.dofs[k].parent);
     x[k] = (u[k] - dot(parent, factors.U[k])) * factors.D_inverse[k];
-    factors.a[k] = parent + x[k] * kin.S[k];
+    factors.a[k] = multiply_add(x[k], kin.S[k], parent);
   }
 }
 // x = M^-1 b; x and b may be the same array
@@ -110,7 +106,7 @@ REVOLUTE_HD void solve(const Model& model, const Kinematics<Real>& kin, const Fa
   for (int k = model.nv - 1; k >= 0; --k) {
     x[k] = b[k] - dot(kin.S[k], factors.P[k]);  // (3)
     const int parent = model.dofs[k].parent;
-    if (parent >= 0) factors.P[parent] += factors.P[k] + (x[k] * factors.D_inverse[k]) * factors.U[k];
+    if (parent >= 0) factors.P[parent] += multiply_add(x[k] * factors.D_inverse[k], factors.U[k], factors.P[k]);
   }
   solve_outward(model, kin, factors, x, x);
 }

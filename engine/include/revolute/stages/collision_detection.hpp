@@ -14,7 +14,7 @@
 #include "revolute/collision/sphere_box.hpp"
 #include "revolute/collision/sphere_capsule.hpp"
 #include "revolute/collision/sphere_sphere.hpp"
-#include "revolute/stages/kinematics.hpp"
+#include "revolute/stages/link_points.hpp"
 
 namespace revolute {
 
@@ -32,7 +32,16 @@ struct Contact {
 template <class Real>
 struct ContactCotangent {
   Real gap;
+  Vector3<Real> axis[3];
   Force<Real> force_a[3], force_b[3];
+
+  REVOLUTE_HD void clear() {
+    gap = Real(0);
+    for (int d = 0; d < 3; ++d) {
+      axis[d] = zero3<Real>();
+      force_a[d] = force_b[d] = zero_force<Real>();
+    }
+  }
 };
 
 template <class Real>
@@ -43,16 +52,6 @@ struct Contacts {
   Contacts(const Model& model, Arena& arena) : count(0), list(arena.take<Contact<Real>>(model.ncandidate)) {}
 };
 
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> tree_origin(const Model& model, const Kinematics<Real>& kin, int link) {
-  return link < 0 ? zero3<Real>() : kin.origin[model.dofs[link].tree];
-}
-// World position of a point given in a link's frame.
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> world_point(const Model& model, const Kinematics<Real>& kin, int link, const double* local) {
-  if (link < 0) return vector3<Real>(local);
-  return kin.origin[model.dofs[link].tree] + kin.links[link].p + kin.links[link].R * vector3<Real>(local);
-}
 template <class Real>
 REVOLUTE_HD inline Matrix3<Real> geom_rotation(const Kinematics<Real>& kin, const Geom& geom) {
   const Matrix3<Real> local = matrix3<Real>(geom.rotation);
@@ -128,22 +127,14 @@ REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, 
   }
 }
 
-// (2), V as link velocities
-template <class Real>
-REVOLUTE_HD inline Real row_velocity(const Candidate& candidate, const Contact<Real>& contact, int d, const Motion<Real>* V) {
-  Real velocity(0);
-  if (candidate.link_a >= 0) velocity += dot(V[candidate.link_a], contact.force_a[d]);
-  if (candidate.link_b >= 0) velocity += dot(V[candidate.link_b], contact.force_b[d]);
-  return velocity;
-}
-
 // Adds the contact to the list if (1) holds in any environment.
 template <class Real>
 REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h, Contact<Real>& contact,
                           Contacts<Real>& out) {
   place_contact(model, kin, contact);
   contact.gap = contact.at.gap;
-  const Real speed = row_velocity(model.candidates[contact.candidate], contact, 0, V_free);
+  const Candidate& candidate = model.candidates[contact.candidate];
+  const Real speed = dot(at_link(V_free, candidate.link_a), contact.force_a[0]) + dot(at_link(V_free, candidate.link_b), contact.force_b[0]);  // (2)
   contact.active = less(minimum(contact.gap, contact.gap + h * speed), Real(model.margin));
   if (any(contact.active)) ++out.count;
 }
@@ -226,7 +217,7 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
   Vector3<Real> axis_bar[3];
   for (int d = 0; d < 3; ++d) {
     const Force<Real>&a = bar.force_a[d], &b = bar.force_b[d];
-    axis_bar[d] = (b.f + cross(b.n, arm_b)) - (a.f + cross(a.n, arm_a));
+    axis_bar[d] = bar.axis[d] + (b.f + cross(b.n, arm_b)) - (a.f + cross(a.n, arm_a));
     point_bar.point += cross(contact.axis[d], b.n - a.n);
   }
   // the axes of a plane are fixed

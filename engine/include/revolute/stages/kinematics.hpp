@@ -65,7 +65,7 @@ REVOLUTE_HD inline Motion<Real> at_link(const Motion<Real>* a, int link) {
 // Spatial velocities of all links under generalized velocity x: V_k = V_p + S_k x_k.
 template <class Real>
 REVOLUTE_HD void link_velocities(const Model& model, const Motion<Real>* S, const Real* x, Motion<Real>* V) {
-  for (int k = 0; k < model.nv; ++k) V[k] = at_link(V, model.dofs[k].parent) + x[k] * S[k];
+  for (int k = 0; k < model.nv; ++k) V[k] = multiply_add(x[k], S[k], at_link(V, model.dofs[k].parent));
 }
 // Adds each link's force to its parent's, so that F_k becomes the sum of the forces beyond joint k.
 template <class Real>

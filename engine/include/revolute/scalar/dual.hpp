@@ -1,0 +1,98 @@
+// Dual<N>: a value with N directional derivatives, for forward-mode differentiation of the very stages that run.
+//
+// Comparisons look at values only: a switch is differentiated along the branch that is taken, as the adjoints do.
+#pragma once
+
+#include "revolute/scalar/math.hpp"
+#include "revolute/scalar/scalar.hpp"
+
+namespace revolute {
+
+template <int N>
+struct Dual {
+  double value;
+  double tangent[N];
+
+  Dual() = default;
+  Dual(double constant) : value(constant), tangent{} {}
+
+  Dual& operator+=(const Dual& b) { return *this = *this + b; }
+  Dual& operator-=(const Dual& b) { return *this = *this - b; }
+  Dual& operator*=(const Dual& b) { return *this = *this * b; }
+
+  friend Dual operator+(const Dual& a, const Dual& b) { return chain(a.value + b.value, 1.0, a, 1.0, b); }
+  friend Dual operator-(const Dual& a, const Dual& b) { return chain(a.value - b.value, 1.0, a, -1.0, b); }
+  friend Dual operator*(const Dual& a, const Dual& b) { return chain(a.value * b.value, b.value, a, a.value, b); }
+  friend Dual operator/(const Dual& a, const Dual& b) {
+    const double quotient = a.value / b.value;
+    return chain(quotient, 1.0 / b.value, a, -quotient / b.value, b);
+  }
+  friend Dual operator-(const Dual& a) { return chain(-a.value, -1.0, a); }
+
+  // value, with tangent  da * a' (+ db * b')
+  static Dual chain(double value, double da, const Dual& a) {
+    Dual out(value);
+    for (int i = 0; i < N; ++i) out.tangent[i] = da * a.tangent[i];
+    return out;
+  }
+  static Dual chain(double value, double da, const Dual& a, double db, const Dual& b) {
+    Dual out(value);
+    for (int i = 0; i < N; ++i) out.tangent[i] = da * a.tangent[i] + db * b.tangent[i];
+    return out;
+  }
+};
+
+template <int N>
+inline Mask<1> less(const Dual<N>& a, const Dual<N>& b) {
+  return {a.value < b.value};
+}
+template <int N>
+inline Mask<1> less_equal(const Dual<N>& a, const Dual<N>& b) {
+  return {a.value <= b.value};
+}
+template <int N>
+inline Dual<N> select(Mask<1> mask, const Dual<N>& a, const Dual<N>& b) {
+  return mask.bit ? a : b;
+}
+template <int N>
+inline Dual<N> sqrt(const Dual<N>& a) {
+  const double root = std::sqrt(a.value);
+  return Dual<N>::chain(root, root > 0 ? 0.5 / root : 0.0, a);
+}
+template <int N>
+inline Dual<N> abs(const Dual<N>& a) {
+  return a.value < 0 ? -a : a;
+}
+template <int N>
+inline Mask<1> is_negative(const Dual<N>& a) {
+  return {std::signbit(a.value)};
+}
+template <int N>
+inline Mask<1> is_finite(const Dual<N>& a) {
+  bool finite = std::isfinite(a.value);
+  for (int i = 0; i < N; ++i) finite = finite && std::isfinite(a.tangent[i]);
+  return {finite};
+}
+template <int N>
+inline void sincos(const Dual<N>& x, Dual<N>& s, Dual<N>& c) {
+  double sine, cosine;
+  sincos(x.value, sine, cosine);
+  s = Dual<N>::chain(sine, cosine, x);
+  c = Dual<N>::chain(cosine, -sine, x);
+}
+// 2 atan2(s, c), with d = 2 (c s' - s c')/(s^2 + c^2)
+template <int N>
+inline Dual<N> twice_arctangent(const Dual<N>& s, const Dual<N>& c) {
+  const double scale = 2.0 / (s.value * s.value + c.value * c.value);
+  return Dual<N>::chain(2.0 * std::atan2(s.value, c.value), scale * c.value, s, -scale * s.value, c);
+}
+template <int N>
+inline double get_lane(const Dual<N>& a, int) {
+  return a.value;
+}
+template <int N>
+inline void set_lane(Dual<N>& a, int, const Dual<N>& value) {
+  a = value;
+}
+
+}  // namespace revolute

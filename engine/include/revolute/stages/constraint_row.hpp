@@ -1,0 +1,123 @@
+// What every constraint row has in common, whatever it comes from.
+//
+// A row's Jacobian acts on links through wrenches, or on degrees of freedom through coefficients:
+//   J v = f_a . V_a + f_b . V_b + sum_i c_i v_i                                               (1)
+// Its cotangent has the same shape; the cotangent of a wrench is a motion, kept in a Force as (n <- w, f <- v).
+#pragma once
+
+#include "revolute/solvers/projected_gauss_seidel.hpp"
+#include "revolute/stages/kinematics.hpp"
+
+namespace revolute {
+
+constexpr int row_dofs = 3;
+
+enum class RowSource : int { equality, dry_friction, limit, contact };
+
+// Which constraint a row belongs to.
+struct RowOrigin {
+  RowSource source;
+  int index;      // constraint of its kind; contact: place in the list of contacts
+  int component;
+  int path;
+  int y;          // offset of the row's entries along its path
+};
+
+template <class Real>
+struct RowJacobian {
+  int link_a, link_b;        // -1: none
+  Force<Real> force_a, force_b;
+  int dofs;                  // number of coefficients
+  int dof[row_dofs];
+  Real coefficient[row_dofs];
+};
+
+template <class Real>
+struct RowJacobianCotangent {
+  Force<Real> force_a, force_b;
+  Real coefficient[row_dofs];
+};
+
+template <class Real>
+REVOLUTE_HD inline RowJacobian<Real> wrench_row(int link_a, const Force<Real>& force_a, int link_b, const Force<Real>& force_b) {
+  RowJacobian<Real> J;
+  J.link_a = link_a;
+  J.link_b = link_b;
+  J.force_a = force_a;
+  J.force_b = force_b;
+  J.dofs = 0;
+  return J;
+}
+template <class Real>
+REVOLUTE_HD inline RowJacobian<Real> dof_row(int dof, Real coefficient) {
+  RowJacobian<Real> J = wrench_row(-1, zero_force<Real>(), -1, zero_force<Real>());
+  J.dofs = 1;
+  J.dof[0] = dof;
+  J.coefficient[0] = coefficient;
+  return J;
+}
+
+// (1), for generalized x with link velocities X = S x
+template <class Real>
+REVOLUTE_HD inline Real row_times(const RowJacobian<Real>& J, const Real* x, const Motion<Real>* X) {
+  Real sum(0);
+  if (J.link_a >= 0) sum += dot(X[J.link_a], J.force_a);
+  if (J.link_b >= 0) sum += dot(X[J.link_b], J.force_b);
+  for (int i = 0; i < J.dofs; ++i) sum += J.coefficient[i] * x[J.dof[i]];
+  return sum;
+}
+// Adjoint of (1) by J: J_bar += s d(J x)/dJ
+template <class Real>
+REVOLUTE_HD inline void add_row_cotangent(const RowJacobian<Real>& J, Real s, const Real* x, const Motion<Real>* X,
+                                          RowJacobianCotangent<Real>& bar) {
+  if (J.link_a >= 0) bar.force_a += s * Force<Real>{X[J.link_a].w, X[J.link_a].v};
+  if (J.link_b >= 0) bar.force_b += s * Force<Real>{X[J.link_b].w, X[J.link_b].v};
+  for (int i = 0; i < J.dofs; ++i) bar.coefficient[i] += s * x[J.dof[i]];
+}
+// Adjoint of (1) by x: x_bar += s c, and by the link velocities: X_bar += s f
+template <class Real>
+REVOLUTE_HD inline void add_row_transpose(const RowJacobian<Real>& J, Real s, Real* x_bar, Force<Real>* X_bar) {
+  if (J.link_a >= 0) X_bar[J.link_a] += s * J.force_a;
+  if (J.link_b >= 0) X_bar[J.link_b] += s * J.force_b;
+  for (int i = 0; i < J.dofs; ++i) x_bar[J.dof[i]] += s * J.coefficient[i];
+}
+
+// Bias of a one-sided row with signed gap g: the row may close the gap in this step and no more, and what has been
+// penetrated is given back, all of it within the depth s, a fraction erp of what is deeper:
+//   bias(g) = g/h  for g > -s,   (-s + erp (g + s))/h  below,   s = (10 m/s^2) h^2             (2)
+// s is the depth that a step of free fall makes, so the whole return is no faster than that. A contact at rest sits at
+// g = 0, where this is smooth; a bias that changed its slope at g = 0 would put a kink into every standing robot.
+template <class Real>
+REVOLUTE_HD inline Real gap_bias(const Model& model, Real h, Real gap) {
+  const Real s = Real(10) * h * h;
+  return select(less(-s, gap), gap, Real(model.erp) * (gap + s) - s) / h;
+}
+template <class Real>
+REVOLUTE_HD inline Real gap_slope(const Model& model, Real h, Real gap) {
+  return select(less(-(Real(10) * h * h), gap), Real(1), Real(model.erp)) / h;
+}
+// Whether a one-sided row may act in this step: min(gap, gap + h speed) < margin, with the speed before constraints.
+template <class Real>
+REVOLUTE_HD inline MaskOf<Real> may_act(const Model& model, Real h, Real gap, Real speed) {
+  return less(minimum(gap, gap + h * speed), Real(model.margin));
+}
+
+// The state that rows are formed at.
+template <class Real>
+struct RowContext {
+  Real h;
+  const Kinematics<Real>* kinematics;
+  const Real *qpos, *qvel;       // at the start of the step
+  const Real* v_free;            // v*
+  const Motion<Real>* V_free;    // link velocities of v*
+};
+
+// What a row's maker fills in.
+template <class Real>
+struct RowValues {
+  RowKind kind;
+  RowJacobian<Real> J;
+  Real bias, bound;
+};
+
+}  // namespace revolute

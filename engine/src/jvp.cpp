@@ -1,0 +1,117 @@
+// The forward derivative of a rollout: the same step on dual numbers.
+#include "packs.hpp"
+#include "revolute/scalar/dual.hpp"
+
+namespace revolute {
+
+namespace {
+
+using Real = Dual<1>;
+
+void seed(const double* tangents, std::size_t offset, int size, Real* out) {
+  for (int i = 0; tangents && i < size; ++i) out[i].tangent[0] = tangents[offset + i];
+}
+void load(const double* values, std::size_t offset, int size, Real* out) {
+  for (int i = 0; i < size; ++i) out[i] = Real(values[offset + i]);
+}
+
+struct JvpRunner {
+  Real *qpos, *qvel, *ctrl;
+  Parameters<Real> parameters;
+  StepWorkspace<Real> workspace;
+
+  JvpRunner(const Model& model, Arena& arena)
+      : qpos(arena.take<Real>(model.nq)),
+        qvel(arena.take<Real>(model.nv)),
+        ctrl(arena.take<Real>(model.nu)),
+        parameters(model, arena),
+        workspace(model, arena) {}
+
+  bool run(const ModelStorage& storage, const JvpArrays& arrays, const Slice& slice, const CancelToken* cancel) {
+    const Model& model = storage.model();
+    const std::size_t b = slice.first, steps = arrays.shape.steps;
+    load_dual_parameters(storage, arrays, int(b));
+    load(arrays.qpos0, b * model.nq, model.nq, qpos);
+    load(arrays.qvel0, b * model.nv, model.nv, qvel);
+    seed(arrays.qvel0_tan, b * model.nv, model.nv, qvel);
+    if (arrays.qpos0_tan) seed_configuration(model, arrays.qpos0_tan + b * model.nv);
+    write_state(model, arrays, b, 0);
+    for (std::size_t t = 0; t < steps; ++t) {
+      if (cancel && cancel->cancelled()) return false;
+      load(arrays.ctrl, (b * steps + t) * model.nu, model.nu, ctrl);
+      seed(arrays.ctrl_tan, (b * steps + t) * model.nu, model.nu, ctrl);
+      step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
+      write_state(model, arrays, b, t + 1);
+    }
+    return true;
+  }
+
+  void load_dual_parameters(const ModelStorage& storage, const JvpArrays& arrays, int environment) {
+    const ParameterPointers values = parameter_values(storage, arrays.parameters, environment);
+    std::array<std::vector<Real>, parameter_count> duals;
+    ParameterValues<Real> pointers;
+    for (int p = 0; p < parameter_count; ++p) {
+      const int size = storage.parameter_size(Parameter(p));
+      duals[p].resize(size);
+      load(values[p], 0, size, duals[p].data());
+      const ParameterRows& tangents = arrays.parameter_tangents[p];
+      seed(tangents.values, tangents.rows > 1 ? std::size_t(environment) * size : 0, size, duals[p].data());
+      pointers[p] = duals[p].data();
+    }
+    load_parameters(storage.parameters(), pointers, 0, storage.model(), parameters);
+  }
+
+  // dq = q (0, d)/2 for a quaternion; the quaternion is normalised first, as the step reads it
+  void seed_configuration(const Model& model, const double* tangent) {
+    for (int j = 0; j < model.njnt; ++j) {
+      const Joint& joint = model.joints[j];
+      const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+      for (int i = 0; i < linear; ++i) qpos[joint.qpos + i].tangent[0] = tangent[joint.dof + i];
+      if (joint.type > JointType::ball) continue;
+      Real* q = qpos + joint.qpos + linear;
+      const double* d = tangent + joint.dof + linear;
+      const Quaternion<Real> unit = load_quaternion(q);
+      const Quaternion<double> value = {unit.w.value, unit.x.value, unit.y.value, unit.z.value};
+      const Quaternion<double> rate = value * Quaternion<double>{0.0, 0.5 * d[0], 0.5 * d[1], 0.5 * d[2]};
+      const double values[4] = {value.w, value.x, value.y, value.z}, rates[4] = {rate.w, rate.x, rate.y, rate.z};
+      for (int i = 0; i < 4; ++i) {
+        q[i] = Real(values[i]);
+        q[i].tangent[0] = rates[i];
+      }
+    }
+  }
+
+  // d = 2 E(q)' dq: the tangent of a quaternion is twice what a cotangent's projection gives
+  void write_state(const Model& model, const JvpArrays& arrays, std::size_t b, std::size_t t) const {
+    const std::size_t row = (b * (arrays.shape.steps + 1) + t) * model.nv;
+    double *dq = arrays.qpos_tan + row, *dv = arrays.qvel_tan + row;
+    for (int k = 0; k < model.nv; ++k) dv[k] = qvel[k].tangent[0];
+    for (int j = 0; j < model.njnt; ++j) {
+      const Joint& joint = model.joints[j];
+      const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+      for (int i = 0; i < linear; ++i) dq[joint.dof + i] = qpos[joint.qpos + i].tangent[0];
+      if (joint.type > JointType::ball) continue;
+      const Real* q = qpos + joint.qpos + linear;
+      const Vector3<double> half =
+          tangent_cotangent(Quaternion<double>{q[0].value, q[1].value, q[2].value, q[3].value},
+                            Quaternion<double>{q[0].tangent[0], q[1].tangent[0], q[2].tangent[0], q[3].tangent[0]});
+      dq[joint.dof + linear] = 4.0 * half.x;
+      dq[joint.dof + linear + 1] = 4.0 * half.y;
+      dq[joint.dof + linear + 2] = 4.0 * half.z;
+    }
+  }
+};
+
+}  // namespace
+
+bool jvp(const ModelStorage& storage, const JvpArrays& arrays, const Execution& execution) {
+  std::vector<Slice> environments;
+  for (int b = 0; b < arrays.shape.batch; ++b) environments.push_back({b, 1});
+  return spread(environments, execution.threads, [&] {
+    return [&, runner = std::make_unique<LazyRunner<JvpRunner>>(storage.model())](const Slice& slice) {
+      return (**runner).run(storage, arrays, slice, execution.cancel);
+    };
+  });
+}
+
+}  // namespace revolute

@@ -1,0 +1,123 @@
+// What all batch calls share: packs of environments, gathering and scattering, workspaces, threads.
+#pragma once
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "revolute/batch.hpp"
+#include "revolute/scalar/lanes.hpp"
+#include "revolute/step.hpp"
+
+#ifndef REVOLUTE_LANES
+#define REVOLUTE_LANES 4
+#endif
+
+namespace revolute {
+
+constexpr int lanes = REVOLUTE_LANES;
+using Pack = Lanes<lanes>;
+
+// Environments first .. first + count - 1 of the batch. Lanes beyond count repeat the last environment.
+struct Slice {
+  int first, count;
+  int environment(int lane) const { return first + std::min(lane, count - 1); }
+};
+
+template <class Real>
+void gather(const double* array, std::size_t stride, std::size_t offset, int size, const Slice& slice, Real* out) {
+  for (int lane = 0; lane < Width<Real>::value; ++lane) {
+    const double* row = array + slice.environment(lane) * stride + offset;
+    for (int i = 0; i < size; ++i) set_lane(out[i], lane, row[i]);
+  }
+}
+template <class Real>
+void scatter(const Real* values, std::size_t stride, std::size_t offset, int size, const Slice& slice, double* array) {
+  for (int lane = 0; lane < slice.count; ++lane) {
+    double* row = array + slice.environment(lane) * stride + offset;
+    for (int i = 0; i < size; ++i) row[i] = get_lane(values[i], lane);
+  }
+}
+
+inline ParameterPointers parameter_values(const ModelStorage& storage, const ParameterInputs& inputs, int environment) {
+  ParameterPointers out;
+  for (int p = 0; p < parameter_count; ++p) {
+    const std::size_t size = storage.parameter_size(Parameter(p));
+    out[p] = !inputs[p].values ? storage.parameters().defaults[p].data() : inputs[p].values + (inputs[p].rows > 1 ? environment * size : 0);
+  }
+  return out;
+}
+
+// Environments in packs of `lanes`; a single one that is left over runs alone.
+inline std::vector<Slice> slices(int batch) {
+  std::vector<Slice> out;
+  for (int first = 0; first < batch; first += lanes) out.push_back({first, std::min(lanes, batch - first)});
+  return out;
+}
+
+template <class Runner, class... Extra>
+class LazyRunner {
+ public:
+  LazyRunner(const Model& model, Extra... extra) : arena_(measure(model, extra...)), runner_(model, extra..., arena_) {}
+  Runner& operator*() { return runner_; }
+
+ private:
+  static std::size_t measure(const Model& model, Extra... extra) {
+    Arena counting;
+    Runner sized(model, extra..., counting);
+    return counting.used();
+  }
+  Arena arena_;
+  Runner runner_;
+};
+
+// Calls work(slice) for all slices on up to `threads` threads; `make_worker` gives each thread its own workspace.
+template <class MakeWorker>
+bool spread(const std::vector<Slice>& work, int threads, MakeWorker make_worker) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> completed{true};
+  std::exception_ptr failure;
+  std::mutex failure_mutex;
+  const auto run = [&] {
+    try {
+      auto worker = make_worker();
+      for (std::size_t i = next++; i < work.size() && completed; i = next++)
+        if (!worker(work[i])) completed = false;
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(failure_mutex);
+      failure = std::current_exception();
+      completed = false;
+    }
+  };
+  std::vector<std::thread> others;
+  const int count = std::min<int>(threads, int(work.size()));
+  for (int i = 1; i < count; ++i) others.emplace_back(run);
+  run();
+  for (std::thread& thread : others) thread.join();
+  if (failure) std::rethrow_exception(failure);
+  return completed;
+}
+
+// A worker that has a runner for single environments and one for packs, each made when first needed.
+template <template <class> class Runner, class Arrays, class... Extra>
+auto worker(const ModelStorage& storage, const Arrays& arrays, const Execution& execution, Extra... extra) {
+  return [&storage, &arrays, &execution, extra...] {
+    using Single = LazyRunner<Runner<double>, Extra...>;
+    using Packed = LazyRunner<Runner<Pack>, Extra...>;
+    return [&storage, &arrays, &execution, single = std::unique_ptr<Single>(), packed = std::unique_ptr<Packed>(),
+            extra...](const Slice& slice) mutable {
+      if (slice.count == 1) {
+        if (!single) single = std::make_unique<Single>(storage.model(), extra...);
+        return (**single).run(storage, arrays, slice, execution.cancel);
+      }
+      if (!packed) packed = std::make_unique<Packed>(storage.model(), extra...);
+      return (**packed).run(storage, arrays, slice, execution.cancel);
+    };
+  };
+}
+
+}  // namespace revolute
