@@ -116,6 +116,14 @@ void corners_on_a_plane() {
   CHECK_CLOSE(gaps, wanted, rounding);
 }
 
+// f_a . V_a + f_b . V_b of axis d
+double row_velocity(At& at, const Contact<double>& contact, int d) {
+  const Candidate& candidate = at.storage.model().candidates[contact.candidate];
+  const Motion<double>* V = at.kinematics->V;
+  return dot(at_link(V, candidate.link_a), contact.force_a[d]) +
+         dot(at_link(V, candidate.link_b), contact.force_b[d]);
+}
+
 // Row d says how fast b moves away from a along axis d at the contact, and the normal row how fast the gap
 // opens.
 void rows_are_relative_velocities() {
@@ -141,11 +149,11 @@ void rows_are_relative_velocities() {
     const Dense relative = jacobian(pose, body_b, contact.at.point) * column(qvel) +
                            -1.0 * (jacobian(pose, body_a, contact.at.point) * column(qvel));
     for (int d = 0; d < 3; ++d) {
-      CHECK_CLOSE(row_velocity(at.candidate(c), contact, d, at.kinematics->V),
-                  dot(contact.axis[d], vector3<double>(&relative.entries[3])), rounding);
+      CHECK_CLOSE(row_velocity(at, contact, d), dot(contact.axis[d], vector3<double>(&relative.entries[3])),
+                  rounding);
     }
     const double opening = (later.contacts->list[c].gap - earlier.contacts->list[c].gap) / (2 * t);
-    CHECK_CLOSE(row_velocity(at.candidate(c), contact, 0, at.kinematics->V), opening, differenced);
+    CHECK_CLOSE(row_velocity(at, contact, 0), opening, differenced);
     CHECK_CLOSE(numbers(cross(contact.axis[0], contact.axis[1])), numbers(contact.axis[2]), rounding);
   }
 }
@@ -186,14 +194,14 @@ void deepest_vertices_of_meshes() {
 // --- adjoint
 // ------------------------------------------------------------------------------------------------------------
 
-// in: tangent of qpos. out: gap and wrenches of every contact, about reference points that stay where they
-// are at zero.
+// in: tangent of qpos. out: gap, axes and wrenches of every contact, about reference points that stay where
+// they are at zero.
 struct Stage {
   const ModelStorage& storage;
   Doubles qpos;
 
   const Model& model() const { return storage.model(); }
-  int n_out() const { return 37 * model().ncandidate; }
+  int n_out() const { return 46 * model().ncandidate; }
   template <class Real>
   void run(const Real* in, Parameters<Real>& parameters, Kinematics<Real>& kin,
            Contacts<Real>& contacts) const {
@@ -221,6 +229,7 @@ struct Stage {
       const Contact<Real>& contact = contacts->list[c];
       const Candidate& candidate = model().candidates[contact.candidate];
       to.add(contact.gap);
+      for (const Vector3<Real>& axis : contact.axis) to.add(axis);
       for (const Force<Real>& force : contact.force_a)
         to.add(about_fixed_point(*kin, candidate.link_a, force));
       for (const Force<Real>& force : contact.force_b)
@@ -244,6 +253,7 @@ struct StageAdjoint {
     for (int c = 0; c < contacts->count; ++c) {
       ContactCotangent<Real> bar;
       bar.gap = from.scalar();
+      for (Vector3<Real>& axis : bar.axis) axis = from.vector();
       for (Force<Real>& force : bar.force_a) force = from.force();
       for (Force<Real>& force : bar.force_b) force = from.force();
       collision_detection_adjoint(model, *kin, contacts->list[c], bar, *kin_bar);
