@@ -38,7 +38,7 @@ def error(model: Model, start: Start) -> float:
 
 
 def drift() -> dict[int, tuple[float, float]]:
-    """Return, by step, how far the tape's trajectory is from the one it was recorded from, and its base's height.
+    """Return, by step, how far the tape's trajectory is from the recorded one, and the height of its base.
 
     Only rounding makes them differ.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.laikago import START, controls
+from benchmarks.laikago import START, SWEEPS, controls
 from revolute_engine import Engine, Model, load_model
 
 from .differences import Array, Start
@@ -13,9 +13,9 @@ SETTLING = 500
 STIFFNESS, DAMPING = 220.0, 4.0  # the position actuators of the built-in model
 
 
-def standing(steps: int, **options: float) -> tuple[Model, Start]:
+def standing(steps: int, sweeps: int = SWEEPS) -> tuple[Model, Start]:
     """Return Laikago on four toes, held by position actuators: the feedback is part of the step."""
-    model = load_model("laikago", **options)
+    model = load_model("laikago", iterations=sweeps)
     return model, Start(START.copy(), np.zeros(model.nv), controls(steps), {})
 
 
