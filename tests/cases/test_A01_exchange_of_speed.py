@@ -1,8 +1,8 @@
 """Case A01: the gradient of an exchange of speed between two equal balls.
 
-Graded: without restitution the answer is the closed form, the impact time moves with the inputs. With restitution the
-answer is the event-frozen one: a contact bounces in the step in which it would be reached, and which step that is
-is not differentiated (docs/gradients_cases.md).
+Graded: without restitution the answer is the closed form, the impact time moves with the inputs. With
+restitution the answer is the event-frozen one: a contact bounces in the step in which it would be reached, and
+which step that is is not differentiated (docs/gradients_cases.md).
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from tests.cases.final_state import final_gradient
 
 START_OF_BALL_2 = 0.7
 EPSILON = 1e-7
-"""Of the central difference; the balls meet 8e-4 m before the end of a step, far from where the step changes."""
+"""Of the central difference; the balls meet far from the ends of a step, in terms of this."""
 
 
 def _final_place(model: Model, inputs: np.ndarray) -> float:

@@ -11,7 +11,10 @@ from tests.cases.final_state import final_gradient
 @pytest.mark.parametrize("restitution", [0.6, 0.0])
 def test_no_spin_and_an_exact_way_along_the_floor(restitution: float) -> None:
     numbers = expected("A10")
-    model, engine = load_model(case_file("A10", "ball_offset.xml"), restitution=restitution), Engine(threads=1)
+    model, engine = (
+        load_model(case_file("A10", "ball_offset.xml"), restitution=restitution),
+        Engine(threads=1),
+    )
     start = [numbers["vx"], 0, 0, 0, 0, 0]
     rollout = engine.rollout(model, model.qpos0, start, np.zeros((numbers["N"], 0)))
     rises = (rollout.qvel[:-1, 2] < 0) & (rollout.qvel[1:, 2] > 0)

@@ -17,9 +17,8 @@ def test_the_angle_counts_on_and_the_motion_is_the_same(turns: int) -> None:
     assert (model.nq, model.nv) == (2, 2)
     start = np.array(numbers["q0"])
     first = engine.rollout(model, start, numbers["v0"], np.zeros((STEPS, model.nu)))
-    rollout = engine.rollout(
-        model, start + [2 * np.pi * turns, 0], numbers["v0"], np.zeros((STEPS, model.nu))
-    )
+    turned = start + np.array([2 * np.pi * turns, 0])
+    rollout = engine.rollout(model, turned, numbers["v0"], np.zeros((STEPS, model.nu)))
     angle = rollout.qpos[-1, 0]
     assert abs(angle - (numbers["q1_20"] + 2 * np.pi * turns)) < 1e-9
     # the case gives eight digits
