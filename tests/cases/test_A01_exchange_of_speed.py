@@ -1,8 +1,8 @@
 """Case A01: the gradient of an exchange of speed between two equal balls.
 
 Graded: without restitution the answer is the closed form, the impact time moves with the inputs. With
-restitution the answer is the event-frozen one: a contact bounces in the step in which it would be reached, and
-which step that is is not differentiated (docs/gradients_cases.md).
+restitution the answer is the event-frozen one: a contact bounces in the step in which it would be
+reached, and which step that is is not differentiated (docs/gradients_cases.md).
 """
 
 import numpy as np

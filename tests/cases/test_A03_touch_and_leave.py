@@ -1,6 +1,7 @@
 """Case A03: no NaN when a body just touches or just leaves.
 
-Graded: where the ball touches without speed (d, e) it stays on the floor, v' = 0, and so do its derivatives.
+Graded: where the ball touches without speed (d, e) it stays on the floor, v' = 0, and so do its
+derivatives.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Case A05: the gradient of an orientation from exact rest.
 
-A torque on a free or ball joint is refused by name (an actuator drives a hinge or slide joint). Its derivative
-follows from that by the velocity: a torque tau in step k changes the velocity after that step by h tau/I.
+A torque on a free or ball joint is refused by name (an actuator drives a hinge or slide joint). Its
+derivative follows from that by the velocity: a torque tau in step k changes the velocity after that step
+by h tau/I.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Case B17: how two friction coefficients are combined.
 
-MuJoCo's rule, also for URDF (docs/conventions.md): the larger of the two, or that of the shape with the higher
-priority.
+MuJoCo's rule, also for URDF (docs/conventions.md): the larger of the two, or that of the shape with the
+higher priority.
 """
 
 import numpy as np

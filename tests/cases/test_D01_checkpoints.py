@@ -1,7 +1,8 @@
 """Case D01: any number of checkpoints gives the same gradient.
 
-A trajectory cut into segments, each simulated and differentiated by itself from a stored state, is a checkpoint scheme
-made by the user: what it gives must be the gradient of the whole trajectory, bit for bit.
+A trajectory cut into segments, each simulated and differentiated by itself from a stored state, is a
+checkpoint scheme made by the user: what it gives must be the gradient of the whole trajectory, bit for
+bit.
 """
 
 import numpy as np
@@ -29,7 +30,7 @@ def _final_squares(qpos: np.ndarray) -> np.ndarray:
 def _in_segments(
     model: Model, qpos: np.ndarray, qvel: np.ndarray, ctrl: np.ndarray, length: int
 ) -> np.ndarray:
-    """Return the gradient by the controls and the start state, one segment of `length` steps after the other."""
+    """Return the gradient by controls and start state, one segment of `length` steps after the other."""
     engine, states, starts = Engine(threads=1), [(qpos, qvel)], range(0, len(ctrl), length)
     for start in starts:
         segment = engine.rollout(model, *states[-1], ctrl[start : start + length])

@@ -1,7 +1,7 @@
 """Case D06: the next state depends on the state and the input only, not on history.
 
-The spheres of the case have no actuators: random velocities at the start take the place of random forces, and a robot
-that stands on its feet is the scene with inputs.
+The spheres of the case have no actuators: random velocities at the start take the place of random
+forces, and a robot that stands on its feet is the scene with inputs.
 """
 
 import numpy as np
@@ -9,16 +9,14 @@ import pytest
 
 import revolute
 import revolute_engine
-from revolute import Session, Simulator
+from revolute import ModelHandle, Session, Simulator
 from tests.cases.case_files import case_file, expected
 
 SAVE, END = expected("D06")["save_at"], expected("D06")["end"]
 SCENES = ("spheres", "laikago")
 
 
-def _scene(
-    simulator: Simulator, name: str
-) -> tuple[revolute.ModelHandle, np.ndarray, np.ndarray, np.ndarray]:
+def _scene(simulator: Simulator, name: str) -> tuple[ModelHandle, np.ndarray, np.ndarray, np.ndarray]:
     """Return a model with start state and controls."""
     random = np.random.default_rng(6)
     if name == "spheres":
