@@ -44,6 +44,8 @@ def lend_inertia(spec: mujoco.MjSpec) -> list[Loan]:
     for body in spec.bodies:
         if not list(body.joints) or (from_shapes and list(body.geoms)):
             continue
+        if settings.fusestatic and _carries_mass(body):
+            continue
         no_mass = not max(body.mass, settings.boundmass) > mujoco.mjMINVAL
         no_inertia = not settings.boundinertia > mujoco.mjMINVAL and _no_rotational_inertia(body)
         loan = Loan(body.name, no_mass, no_inertia)
@@ -77,6 +79,12 @@ def take_back(compiled: mujoco.MjModel, loans: list[Loan], label: str) -> None:
             compiled.body_inertia[body] = 0.0
     _refuse_loose_ends(compiled, _mass_matrix(compiled), label)
     mujoco.mj_setConst(compiled, mujoco.MjData(compiled))
+
+
+def _carries_mass(body: mujoco.MjsBody) -> bool:
+    """Whether a link that is fixed to this one has mass."""
+    fixed = [child for child in body.bodies if not list(child.joints)]
+    return any(child.mass > mujoco.mjMINVAL or _carries_mass(child) for child in fixed)
 
 
 def _no_rotational_inertia(body: mujoco.MjsBody) -> bool:
