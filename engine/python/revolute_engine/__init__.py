@@ -1,9 +1,25 @@
 """The engine in this process: load a model, roll out trajectories, pull gradients back."""
 
+from revolute.gradient_report import GradientReport
+
 from ._engine import Engine
+from ._gradient_check import check_gradient
 from ._load import load_model, models
 from ._model import Model
 from ._native import CancelToken
-from ._results import Cancelled, Gradient, Rollout
+from ._results import Cancelled, Gradient, Jvp, Rollout, StepJacobian
 
-__all__ = ["CancelToken", "Cancelled", "Engine", "Gradient", "Model", "Rollout", "load_model", "models"]
+__all__ = [
+    "CancelToken",
+    "Cancelled",
+    "Engine",
+    "Gradient",
+    "GradientReport",
+    "Jvp",
+    "Model",
+    "Rollout",
+    "StepJacobian",
+    "check_gradient",
+    "load_model",
+    "models",
+]
