@@ -38,6 +38,10 @@ def _put(array: np.ndarray, index: tuple[int, ...], value: float) -> np.ndarray:
     return changed
 
 
+PARAMETERS = (
+    "geom_friction, body_mass, body_ipos, body_inertia, dof_damping, dof_armature, dof_frictionloss, "
+    "jnt_stiffness, gravity, actuator_gear, restitution"
+)
 SIZES = "model 'laikago' has 12 actuators and 18 velocities"
 QUATERNION = "it is the orientation of joint 'root', at rest [1 0 0 0]"
 
@@ -108,8 +112,8 @@ QUATERNION = "it is the orientation of joint 'root', at rest [1 0 0 0]"
             "convert it to float64 (numpy.asarray(x, dtype=float)) first",
         ),
         (
-            lambda a: {"params": {"gravity": [0, 0, -1]}},
-            "params: expected names among geom_friction, body_mass, got 'gravity'",
+            lambda a: {"params": {"wind": [0, 0, -1]}},
+            f"params: expected names among {PARAMETERS}, got 'wind'",
         ),
         (lambda a: {"params": [1.0]}, "params: expected a mapping of names to arrays, got list"),
         (
@@ -131,6 +135,50 @@ QUATERNION = "it is the orientation of joint 'root', at rest [1 0 0 0]"
         (
             lambda a: {"params": {"geom_friction": _put(np.ones(a["ngeom"]), (2,), NAN)}},
             "geom_friction: expected finite values, got nan at [2]; replace it before the call",
+        ),
+        (
+            lambda a: {"params": {"body_ipos": np.zeros((3, 18))}},
+            "body_ipos: expected shape [nbody=18, 3] or [batch=3, nbody=18, 3], got [3, 18]",
+        ),
+        (
+            lambda a: {"params": {"gravity": -9.81}},
+            "gravity: expected shape [3] or [batch=3, 3], got []",
+        ),
+        (
+            lambda a: {"params": {"restitution": [0.5]}},
+            "restitution: expected shape [] or [batch=3], got [1]",
+        ),
+        (
+            lambda a: {"params": {"restitution": 1.5}},
+            "restitution: expected coefficients from 0 to 1, got 1.5",
+        ),
+        (
+            lambda a: {"params": {"restitution": [0.5, -1, 0]}},
+            "restitution: expected coefficients >= 0, got -1.0 at [1]",
+        ),
+        (
+            lambda a: {"params": {"restitution": NAN}},
+            "restitution: expected finite values, got nan; replace it before the call",
+        ),
+        (
+            lambda a: {"params": {"body_inertia": np.zeros((18, 3))}},
+            "body_inertia: expected moments of inertia > 0, got 0.0 at [1, 0]",
+        ),
+        (
+            lambda a: {"params": {"dof_damping": _put(np.zeros(18), (7,), -0.1)}},
+            "dof_damping: expected damping coefficients >= 0, got -0.1 at [7]",
+        ),
+        (
+            lambda a: {"params": {"dof_armature": _put(np.zeros((3, 18)), (2, 6), -1)}},
+            "dof_armature: expected rotor inertias >= 0, got -1.0 at [2, 6]",
+        ),
+        (
+            lambda a: {"params": {"dof_frictionloss": -np.ones(18)}},
+            "dof_frictionloss: expected friction losses >= 0, got -1.0 at [0]",
+        ),
+        (
+            lambda a: {"params": {"jnt_stiffness": np.ones(13)}},
+            "jnt_stiffness: expected 0 for free joints, which have no springs, got 1.0 at [0]",
         ),
         (lambda a: {"model": "laikago"}, "model: expected a Model from load_model, got str"),
     ],
@@ -174,11 +222,11 @@ def rollout(laikago: Model, engine: Engine) -> Rollout:
         ({}, "qpos_bar and qvel_bar: expected an array in at least one of them, got None in both"),
         (
             {"qpos_bar": np.zeros((3, 5, 19)), "wrt": ["qpos", "mass"]},
-            "wrt: expected names among qpos, qvel, ctrl, geom_friction, body_mass, got 'mass'",
+            f"wrt: expected names among qpos, qvel, ctrl, {PARAMETERS}, got 'mass'",
         ),
         (
             {"qpos_bar": np.zeros((3, 5, 19)), "wrt": []},
-            "wrt: expected at least one name among qpos, qvel, ctrl, geom_friction, body_mass, got none",
+            f"wrt: expected at least one name among qpos, qvel, ctrl, {PARAMETERS}, got none",
         ),
         (
             {"rollout": None, "qpos_bar": np.zeros((3, 5, 19))},

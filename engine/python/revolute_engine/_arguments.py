@@ -7,25 +7,20 @@ Nothing is guessed from sizes. A state without batch axis is shared by all envir
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from revolute.arrays import as_float64, owned_float64
+from revolute.arrays import owned_float64
 from revolute.errors import ArgumentError
 
 from ._model import Model
+from ._parameters import check_finite, check_params
 
 Float64Array = npt.NDArray[np.float64]
-
-INPUTS = ("qpos", "qvel", "ctrl")
-"""Inputs of a rollout that gradients are given by."""
-
-PARAMETERS = {"geom_friction": "ngeom", "body_mass": "nbody"}
-"""Model parameters that may be given per environment and differentiated by, with their size's name."""
 
 _MIN_QUATERNION = 1e-8
 
@@ -38,8 +33,7 @@ class Problem:
         qpos: start positions [batch, nq].
         qvel: start velocities [batch, nv].
         ctrl: controls [batch, time, nu].
-        params: model parameters by name, [1, n] shared or [batch, n] per environment.
-        shared: names of the parameters that were given without batch axis.
+        params: model parameters by name, as given: without batch axis they are shared.
         batched: the user gave a batch axis.
     """
 
@@ -47,7 +41,6 @@ class Problem:
     qvel: Float64Array
     ctrl: Float64Array
     params: dict[str, Float64Array]
-    shared: frozenset[str]
     batched: bool
 
 
@@ -59,7 +52,7 @@ def check_rollout(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping
         qpos: start positions [batch, nq] or [nq].
         qvel: start velocities [batch, nv] or [nv].
         ctrl: controls [batch, time, nu] or [time, nu].
-        params: model parameters by name, [n] or [batch, n].
+        params: model parameters by name, without or with batch axis.
 
     Returns:
         The arguments as float64 arrays that share no memory with the user's.
@@ -67,35 +60,50 @@ def check_rollout(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping
     Raises:
         ArgumentError: names the argument, what was expected and what was given.
     """
+    return _check(model, qpos, qvel, ctrl, params, ("time", f"nu={model.nu}"))
+
+
+def check_step(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None) -> Problem:
+    """Check the arguments of one step, as `check_rollout` does; ctrl is [batch, nu] or [nu]."""
+    return _check(model, qpos, qvel, ctrl, params, (f"nu={model.nu}",))
+
+
+def _check(
+    model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None, axes: tuple[str, ...]
+) -> Problem:
+    """Check all arguments; `axes` are those of ctrl without the batch."""
     controls = owned_float64("ctrl", ctrl)
     states = {"qpos": owned_float64("qpos", qpos), "qvel": owned_float64("qvel", qvel)}
-    batched = controls.ndim == 3
-    batch = _batch_size(model, controls, states)
-    if not batched:
-        controls = controls[None]
-    _check_finite("ctrl", controls if batched else controls[0])
+    batch, batched = _batch(model, controls, states, axes)
+    check_finite("ctrl", controls)
     for name, state in states.items():
         states[name] = _state(model, name, state, batch, batched)
-    checked = _params(model, params, batch, batched)
-    shared = frozenset(name for name, value in checked.items() if value.ndim == 1)
-    rows = {name: np.atleast_2d(value) for name, value in checked.items()}
-    return Problem(**states, ctrl=controls, params=rows, shared=shared, batched=batched)
+    return Problem(
+        **states,
+        ctrl=controls if batched else controls[None],
+        params=check_params(model, params, batch, batched),
+        batched=batched,
+    )
 
 
-def _batch_size(model: Model, ctrl: Float64Array, states: Mapping[str, Float64Array]) -> int:
-    """Return the number of environments; check the shape of ctrl."""
-    known = next((str(len(state)) for state in states.values() if state.ndim == 2 and len(state)), None)
-    axes = f"batch={known}" if known and ctrl.ndim == 3 else "batch"
-    if ctrl.ndim not in (2, 3) or ctrl.shape[-1] != model.nu:
+def _batch(
+    model: Model, ctrl: Float64Array, states: Mapping[str, Float64Array], axes: tuple[str, ...]
+) -> tuple[int, bool]:
+    """Return the number of environments and whether there is a batch axis; check the shape of ctrl."""
+    batched = ctrl.ndim == len(axes) + 1
+    if not (batched or ctrl.ndim == len(axes)) or ctrl.shape[-1] != model.nu:
+        known = next((str(len(state)) for state in states.values() if state.ndim == 2 and len(state)), None)
+        first = f"batch={known}" if known and batched else "batch"
+        with_batch, without = (f"[{', '.join(each)}]" for each in ((first, *axes), axes))
         raise ArgumentError.expected(
             "ctrl",
-            f"shape [{axes}, time, nu={model.nu}]" + ("" if ctrl.ndim == 3 else f" or [time, nu={model.nu}]"),
+            f"shape {with_batch}" + ("" if batched else f" or {without}"),
             list(ctrl.shape),
             advice=_sizes(model),
         )
-    if ctrl.ndim == 3 and len(ctrl) == 0:
+    if batched and len(ctrl) == 0:
         raise ArgumentError.expected("ctrl", "a batch of at least one environment", list(ctrl.shape))
-    return len(ctrl) if ctrl.ndim == 3 else 1
+    return len(ctrl) if batched else 1, batched
 
 
 def _sizes(model: Model) -> str:
@@ -117,20 +125,10 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
         if not batched and state.ndim == 2:
             advice = "ctrl has no batch axis: leave it out here too, or give ctrl one"
         raise ArgumentError.expected(name, shapes, list(state.shape), advice=advice)
-    _check_finite(name, state)
+    check_finite(name, state)
     if name == "qpos":
         _check_quaternions(model, state)
     return np.repeat(state[None], batch, axis=0) if shared else state
-
-
-def _check_finite(name: str, array: Float64Array) -> None:
-    """Refuse NaN and infinity, with the place of the first one."""
-    finite = np.isfinite(array)
-    if not finite.all():
-        where = tuple(int(index) for index in np.argwhere(~finite)[0])
-        raise ArgumentError.expected(
-            name, "finite values", array[where], at=str(list(where)), advice="replace it before the call"
-        )
 
 
 def _check_quaternions(model: Model, qpos: Float64Array) -> None:
@@ -161,108 +159,3 @@ def _quaternion_addresses(model: Model) -> list[tuple[int, int]]:
         for joint, kind in enumerate(kinds.tolist())
         if kind in offset
     ]
-
-
-def _params(
-    model: Model, params: Mapping[str, Any] | None, batch: int, batched: bool
-) -> dict[str, Float64Array]:
-    """Return the model parameters as [n] or [batch, n], checked."""
-    if params is None:
-        return {}
-    if not isinstance(params, Mapping):
-        raise ArgumentError.expected("params", "a mapping of names to arrays", type(params).__name__)
-    checked = {}
-    for name, given in params.items():
-        if name not in PARAMETERS:
-            raise ArgumentError.expected("params", f"names among {', '.join(PARAMETERS)}", repr(name))
-        checked[name] = _param(model, name, owned_float64(name, given), batch, batched)
-    return checked
-
-
-def _param(model: Model, name: str, value: Float64Array, batch: int, batched: bool) -> Float64Array:
-    """Return one model parameter as [n] or [batch, n], checked."""
-    symbol = PARAMETERS[name]
-    size = getattr(model, symbol)
-    if value.shape != (size,) and not (batched and value.shape == (batch, size)):
-        per_env = f" or [batch={batch}, {symbol}={size}]" if batched else ""
-        raise ArgumentError.expected(name, f"shape [{symbol}={size}]{per_env}", list(value.shape))
-    _check_finite(name, value)
-    least = (
-        np.where(model.body_mass > 0, np.finfo(float).tiny, 0.0) if name == "body_mass" else np.zeros(size)
-    )
-    low = np.argwhere(value < least)
-    if low.size:
-        where = tuple(int(index) for index in low[0])
-        what = "masses > 0 for bodies with mass" if name == "body_mass" else "coefficients >= 0"
-        raise ArgumentError.expected(name, what, value[where], at=str(list(where)))
-    return value
-
-
-def check_wrt(wrt: Iterable[str]) -> list[str]:
-    """Return the names to differentiate by, each once.
-
-    Raises:
-        ArgumentError: a name is not known; the text lists those that are.
-    """
-    valid = (*INPUTS, *PARAMETERS)
-    names = [wrt] if isinstance(wrt, str) else list(wrt)
-    for name in names:
-        if name not in valid:
-            raise ArgumentError.expected("wrt", f"names among {', '.join(valid)}", repr(name))
-    if not names:
-        raise ArgumentError.expected("wrt", f"at least one name among {', '.join(valid)}", "none")
-    return list(dict.fromkeys(names))
-
-
-def check_cotangents(
-    shapes: Mapping[str, tuple[int, ...]],
-    values: Mapping[str, Any],
-    completed: npt.NDArray[np.bool_],
-    batched: bool,
-) -> tuple[dict[str, Float64Array], bool]:
-    """Check the cotangents of a trajectory.
-
-    Args:
-        shapes: shape of each state array, with its batch axis, by the name of its cotangent.
-        values: the cotangents as given, None for zero.
-        completed: environments that did not diverge; the others' cotangents are taken as zero.
-        batched: the trajectory has a batch axis.
-
-    Returns:
-        Arrays [K, batch, time + 1, n] by name, and whether the user gave the axis K.
-
-    Raises:
-        ArgumentError: a shape does not match the trajectory, or a number is not finite.
-    """
-    given = {name: as_float64(name, value) for name, value in values.items() if value is not None}
-    if not given:
-        raise ArgumentError.expected(" and ".join(shapes), "an array in at least one of them", "None in both")
-    stacked = {name: _with_k(name, array, shapes[name], batched) for name, array in given.items()}
-    has_k = {name: array.ndim == len(shapes[name]) + batched for name, array in given.items()}
-    counts = {name: len(array) for name, array in stacked.items()}
-    if len(set(counts.values())) > 1 or len(set(has_k.values())) > 1:
-        got = " and ".join(f"{name} {list(array.shape)}" for name, array in given.items())
-        raise ArgumentError.expected("qvel_bar", "the same number of cotangents as in qpos_bar", got)
-    count = next(iter(counts.values()))
-    for name, shape in shapes.items():
-        array = stacked.setdefault(name, np.zeros((count, *shape)))
-        if not completed.all():
-            stacked[name] = array = np.where(completed[None, :, None, None], array, 0.0)
-        _check_finite(name, array.reshape(given[name].shape) if name in given else array)
-    return stacked, next(iter(has_k.values()))
-
-
-def _with_k(name: str, array: Float64Array, shape: tuple[int, ...], batched: bool) -> Float64Array:
-    """Return a cotangent as [K, batch, time + 1, n]."""
-    user = shape if batched else shape[1:]
-    if array.shape == user:
-        return array.reshape(1, *shape)
-    if array.shape[1:] == user and len(array):
-        return array.reshape(len(array), *shape)
-    expected = list(user)
-    raise ArgumentError.expected(
-        name,
-        f"shape {expected} or [K, {', '.join(str(size) for size in expected)}]",
-        list(array.shape),
-        advice="it has the shape of the trajectory: time + 1 states",
-    )

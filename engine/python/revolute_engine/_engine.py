@@ -9,21 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revolute.errors import ArgumentError, DivergedError, LimitError
+from revolute.errors import ArgumentError
 from revolute.loss import Loss, check_loss
 
 from . import _native
-from ._arguments import (
-    INPUTS,
-    PARAMETERS,
-    Problem,
-    check_cotangents,
-    check_rollout,
-    check_wrt,
-)
+from ._arguments import Problem, check_rollout, check_step
+from ._cotangents import INPUTS, check_cotangents, check_tangents, check_wrt
+from ._failures import all_diverged, cancelled, too_large, too_many_cotangents
 from ._model import Model
 from ._options import positive_integer
-from ._results import OK, Cancelled, Gradient, Rollout
+from ._parameters import PARAMETERS, check_params_tan, is_per_environment, parameter_rows
+from ._results import OK, Gradient, Jvp, Rollout, StepJacobian
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -63,8 +59,11 @@ class Engine:
                 normalised.
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, time, nu], or [time, nu] for a single environment.
-            params: model parameters by name (geom_friction, body_mass), shape [n], or [batch, n] per
-                environment.
+            params: model parameters instead of the model's own, by name, shaped as in MuJoCo, or with a
+                leading batch axis to give each environment its own: geom_friction [ngeom] (sliding),
+                body_mass [nbody], body_ipos [nbody, 3], body_inertia [nbody, 3], dof_damping [nv],
+                dof_armature [nv], dof_frictionloss [nv], jnt_stiffness [njnt], gravity [3], actuator_gear
+                [nu], restitution [].
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -80,12 +79,18 @@ class Engine:
         problem = check_rollout(model, qpos, qvel, ctrl, params)
         try:
             states = _native.rollout(
-                model.native, problem.qpos, problem.qvel, problem.ctrl, problem.params, self.threads, cancel
+                model.native,
+                problem.qpos,
+                problem.qvel,
+                problem.ctrl,
+                parameter_rows(problem.params),
+                self.threads,
+                cancel,
             )
         except MemoryError:
-            raise _too_large(model, problem) from None
+            raise too_large(model, problem) from None
         if states is None:
-            raise _cancelled("rollout")
+            raise cancelled("rollout")
         return _rollout_result(model, problem, *states)
 
     def backward(
@@ -106,7 +111,8 @@ class Engine:
             qpos_bar: d loss / d qpos, shape [batch, time + 1, nq]; a leading axis K asks for K gradients.
                 None is zero.
             qvel_bar: d loss / d qvel, shape [batch, time + 1, nv], likewise.
-            wrt: what to differentiate by: qpos, qvel (the start state), ctrl, geom_friction, body_mass.
+            wrt: what to differentiate by: qpos, qvel (the start state), ctrl, and any of the parameters that
+                `rollout` accepts.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -131,23 +137,22 @@ class Engine:
         given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar}
         bars, has_k = check_cotangents(shapes, given, completed, rollout.batched)
         if not completed.any():
-            raise _all_diverged(model, diverged_step)
-        params = {name: np.atleast_2d(value) for name, value in rollout.params.items()}
+            raise all_diverged(model, diverged_step)
         try:
             pulled = _native.backward(
                 model.native,
                 *(arrays[name] for name in INPUTS),
-                params,
+                parameter_rows(rollout.params),
                 *(bars[name] for name in shapes),
                 [name for name in names if name in PARAMETERS],
                 self.threads,
                 cancel,
             )
         except MemoryError:
-            raise _too_many_cotangents(len(bars["qpos_bar"]), arrays["ctrl"].nbytes) from None
+            raise too_many_cotangents(len(bars["qpos_bar"]), arrays["ctrl"].nbytes) from None
         if pulled is None:
-            raise _cancelled("backward")
-        shaped = {name: _shaped(name, pulled[name], rollout, completed, has_k) for name in names}
+            raise cancelled("backward")
+        shaped = {name: _shaped(model, name, pulled[name], rollout, completed, has_k) for name in names}
         return Gradient(shaped, rollout.status, rollout.diverged_step)
 
     def value_and_gradient(
@@ -196,6 +201,120 @@ class Engine:
         value = evaluated.value if rollout.batched else float(evaluated.value)
         return value, gradient, rollout
 
+    def jvp(
+        self,
+        model: Model,
+        rollout: Rollout,
+        *,
+        qpos_tan: npt.ArrayLike | None = None,
+        qvel_tan: npt.ArrayLike | None = None,
+        ctrl_tan: npt.ArrayLike | None = None,
+        params_tan: Mapping[str, npt.ArrayLike] | None = None,
+        cancel: _native.CancelToken | None = None,
+    ) -> Jvp:
+        """Push a direction of the inputs forward through a trajectory.
+
+        Args:
+            model: the model of the rollout.
+            rollout: the trajectories.
+            qpos_tan: tangent of the start positions, shape [batch, nv], or [nv] for all environments; of a
+                quaternion, the rotation vector in the moving frame. None is zero.
+            qvel_tan: tangent of the start velocities, shape [batch, nv] or [nv].
+            ctrl_tan: tangent of the controls, shape [batch, time, nu], or [time, nu] for all environments.
+            params_tan: tangents of model parameters by name, shaped as the parameters.
+            cancel: token whose `cancel()` stops the call within one step.
+
+        Returns:
+            The tangents of all states.
+
+        Raises:
+            ArgumentError: a shape does not match the trajectory, or a name is not known.
+            DivergedError: every environment diverged.
+            Cancelled: the token was cancelled.
+
+        Source: the stages of engine/include/revolute/step.hpp on dual numbers.
+        """
+        _check_model(model)
+        _check_cancel(cancel)
+        _check_rollout_of(model, rollout)
+        qpos, qvel, ctrl, status = (
+            _with_batch(getattr(rollout, name), rollout.batched) for name in (*INPUTS, "status")
+        )
+        batch = len(ctrl)
+        given = {"qpos_tan": qpos_tan, "qvel_tan": qvel_tan, "ctrl_tan": ctrl_tan}
+        if params_tan is None and all(value is None for value in given.values()):
+            names = ", ".join(given)
+            raise ArgumentError.expected(f"{names}, params_tan", "a tangent in at least one", "None in all")
+        shapes = {"qpos_tan": (batch, model.nv), "qvel_tan": (batch, model.nv), "ctrl_tan": ctrl.shape}
+        tangents = check_tangents(shapes, given, rollout.batched)
+        params_tangents = check_params_tan(model, params_tan, batch, rollout.batched)
+        completed = status == OK
+        if not completed.any():
+            raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
+        pushed = _native.jvp(
+            model.native,
+            np.ascontiguousarray(qpos[:, 0]),
+            np.ascontiguousarray(qvel[:, 0]),
+            ctrl,
+            parameter_rows(rollout.params),
+            *tangents.values(),
+            parameter_rows(params_tangents),
+            self.threads,
+            cancel,
+        )
+        if pushed is None:
+            raise cancelled("jvp")
+        qpos_out, qvel_out = (_marked(array, completed, rollout.batched) for array in pushed)
+        return Jvp(qpos_out, qvel_out)
+
+    def jacobian(
+        self,
+        model: Model,
+        qpos: npt.ArrayLike,
+        qvel: npt.ArrayLike,
+        ctrl: npt.ArrayLike,
+        *,
+        params: Mapping[str, npt.ArrayLike] | None = None,
+        cancel: _native.CancelToken | None = None,
+    ) -> StepJacobian:
+        """Differentiate one step by its state and controls.
+
+        Args:
+            model: the model.
+            qpos: positions, shape [batch, nq], or [nq] for all environments.
+            qvel: velocities, shape [batch, nv] or [nv].
+            ctrl: controls, shape [batch, nu], or [nu] for a single environment.
+            params: model parameters by name, as in `rollout`.
+            cancel: token whose `cancel()` stops the call.
+
+        Returns:
+            The matrices A and B, in the tangent convention and order of MuJoCo's `mjd_transitionFD`.
+
+        Raises:
+            ArgumentError: a shape, a number or a name is wrong.
+            DivergedError: the step of every environment diverges.
+            Cancelled: the token was cancelled.
+        """
+        _check_model(model)
+        _check_cancel(cancel)
+        problem = check_step(model, qpos, qvel, ctrl, params)
+        matrices = _native.jacobian(
+            model.native,
+            problem.qpos,
+            problem.qvel,
+            problem.ctrl,
+            parameter_rows(problem.params),
+            self.threads,
+            cancel,
+        )
+        if matrices is None:
+            raise cancelled("jacobian")
+        finite = np.all([np.isfinite(matrix).all(axis=(1, 2)) for matrix in matrices], axis=0)
+        if not finite.any():
+            raise all_diverged(model, np.zeros(len(finite), np.int64))
+        by_state, by_ctrl = (_marked(matrix, finite, problem.batched) for matrix in matrices)
+        return StepJacobian(by_state, by_ctrl)
+
 
 def _check_model(model: Any) -> None:
     if not isinstance(model, Model):
@@ -220,6 +339,13 @@ def _check_rollout_of(model: Model, rollout: Any) -> None:
         )
 
 
+def _marked(array: Float64Array, good: npt.NDArray[np.bool_], batched: bool) -> Float64Array:
+    """Put NaN where an environment diverged, and leave the batch axis out where the user did."""
+    array[~good] = np.nan
+    array.setflags(write=False)
+    return array if batched else array[0]
+
+
 def _with_batch(array: npt.NDArray, batched: bool) -> npt.NDArray:
     return array if batched else array[None]
 
@@ -239,15 +365,16 @@ def _rollout_result(
     if not problem.batched:
         qpos, qvel, ctrl = qpos[0], qvel[0], ctrl[0]
         status, diverged_step = status[0, ...], diverged_step[0, ...]
-    params = {name: value[0] if name in problem.shared else value for name, value in problem.params.items()}
-    for array in (qpos, qvel, ctrl, status, diverged_step, *params.values()):
+    for array in (qpos, qvel, ctrl, status, diverged_step):
         array.setflags(write=False)
+    for value in problem.params.values():
+        value.setflags(write=False)
     return Rollout(
         model_id=model.id,
         qpos=qpos,
         qvel=qvel,
         ctrl=ctrl,
-        params=params,
+        params=problem.params,
         status=status,
         diverged_step=diverged_step,
         batched=problem.batched,
@@ -258,51 +385,21 @@ def _rollout_result(
 
 
 def _shaped(
-    name: str, pulled: Float64Array, rollout: Rollout, completed: npt.NDArray[np.bool_], has_k: bool
+    model: Model,
+    name: str,
+    pulled: Float64Array,
+    rollout: Rollout,
+    completed: npt.NDArray[np.bool_],
+    has_k: bool,
 ) -> Float64Array:
     """Give one gradient the shape of its input; mark or leave out diverged environments."""
-    if name in PARAMETERS and not _is_per_environment(rollout, name):
-        summed = pulled[:, completed].sum(axis=1)
-        return summed if has_k else summed[0]
+    if name in PARAMETERS:
+        pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
+        if not (name in rollout.params and is_per_environment(name, rollout.params[name])):
+            summed = pulled[:, completed].sum(axis=1)
+            return summed if has_k else summed[0]
     gradient = np.array(pulled)
     gradient[:, ~completed] = np.nan
     if not rollout.batched:
         gradient = gradient[:, 0]
     return gradient if has_k else gradient[0]
-
-
-def _is_per_environment(rollout: Rollout, name: str) -> bool:
-    """Whether a model parameter was given with a batch axis."""
-    return name in rollout.params and rollout.params[name].ndim == 2
-
-
-def _cancelled(call: str) -> Cancelled:
-    return Cancelled(f"{call}: stopped by its cancel token; nothing was computed")
-
-
-def _all_diverged(model: Model, diverged_step: npt.NDArray[np.int64]) -> DivergedError:
-    first = int(np.argmin(diverged_step))
-    return DivergedError(
-        f"rollout: expected at least one environment with finite states, got none of {len(diverged_step)}: "
-        f"model '{model.name}' diverged first at step {int(diverged_step[first])} in environment {first}; "
-        "use a smaller timestep or smaller controls",
-        argument="rollout",
-    )
-
-
-def _too_large(model: Model, problem: Problem) -> LimitError:
-    batch, steps = problem.ctrl.shape[:2]
-    size = batch * (steps + 1) * (model.nq + model.nv) * 8
-    return LimitError(
-        f"ctrl: expected a trajectory that fits in memory, got {batch} environments of {steps} steps "
-        f"({size / 1e9:.3g} GB); simulate fewer at a time",
-        argument="ctrl",
-    )
-
-
-def _too_many_cotangents(count: int, size: int) -> LimitError:
-    return LimitError(
-        f"qpos_bar: expected gradients that fit in memory, got {count} of {size / 1e9:.3g} GB each; "
-        "pull fewer cotangents back at a time",
-        argument="qpos_bar",
-    )

@@ -79,5 +79,7 @@ Model = _extension.Model
 CancelToken = _extension.CancelToken
 rollout = _extension.rollout
 backward = _extension.backward
+jvp = _extension.jvp
+jacobian = _extension.jacobian
 isa: str = _extension.isa
 lanes: int = _extension.lanes

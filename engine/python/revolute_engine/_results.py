@@ -17,7 +17,7 @@ Float64Array = npt.NDArray[np.float64]
 OK, DIVERGED = 0, 1
 """Values of `status`."""
 
-__all__ = ["DIVERGED", "OK", "Cancelled", "Gradient", "Rollout"]
+__all__ = ["DIVERGED", "OK", "Cancelled", "Gradient", "Jvp", "Rollout", "StepJacobian"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Rollout:
         qpos: positions [batch, time + 1, nq]; NaN after the last good state of a diverged environment.
         qvel: velocities [batch, time + 1, nv], likewise.
         ctrl: controls [batch, time, nu].
-        params: model parameters that were given, [n] or [batch, n] by name.
+        params: model parameters that were given, by name, without or with batch axis.
         status: 0 completed, 1 diverged, int32 [batch]; 0-d without a batch axis.
         diverged_step: first step whose result is not finite, -1 when there is none, int64 [batch] likewise.
         batched: whether there is a batch axis.
@@ -91,3 +91,32 @@ class Gradient:
     def keys(self) -> list[str]:
         """Return the names that were differentiated by."""
         return list(self.arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class Jvp:
+    """The derivative of a trajectory along one direction of its inputs, in tangent coordinates.
+
+    Attributes:
+        qpos: tangents of the positions [batch, time + 1, nv]: of a quaternion, the rotation vector in the
+            moving frame. NaN for an environment that diverged.
+        qvel: tangents of the velocities [batch, time + 1, nv], likewise.
+    """
+
+    qpos: Float64Array
+    qvel: Float64Array
+
+
+@dataclass(frozen=True, eq=False)
+class StepJacobian:
+    """The derivative of one step in tangent coordinates, in the order of MuJoCo's `mjd_transitionFD`.
+
+    With x = (dq, v), dq a tangent of the positions: dx+ = A dx + B du.
+
+    Attributes:
+        A: by the state [batch, 2 nv, 2 nv]. NaN for an environment whose step diverges.
+        B: by the controls [batch, 2 nv, nu], likewise.
+    """
+
+    A: Float64Array
+    B: Float64Array

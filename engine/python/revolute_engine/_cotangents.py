@@ -1,0 +1,124 @@
+"""Checks of what is pulled back or pushed forward through a trajectory: cotangents, tangents and names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from revolute.arrays import as_float64
+from revolute.errors import ArgumentError
+
+from ._parameters import PARAMETERS, check_finite
+
+Float64Array = npt.NDArray[np.float64]
+
+INPUTS = ("qpos", "qvel", "ctrl")
+"""Inputs of a rollout that gradients are given by."""
+
+
+def check_wrt(wrt: Iterable[str]) -> list[str]:
+    """Return the names to differentiate by, each once.
+
+    Raises:
+        ArgumentError: a name is not known; the text lists those that are.
+    """
+    valid = (*INPUTS, *PARAMETERS)
+    names = [wrt] if isinstance(wrt, str) else list(wrt)
+    for name in names:
+        if name not in valid:
+            raise ArgumentError.expected("wrt", f"names among {', '.join(valid)}", repr(name))
+    if not names:
+        raise ArgumentError.expected("wrt", f"at least one name among {', '.join(valid)}", "none")
+    return list(dict.fromkeys(names))
+
+
+def check_tangents(
+    shapes: Mapping[str, tuple[int, ...]],
+    values: Mapping[str, Any],
+    batched: bool,
+) -> dict[str, Float64Array]:
+    """Check the tangents of a trajectory's inputs.
+
+    Args:
+        shapes: shape of each tangent, with its batch axis, by name.
+        values: the tangents as given, None for zero. Without its batch axis a tangent is shared.
+        batched: the trajectory has a batch axis.
+
+    Returns:
+        Arrays of the given shapes by name, zero for None.
+
+    Raises:
+        ArgumentError: a shape does not match the trajectory, or a number is not finite.
+    """
+    checked = {}
+    for name, shape in shapes.items():
+        if values[name] is None:
+            checked[name] = np.zeros(shape)
+            continue
+        array = as_float64(name, values[name])
+        if array.shape != shape[1:] and not (batched and array.shape == shape):
+            own = f" or {list(shape)}" if batched else ""
+            advice = "tangents of qpos have nv entries" if name == "qpos_tan" else None
+            raise ArgumentError.expected(
+                name, f"shape {list(shape[1:])}{own}", list(array.shape), advice=advice
+            )
+        check_finite(name, array)
+        checked[name] = np.ascontiguousarray(np.broadcast_to(array, shape))
+    return checked
+
+
+def check_cotangents(
+    shapes: Mapping[str, tuple[int, ...]],
+    values: Mapping[str, Any],
+    completed: npt.NDArray[np.bool_],
+    batched: bool,
+) -> tuple[dict[str, Float64Array], bool]:
+    """Check the cotangents of a trajectory.
+
+    Args:
+        shapes: shape of each state array, with its batch axis, by the name of its cotangent.
+        values: the cotangents as given, None for zero.
+        completed: environments that did not diverge; the others' cotangents are taken as zero.
+        batched: the trajectory has a batch axis.
+
+    Returns:
+        Arrays [K, batch, time + 1, n] by name, and whether the user gave the axis K.
+
+    Raises:
+        ArgumentError: a shape does not match the trajectory, or a number is not finite.
+    """
+    given = {name: as_float64(name, value) for name, value in values.items() if value is not None}
+    if not given:
+        raise ArgumentError.expected(" and ".join(shapes), "an array in at least one of them", "None in both")
+    stacked = {name: _with_k(name, array, shapes[name], batched) for name, array in given.items()}
+    has_k = {name: array.ndim == len(shapes[name]) + batched for name, array in given.items()}
+    counts = {name: len(array) for name, array in stacked.items()}
+    if len(set(counts.values())) > 1 or len(set(has_k.values())) > 1:
+        got = " and ".join(f"{name} {list(array.shape)}" for name, array in given.items())
+        raise ArgumentError.expected("qvel_bar", "the same number of cotangents as in qpos_bar", got)
+    count = next(iter(counts.values()))
+    for name, shape in shapes.items():
+        array = stacked.setdefault(name, np.zeros((count, *shape)))
+        if not completed.all():
+            stacked[name] = array = np.where(completed[None, :, None, None], array, 0.0)
+        check_finite(name, array.reshape(given[name].shape) if name in given else array)
+    return stacked, next(iter(has_k.values()))
+
+
+def _with_k(name: str, array: Float64Array, shape: tuple[int, ...], batched: bool) -> Float64Array:
+    """Return a cotangent as [K, batch, time + 1, n]."""
+    user = shape if batched else shape[1:]
+    if array.shape == user:
+        return array.reshape(1, *shape)
+    if array.shape[1:] == user and len(array):
+        return array.reshape(len(array), *shape)
+    expected = list(user)
+    raise ArgumentError.expected(
+        name,
+        f"shape {expected} or [K, {', '.join(str(size) for size in expected)}]",
+        list(array.shape),
+        advice="it has the shape of the trajectory: time + 1 states",
+    )

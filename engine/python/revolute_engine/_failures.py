@@ -1,0 +1,44 @@
+"""Errors of calls that could not be completed: cancelled, diverged, out of memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from revolute.errors import DivergedError, LimitError
+
+from ._arguments import Problem
+from ._model import Model
+from ._results import Cancelled
+
+
+def cancelled(call: str) -> Cancelled:
+    return Cancelled(f"{call}: stopped by its cancel token; nothing was computed")
+
+
+def all_diverged(model: Model, diverged_step: npt.NDArray[np.int64]) -> DivergedError:
+    first = int(np.argmin(diverged_step))
+    return DivergedError(
+        f"rollout: expected at least one environment with finite states, got none of {len(diverged_step)}: "
+        f"model '{model.name}' diverged first at step {int(diverged_step[first])} in environment {first}; "
+        "use a smaller timestep or smaller controls",
+        argument="rollout",
+    )
+
+
+def too_large(model: Model, problem: Problem) -> LimitError:
+    batch, steps = problem.ctrl.shape[:2]
+    size = batch * (steps + 1) * (model.nq + model.nv) * 8
+    return LimitError(
+        f"ctrl: expected a trajectory that fits in memory, got {batch} environments of {steps} steps "
+        f"({size / 1e9:.3g} GB); simulate fewer at a time",
+        argument="ctrl",
+    )
+
+
+def too_many_cotangents(count: int, size: int) -> LimitError:
+    return LimitError(
+        f"qpos_bar: expected gradients that fit in memory, got {count} of {size / 1e9:.3g} GB each; "
+        "pull fewer cotangents back at a time",
+        argument="qpos_bar",
+    )

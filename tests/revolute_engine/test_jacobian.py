@@ -1,0 +1,169 @@
+"""Jacobians of a step: MuJoCo's own where motion is smooth, central differences where there is contact."""
+
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from revolute.errors import ArgumentError, DivergedError
+from revolute_engine import Engine, Model, load_model
+from tests.robots import THREE_TREES, gymnasium_ant, gymnasium_model, laikago_urdf
+from tests.tangents import difference, moved
+
+# mjd_transitionFD's centred differences with a step of 1e-6 have rounding of about 1e-9 times the velocities
+MUJOCO = 1e-7
+# ours through contact rows, in double with a step of 1e-6
+CONTACT = 1e-6
+
+State = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _random_state(model: Model, seed: int) -> State:
+    random = np.random.default_rng(seed)
+    qpos = moved(model, model.qpos0, 0.3 * random.normal(size=model.nv))
+    return qpos, random.normal(size=model.nv), 0.3 * random.normal(size=model.nu)
+
+
+def _differences(
+    model: Model, state: State, by: float = 1e-6, **options: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return A and B by central differences, all moves in one batch."""
+    qpos, qvel, ctrl = state
+    nv, nu = model.nv, model.nu
+    moves = np.concatenate([np.eye(2 * nv + nu), -np.eye(2 * nv + nu)]) * by
+    ends = Engine(threads=1).rollout(
+        model,
+        np.stack([moved(model, qpos, move[:nv]) for move in moves]),
+        qvel + moves[:, nv : 2 * nv],
+        (ctrl + moves[:, 2 * nv :])[:, None],
+        **options,
+    )
+    plus, minus = np.split(np.arange(len(moves)), 2)
+    dq = difference(model, ends.qpos[minus, 1], ends.qpos[plus, 1])
+    columns = np.concatenate([dq, ends.qvel[plus, 1] - ends.qvel[minus, 1]], axis=1).T / (2 * by)
+    return columns[:, : 2 * nv], columns[:, 2 * nv :]
+
+
+def _largest_difference(ours: Any, theirs: tuple[np.ndarray, np.ndarray]) -> float:
+    return max(
+        float(np.abs(one - other).max() / np.abs(other).max())
+        for one, other in zip((ours.A, ours.B), theirs, strict=True)
+        if other.size
+    )
+
+
+# controls and forces stay within their ranges, where MuJoCo differences one-sidedly
+TREES = THREE_TREES.replace("-0.5 0.5", "-9 9")
+SMOOTH: dict[str, str | Path] = {
+    "trees": TREES,
+    "trees by implicitfast": TREES.replace("<option ", '<option integrator="implicitfast" '),
+    "ant": gymnasium_ant(),
+    "laikago": laikago_urdf(),
+    "hopper": gymnasium_model("hopper"),
+    "cartpole": "cartpole",
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_jacobians_of_smooth_motion_are_mujocos(name: str) -> None:
+    base = "free" if name == "laikago" else None
+    model = load_model(SMOOTH[name], base=base, contact=False, limits=False, dry_friction=False)
+    theirs = model.mujoco_model
+    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    if not model.arrays["integrator"]:
+        theirs.opt.integrator = int(mujoco.mjtIntegrator.mjINT_EULER)
+    data = mujoco.MjData(theirs)
+    for seed in range(2):
+        state = _random_state(model, seed)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = state
+        mujoco.mj_forward(theirs, data)
+        nx = 2 * model.nv
+        expected = np.zeros((nx, nx)), np.zeros((nx, model.nu))
+        mujoco.mjd_transitionFD(theirs, data, 1e-6, True, *expected, None, None)
+        assert _largest_difference(Engine(threads=1).jacobian(model, *state), expected) < MUJOCO
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_jacobians_of_a_standing_robot_are_differences(seed: int) -> None:
+    model, engine = load_model("laikago"), Engine(threads=1)
+    random = np.random.default_rng(seed)
+    ctrl = model.keyframes["home"][7:] + 0.1 * random.normal(size=(60, 12))
+    rollout = engine.rollout(model, model.keyframes["home"], model.qvel0, ctrl)
+    state = rollout.qpos[-1], rollout.qvel[-1], ctrl[0]
+    assert _largest_difference(engine.jacobian(model, *state), _differences(model, state)) < CONTACT
+
+
+def test_jacobians_of_a_sliding_fall_are_differences() -> None:
+    model, engine = load_model(gymnasium_ant()), Engine(threads=1)
+    qvel = np.array(model.qvel0)
+    qvel[:2] = 1.5, -0.7
+    qpos = np.array(model.qpos0)
+    qpos[7:] += 0.1
+    rollout = engine.rollout(model, qpos, qvel, np.zeros((80, model.nu)))
+    state = rollout.qpos[-1], rollout.qvel[-1], np.full(model.nu, 0.1)
+    assert _largest_difference(engine.jacobian(model, *state), _differences(model, state)) < CONTACT
+
+
+def test_jacobians_see_parameters_per_environment() -> None:
+    model, engine = load_model("laikago"), Engine(threads=2)
+    home, rest, ctrl = model.keyframes["home"], model.qvel0, model.keyframes["home"][7:]
+    masses = model.body_mass * np.array([1.0, 1.5, 0.7])[:, None]
+    jacobian = engine.jacobian(model, home, rest, np.tile(ctrl, (3, 1)), params={"body_mass": masses})
+    assert jacobian.A.shape == (3, 36, 36) and jacobian.B.shape == (3, 36, 12)
+    for index, mass in enumerate(masses):
+        alone = engine.jacobian(model, home, rest, ctrl, params={"body_mass": mass})
+        assert np.array_equal(alone.A, jacobian.A[index]) and np.array_equal(alone.B, jacobian.B[index])
+        theirs = _differences(model, (home, rest, ctrl), params={"body_mass": mass})
+        assert _largest_difference(alone, theirs) < CONTACT
+
+
+def test_a_product_of_jacobians_is_the_gradient_of_the_rollout() -> None:
+    model, engine = load_model("laikago", contact=False), Engine(threads=1)
+    random = np.random.default_rng(3)
+    qpos, qvel, _ = _random_state(model, 4)
+    ctrl = 0.1 * random.normal(size=(6, model.nu))
+    rollout = engine.rollout(model, qpos, qvel, ctrl)
+    tangent = random.normal(size=2 * model.nv)
+    jvp = engine.jvp(model, rollout, qpos_tan=tangent[: model.nv], qvel_tan=tangent[model.nv :])
+    steps = engine.jacobian(model, rollout.qpos[:-1], rollout.qvel[:-1], ctrl)
+    for step, matrix in enumerate(steps.A):
+        tangent = matrix @ tangent
+        expected = np.concatenate([jvp.qpos[step + 1], jvp.qvel[step + 1]])
+        assert np.abs(tangent - expected).max() < 1e-11 * np.abs(expected).max()
+
+
+def test_a_step_that_diverges_has_no_jacobian() -> None:
+    model, engine = load_model("laikago"), Engine(threads=1)
+    qvel = np.zeros((2, model.nv))
+    qvel[1, 7] = 1e200
+    jacobian = engine.jacobian(model, model.keyframes["home"], qvel, np.zeros((2, 12)))
+    assert (
+        np.isfinite(jacobian.A[0]).all() and np.isnan(jacobian.A[1]).all() and np.isnan(jacobian.B[1]).all()
+    )
+    with pytest.raises(DivergedError):
+        engine.jacobian(model, model.keyframes["home"], qvel[1], np.zeros(12))
+
+
+@pytest.mark.parametrize(
+    ("ctrl", "message"),
+    [
+        (
+            np.zeros(11),
+            "ctrl: expected shape [batch, nu=12] or [nu=12], got [11]; "
+            "model 'laikago' has 12 actuators and 18 velocities",
+        ),
+        (
+            np.zeros((2, 3, 12)),
+            "ctrl: expected shape [batch, nu=12] or [nu=12], got [2, 3, 12]; "
+            "model 'laikago' has 12 actuators and 18 velocities",
+        ),
+        (np.zeros((0, 12)), "ctrl: expected a batch of at least one environment, got [0, 12]"),
+    ],
+)
+def test_a_wrong_control_is_named(ctrl: np.ndarray, message: str) -> None:
+    model = load_model("laikago")
+    with pytest.raises(ArgumentError) as caught:
+        Engine(threads=1).jacobian(model, model.qpos0, model.qvel0, ctrl)
+    assert str(caught.value) == message
