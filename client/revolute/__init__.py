@@ -30,6 +30,7 @@ from .errors import (
 
 if TYPE_CHECKING:
     from .connection import connect, models
+    from .derivatives import Jvp, StepJacobian
     from .loss import Loss, Term
     from .model import ModelHandle
     from .session import Session, State
@@ -41,11 +42,13 @@ __version__ = "0.1.0"
 _HOME = {
     "CheckpointReport": "trajectory",
     "Gradient": "trajectory",
+    "Jvp": "derivatives",
     "Loss": "loss",
     "ModelHandle": "model",
     "Session": "session",
     "Simulator": "simulator",
     "State": "session",
+    "StepJacobian": "derivatives",
     "Term": "loss",
     "Trajectory": "trajectory",
     "connect": "connection",
@@ -60,6 +63,7 @@ __all__ = [
     "DivergedError",
     "Gradient",
     "InternalError",
+    "Jvp",
     "LimitError",
     "Loss",
     "ModelError",
@@ -69,6 +73,7 @@ __all__ = [
     "Session",
     "Simulator",
     "State",
+    "StepJacobian",
     "Term",
     "Trajectory",
     "UnavailableError",

@@ -108,6 +108,35 @@ class Cotangents(Body):
     wrt: Wrt = Field(default=[], description="what to differentiate by; empty: qpos, qvel, ctrl")
 
 
+class Tangents(Body):
+    """A direction to push forward through a trajectory; what is left out is zero."""
+
+    qpos_tan: OptionalArray = Field(
+        default=None, description="tangent of the start configuration, [B, nv], or [nv] for all environments"
+    )
+    qvel_tan: OptionalArray = Field(default=None, description="tangent of the start velocity, likewise")
+    ctrl_tan: OptionalArray = Field(
+        default=None, description="tangent of the controls, [B, T, nu], or [T, nu] for all environments"
+    )
+    params_tan: dict[str, Array] = Field(default={}, description="tangents of model parameters, by name")
+
+
+class JacobianInputs(Body):
+    """One step to differentiate."""
+
+    model_id: str
+    qpos: Array = Field(description="configuration before the step, [B, nq], or [nq] for all environments")
+    qvel: Array = Field(description="velocity before the step, [B, nv], or [nv] for all environments")
+    ctrl: Array = Field(description="[B, nu], or [nu] for one environment without a batch axis")
+    params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
+
+
+class SessionJacobianInputs(Body):
+    """Controls of the step that is differentiated."""
+
+    ctrl: Array = Field(description="[B, nu], or [nu] for all environments")
+
+
 class ValueAndGradientInputs(Body):
     """What to simulate and which loss to differentiate."""
 
@@ -125,6 +154,9 @@ REQUESTS: tuple[type[Body], ...] = (
     StepInputs,
     RolloutInputs,
     Cotangents,
+    Tangents,
+    JacobianInputs,
+    SessionJacobianInputs,
     ValueAndGradientInputs,
 )
 

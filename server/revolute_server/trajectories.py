@@ -1,4 +1,4 @@
-"""Trajectories: computed, kept, differentiated, deleted; and the stateless ValueAndGradient."""
+"""Trajectories: computed, kept, differentiated, deleted; and the stateless ValueAndGradient and Jacobian."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from revolute.loss import Loss
-from revolute_engine import Engine, Gradient, Model, Rollout
+from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian
 
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
 from .models import Models
 from .registry import Registry, new_id
+from .stepping import jacobian_bytes
 
 DEFAULT_WRT = ("qpos", "qvel", "ctrl")
 
@@ -38,7 +39,7 @@ class ValueAndGradient:
 
 
 class Trajectories:
-    """Rollout, GetTrajectory, Backward, ValueAndGradient and DeleteTrajectory."""
+    """Rollout, GetTrajectory, Backward, Jvp, ValueAndGradient, Jacobian and DeleteTrajectory."""
 
     def __init__(
         self, engine: Engine, pool: EnginePool, budget: MemoryBudget, models: Models, limit: int
@@ -95,6 +96,45 @@ class Trajectories:
             return await self._pool.run(
                 lambda token: self._engine.backward(
                     trajectory.model, trajectory.rollout, qpos_bar, qvel_bar, wrt=tuple(wrt), cancel=token
+                )
+            )
+
+    async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
+        """Push a direction forward through a kept trajectory.
+
+        Args:
+            trajectory_id: the trajectory.
+            tangents: qpos_tan, qvel_tan, ctrl_tan and params_tan, each may be None.
+
+        Raises:
+            ArgumentError: shapes do not fit the trajectory, or a name of a parameter is unknown.
+            NotFoundError: the trajectory was deleted or never there.
+            DivergedError: no environment stayed finite.
+        """
+        kept = self._trajectories.get(trajectory_id)
+        controls = kept.rollout.ctrl.nbytes
+        states = 8 * 2 * kept.model.nv * kept.rollout.states_stored
+        with self._budget.reserve("tangents", controls + states):
+            return await self._pool.run(
+                lambda token: self._engine.jvp(kept.model, kept.rollout, **tangents, cancel=token)
+            )
+
+    async def jacobian(
+        self, model_id: str, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
+    ) -> StepJacobian:
+        """Differentiate one step by its state and controls; nothing is kept.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model.
+            NotFoundError: the model is not registered.
+            DivergedError: no environment's step is finite.
+        """
+        model = self._models.get(model_id)
+        batch = len(ctrl) if np.ndim(ctrl) == 2 else 1
+        with self._budget.reserve("a Jacobian", jacobian_bytes(model, batch)):
+            return await self._pool.run(
+                lambda token: self._engine.jacobian(
+                    model, qpos, qvel, ctrl, params=params or None, cancel=token
                 )
             )
 

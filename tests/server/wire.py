@@ -43,6 +43,9 @@ SERVICES = {
     "GetState": (session_pb2, session_pb2_grpc, "SessionService"),
     "DeleteSession": (session_pb2, session_pb2_grpc, "SessionService"),
     "Rollout": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "Jvp": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "Jacobian": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "SessionJacobian": (session_pb2, session_pb2_grpc, "SessionService"),
     "GetTrajectory": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
     "Backward": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
     "ValueAndGradient": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
@@ -63,8 +66,9 @@ class GrpcWire:
     def call(self, verb: str, document: Mapping[str, Any], timeout: float | None = 60.0) -> Document:
         """Carry out a verb; fails with grpc.RpcError."""
         messages, stubs, service = SERVICES[verb]
-        method = getattr(getattr(stubs, f"{service}Stub")(self.channel), verb)
-        descriptor = messages.DESCRIPTOR.services_by_name[service].methods_by_name[verb]
+        rpc = "Jacobian" if verb == "SessionJacobian" else verb
+        method = getattr(getattr(stubs, f"{service}Stub")(self.channel), rpc)
+        descriptor = messages.DESCRIPTOR.services_by_name[service].methods_by_name[rpc]
         request_type = getattr(messages, descriptor.input_type.name)
         if isinstance(document.get("text"), str):
             document = {**document, "text": document["text"].encode()}
