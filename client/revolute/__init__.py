@@ -31,6 +31,7 @@ from .errors import (
 if TYPE_CHECKING:
     from .connection import connect, models
     from .derivatives import Jvp, StepJacobian
+    from .gradient_report import GradientReport
     from .loss import Loss, Term
     from .model import ModelHandle
     from .session import Session, State
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 _HOME = {
     "CheckpointReport": "trajectory",
     "Gradient": "trajectory",
+    "GradientReport": "gradient_report",
     "Jvp": "derivatives",
     "Loss": "loss",
     "ModelHandle": "model",
@@ -62,6 +64,7 @@ __all__ = [
     "DeadlineError",
     "DivergedError",
     "Gradient",
+    "GradientReport",
     "InternalError",
     "Jvp",
     "LimitError",

@@ -3,6 +3,7 @@ reached."""
 
 from __future__ import annotations
 
+import numbers
 import os
 import warnings
 from collections import deque
@@ -12,9 +13,10 @@ from typing import Any
 from .arrays import as_float64, named_float64, owned_float64
 from .derivatives import StepJacobian
 from .errors import ArgumentError, NotFoundError, RevoluteError, UnavailableError
+from .gradient_report import GradientReport
 from .loss import Loss, Term, check_loss
 from .model import ModelHandle, check_model, check_options
-from .session import Session
+from .session import Session, whole_number
 from .source_files import read_source
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
 from .transports import Transport
@@ -234,6 +236,57 @@ class Simulator:
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
         return StepJacobian.from_document(self._call("Jacobian", inputs))
 
+    def check_gradient(
+        self,
+        model: ModelHandle,
+        qpos: Any = None,
+        qvel: Any = None,
+        ctrl: Any = None,
+        *,
+        steps: int = 200,
+        params: Mapping[str, Any] | None = None,
+        wrt: Sequence[str] | None = None,
+        directions: int = 3,
+        seed: int = 0,
+        tolerance: float = 1e-5,
+    ) -> GradientReport:
+        """Check the gradients of one trajectory against finite differences and forward derivatives.
+
+        Args:
+            model: the model.
+            qpos: start configuration, [nq]; by default the model's first keyframe, or its default lifted out
+                of the ground.
+            qvel: start velocity, [nv]; by default small random numbers.
+            ctrl: controls, [T, nu]; by default small random numbers, around those that hold the start where
+                actuators are servos.
+            steps: length of the trajectory when `ctrl` is not given.
+            params: model parameters to replace, as for `rollout`, without a batch axis.
+            wrt: what to check, as for `Trajectory.backward`; by default all that the model has.
+            directions: random directions per input.
+            seed: of everything random.
+            tolerance: largest relative error of a derivative that passes.
+
+        Returns:
+            The report, one verdict per input: `passed`, `worst`, `to_dict()`, and a table as `str(report)`.
+
+        Raises:
+            ArgumentError: an argument does not fit the model.
+            DivergedError: the trajectory diverges.
+            LimitError: the server does not take that much.
+        """
+        given = {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
+        document = {
+            "model_id": check_model(model).id,
+            **{name: None if value is None else as_float64(name, value) for name, value in given.items()},
+            "params": named_float64("params", params),
+            "wrt": [] if wrt is None else checked_names(wrt),
+            "steps": whole_number("steps", steps, least=1),
+            "directions": whole_number("directions", directions, least=1),
+            "seed": whole_number("seed", seed, least=0),
+            "tolerance": _share("tolerance", tolerance),
+        }
+        return GradientReport.from_dict(self._call("CheckGradient", document))
+
     def session(self, model: ModelHandle, batch: int = 1) -> Session:
         """Open a batch of environments at the model's default state.
 
@@ -297,6 +350,13 @@ class Simulator:
                 self._call("DeleteTrajectory", {"trajectory_id": self._dropped.popleft()})
             except NotFoundError:
                 continue
+
+
+def _share(name: str, value: Any) -> float:
+    """Return a number between 0 and 1."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < value < 1:
+        return float(value)
+    raise ArgumentError.expected(name, "a number between 0 and 1", repr(value))
 
 
 def _inputs(

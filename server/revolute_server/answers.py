@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from revolute.gradient_report import GradientReport
 from revolute_engine import Gradient, Jvp, Model, Rollout, StepJacobian
 from revolute_engine._parameters import PARAMETERS, default_parameter
 
@@ -116,6 +117,15 @@ def trajectory_tangent(found: Jvp) -> Document:
 def step_jacobian(found: StepJacobian) -> Document:
     """Give the derivative of a step (message StepJacobian)."""
     return {"A": found.A, "B": found.B}
+
+
+def gradient_report(found: GradientReport) -> Document:
+    """Give the verdicts on a trajectory's gradients (message GradientReport)."""
+    document = found.to_dict()
+    checks = [
+        {name: value for name, value in check.items() if value is not None} for check in document["inputs"]
+    ]
+    return {**document, "inputs": checks}
 
 
 def value_and_gradient(found: ValueAndGradient) -> Document:

@@ -200,6 +200,11 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
         answer = trajectory_pb2.JacobianResponse, trajectory_pb2.StepJacobian()
         return self.stream(request_iterator, self.verbs.jacobian, *answer)
 
+    async def CheckGradient(self, request_iterator: Any, context: Any) -> Any:
+        with self.memory() as memory:
+            report = await self.verbs.check_gradient(await self.read(request_iterator, memory))
+        return whole(trajectory_pb2.CheckGradientResponse(), {"report": report})
+
     def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.value_and_gradient(_with_default_words(request))

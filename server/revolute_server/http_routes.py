@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from revolute.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
+from revolute.v1 import gradient_report_pb2, model_pb2, server_pb2, session_pb2, trajectory_pb2
 
 from . import http_problems, schemas
 from .answers import Document
@@ -212,6 +212,14 @@ def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
     async def jacobian(request: Request) -> Response:
         """Differentiate one step by its state and controls; nothing is kept."""
         return await exchange.answer(request, verbs.jacobian)
+
+    @router.post(
+        "/check-gradient",
+        openapi_extra=describe(gradient_report_pb2.GradientReport, schemas.CheckGradientInputs),
+    )
+    async def check_gradient(request: Request) -> Response:
+        """Check the gradients of one trajectory against finite differences and forward derivatives."""
+        return await exchange.answer(request, verbs.check_gradient)
 
     @router.post(
         "/value-and-gradient",

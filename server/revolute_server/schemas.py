@@ -131,6 +131,21 @@ class JacobianInputs(Body):
     params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
 
 
+class CheckGradientInputs(Body):
+    """What to check; what is left out is chosen."""
+
+    model_id: str
+    qpos: OptionalArray = Field(default=None, description="start configuration, [nq]")
+    qvel: OptionalArray = Field(default=None, description="start velocity, [nv]")
+    ctrl: OptionalArray = Field(default=None, description="controls, [T, nu]")
+    params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
+    wrt: Wrt = Field(default=[], description="inputs to check; empty: all that the model has")
+    steps: int = Field(default=200, description="length T of the trajectory without ctrl, at least 1")
+    directions: int = Field(default=3, description="random directions per input, at least 1")
+    seed: int = Field(default=0, description="seed of everything random, at least 0")
+    tolerance: float = Field(default=1e-5, description="largest relative error of a derivative that passes")
+
+
 class SessionJacobianInputs(Body):
     """Controls of the step that is differentiated."""
 
@@ -156,6 +171,7 @@ REQUESTS: tuple[type[Body], ...] = (
     Cotangents,
     Tangents,
     JacobianInputs,
+    CheckGradientInputs,
     SessionJacobianInputs,
     ValueAndGradientInputs,
 )

@@ -21,6 +21,7 @@ from .trajectories import Trajectories
 API_VERSIONS = ("v1",)
 FEATURES = (
     "backward.many_cotangents",
+    "check_gradient",
     *(f"backward.{name}" for name in PARAMETERS),
     "jacobian",
     "jvp",

@@ -103,6 +103,23 @@ class Verbs:
         found = await self.service.trajectories.jacobian(body.model_id, *_inputs(body))
         return answers.step_jacobian(found)
 
+    async def check_gradient(self, request: Request) -> Document:
+        body = schemas.validate(schemas.CheckGradientInputs, request)
+        start: dict[str, Any] = {
+            name: schemas.array(name, getattr(body, name)) for name in ("qpos", "qvel", "ctrl")
+        }
+        start["params"] = schemas.arrays("params", body.params) or None
+        found = await self.service.trajectories.check_gradient(
+            body.model_id,
+            start,
+            steps=body.steps,
+            directions=body.directions,
+            wrt=body.wrt or None,
+            seed=body.seed,
+            tolerance=body.tolerance,
+        )
+        return answers.gradient_report(found)
+
     async def value_and_gradient(self, request: Request) -> Document:
         body = schemas.validate(schemas.ValueAndGradientInputs, request)
         qpos, qvel, ctrl, params = _inputs(body.inputs)

@@ -44,6 +44,7 @@ SERVICES = {
     "DeleteSession": (session_pb2, session_pb2_grpc, "SessionService"),
     "Rollout": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
     "Jvp": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "CheckGradient": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
     "Jacobian": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
     "SessionJacobian": (session_pb2, session_pb2_grpc, "SessionService"),
     "GetTrajectory": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
@@ -52,6 +53,10 @@ SERVICES = {
     "DeleteTrajectory": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
     "GetServerInfo": (server_pb2, server_pb2_grpc, "ServerService"),
 }
+
+
+WRAPPED = {"RegisterModel": "model", "GetModel": "model", "CheckGradient": "report"}
+"""Field of the answer that holds the document, for unary answers that wrap it."""
 
 
 class GrpcWire:
@@ -81,7 +86,7 @@ class GrpcWire:
         if descriptor.server_streaming:
             return read_message(*assemble(answer))
         found = read_message(answer, read_values(answer))
-        return found["model"] if verb in ("RegisterModel", "GetModel") else found
+        return found[WRAPPED[verb]] if verb in WRAPPED else found
 
     def error(self, verb: str, document: Mapping[str, Any]) -> tuple[RevoluteError, str]:
         """Return the error that a call ends with, and its gRPC code."""

@@ -20,7 +20,7 @@ from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 from .network import Address, not_a_server, too_late, unreachable
 
 _FILES = (model_pb2, server_pb2, session_pb2, trajectory_pb2)
-_WRAPPED = {"RegisterModel": "model", "GetModel": "model"}
+_WRAPPED = {"RegisterModel": "model", "GetModel": "model", "CheckGradient": "report"}
 
 _OPTIONS = (
     # a ping every 30 s while a call runs, 10 s to answer: a dead server is noticed

@@ -41,6 +41,7 @@ ROUTES = {
     "DeleteTrajectory": Route("DELETE", "/v1/trajectories/{}", "trajectory_id"),
     "ValueAndGradient": Route("POST", "/v1/value-and-gradient"),
     "Jacobian": Route("POST", "/v1/jacobian"),
+    "CheckGradient": Route("POST", "/v1/check-gradient"),
     "GetServerInfo": Route("GET", "/v1/server"),
 }
 

@@ -74,6 +74,7 @@ class LocalTransport:
             "Jvp": self._jvp,
             "ValueAndGradient": self._value_and_gradient,
             "Jacobian": self._jacobian,
+            "CheckGradient": self._check_gradient,
             "DeleteTrajectory": lambda request: _remove("trajectory", self._trajectories, request),
             "GetServerInfo": self._server_info,
         }
@@ -187,6 +188,24 @@ class LocalTransport:
             lambda token: self._engine.jacobian(model, **_inputs(request), cancel=token),
         )
         return _step_jacobian(found)
+
+    def _check_gradient(self, request: Mapping[str, Any]) -> Document:
+        model = self._model(request)
+        names = ("qpos", "qvel", "ctrl", "steps", "directions", "seed", "tolerance")
+        given = {name: request[name] for name in names}
+        steps = request["steps"] if request["ctrl"] is None else _environment_steps(request["ctrl"])
+        report = _interruptible(
+            steps * _LONG,
+            lambda token: revolute_engine.check_gradient(
+                self._engine,
+                model,
+                **given,
+                params=request["params"] or None,
+                wrt=request["wrt"] or None,
+                cancel=token,
+            ),
+        )
+        return report.to_dict()
 
     def _value_and_gradient(self, request: Mapping[str, Any]) -> Document:
         inputs, loss = request["inputs"], Loss.from_dict(request["loss"])

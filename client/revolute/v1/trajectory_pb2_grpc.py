@@ -65,6 +65,11 @@ class TrajectoryServiceStub(object):
                 request_serializer=revolute_dot_v1_dot_trajectory__pb2.JacobianRequest.SerializeToString,
                 response_deserializer=revolute_dot_v1_dot_trajectory__pb2.JacobianResponse.FromString,
                 _registered_method=True)
+        self.CheckGradient = channel.stream_unary(
+                '/revolute.v1.TrajectoryService/CheckGradient',
+                request_serializer=revolute_dot_v1_dot_trajectory__pb2.CheckGradientRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_trajectory__pb2.CheckGradientResponse.FromString,
+                _registered_method=True)
         self.DeleteTrajectory = channel.unary_unary(
                 '/revolute.v1.TrajectoryService/DeleteTrajectory',
                 request_serializer=revolute_dot_v1_dot_trajectory__pb2.DeleteTrajectoryRequest.SerializeToString,
@@ -120,6 +125,14 @@ class TrajectoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CheckGradient(self, request_iterator, context):
+        """Checks the gradients of one trajectory against finite differences and against forward derivatives; nothing is kept.
+        A gradient that is wrong is an answer, not an error. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED, LIMIT_EXCEEDED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteTrajectory(self, request, context):
         """Forgets a trajectory. Errors: NOT_FOUND.
         """
@@ -159,6 +172,11 @@ def add_TrajectoryServiceServicer_to_server(servicer, server):
                     servicer.Jacobian,
                     request_deserializer=revolute_dot_v1_dot_trajectory__pb2.JacobianRequest.FromString,
                     response_serializer=revolute_dot_v1_dot_trajectory__pb2.JacobianResponse.SerializeToString,
+            ),
+            'CheckGradient': grpc.stream_unary_rpc_method_handler(
+                    servicer.CheckGradient,
+                    request_deserializer=revolute_dot_v1_dot_trajectory__pb2.CheckGradientRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_trajectory__pb2.CheckGradientResponse.SerializeToString,
             ),
             'DeleteTrajectory': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteTrajectory,
@@ -329,6 +347,33 @@ class TrajectoryService(object):
             '/revolute.v1.TrajectoryService/Jacobian',
             revolute_dot_v1_dot_trajectory__pb2.JacobianRequest.SerializeToString,
             revolute_dot_v1_dot_trajectory__pb2.JacobianResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckGradient(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/revolute.v1.TrajectoryService/CheckGradient',
+            revolute_dot_v1_dot_trajectory__pb2.CheckGradientRequest.SerializeToString,
+            revolute_dot_v1_dot_trajectory__pb2.CheckGradientResponse.FromString,
             options,
             channel_credentials,
             insecure,
