@@ -134,14 +134,14 @@ py::object backward_python(const ModelStorage& model, const Array& qpos, const A
   return out;
 }
 
-py::object jvp_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0, const Array& ctrl, const py::dict& parameters,
+py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, const py::dict& parameters,
                       const Array& qpos_tan, const Array& qvel_tan, const Array& ctrl_tan, const py::dict& parameter_tangents, int threads,
                       const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1));
   Array qpos_out({batch, steps + 1, m.nv}), qvel_out({batch, steps + 1, m.nv});
   std::vector<Array> owners;
-  const JvpArrays arrays = {{batch, steps}, qpos0.data(), qvel0.data(), ctrl.data(), parameter_inputs(parameters, owners),
+  const JvpArrays arrays = {{batch, steps}, qpos.data(), qvel.data(), ctrl.data(), parameter_inputs(parameters, owners),
                             qpos_tan.data(), qvel_tan.data(), ctrl_tan.data(), parameter_inputs(parameter_tangents, owners),
                             qpos_out.mutable_data(), qvel_out.mutable_data()};
   bool completed;
@@ -197,7 +197,7 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
              py::arg("qpos_bar"), py::arg("qvel_bar"), py::arg("wrt_params"), py::arg("threads"), py::arg("cancel").none(true),
              "Dict of qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu] and each of wrt_params [K, B, n], or None when cancelled.");
 
-  module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"), py::arg("params"),
+  module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("params"),
              py::arg("qpos_tan"), py::arg("qvel_tan"), py::arg("ctrl_tan"), py::arg("param_tans"), py::arg("threads"),
              py::arg("cancel").none(true), "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv]), or None when cancelled.");
   module.def("jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("params"),

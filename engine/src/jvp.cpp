@@ -1,4 +1,5 @@
-// The forward derivative of a rollout: the same step on dual numbers.
+// The forward derivative of a rollout: the same step on dual numbers, each from its stored state. An unstable trajectory would
+// otherwise part from the stored one, whose gradient the backward pass gives, by rounding alone.
 #include "packs.hpp"
 #include "revolute/scalar/dual.hpp"
 
@@ -13,6 +14,10 @@ void seed(const double* tangents, std::size_t offset, int size, Real* out) {
 }
 void load(const double* values, std::size_t offset, int size, Real* out) {
   for (int i = 0; i < size; ++i) out[i] = Real(values[offset + i]);
+}
+// Values of a stored state, tangents of the step that led to it.
+void set_values(const double* values, std::size_t offset, int size, Real* out) {
+  for (int i = 0; i < size; ++i) out[i].value = values[offset + i];
 }
 
 struct JvpRunner {
@@ -31,8 +36,8 @@ struct JvpRunner {
     const Model& model = storage.model();
     const std::size_t b = slice.first, steps = arrays.shape.steps;
     load_dual_parameters(storage, arrays, int(b));
-    load(arrays.qpos0, b * model.nq, model.nq, qpos);
-    load(arrays.qvel0, b * model.nv, model.nv, qvel);
+    load(arrays.qpos, b * (steps + 1) * model.nq, model.nq, qpos);
+    load(arrays.qvel, b * (steps + 1) * model.nv, model.nv, qvel);
     seed(arrays.qvel0_tan, b * model.nv, model.nv, qvel);
     if (arrays.qpos0_tan) seed_configuration(model, arrays.qpos0_tan + b * model.nv);
     write_state(model, arrays, b, 0);
@@ -41,6 +46,8 @@ struct JvpRunner {
       load(arrays.ctrl, (b * steps + t) * model.nu, model.nu, ctrl);
       seed(arrays.ctrl_tan, (b * steps + t) * model.nu, model.nu, ctrl);
       step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
+      set_values(arrays.qpos, (b * (steps + 1) + t + 1) * model.nq, model.nq, qpos);
+      set_values(arrays.qvel, (b * (steps + 1) + t + 1) * model.nv, model.nv, qvel);
       write_state(model, arrays, b, t + 1);
     }
     return true;

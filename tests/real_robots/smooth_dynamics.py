@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -49,6 +50,17 @@ class TrajectoryFigures:
     growth: float
 
 
+def unconstrained(robot: Robot, integrator: str = "euler", **options: Any) -> Model:
+    """Load the robot without contacts, limits, dry friction and equality constraints."""
+    return _without_equalities(robot.load(**FREE_OF_CONSTRAINTS, **options), integrator)
+
+
+def _without_equalities(model: Model, integrator: str) -> Model:
+    arrays = {**model.arrays, "integrator": int(integrator == "implicitfast")}
+    arrays.update({name: values[:0] for name, values in arrays.items() if name.startswith("eq_")})
+    return replace(model, arrays=arrays, native=_native.Model(arrays))
+
+
 @lru_cache(maxsize=1)
 def _loaded(robot: Robot) -> tuple[Model, mujoco.MjModel]:
     return robot.load(**FREE_OF_CONSTRAINTS), reference_model(robot)
@@ -58,9 +70,7 @@ def smooth_models(robot: Robot, integrator: str) -> tuple[Model, mujoco.MjModel]
     """Return the robot with every constraint off, in revolute (for an integrator) and in MuJoCo."""
     model, reference = _loaded(robot)
     assert (model.nq, model.nv, model.nu) == (reference.nq, reference.nv, reference.nu)
-    arrays = {**model.arrays, "integrator": int(integrator == "implicitfast")}
-    arrays.update({name: values[:0] for name, values in arrays.items() if name.startswith("eq_")})
-    return replace(model, arrays=arrays, native=_native.Model(arrays)), reference
+    return _without_equalities(model, integrator), reference
 
 
 def random_states(

@@ -56,10 +56,11 @@ struct BackwardArrays {
   std::array<double*, parameter_count> parameter_bars;  // [K, B, size]
 };
 
-// The forward derivative along one direction per environment. State tangents are by the tangent of the configuration (nv).
+// The forward derivative along one direction per environment, at the states of a rollout. State tangents are by the tangent
+// of the configuration (nv).
 struct JvpArrays {
   BatchShape shape;
-  const double *qpos0, *qvel0, *ctrl;               // as for the rollout
+  const double *qpos, *qvel, *ctrl;                 // the rollout
   ParameterInputs parameters;
   const double *qpos0_tan, *qvel0_tan, *ctrl_tan;   // [B, nv], [B, nv], [B, T, nu]; null is zero
   ParameterInputs parameter_tangents;               // rows as in `parameters`, or one; null is zero

@@ -1,6 +1,9 @@
 """The engine in this process: load a model, roll out trajectories, pull gradients back."""
 
+from revolute.gradient_report import GradientReport
+
 from ._engine import Engine
+from ._gradient_check import check_gradient
 from ._load import load_model, models
 from ._model import Model
 from ._native import CancelToken
@@ -11,10 +14,12 @@ __all__ = [
     "Cancelled",
     "Engine",
     "Gradient",
+    "GradientReport",
     "Jvp",
     "Model",
     "Rollout",
     "StepJacobian",
+    "check_gradient",
     "load_model",
     "models",
 ]

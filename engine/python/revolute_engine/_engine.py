@@ -253,8 +253,8 @@ class Engine:
             raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
         pushed = _native.jvp(
             model.native,
-            np.ascontiguousarray(qpos[:, 0]),
-            np.ascontiguousarray(qvel[:, 0]),
+            qpos,
+            qvel,
             ctrl,
             parameter_rows(rollout.params),
             *tangents.values(),

@@ -1,0 +1,167 @@
+"""What `check_gradient` finds: one verdict per input, in plain data that any transport can carry.
+
+The report of a server and the report of the engine in this process are the same object: `to_dict` gives plain
+JSON types, `from_dict` takes them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+RIGHT, WRONG, ZERO = "right", "wrong", "zero"
+SWITCHING, SENSITIVE = "at a switching point", "sensitive"
+
+VERDICTS = {
+    RIGHT: "differences agree with the gradient",
+    WRONG: "the gradient is not the derivative of what is simulated",
+    ZERO: "the input has no influence on the states",
+    SWITCHING: "the derivative has two sides here, and the gradient is one of them",
+    SENSITIVE: "every step is right, but the trajectory is too unstable for differences over all of it",
+}
+"""Verdicts and what they mean; all but "wrong" pass."""
+
+
+@dataclass(frozen=True)
+class EntryCheck:
+    """One entry of a gradient beside its central difference.
+
+    Attributes:
+        name: the entry in words, e.g. "ctrl[137, FL_hip]".
+        gradient: d loss / d entry.
+        difference: the same by central differences.
+        error: their distance, relative to the largest entry that was compared.
+    """
+
+    name: str
+    gradient: float
+    difference: float
+    error: float
+
+
+@dataclass(frozen=True)
+class InputCheck:
+    """What was found for one input.
+
+    Attributes:
+        name: the input: "qpos", "qvel", "ctrl" or a model parameter.
+        verdict: one of `VERDICTS`.
+        reason: the finding in a sentence.
+        error: largest relative distance of directional derivatives from the plateau of differences.
+        dot_error: largest relative distance between backward and forward derivative.
+        step: step size at the plateau, relative to the input's scale; None where there is none.
+        gradients: directional derivatives by the gradient, one per direction.
+        differences: the same by central differences.
+        switching_steps: steps at which the derivative has two sides, the first few.
+        worst: the entry that is farthest from its difference, None where none was compared.
+    """
+
+    name: str
+    verdict: str
+    reason: str
+    error: float
+    dot_error: float
+    step: float | None
+    gradients: tuple[float, ...]
+    differences: tuple[float, ...]
+    switching_steps: tuple[int, ...] = ()
+    worst: EntryCheck | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gradient by this input can be trusted, or the report explains why nobody can tell."""
+        return self.verdict != WRONG
+
+
+@dataclass(frozen=True)
+class GradientReport:
+    """Verdicts on the gradients of one trajectory; made by `check_gradient`.
+
+    Attributes:
+        model: name of the model.
+        steps: length of the trajectory.
+        directions: random directions per input.
+        seed: of the random directions, cotangents and defaults.
+        tolerance: largest relative error that passes.
+        growth: factor by which a small perturbation of the start grows along the trajectory, velocities
+            counted by what they move in a step.
+        inputs: one entry per input, in the order checked.
+    """
+
+    model: str
+    steps: int
+    directions: int
+    seed: int
+    tolerance: float
+    growth: float
+    inputs: tuple[InputCheck, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no input is wrong."""
+        return all(check.passed for check in self.inputs)
+
+    @property
+    def worst(self) -> str:
+        """The worst input, or entry of it, by name."""
+        if not self.inputs:
+            return ""
+        check = max(self.inputs, key=lambda check: (not check.passed, check.verdict == RIGHT, check.error))
+        return check.worst.name if check.worst else check.name
+
+    def __getitem__(self, name: str) -> InputCheck:
+        for check in self.inputs:
+            if check.name == name:
+                return check
+        raise KeyError(name)
+
+    def _is_explained(self, check: InputCheck) -> bool:
+        return check.verdict != RIGHT or check.error > self.tolerance
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report in plain JSON types, with `passed` and `worst`."""
+        return {**asdict(self), "passed": self.passed, "worst": self.worst}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> GradientReport:
+        """Return the report that `to_dict` was called on."""
+        inputs = []
+        for check in data["inputs"]:
+            worst = EntryCheck(**check["worst"]) if check["worst"] else None
+            lists = {name: tuple(check[name]) for name in ("gradients", "differences", "switching_steps")}
+            inputs.append(InputCheck(**{**check, **lists, "worst": worst}))
+        names = ("model", "steps", "directions", "seed", "tolerance", "growth")
+        return cls(**{name: data[name] for name in names}, inputs=tuple(inputs))
+
+    def to_text(self) -> str:
+        """Return the report as a table for a terminal."""
+        header = ("input", "verdict", "error", "forward/backward", "step", "worst entry")
+        rows = [header, *(_row(check) for check in self.inputs)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+        lines = [
+            f"{self.model}: {self.steps} steps, {self.directions} directions, seed {self.seed}, "
+            f"tolerance {self.tolerance:g}; a perturbation grows by {self.growth:.2g}",
+            "",
+        ]
+        for row in rows:
+            lines.append(
+                "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            )
+        notes = [f"{check.name}: {check.reason}" for check in self.inputs if self._is_explained(check)]
+        lines += ["", *notes] if notes else []
+        lines += ["", f"{'passed' if self.passed else 'failed'}; worst: {self.worst}"]
+        return "\n".join(lines)
+
+
+def _row(check: InputCheck) -> tuple[str, ...]:
+    """Return one line of the table."""
+    zero = check.verdict == ZERO
+    return (
+        check.name,
+        check.verdict,
+        "" if zero else f"{check.error:.1e}",
+        "" if zero else f"{check.dot_error:.1e}",
+        f"{check.step:.0e}" if check.step is not None and not zero else "",
+        f"{check.worst.name} {check.worst.error:.1e}" if check.worst else "",
+    )

@@ -1,0 +1,12 @@
+"""Checks gradients of trajectories against finite differences, from a whole rollout down to single steps.
+
+- `start`: a trajectory to check when the user gives none, and the scale of each input.
+- `differences`: directional derivatives of the whole trajectory by differences of many step sizes.
+- `single_steps`: the same for each step by itself, where the whole is too unstable or switches.
+- `entries`: single entries by name.
+- `check`: puts them together.
+"""
+
+from .check import check_gradient
+
+__all__ = ["check_gradient"]

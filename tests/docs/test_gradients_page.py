@@ -1,0 +1,182 @@
+"""docs/gradients.md and docs/algorithm.md: what they say of switching points and figures, on the engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.gradients import horizon, impact, sliding, standing
+from benchmarks.gradients.differences import STATE
+from benchmarks.gradients.scenes import BLOCK, DROP
+from revolute_engine import Engine, Gradient, Model, Rollout, load_model
+
+STANDING = 1e-6  # differences of a thousandth of a second to 0.2 s resolve no more than 1e-7
+CLOSED_FORM = 1e-9
+H = 1e-3
+
+CART = """
+<mujoco>
+  <option timestep="0.001"/>
+  <worldbody>
+    <body>
+      <joint name="x" type="slide" axis="1 0 0" range="-1 1" limited="{limited}"/>
+      <inertial pos="0 0 0" mass="2" diaginertia="1 1 1"/>
+    </body>
+  </worldbody>
+  <actuator><motor joint="x" ctrlrange="-1 1" ctrllimited="true"/></actuator>
+</mujoco>
+"""
+
+
+def one_step(
+    model: Model,
+    qpos: float | np.ndarray,
+    qvel: float | np.ndarray,
+    ctrl: float | None = None,
+    wrt: tuple[str, ...] = STATE,
+) -> tuple[Rollout, Gradient]:
+    """Step once; return the trajectory and the gradient of the first entry of qvel."""
+    engine = Engine(threads=1)
+    control = np.zeros((1, model.nu)) if ctrl is None else np.full((1, model.nu), ctrl)
+    rollout = engine.rollout(model, np.atleast_1d(qpos), np.atleast_1d(qvel), control)
+    bar = np.zeros_like(rollout.qvel)
+    bar[-1, 0] = 1.0
+    return rollout, engine.backward(model, rollout, None, bar, wrt=wrt)
+
+
+# --- figures -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [1, 10, 100])
+def test_the_gradient_of_the_standing_robot_is_right(steps: int) -> None:
+    assert all(found.error < STANDING for found in standing.errors(steps).values())
+
+
+@pytest.mark.parametrize("sweeps", [1, 5])
+def test_the_gradient_is_that_of_the_unconverged_solver(sweeps: int) -> None:
+    assert all(found.error < STANDING for found in standing.errors(20, sweeps).values())
+
+
+def test_feedback_keeps_the_gradient_small_and_the_open_loop_does_not() -> None:
+    feedback = horizon.norms(*horizon.standing(500))
+    tape = horizon.norms(*horizon.open_loop(500))
+    assert feedback["ctrl"] < 0.1 and feedback["qvel"] < 0.01
+    assert tape["qvel"] > 1e3 * feedback["qvel"]
+
+
+def test_a_block_slides_as_in_the_closed_form() -> None:
+    np.testing.assert_allclose(sliding.block(15.0), sliding.closed_form(15.0), rtol=CLOSED_FORM)
+
+
+@pytest.mark.parametrize("force", [0.0, 5.0, 9.8])
+def test_a_block_that_sticks_has_no_derivatives(force: float) -> None:
+    assert np.abs(sliding.block(force)).max() < CLOSED_FORM
+
+
+def test_without_friction_nothing_is_nan() -> None:
+    speed, by_force, by_friction, by_mass = sliding.block(5.0, friction=0.0)
+    assert (speed, by_force, by_mass) == pytest.approx((0.25, 0.05, -0.125), rel=CLOSED_FORM)
+    assert np.isfinite(by_friction)
+
+
+def test_an_inelastic_impact_has_the_gradient_of_the_closed_form() -> None:
+    ours, closed, _ = impact.balls(0.0)
+    np.testing.assert_allclose(ours, closed, rtol=CLOSED_FORM)
+
+
+@pytest.mark.parametrize("restitution", [0.5, 1.0])
+def test_a_bounce_has_the_event_frozen_gradient(restitution: float) -> None:
+    ours, closed, frozen = impact.balls(restitution)
+    # the step in which the impact falls is held fixed: its time is known to one step
+    np.testing.assert_allclose(ours, frozen, atol=H)
+    assert np.abs(ours - closed).max() > 0.2
+    falling = impact.drop(restitution)
+    assert falling["ours"] == pytest.approx(falling["1e-07 m"], rel=1e-6)
+    assert falling["0.1 m"] == pytest.approx(falling["closed form"], abs=0.05)
+
+
+# --- switching points --------------------------------------------------------------------------------------
+
+
+def test_on_the_bound_of_its_range_a_control_counts() -> None:
+    model = load_model(CART.format(limited="false"))
+    derivatives = [one_step(model, 0.0, 0.0, ctrl)[1].ctrl[0, 0] for ctrl in (0.5, 1.0, -1.0, 1.0001)]
+    assert derivatives == pytest.approx([H / 2, H / 2, H / 2, 0.0], rel=1e-12)
+
+
+def test_a_row_that_touches_its_bound_exactly_counts_as_clamped() -> None:
+    model = load_model(DROP.replace('timestep="0.001"', 'timestep="0.001" gravity="0 0 0"'))
+    at_rest = one_step(model, 0.0, 0.0)[1]
+    assert at_rest.qvel[0] == 1.0 and at_rest.qpos[0] == 0.0  # as if it left
+    assert one_step(model, 0.0, -1e-6)[1].qvel[0] == pytest.approx(0.0, abs=1e-12)
+    assert one_step(model, 0.0, 1e-6)[1].qvel[0] == 1.0
+
+
+def test_the_bias_is_smooth_at_zero_and_has_its_kink_one_fall_deeper() -> None:
+    model, depth = load_model(DROP, erp=0.2), 10 * H * H
+    for gap, slope in ((1e-7, 1.0), (0.0, 1.0), (-0.5 * depth, 1.0), (-1.5 * depth, 0.2), (-1e-2, 0.2)):
+        rollout, gradient = one_step(model, gap, -1.0)
+        assert gradient.qpos[0] == pytest.approx(-slope / H, rel=CLOSED_FORM), gap
+        whole = -gap if gap > -depth else depth - 0.2 * (gap + depth)
+        assert rollout.qvel[1, 0] == pytest.approx(whole / H, rel=CLOSED_FORM, abs=1e-12), gap
+
+
+def test_a_contact_that_the_step_does_not_reach_does_nothing() -> None:
+    model = load_model(DROP)
+    for gap in (5e-3, 2e-2):  # within the margin, and beyond
+        rollout, gradient = one_step(model, gap, -1.0)
+        assert rollout.qvel[1, 0] == pytest.approx(-1.0 - 9.81 * H, rel=1e-12)
+        assert gradient.qvel[0] == 1.0 and gradient.qpos[0] == 0.0
+
+
+def test_a_contact_that_is_reached_closes_its_gap() -> None:
+    rollout, gradient = one_step(load_model(DROP), 4e-4, -1.0)
+    assert rollout.qvel[1, 0] == pytest.approx(-0.4, rel=1e-12)
+    assert rollout.qpos[1, 0] == pytest.approx(0.0, abs=1e-15)
+    assert gradient.qvel[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_limit_stops_and_forgets() -> None:
+    model = load_model(CART.format(limited="true"))
+    engine = Engine(threads=1)
+    rollout = engine.rollout(model, [0.9], [2.0], np.zeros((100, 1)))
+    bar = np.zeros_like(rollout.qpos)
+    bar[-1] = 1.0
+    gradient = engine.backward(model, rollout, bar)
+    assert rollout.qpos[-1, 0] == pytest.approx(1.0, abs=1e-12)
+    assert abs(gradient.qpos[0]) < 1e-9 and abs(gradient.qvel[0]) < 1e-9
+
+
+def test_equal_frictions_share_the_derivative() -> None:
+    model, engine = load_model(BLOCK), Engine(threads=1)
+    shares = []
+    for floor, block in ((0.3, 0.3), (0.3, 0.2)):
+        params = {"geom_friction": np.array([floor, block])}
+        rollout = engine.rollout(model, [0.0, 0.0], [1.0, 0.0], np.zeros((10, 1)), params=params)
+        bar = np.zeros_like(rollout.qvel)
+        bar[-1, 0] = 1.0
+        shares.append(engine.backward(model, rollout, None, bar, wrt=("geom_friction",)).geom_friction)
+    whole = -9.81 * 10 * H
+    np.testing.assert_allclose(shares, [[whole / 2, whole / 2], [whole, 0.0]], rtol=CLOSED_FORM, atol=1e-12)
+
+
+# --- algorithm.md ------------------------------------------------------------------------------------------
+
+
+def test_softness_makes_a_contact_rest_deeper() -> None:
+    model = load_model(DROP, cfm=0.5)
+    rollout = Engine(threads=1).rollout(model, [0.0], [0.0], np.zeros((50, 0)))
+    assert rollout.qpos[-1, 0] == pytest.approx(-H * H * 0.5 * 9.81, rel=1e-6)  # h^2 cfm F, F = 1 kg g
+
+
+def test_friction_is_a_square_pyramid() -> None:
+    text = BLOCK.replace(
+        '<joint name="x" type="slide" axis="1 0 0"/>', '<joint name="x" type="slide" axis="{}"/>'
+    )
+    decelerations = []
+    for axis in ("1 0 0", "1 1 0"):
+        model = load_model(text.format(axis))
+        params = {"geom_friction": np.full(model.ngeom, 0.5)}
+        rollout = Engine(threads=1).rollout(model, [0.0, 0.0], [1.0, 0.0], np.zeros((10, 1)), params=params)
+        decelerations.append((1.0 - rollout.qvel[-1, 0]) / (10 * H))
+    assert decelerations == pytest.approx([0.5 * 9.81, np.sqrt(2) * 0.5 * 9.81], rel=1e-9)
