@@ -112,8 +112,8 @@ MISTAKES = {
     "broken include": ({"parts/robot.xml": b"<mujocoinclude>"}, "scene.xml: include 'parts/robot.xml': "),
     "height field": (
         {
-            "parts/settings.xml": b'<mujocoinclude><asset><hfield name="hills" file="hills.png" size="1 1 1 1"/>'
-            b"</asset></mujocoinclude>"
+            "parts/settings.xml": b'<mujocoinclude><asset><hfield name="hills" file="hills.png" '
+            b'size="1 1 1 1"/></asset></mujocoinclude>'
         },
         "scene.xml: hfield 'hills': not supported; build the ground from planes and boxes",
     ),
@@ -141,12 +141,12 @@ def test_mistakes_are_the_same(mistake: str, simulators: Simulators) -> None:
     assert caught[0].startswith(text)
 
 
-URDF = """<robot name="two">
-  <link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+URDF = f"""<robot name="two">
+  <link name="base">{INERTIAL}
     <collision><geometry><mesh filename="package://two/rock.stl"/></geometry></collision></link>
-  <link name="arm"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
-    </link>
-  <link name="hand"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+  <link name="arm">{INERTIAL}</link>
+  <link name="hand">{INERTIAL}
     <collision><geometry><mesh filename="package://two/rock.stl"/></geometry></collision></link>
   <joint name="shoulder" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/></joint>
   <joint name="wrist" type="continuous"><parent link="arm"/><child link="hand"/><origin xyz="0 0 1"/>

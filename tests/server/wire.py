@@ -59,6 +59,11 @@ WRAPPED = {"RegisterModel": "model", "GetModel": "model", "CheckGradient": "repo
 """Field of the answer that holds the document, for unary answers that wrap it."""
 
 
+def rpc_name(verb: str) -> str:
+    """Return the name of a verb's rpc; two services have a Jacobian."""
+    return "Jacobian" if verb == "SessionJacobian" else verb
+
+
 class GrpcWire:
     """Bare gRPC with default channel settings."""
 
@@ -71,7 +76,7 @@ class GrpcWire:
     def call(self, verb: str, document: Mapping[str, Any], timeout: float | None = 60.0) -> Document:
         """Carry out a verb; fails with grpc.RpcError."""
         messages, stubs, service = SERVICES[verb]
-        rpc = "Jacobian" if verb == "SessionJacobian" else verb
+        rpc = rpc_name(verb)
         method = getattr(getattr(stubs, f"{service}Stub")(self.channel), rpc)
         descriptor = messages.DESCRIPTOR.services_by_name[service].methods_by_name[rpc]
         request_type = getattr(messages, descriptor.input_type.name)
