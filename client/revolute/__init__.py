@@ -30,6 +30,8 @@ from .errors import (
 
 if TYPE_CHECKING:
     from .connection import connect, models
+    from .derivatives import Jvp, StepJacobian
+    from .gradient_report import GradientReport
     from .loss import Loss, Term
     from .model import ModelHandle
     from .session import Session, State
@@ -41,11 +43,14 @@ __version__ = "0.1.0"
 _HOME = {
     "CheckpointReport": "trajectory",
     "Gradient": "trajectory",
+    "GradientReport": "gradient_report",
+    "Jvp": "derivatives",
     "Loss": "loss",
     "ModelHandle": "model",
     "Session": "session",
     "Simulator": "simulator",
     "State": "session",
+    "StepJacobian": "derivatives",
     "Term": "loss",
     "Trajectory": "trajectory",
     "connect": "connection",
@@ -59,7 +64,9 @@ __all__ = [
     "DeadlineError",
     "DivergedError",
     "Gradient",
+    "GradientReport",
     "InternalError",
+    "Jvp",
     "LimitError",
     "Loss",
     "ModelError",
@@ -69,6 +76,7 @@ __all__ = [
     "Session",
     "Simulator",
     "State",
+    "StepJacobian",
     "Term",
     "Trajectory",
     "UnavailableError",

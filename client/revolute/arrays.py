@@ -8,6 +8,7 @@ text, dates) is refused by name. The caller's memory is only read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,23 @@ def owned_float64(name: str, value: Any) -> Float64Array:
         A new C-contiguous float64 array.
     """
     return np.array(as_float64(name, value), dtype=np.float64, order="C", copy=True)
+
+
+def named_float64(name: str, values: Any) -> dict[str, Float64Array]:
+    """Return arrays by name, each as `as_float64` does.
+
+    Args:
+        name: the argument's name, for the error text.
+        values: mapping from names to numbers; None for none.
+
+    Raises:
+        ArgumentError: it is not a mapping, or a value is not an array of real numbers.
+    """
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise ArgumentError.expected(name, "a mapping from names to arrays", type(values).__name__)
+    return {str(key): as_float64(f"{name}.{key}", value) for key, value in values.items()}
 
 
 def _as_ndarray(name: str, value: Any) -> np.ndarray:

@@ -125,14 +125,20 @@ class GradientReport:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> GradientReport:
-        """Return the report that `to_dict` was called on."""
-        inputs = []
-        for check in data["inputs"]:
-            worst = EntryCheck(**check["worst"]) if check["worst"] else None
-            lists = {name: tuple(check[name]) for name in ("gradients", "differences", "switching_steps")}
-            inputs.append(InputCheck(**{**check, **lists, "worst": worst}))
-        names = ("model", "steps", "directions", "seed", "tolerance", "growth")
-        return cls(**{name: data[name] for name in names}, inputs=tuple(inputs))
+        """Return the report that `to_dict` was called on.
+
+        Args:
+            data: the report's values by name; what is None may be left out, and a number that is not finite
+                may be a word, as JSON has it.
+        """
+        return cls(
+            **{name: data[name] for name in ("model", "steps", "directions", "seed")},
+            **{name: float(data[name]) for name in ("tolerance", "growth")},
+            inputs=tuple(_input_check(check) for check in data["inputs"]),
+        )
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     def to_text(self) -> str:
         """Return the report as a table for a terminal."""
@@ -152,6 +158,25 @@ class GradientReport:
         lines += ["", *notes] if notes else []
         lines += ["", f"{'passed' if self.passed else 'failed'}; worst: {self.worst}"]
         return "\n".join(lines)
+
+
+def _input_check(data: Mapping[str, Any]) -> InputCheck:
+    """Return the check of one input from its dictionary."""
+    step, worst = data.get("step"), data.get("worst")
+    return InputCheck(
+        **{name: data[name] for name in ("name", "verdict", "reason")},
+        **{name: float(data[name]) for name in ("error", "dot_error")},
+        step=None if step is None else float(step),
+        **{name: tuple(map(float, data[name])) for name in ("gradients", "differences")},
+        switching_steps=tuple(data["switching_steps"]),
+        worst=None if worst is None else _entry_check(worst),
+    )
+
+
+def _entry_check(data: Mapping[str, Any]) -> EntryCheck:
+    """Return the check of one entry from its dictionary."""
+    numbers = {name: float(data[name]) for name in ("gradient", "difference", "error")}
+    return EntryCheck(name=data["name"], **numbers)
 
 
 def _row(check: InputCheck) -> tuple[str, ...]:

@@ -66,6 +66,9 @@ class ModelHandle:
         options: options in force.
         notes: what was decided while loading, one sentence each.
         source: text and assets that were sent; empty text for a built-in model.
+        warnings: those of the notes that `Simulator.load_model` warns of.
+        params: the model's own values of all parameters that a rollout takes, by name.
+        keyframes: configurations that the file gives, [nq], by name, or by number for those without one.
     """
 
     id: str
@@ -90,6 +93,9 @@ class ModelHandle:
     options: Mapping[str, Any]
     notes: Sequence[str]
     source: Source
+    warnings: Sequence[str] = ()
+    params: Mapping[str, Float64Array] = field(default_factory=dict)
+    keyframes: Mapping[str, Float64Array] = field(default_factory=dict)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], source: Source) -> ModelHandle:
@@ -99,7 +105,14 @@ class ModelHandle:
             document: values by the field names of ModelInfo.
             source: what the model was made of.
         """
-        values = {name: _own(document[name]) for name in cls.__dataclass_fields__ if name in document}
+        frames = {frame["name"]: frame["qpos"] for frame in document.get("keyframes", ())}
+        known = {
+            **document,
+            "keyframes": {name: np.asarray(qpos) for name, qpos in frames.items()},
+            # a map has no order on the wire
+            "params": dict(sorted(document.get("params", {}).items())),
+        }
+        values = {name: _own(known[name]) for name in cls.__dataclass_fields__ if name in known}
         return cls(id=document["model_id"], source=source, **values)
 
     def __repr__(self) -> str:
@@ -158,6 +171,8 @@ def _check_option(name: str, value: Any) -> Any:
 
 def _own(value: Any) -> Any:
     """Return a value of a document in memory of its own; lists of names become tuples."""
+    if isinstance(value, dict):
+        return {name: _own(entry) for name, entry in value.items()}
     if isinstance(value, np.ndarray):
         copy = np.array(value, dtype=np.float64)
         copy.flags.writeable = False

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import Float64Array, as_float64
+from .derivatives import StepJacobian
 from .errors import ArgumentError, NotFoundError
 from .model import ModelHandle
 
@@ -103,6 +104,24 @@ class Session:
             "steps": whole_number("steps", steps, least=0),
         }
         return State.from_document(self._simulator._call("Step", document))
+
+    def jacobian(self, ctrl: Any) -> StepJacobian:
+        """Differentiate the step from the session's state with given controls; the state stays as it is.
+
+        Args:
+            ctrl: controls, [batch, nu], or [nu] for all environments.
+
+        Returns:
+            The matrices A [batch, 2 nv, 2 nv] and B [batch, 2 nv, nu], in the tangent convention and order of
+            MuJoCo's `mjd_transitionFD`; NaN for an environment that diverged.
+
+        Raises:
+            ArgumentError: a shape or value does not fit the model.
+            NotFoundError: the session was closed.
+            DivergedError: every environment diverged.
+        """
+        document = {"session_id": self.id, "ctrl": as_float64("ctrl", ctrl)}
+        return StepJacobian.from_document(self._simulator._call("SessionJacobian", document))
 
     def state(self) -> State:
         """Return the state.

@@ -3,16 +3,20 @@ reached."""
 
 from __future__ import annotations
 
+import numbers
 import os
+import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .arrays import as_float64, owned_float64
+from .arrays import as_float64, named_float64, owned_float64
+from .derivatives import StepJacobian
 from .errors import ArgumentError, NotFoundError, RevoluteError, UnavailableError
+from .gradient_report import GradientReport
 from .loss import Loss, Term, check_loss
 from .model import ModelHandle, check_model, check_options
-from .session import Session
+from .session import Session, whole_number
 from .source_files import read_source
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
 from .transports import Transport
@@ -118,7 +122,10 @@ class Simulator:
             "options": options,
             "name": model.name or None,
         }
-        return ModelHandle.from_document(self._call("RegisterModel", document), model)
+        handle = ModelHandle.from_document(self._call("RegisterModel", document), model)
+        for note in handle.warnings:
+            warnings.warn(f"{model.name or model.builtin or 'XML text'}: {note}", stacklevel=2)
+        return handle
 
     def models(self) -> list[str]:
         """Return the names of the built-in models."""
@@ -134,8 +141,11 @@ class Simulator:
             qpos: start configuration, [batch, nq], or [nq] for all environments.
             qvel: start velocity, [batch, nv], or [nv] for all environments.
             ctrl: controls, [batch, T, nu]; or [T, nu], and then results have no batch axis. T may be 0.
-            params: model parameters to replace, by name ("geom_friction", "body_mass"), for all environments
-                or, with a batch axis, for each.
+            params: model parameters to replace, by name, for all environments or, with a batch axis in front,
+                for each: geom_friction [ngeom] (sliding), body_mass [nbody], body_ipos [nbody, 3],
+                body_inertia [nbody, 3], dof_damping [nv], dof_armature [nv], dof_frictionloss [nv],
+                jnt_stiffness [njnt], gravity [3], actuator_gear [nu], restitution []. `ModelHandle.params`
+                has the model's own.
 
         Returns:
             The trajectory; an environment that diverged is reported in its `status`.
@@ -203,6 +213,80 @@ class Simulator:
         value = found["value"]
         return (value if value.ndim else float(value)), gradient
 
+    def jacobian(
+        self, model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, *, params: Mapping[str, Any] | None = None
+    ) -> StepJacobian:
+        """Differentiate one step by its state and controls.
+
+        Args:
+            model: the model.
+            qpos: configuration before the step, [batch, nq], or [nq] for all environments.
+            qvel: velocity before the step, [batch, nv] or [nv].
+            ctrl: controls of the step, [batch, nu]; or [nu], and then results have no batch axis.
+            params: model parameters to replace, as for `rollout`.
+
+        Returns:
+            The matrices A [batch, 2 nv, 2 nv] and B [batch, 2 nv, nu], in the tangent convention and order of
+            MuJoCo's `mjd_transitionFD`.
+
+        Raises:
+            ArgumentError: a shape, value or name does not fit the model.
+            DivergedError: the step of every environment diverges.
+        """
+        inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
+        return StepJacobian.from_document(self._call("Jacobian", inputs))
+
+    def check_gradient(
+        self,
+        model: ModelHandle,
+        qpos: Any = None,
+        qvel: Any = None,
+        ctrl: Any = None,
+        *,
+        steps: int = 200,
+        params: Mapping[str, Any] | None = None,
+        wrt: Sequence[str] | None = None,
+        directions: int = 3,
+        seed: int = 0,
+        tolerance: float = 1e-5,
+    ) -> GradientReport:
+        """Check the gradients of one trajectory against finite differences and forward derivatives.
+
+        Args:
+            model: the model.
+            qpos: start configuration, [nq]; by default the model's first keyframe, or its default lifted out
+                of the ground.
+            qvel: start velocity, [nv]; by default small random numbers.
+            ctrl: controls, [T, nu]; by default small random numbers, around those that hold the start where
+                actuators are servos.
+            steps: length of the trajectory when `ctrl` is not given.
+            params: model parameters to replace, as for `rollout`, without a batch axis.
+            wrt: what to check, as for `Trajectory.backward`; by default all that the model has.
+            directions: random directions per input.
+            seed: of everything random.
+            tolerance: largest relative error of a derivative that passes.
+
+        Returns:
+            The report, one verdict per input: `passed`, `worst`, `to_dict()`, and a table as `str(report)`.
+
+        Raises:
+            ArgumentError: an argument does not fit the model.
+            DivergedError: the trajectory diverges.
+            LimitError: the server does not take that much.
+        """
+        given = {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
+        document = {
+            "model_id": check_model(model).id,
+            **{name: None if value is None else as_float64(name, value) for name, value in given.items()},
+            "params": named_float64("params", params),
+            "wrt": [] if wrt is None else checked_names(wrt),
+            "steps": whole_number("steps", steps, least=1),
+            "directions": whole_number("directions", directions, least=1),
+            "seed": whole_number("seed", seed, least=0),
+            "tolerance": _share("tolerance", tolerance),
+        }
+        return GradientReport.from_dict(self._call("CheckGradient", document))
+
     def session(self, model: ModelHandle, batch: int = 1) -> Session:
         """Open a batch of environments at the model's default state.
 
@@ -268,16 +352,21 @@ class Simulator:
                 continue
 
 
+def _share(name: str, value: Any) -> float:
+    """Return a number between 0 and 1."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < value < 1:
+        return float(value)
+    raise ArgumentError.expected(name, "a number between 0 and 1", repr(value))
+
+
 def _inputs(
     model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the document RolloutInputs."""
-    if params is not None and not isinstance(params, Mapping):
-        raise ArgumentError.expected("params", "a mapping from names to arrays", type(params).__name__)
+    """Return the document RolloutInputs, or JacobianInputs, which has the same fields."""
     return {
         "model_id": model.id,
         "qpos": as_float64("qpos", qpos),
         "qvel": as_float64("qvel", qvel),
         "ctrl": as_float64("ctrl", ctrl),
-        "params": {str(name): as_float64(f"params.{name}", value) for name, value in (params or {}).items()},
+        "params": named_float64("params", params),
     }

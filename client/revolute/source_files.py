@@ -21,6 +21,8 @@ from .model import Source
 _PACKAGE = "package://"
 _SCHEMES = (_PACKAGE, "model://", "file://")
 _SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro")
+_MAX_DEPTH = 64
+"""Files that include each other in a chain; the engine refuses a file that includes itself."""
 
 
 def read_source(
@@ -83,9 +85,9 @@ def _from_text(
     packages = {package: Path(place).expanduser() for package, place in (package_paths or {}).items()}
     search = _Search(folder, [Path(place).expanduser() for place in mesh_paths], packages)
     assets = dict(given)
-    roots: list[ElementTree.Element] = []
-    _collect_documents(text, search, "", assets, roots)
-    _collect_meshes(roots, search, assets)
+    documents = _Documents(search, assets)
+    documents.add(text)
+    _collect_meshes(documents.roots, search, assets)
     return Source(name=name, text=text, assets=assets, options=options)
 
 
@@ -129,33 +131,53 @@ class _Search:
             yield place / package / rest
 
 
-def _collect_documents(
-    text: str, search: _Search, folder: str, assets: dict[str, bytes], roots: list[ElementTree.Element]
-) -> None:
-    """Add the files that a text includes, and theirs; each is known by its path from the main file.
+class _Documents:
+    """The text of a model and of the files it includes, and theirs.
 
-    Args:
-        text: the document.
-        search: where files may be.
-        folder: where the document lies, relative to the main file.
-        assets: contents by reference; included files are added.
-        roots: root elements; those of the text and of included files are added.
+    Attributes:
+        roots: root elements, the model's first.
     """
-    try:
-        root = ElementTree.fromstring(text.lstrip("\ufeff"))
-    except (ElementTree.ParseError, ValueError):
-        return
-    roots.append(root)
-    for include in root.iter("include"):
-        reference = include.get("file", "").replace("\\", "/")
-        nested = posixpath.normpath(posixpath.join(folder, reference))
-        if not reference or nested in assets:
-            continue
-        content = next((c for name in (nested, reference) if (c := search.read(name)) is not None), None)
-        if content is not None:
-            assets[nested] = content
-            inner = content.decode("utf-8", errors="replace")
-            _collect_documents(inner, search, posixpath.dirname(nested), assets, roots)
+
+    def __init__(self, search: _Search, assets: dict[str, bytes]) -> None:
+        self.roots: list[ElementTree.Element] = []
+        self._search = search
+        self._assets = assets
+        self._seen: set[str] = set()
+
+    def add(self, text: str, folder: str = "", depth: int = 0) -> None:
+        """Take in a document, and add the files it includes to the assets.
+
+        Args:
+            text: the document.
+            folder: where it lies, relative to the main file; what it includes is known by paths from there.
+            depth: how many files include each other down to this one.
+        """
+        try:
+            root = ElementTree.fromstring(text.lstrip("\ufeff"))
+        except (ElementTree.ParseError, ValueError):
+            return
+        self.roots.append(root)
+        for include in root.iter("include"):
+            reference = include.get("file", "").replace("\\", "/")
+            nested = posixpath.normpath(posixpath.join(folder, reference))
+            if not reference or nested in self._seen or depth == _MAX_DEPTH:
+                continue
+            self._seen.add(nested)
+            content = self._content(nested, reference)
+            if content is not None:
+                inner = content.decode("utf-8", errors="replace")
+                self.add(inner, posixpath.dirname(nested), depth + 1)
+
+    def _content(self, nested: str, reference: str) -> bytes | None:
+        """Return the bytes of an included file, which was given or is on disk; None when it is neither."""
+        for name in (nested, reference):
+            if name in self._assets:
+                return self._assets[name]
+            content = self._search.read(name)
+            if content is not None:
+                self._assets[nested] = content
+                return content
+        return None
 
 
 def _collect_meshes(roots: Sequence[ElementTree.Element], search: _Search, assets: dict[str, bytes]) -> None:

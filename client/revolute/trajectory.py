@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Float64Array, as_float64
+from .arrays import Float64Array, as_float64, named_float64
+from .derivatives import Jvp
 from .errors import ArgumentError, NotFoundError
 from .model import ModelHandle
 
@@ -139,7 +140,8 @@ class Trajectory:
                 zero.
             qvel_bar: d loss / d qvel, shaped like `qvel`, with the axis K if `qpos_bar` has it; None for
                 zero.
-            wrt: what to differentiate by: "qpos", "qvel" (start state), "ctrl", "geom_friction", "body_mass".
+            wrt: what to differentiate by: "qpos", "qvel" (start state), "ctrl", and any of the parameters
+                that `Simulator.rollout` takes.
 
         Returns:
             Gradient with one array per name in `wrt`, shaped like that input, with the axis K in front if the
@@ -160,6 +162,41 @@ class Trajectory:
         }
         found = self._simulator._call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
+
+    def jvp(
+        self,
+        *,
+        qpos_tan: Any = None,
+        qvel_tan: Any = None,
+        ctrl_tan: Any = None,
+        params_tan: Mapping[str, Any] | None = None,
+    ) -> Jvp:
+        """Push a direction of the inputs forward through this trajectory; at least one is given.
+
+        Args:
+            qpos_tan: tangent of the start configuration, [batch, nv], or [nv] for all environments; of a
+                quaternion, the rotation vector in the moving frame; None for zero.
+            qvel_tan: tangent of the start velocity, [batch, nv] or [nv]; None for zero.
+            ctrl_tan: tangent of the controls, shaped like `ctrl`, or [T, nu] for all environments; None for
+                zero.
+            params_tan: tangents of model parameters by name, shaped like the parameters.
+
+        Returns:
+            The tangents of all states.
+
+        Raises:
+            ArgumentError: a shape does not match the trajectory, or a name is unknown.
+            NotFoundError: the trajectory was deleted.
+            DivergedError: every environment diverged.
+        """
+        given = {"qpos_tan": qpos_tan, "qvel_tan": qvel_tan, "ctrl_tan": ctrl_tan}
+        arrays = {name: None if value is None else as_float64(name, value) for name, value in given.items()}
+        document = {
+            "trajectory_id": self.id,
+            **arrays,
+            "params_tan": named_float64("params_tan", params_tan),
+        }
+        return Jvp.from_document(self._simulator._call("Jvp", document))
 
     def delete(self) -> None:
         """Forget the trajectory where it is kept; the arrays of this object stay.

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from revolute_engine import Gradient, Model, Rollout
+from revolute.gradient_report import GradientReport
+from revolute_engine import Gradient, Jvp, Model, Rollout, StepJacobian
+from revolute_engine._parameters import PARAMETERS, default_parameter
 
 from .models import OPTIONS
 from .service import ServerInfo
@@ -36,6 +38,7 @@ def document_bytes(document: Document) -> int:
 def model_info(model: Model) -> Document:
     """Describe a model (message ModelInfo)."""
     options = {name: model.options[name] for name in OPTIONS if model.options.get(name) is not None}
+    keyframes = [{"name": name, "qpos": qpos} for name, qpos in model.keyframes.items()]
     return {
         "model_id": model.id,
         "name": model.name,
@@ -58,6 +61,9 @@ def model_info(model: Model) -> Document:
         "geom_friction": model.geom_friction,
         "options": options,
         "notes": list(model.notes),
+        "warnings": list(model.warnings),
+        "params": {name: default_parameter(model, name) for name in PARAMETERS},
+        "keyframes": keyframes,
     }
 
 
@@ -101,6 +107,25 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
 def gradient(found: Gradient) -> Document:
     """Give a gradient (message Gradient)."""
     return {"arrays": dict(found.arrays), "status": found.status}
+
+
+def trajectory_tangent(found: Jvp) -> Document:
+    """Give the tangents of a trajectory (message TrajectoryTangent)."""
+    return {"qpos": found.qpos, "qvel": found.qvel}
+
+
+def step_jacobian(found: StepJacobian) -> Document:
+    """Give the derivative of a step (message StepJacobian)."""
+    return {"A": found.A, "B": found.B}
+
+
+def gradient_report(found: GradientReport) -> Document:
+    """Give the verdicts on a trajectory's gradients (message GradientReport)."""
+    document = found.to_dict()
+    checks = [
+        {name: value for name, value in check.items() if value is not None} for check in document["inputs"]
+    ]
+    return {**document, "inputs": checks}
 
 
 def value_and_gradient(found: ValueAndGradient) -> Document:

@@ -9,7 +9,7 @@ import numpy as np
 from google.protobuf.message import Message
 
 from revolute.codec.documents import fill_message, read_message
-from revolute.codec.parts import Assembler, to_parts
+from revolute.codec.parts import Assembler, locate, to_parts
 from revolute.codec.tensor import encode_tensor
 
 from .answers import Document
@@ -49,8 +49,5 @@ async def send(part_type: type[Message], start: Message, document: Document) -> 
 def whole(message: AnyMessage, document: Document) -> AnyMessage:
     """Fill a message that is not streamed; its arrays are small and stand in it whole."""
     for path, value in fill_message(message, document).items():
-        place: Any = message
-        for name in path.split("."):
-            place = getattr(place, name)
-        place.CopyFrom(encode_tensor(np.asarray(value)))
+        locate(message, path).CopyFrom(encode_tensor(np.asarray(value)))
     return message

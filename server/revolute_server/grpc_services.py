@@ -154,6 +154,13 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
 
         return self.stream(request_iterator, verb, session_pb2.StepResponse, session_pb2.SessionState())
 
+    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        async def verb(request: dict[str, Any]) -> Document:
+            return await self.verbs.session_jacobian(request.pop("session_id"), request)
+
+        answer = session_pb2.SessionJacobianResponse, trajectory_pb2.StepJacobian()
+        return self.stream(request_iterator, verb, *answer)
+
     async def GetState(self, request: Any, context: Any) -> AsyncIterator[Any]:
         state = await self.verbs.get_state(request.session_id)
         async for part in send(session_pb2.GetStateResponse, session_pb2.SessionState(), state):
@@ -181,6 +188,22 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
             return await self.verbs.backward(request.pop("trajectory_id"), request)
 
         return self.stream(request_iterator, verb, trajectory_pb2.BackwardResponse, trajectory_pb2.Gradient())
+
+    def Jvp(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        async def verb(request: dict[str, Any]) -> Document:
+            return await self.verbs.jvp(request.pop("trajectory_id"), request)
+
+        answer = trajectory_pb2.JvpResponse, trajectory_pb2.TrajectoryTangent()
+        return self.stream(request_iterator, verb, *answer)
+
+    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        answer = trajectory_pb2.JacobianResponse, trajectory_pb2.StepJacobian()
+        return self.stream(request_iterator, self.verbs.jacobian, *answer)
+
+    async def CheckGradient(self, request_iterator: Any, context: Any) -> Any:
+        with self.memory() as memory:
+            report = await self.verbs.check_gradient(await self.read(request_iterator, memory))
+        return whole(trajectory_pb2.CheckGradientResponse(), {"report": report})
 
     def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         async def verb(request: dict[str, Any]) -> Document:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from revolute.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
+from revolute.v1 import gradient_report_pb2, model_pb2, server_pb2, session_pb2, trajectory_pb2
 
 from . import http_problems, schemas
 from .answers import Document
@@ -149,6 +149,14 @@ def _sessions(exchange: _Exchange, verbs: Verbs) -> APIRouter:
         """Advance all environments with controls held; all or nothing."""
         return await exchange.answer(request, lambda document: verbs.step(session_id, document))
 
+    @router.post(
+        "/{session_id}/jacobian",
+        openapi_extra=describe(trajectory_pb2.StepJacobian, schemas.SessionJacobianInputs),
+    )
+    async def jacobian(request: Request, session_id: str) -> Response:
+        """Differentiate one step from the state, by the state and the controls; takes no step."""
+        return await exchange.answer(request, lambda document: verbs.session_jacobian(session_id, document))
+
     @router.get("/{session_id}/state", openapi_extra=describe(session_pb2.SessionState))
     async def get_state(request: Request, session_id: str) -> Response:
         """Read the state."""
@@ -187,10 +195,31 @@ def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
         """Pull cotangents back through a kept trajectory."""
         return await exchange.answer(request, lambda document: verbs.backward(trajectory_id, document))
 
+    @router.post(
+        "/trajectories/{trajectory_id}/jvp",
+        openapi_extra=describe(trajectory_pb2.TrajectoryTangent, schemas.Tangents),
+    )
+    async def jvp(request: Request, trajectory_id: str) -> Response:
+        """Push a direction of the inputs forward through a kept trajectory."""
+        return await exchange.answer(request, lambda document: verbs.jvp(trajectory_id, document))
+
     @router.delete("/trajectories/{trajectory_id}", status_code=204)
     async def delete_trajectory(trajectory_id: str) -> None:
         """Forget a trajectory."""
         await verbs.delete_trajectory(trajectory_id)
+
+    @router.post("/jacobian", openapi_extra=describe(trajectory_pb2.StepJacobian, schemas.JacobianInputs))
+    async def jacobian(request: Request) -> Response:
+        """Differentiate one step by its state and controls; nothing is kept."""
+        return await exchange.answer(request, verbs.jacobian)
+
+    @router.post(
+        "/check-gradient",
+        openapi_extra=describe(gradient_report_pb2.GradientReport, schemas.CheckGradientInputs),
+    )
+    async def check_gradient(request: Request) -> Response:
+        """Check the gradients of one trajectory against finite differences and forward derivatives."""
+        return await exchange.answer(request, verbs.check_gradient)
 
     @router.post(
         "/value-and-gradient",

@@ -116,5 +116,7 @@ def _load(source: Source) -> Model:
         assets=source.assets or None,
         name=source.name or None,
         allow_files=False,
+        # the client warns its user; this process has none
+        warn=False,
         **source.options,
     )

@@ -33,7 +33,7 @@ _DAMAGED = (
 )
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
 _PLAIN_KINDS = "biufcSUMm"  # one value per element; which of them a field takes is checked where it is used
-_MAPS = ("params", "assets")  # fields whose keys are names of their own, which may hold dots
+_MAPS = ("params", "params_tan", "assets")  # fields whose keys are names of their own, which may hold dots
 
 
 class Archive:

@@ -108,6 +108,50 @@ class Cotangents(Body):
     wrt: Wrt = Field(default=[], description="what to differentiate by; empty: qpos, qvel, ctrl")
 
 
+class Tangents(Body):
+    """A direction to push forward through a trajectory; what is left out is zero."""
+
+    qpos_tan: OptionalArray = Field(
+        default=None, description="tangent of the start configuration, [B, nv], or [nv] for all environments"
+    )
+    qvel_tan: OptionalArray = Field(default=None, description="tangent of the start velocity, likewise")
+    ctrl_tan: OptionalArray = Field(
+        default=None, description="tangent of the controls, [B, T, nu], or [T, nu] for all environments"
+    )
+    params_tan: dict[str, Array] = Field(default={}, description="tangents of model parameters, by name")
+
+
+class JacobianInputs(Body):
+    """One step to differentiate."""
+
+    model_id: str
+    qpos: Array = Field(description="configuration before the step, [B, nq], or [nq] for all environments")
+    qvel: Array = Field(description="velocity before the step, [B, nv], or [nv] for all environments")
+    ctrl: Array = Field(description="[B, nu], or [nu] for one environment without a batch axis")
+    params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
+
+
+class CheckGradientInputs(Body):
+    """What to check; what is left out is chosen."""
+
+    model_id: str
+    qpos: OptionalArray = Field(default=None, description="start configuration, [nq]")
+    qvel: OptionalArray = Field(default=None, description="start velocity, [nv]")
+    ctrl: OptionalArray = Field(default=None, description="controls, [T, nu]")
+    params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
+    wrt: Wrt = Field(default=[], description="inputs to check; empty: all that the model has")
+    steps: int = Field(default=200, description="length T of the trajectory without ctrl, at least 1")
+    directions: int = Field(default=3, description="random directions per input, at least 1")
+    seed: int = Field(default=0, description="seed of everything random, at least 0")
+    tolerance: float = Field(default=1e-5, description="largest relative error of a derivative that passes")
+
+
+class SessionJacobianInputs(Body):
+    """Controls of the step that is differentiated."""
+
+    ctrl: Array = Field(description="[B, nu], or [nu] for all environments")
+
+
 class ValueAndGradientInputs(Body):
     """What to simulate and which loss to differentiate."""
 
@@ -125,6 +169,10 @@ REQUESTS: tuple[type[Body], ...] = (
     StepInputs,
     RolloutInputs,
     Cotangents,
+    Tangents,
+    JacobianInputs,
+    CheckGradientInputs,
+    SessionJacobianInputs,
     ValueAndGradientInputs,
 )
 

@@ -9,6 +9,7 @@ import platform
 import numpy as np
 
 from revolute_engine import Engine, _native
+from revolute_engine._parameters import PARAMETERS
 
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
@@ -19,10 +20,14 @@ from .trajectories import Trajectories
 
 API_VERSIONS = ("v1",)
 FEATURES = (
-    "backward.body_mass",
-    "backward.geom_friction",
     "backward.many_cotangents",
+    "check_gradient",
+    *(f"backward.{name}" for name in PARAMETERS),
+    "jacobian",
+    "jvp",
     "rollout.params",
+    *(f"rollout.params.{name}" for name in PARAMETERS),
+    "session.jacobian",
     "value_and_gradient.loss_terms",
 )
 

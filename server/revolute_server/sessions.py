@@ -14,13 +14,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from revolute.errors import ArgumentError, LimitError
-from revolute_engine import Engine, Model
+from revolute_engine import Engine, Model, StepJacobian
 
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
 from .models import Models
 from .registry import Registry, new_id
-from .stepping import State, advance, start_state
+from .stepping import State, advance, jacobian, jacobian_bytes, start_state
 
 
 @dataclasses.dataclass
@@ -37,7 +37,7 @@ class Session:
 
 
 class Sessions:
-    """CreateSession, Reset, Step, GetState and DeleteSession."""
+    """CreateSession, Reset, Step, GetState, Jacobian and DeleteSession."""
 
     def __init__(
         self, engine: Engine, pool: EnginePool, budget: MemoryBudget, models: Models, limit: int
@@ -105,6 +105,23 @@ class Sessions:
             NotFoundError: the session was deleted or never there.
         """
         return self._sessions.get(session_id).state
+
+    async def jacobian(self, session_id: str, ctrl: Any) -> StepJacobian:
+        """Differentiate a step from the state after the last step that is through.
+
+        Args:
+            session_id: the session.
+            ctrl: [batch, nu], or [nu] for all environments.
+
+        Raises:
+            ArgumentError: the control does not fit the model.
+            NotFoundError: the session was deleted or never there.
+            DivergedError: no environment is left that has not diverged.
+        """
+        session = self._sessions.get(session_id)
+        state, model = session.state, session.model
+        with self._budget.reserve("a Jacobian", jacobian_bytes(model, session.batch)):
+            return await self._pool.run(lambda token: jacobian(self._engine, model, state, ctrl, token))
 
     def get(self, session_id: str) -> Session:
         """Look a session up.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from revolute.arrays import Float64Array, as_float64
-from revolute.errors import ArgumentError
-from revolute_engine import CancelToken, Engine, Model
+from revolute.errors import ArgumentError, DivergedError
+from revolute_engine import CancelToken, Engine, Model, StepJacobian
 
 _SEGMENT_BYTES = (
     4 * 1024**2
@@ -96,6 +96,43 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
         time=step_count * model.timestep,
         status=status,
     )
+
+
+def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: CancelToken) -> StepJacobian:
+    """Return the derivative of a step from a state, which stays as it is.
+
+    Args:
+        engine: differentiates the step.
+        model: the model.
+        state: the state.
+        ctrl: [batch, nu], or [nu] for all environments.
+        cancel: stops the engine.
+
+    Returns:
+        The matrices of each environment; NaN for one that diverged, before or in this step.
+
+    Raises:
+        ArgumentError: the control does not fit the model.
+        DivergedError: no environment is left that has not diverged.
+    """
+    batch = len(state.status)
+    held = _checked_control(model, batch, ctrl)
+    running = (state.status == 0)[:, None, None]
+    found = engine.jacobian(model, *_parked(model, state.status, state.qpos, state.qvel), held, cancel=cancel)
+    by_state, by_ctrl = (np.where(running, matrix, np.nan) for matrix in (found.A, found.B))
+    if not (running[:, 0, 0] & np.isfinite(by_state).all(axis=(1, 2))).any():
+        raise DivergedError.expected(
+            "session",
+            "at least one environment that has not diverged",
+            f"none of {batch}",
+            advice="reset it",
+        )
+    return StepJacobian(by_state, by_ctrl)
+
+
+def jacobian_bytes(model: Model, batch: int) -> int:
+    """Bytes of the derivatives of a step by state and controls."""
+    return 8 * batch * 2 * model.nv * (2 * model.nv + model.nu)
 
 
 def _parked(

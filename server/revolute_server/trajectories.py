@@ -1,4 +1,4 @@
-"""Trajectories: computed, kept, differentiated, deleted; and the stateless ValueAndGradient."""
+"""Trajectories: computed, kept, differentiated, deleted; and the stateless ValueAndGradient and Jacobian."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from revolute.gradient_report import GradientReport
 from revolute.loss import Loss
-from revolute_engine import Engine, Gradient, Model, Rollout
+from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian, check_gradient
 
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
 from .models import Models
 from .registry import Registry, new_id
+from .stepping import jacobian_bytes
+
+_ROLLOUTS_PER_DIRECTION = 64
+"""Trajectories that a check of gradients holds at a time: differences from both sides of many sizes."""
 
 DEFAULT_WRT = ("qpos", "qvel", "ctrl")
 
@@ -38,7 +43,8 @@ class ValueAndGradient:
 
 
 class Trajectories:
-    """Rollout, GetTrajectory, Backward, ValueAndGradient and DeleteTrajectory."""
+    """Rollout, GetTrajectory, Backward, Jvp, ValueAndGradient, Jacobian, CheckGradient and
+    DeleteTrajectory."""
 
     def __init__(
         self, engine: Engine, pool: EnginePool, budget: MemoryBudget, models: Models, limit: int
@@ -95,6 +101,74 @@ class Trajectories:
             return await self._pool.run(
                 lambda token: self._engine.backward(
                     trajectory.model, trajectory.rollout, qpos_bar, qvel_bar, wrt=tuple(wrt), cancel=token
+                )
+            )
+
+    async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
+        """Push a direction forward through a kept trajectory.
+
+        Args:
+            trajectory_id: the trajectory.
+            tangents: qpos_tan, qvel_tan, ctrl_tan and params_tan, each may be None.
+
+        Raises:
+            ArgumentError: shapes do not fit the trajectory, or a name of a parameter is unknown.
+            NotFoundError: the trajectory was deleted or never there.
+            DivergedError: no environment stayed finite.
+        """
+        kept = self._trajectories.get(trajectory_id)
+        controls = kept.rollout.ctrl.nbytes
+        states = 8 * 2 * kept.model.nv * kept.rollout.states_stored
+        with self._budget.reserve("tangents", controls + states):
+            return await self._pool.run(
+                lambda token: self._engine.jvp(kept.model, kept.rollout, **tangents, cancel=token)
+            )
+
+    async def jacobian(
+        self, model_id: str, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
+    ) -> StepJacobian:
+        """Differentiate one step by its state and controls; nothing is kept.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model.
+            NotFoundError: the model is not registered.
+            DivergedError: no environment's step is finite.
+        """
+        model = self._models.get(model_id)
+        batch = len(ctrl) if np.ndim(ctrl) == 2 else 1
+        with self._budget.reserve("a Jacobian", jacobian_bytes(model, batch)):
+            return await self._pool.run(
+                lambda token: self._engine.jacobian(
+                    model, qpos, qvel, ctrl, params=params or None, cancel=token
+                )
+            )
+
+    async def check_gradient(
+        self, model_id: str, start: Mapping[str, Any], *, steps: int, directions: int, **options: Any
+    ) -> GradientReport:
+        """Check the gradients of one trajectory; nothing is kept.
+
+        Args:
+            model_id: the model.
+            start: qpos, qvel and ctrl, each may be None, and params.
+            steps: length of the trajectory when there is no ctrl.
+            directions: random directions per input.
+            options: further arguments of `revolute_engine.check_gradient`.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model, or a number is out of range.
+            NotFoundError: the model is not registered.
+            DivergedError: the trajectory diverges.
+            LimitError: the trajectories of the differences do not fit.
+        """
+        model = self._models.get(model_id)
+        length = steps if start["ctrl"] is None else len(np.atleast_1d(start["ctrl"]))
+        environments = max(0, directions) * _ROLLOUTS_PER_DIRECTION
+        row = model.nq + model.nv + 2 * model.nu
+        with self._budget.reserve("a check", 8 * environments * max(0, length) * row):
+            return await self._pool.run(
+                lambda token: check_gradient(
+                    self._engine, model, **start, steps=steps, directions=directions, **options, cancel=token
                 )
             )
 

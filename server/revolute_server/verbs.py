@@ -56,6 +56,11 @@ class Verbs:
         ctrl = schemas.array("ctrl", body.ctrl)
         return answers.session_state(await self.service.sessions.step(session_id, ctrl, body.steps))
 
+    async def session_jacobian(self, session_id: str, request: Request) -> Document:
+        body = schemas.validate(schemas.SessionJacobianInputs, request)
+        ctrl = schemas.array("ctrl", body.ctrl)
+        return answers.step_jacobian(await self.service.sessions.jacobian(session_id, ctrl))
+
     async def get_state(self, session_id: str) -> Document:
         return answers.session_state(self.service.sessions.state(session_id))
 
@@ -86,6 +91,35 @@ class Verbs:
             await self.service.trajectories.backward(trajectory_id, qpos_bar, qvel_bar, wrt)
         )
 
+    async def jvp(self, trajectory_id: str, request: Request) -> Document:
+        body = schemas.validate(schemas.Tangents, request)
+        names = ("qpos_tan", "qvel_tan", "ctrl_tan")
+        tangents: dict[str, Any] = {name: schemas.array(name, getattr(body, name)) for name in names}
+        tangents["params_tan"] = schemas.arrays("params_tan", body.params_tan) or None
+        return answers.trajectory_tangent(await self.service.trajectories.jvp(trajectory_id, tangents))
+
+    async def jacobian(self, request: Request) -> Document:
+        body = schemas.validate(schemas.JacobianInputs, request)
+        found = await self.service.trajectories.jacobian(body.model_id, *_inputs(body))
+        return answers.step_jacobian(found)
+
+    async def check_gradient(self, request: Request) -> Document:
+        body = schemas.validate(schemas.CheckGradientInputs, request)
+        start: dict[str, Any] = {
+            name: schemas.array(name, getattr(body, name)) for name in ("qpos", "qvel", "ctrl")
+        }
+        start["params"] = schemas.arrays("params", body.params) or None
+        found = await self.service.trajectories.check_gradient(
+            body.model_id,
+            start,
+            steps=body.steps,
+            directions=body.directions,
+            wrt=body.wrt or None,
+            seed=body.seed,
+            tolerance=body.tolerance,
+        )
+        return answers.gradient_report(found)
+
     async def value_and_gradient(self, request: Request) -> Document:
         body = schemas.validate(schemas.ValueAndGradientInputs, request)
         qpos, qvel, ctrl, params = _inputs(body.inputs)
@@ -107,7 +141,7 @@ class Verbs:
         return answers.server_info(self.service.info)
 
 
-def _inputs(body: schemas.RolloutInputs) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """Return state, controls and parameters of a rollout as arrays."""
+def _inputs(body: schemas.RolloutInputs | schemas.JacobianInputs) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Return state, controls and parameters of a rollout or a step as arrays."""
     qpos, qvel = schemas.array("qpos", body.qpos), schemas.array("qvel", body.qvel)
     return qpos, qvel, schemas.array("ctrl", body.ctrl), schemas.arrays("params", body.params)

@@ -80,6 +80,32 @@ def test_include_of_itself_ends(tmp_path: Path) -> None:
     assert set(read_source(scene, options={}).assets) == {"scene.xml"}
 
 
+def test_include_of_itself_under_other_names_ends(tmp_path: Path) -> None:
+    """A path that is not found beside the including file is looked up beside the main one."""
+    scene = _write(tmp_path / "scene.xml", '<mujoco><include file="sub/a.xml"/></mujoco>')
+    _write(tmp_path / "sub/a.xml", '<mujocoinclude><include file="sub/a.xml"/></mujocoinclude>')
+    assert set(read_source(scene, options={}).assets) == {"sub/a.xml"}
+
+
+def test_an_include_is_looked_up_beside_the_including_file_first(tmp_path: Path) -> None:
+    scene = '<mujoco><include file="a.xml"/><include file="parts/b.xml"/></mujoco>'
+    _write(tmp_path / "a.xml", "<mujocoinclude/>")
+    _write(tmp_path / "parts/a.xml", "<mujocoinclude><option/></mujocoinclude>")
+    _write(tmp_path / "parts/b.xml", '<mujocoinclude><include file="a.xml"/></mujocoinclude>')
+    assets = read_source(_write(tmp_path / "scene.xml", scene), options={}).assets
+    assert set(assets) == {"a.xml", "parts/a.xml", "parts/b.xml"}
+    assert assets["a.xml"] != assets["parts/a.xml"]
+
+
+def test_includes_that_are_given_are_read_too(tmp_path: Path) -> None:
+    """What a given file refers to may lie on disk."""
+    scene = _write(tmp_path / "scene.xml", '<mujoco><include file="leg.xml"/></mujoco>')
+    _write(tmp_path / "toe.xml", '<mujocoinclude><asset><mesh file="toe.stl"/></asset></mujocoinclude>')
+    _write(tmp_path / "toe.stl", "toe")
+    given = {"leg.xml": b'<mujocoinclude><include file="toe.xml"/></mujocoinclude>'}
+    assert set(read_source(scene, options={}, assets=given).assets) == {"leg.xml", "toe.xml", "toe.stl"}
+
+
 def test_missing_files_are_left_out(tmp_path: Path) -> None:
     robot = _write(tmp_path / "robot.urdf", URDF.format("foot.stl"))
     assert read_source(robot, options={}).assets == {}

@@ -37,8 +37,10 @@ def _results(simulator: revolute.Simulator, source: Any, steps: int, **options: 
     qvel = 0.1 * random.normal(size=(2, model.nv))
     ctrl = 0.1 * random.normal(size=(2, steps, model.nu))
     friction = model.geom_friction * np.array([[1.0], [0.5]])
-    wrt = ("qpos", "qvel", "ctrl", "geom_friction", "body_mass")
+    wrt = ("qpos", "qvel", "ctrl", *model.params)
     found: dict[str, np.ndarray] = {"body_mass": model.body_mass, "ctrlrange": model.ctrlrange}
+    found |= {f"params.{name}": array for name, array in model.params.items()}
+    found |= {f"keyframes.{name}": array for name, array in model.keyframes.items()}
     with simulator.rollout(model, qpos, qvel, ctrl, params={"geom_friction": friction}) as trajectory:
         for name in ("qpos", "qvel", "ctrl", "status", "diverged_step"):
             found[f"trajectory.{name}"] = getattr(trajectory, name)
@@ -48,12 +50,23 @@ def _results(simulator: revolute.Simulator, source: Any, steps: int, **options: 
         )
         gradient = trajectory.backward(*bars, wrt=wrt)
         found |= {f"gradient.{name}": array for name, array in gradient.items()}
+        tangent = trajectory.jvp(
+            qpos_tan=random.normal(size=model.nv),
+            ctrl_tan=random.normal(size=ctrl.shape),
+            params_tan={"geom_friction": friction, "gravity": random.normal(size=3)},
+        )
+        found |= {"jvp.qpos": tangent.qpos, "jvp.qvel": tangent.qvel}
+    mass = model.body_mass * np.array([[1.0], [1.5]])
+    jacobian = simulator.jacobian(model, qpos, qvel, ctrl[:, 0], params={"body_mass": mass})
+    found |= {"jacobian.A": jacobian.A, "jacobian.B": jacobian.B}
     value, gradient = simulator.value_and_gradient(model, qpos[0], qvel[0], ctrl[0], FINAL, wrt=wrt)
     found |= {"value": np.asarray(value), **{f"loss.{name}": gradient[name] for name in wrt}}
     with simulator.session(model, 2) as session:
         session.reset(qvel=qvel)
         state = session.step(ctrl[:, 0], steps=3)
         found |= {"session.qpos": state.qpos, "session.qvel": session.state().qvel}
+        jacobian = session.jacobian(ctrl[0, 0])
+        found |= {"session.A": jacobian.A, "session.B": jacobian.B}
         assert (state.step_count, state.time) == (3, 3 * model.timestep)
     return found
 
@@ -82,6 +95,9 @@ def test_handles_are_equal(kind: str, simulators: Simulators) -> None:
     first, second = (simulators[name].load_model(CART, name="cart.xml") for name in ("in-process", kind))
     for field in dataclasses.fields(first):
         one, two = getattr(first, field.name), getattr(second, field.name)
+        if field.name in ("params", "keyframes"):
+            assert list(one) == list(two)
+            one, two = ([array.tobytes() for array in arrays.values()] for arrays in (one, two))
         if isinstance(one, np.ndarray):
             np.testing.assert_array_equal(one, two)
         elif field.name != "source":
@@ -95,11 +111,21 @@ def _closed_session(simulator: revolute.Simulator, model: revolute.ModelHandle) 
     session.step([1.0])
 
 
-def _deleted_trajectory(simulator: revolute.Simulator, model: revolute.ModelHandle) -> None:
+def _deleted_trajectory(
+    simulator: revolute.Simulator, model: revolute.ModelHandle, use: str = "backward"
+) -> None:
     trajectory = simulator.rollout(model, [0.0], [0.0], [[1.0]])
     trajectory.delete()
     trajectory.id = "0" * 32
-    trajectory.backward([[1.0], [1.0]])
+    trajectory.backward([[1.0], [1.0]]) if use == "backward" else trajectory.jvp(qvel_tan=[1.0])
+
+
+def _diverged_session(simulator: revolute.Simulator) -> revolute.Session:
+    """Return a session whose environments have both diverged."""
+    session = simulator.session(simulator.load_model(UNSTABLE), 2)
+    session.reset(qpos=[1.0])
+    assert session.step([0.0], steps=200).status.tolist() == [1, 1]
+    return session
 
 
 def _backward(simulator: revolute.Simulator, model: revolute.ModelHandle, *bars: Any, **names: Any) -> None:
@@ -135,7 +161,7 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
     ),
     "parameter name": (
         revolute.ArgumentError,
-        "params: expected names among geom_friction, body_mass, got 'mass'",
+        "params: expected names among geom_friction, body_mass, body_ipos, ",
         lambda sim, m: sim.rollout(m, [0.0], [0.0], [[1.0]], params={"mass": [1.0]}),
     ),
     "parameter shape": (
@@ -145,7 +171,7 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
     ),
     "gradient name": (
         revolute.ArgumentError,
-        "wrt: expected names among qpos, qvel, ctrl, geom_friction, body_mass, got 'mass'",
+        "wrt: expected names among qpos, qvel, ctrl, geom_friction, body_mass, body_ipos, ",
         lambda sim, m: _backward(sim, m, QPOS_BAR, wrt=["mass"]),
     ),
     "cotangent shape": (
@@ -157,6 +183,56 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
         revolute.ArgumentError,
         "qpos_bar and qvel_bar: expected an array in at least one of them, got None in both",
         lambda sim, m: _backward(sim, m),
+    ),
+    "parameter out of bounds": (
+        revolute.ArgumentError,
+        "restitution: expected coefficients from 0 to 1, got 1.5",
+        lambda sim, m: sim.rollout(m, [0.0], [0.0], [[1.0]], params={"restitution": 1.5}),
+    ),
+    "parameters without names": (
+        revolute.ArgumentError,
+        "params: expected a mapping from names to arrays, got list",
+        lambda sim, m: sim.jacobian(m, [0.0], [0.0], [1.0], params=[1.0]),
+    ),
+    "no tangent": (
+        revolute.ArgumentError,
+        "qpos_tan, qvel_tan, ctrl_tan, params_tan: expected a tangent in at least one, got None in all",
+        lambda sim, m: sim.rollout(m, [0.0], [0.0], [[1.0]]).jvp(),
+    ),
+    "tangent shape": (
+        revolute.ArgumentError,
+        "ctrl_tan: expected shape [1, 1], got [2, 1]",
+        lambda sim, m: sim.rollout(m, [0.0], [0.0], [[1.0]]).jvp(ctrl_tan=np.ones((2, 1))),
+    ),
+    "tangent name": (
+        revolute.ArgumentError,
+        "params_tan: expected names among geom_friction, body_mass, ",
+        lambda sim, m: sim.rollout(m, [0.0], [0.0], [[1.0]]).jvp(params_tan={"mass": [1.0]}),
+    ),
+    "tangent of a deleted trajectory": (
+        revolute.NotFoundError,
+        "trajectory_id: expected the id of a trajectory that is kept, got '00000000000000000000000000000000'",
+        lambda sim, m: _deleted_trajectory(sim, m, "jvp"),
+    ),
+    "step of several times": (
+        revolute.ArgumentError,
+        "ctrl: expected shape [batch, nu=1] or [nu=1], got [1, 2, 1]",
+        lambda sim, m: sim.jacobian(m, [0.0], [0.0], np.ones((1, 2, 1))),
+    ),
+    "step of an unknown model": (
+        revolute.NotFoundError,
+        "model_id: expected the id of a model that is kept, got 'ffff'",
+        lambda sim, m: sim.jacobian(dataclasses.replace(m, id="ffff"), [0.0], [0.0], [1.0]),
+    ),
+    "session's step": (
+        revolute.ArgumentError,
+        "ctrl: expected shape [batch=2, nu=1] or [nu=1], got [3, 1]",
+        lambda sim, m: sim.session(m, 2).jacobian(np.ones((3, 1))),
+    ),
+    "session that diverged": (
+        revolute.DivergedError,
+        "session: expected at least one environment that has not diverged, got none of 2; reset it",
+        lambda sim, m: _diverged_session(sim).jacobian([0.0]),
     ),
     "loss index": (
         revolute.ArgumentError,
@@ -256,6 +332,57 @@ def test_diverged_environment_is_a_status(simulators: Simulators) -> None:
         gradient = trajectory.backward(np.ones((2, 31, 1)))
         assert np.isfinite(gradient.ctrl[0]).all() and np.isnan(gradient.ctrl[1]).all()
         assert gradient.status.tolist() == [0, 1]
+
+
+def test_derivatives_of_a_diverged_environment_are_nan(simulators: Simulators) -> None:
+    for simulator in simulators.values():
+        model = simulator.load_model(UNSTABLE)
+        trajectory = simulator.rollout(model, [[0.0], [1.0]], [[0.0], [0.0]], np.zeros((2, 30, 1)))
+        tangent = trajectory.jvp(ctrl_tan=np.ones((30, 1)))
+        assert np.isfinite(tangent.qpos[0]).all() and np.isnan(tangent.qpos[1]).all()
+        session = simulator.session(model, 2)
+        session.reset(qpos=[[0.0], [1.0]])
+        assert session.step([0.0], steps=200).status.tolist() == [0, 1]
+        jacobian = session.jacobian([0.0])
+        assert np.isfinite(jacobian.A[0]).all() and np.isnan(jacobian.A[1]).all()
+        assert np.isfinite(jacobian.B[0]).all() and np.isnan(jacobian.B[1]).all()
+
+
+def test_derivatives_of_a_cart(simulator: revolute.Simulator) -> None:
+    """A step is v+ = v + h u, x+ = x + h v+."""
+    h = 1e-3
+    model = simulator.load_model(CART)
+    jacobian = simulator.jacobian(model, [0.3], [0.2], [0.5])
+    np.testing.assert_allclose(jacobian.A, [[1.0, h], [0.0, 1.0]], rtol=1e-14)
+    np.testing.assert_allclose(jacobian.B, [[h * h], [h]], rtol=1e-14)
+    session = simulator.session(model, 2)
+    before = session.step([1.0], steps=5)
+    found = session.jacobian([0.5])
+    assert found.A.tobytes() == np.stack([jacobian.A] * 2).tobytes()
+    assert session.state().step_count == before.step_count == 5
+    trajectory = simulator.rollout(model, [0.3], [0.2], np.full((4, 1), 0.5))
+    tangent = trajectory.jvp(qvel_tan=[1.0])
+    np.testing.assert_allclose(tangent.qpos[:, 0], h * np.arange(5), rtol=1e-14)
+    assert tangent.qvel[:, 0].tolist() == [1.0] * 5
+    by_mass = trajectory.jvp(params_tan={"body_mass": [0.0, 1.0]})
+    np.testing.assert_allclose(by_mass.qvel[:, 0], -0.5 * h * np.arange(5), rtol=1e-14)
+
+
+def test_every_parameter_is_taken_shared_and_per_environment(simulators: Simulators) -> None:
+    """A parameter at the model's own value changes no bit; each has a gradient of its own shape."""
+    for simulator in simulators.values():
+        model = simulator.load_model("laikago")
+        ctrl = np.tile(model.keyframes["home"][7:], (2, 3, 1))
+        start = model.keyframes["home"], model.qvel0, ctrl
+        plain = simulator.rollout(model, *start)
+        each = {name: np.stack([value, value]) for name, value in model.params.items()}
+        for params in (model.params, each):
+            given = simulator.rollout(model, *start, params=params)
+            assert given.qpos.tobytes() == plain.qpos.tobytes()
+            gradient = given.backward(np.ones_like(given.qpos), wrt=list(params))
+            for name, value in params.items():
+                assert gradient[name].shape == value.shape, name
+                assert np.isfinite(gradient[name]).all(), name
 
 
 def test_without_steps(simulator: revolute.Simulator) -> None:

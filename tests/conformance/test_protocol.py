@@ -94,6 +94,59 @@ def test_backward(wire: Wire, cart: str) -> None:
     _close(arrays["qvel"], [[[steps * H]], [[1.0]]])
 
 
+def test_jvp(wire: Wire, cart: str) -> None:
+    steps = 20
+    trajectory = wire.call("Rollout", _inputs(cart, np.ones((2, steps, 1))))["trajectory_id"]
+    found = wire.call("Jvp", {"trajectory_id": trajectory, "qvel_tan": np.array([[1.0], [-2.0]])})
+    time = H * np.arange(steps + 1)[None, :, None]
+    _close(found["qpos"], np.array([1.0, -2.0])[:, None, None] * time)
+    _close(found["qvel"], np.broadcast_to([[[1.0]], [[-2.0]]], (2, steps + 1, 1)))
+    # v = t u / m, so d v / d m = -t at u = m = 1
+    found = wire.call("Jvp", {"trajectory_id": trajectory, "params_tan": {"body_mass": np.array([0.0, 1.0])}})
+    _close(found["qvel"], np.concatenate([-time] * 2))
+
+
+def test_jacobian(wire: Wire, cart: str) -> None:
+    """The state is (x, v): x+ = x + h v+, v+ = v + h u / m."""
+    params = {"body_mass": np.array([[0.0, 1.0], [0.0, 4.0]])}
+    step = {"qpos": np.zeros(1), "qvel": np.ones((2, 1)), "ctrl": np.ones((2, 1))}
+    found = wire.call("Jacobian", {"model_id": cart, **step, "params": params})
+    _close(found["A"], [[[1.0, H], [0.0, 1.0]]] * 2)
+    _close(found["B"], [[[H * H], [H]], [[H * H / 4], [H / 4]]])
+    session = {"session_id": wire.call("CreateSession", {"model_id": cart, "batch": 2})["session_id"]}
+    found = wire.call("SessionJacobian", {**session, "ctrl": np.ones(1)})
+    _close(found["A"], [[[1.0, H], [0.0, 1.0]]] * 2)
+    _close(found["B"], [[[H * H], [H]]] * 2)
+    assert wire.call("GetState", session)["step_count"] == 0
+    wire.call("DeleteSession", session)
+
+
+def test_check_gradient(wire: Wire, cart: str) -> None:
+    found = wire.call("CheckGradient", {"model_id": cart, "steps": 10, "wrt": ["ctrl", "body_inertia"]})
+    assert found["passed"] is True and (found["steps"], found["directions"], found["seed"]) == (10, 3, 0)
+    by_ctrl, by_inertia = found["inputs"]
+    assert (by_ctrl["name"], by_ctrl["verdict"]) == ("ctrl", "right")
+    assert by_ctrl["error"] < 1e-5 and by_ctrl["dot_error"] < 1e-8 and len(by_ctrl["gradients"]) == 3
+    # a cart does not turn
+    assert (by_inertia["name"], by_inertia["verdict"]) == ("body_inertia", "zero")
+    assert found["worst"].startswith("ctrl[") and found["worst"].endswith("push]")
+
+
+def test_parameters_and_keyframes_of_a_model(wire: Wire) -> None:
+    text = CART.replace("</mujoco>", '<keyframe><key name="b" qpos="1"/><key qpos="2"/></keyframe></mujoco>')
+    model = wire.call("RegisterModel", {"text": text})
+    for name, value in (
+        ("body_inertia", [[0.0] * 3, [0.01] * 3]),
+        ("gravity", [0.0] * 3),
+        ("dof_damping", [0.0]),
+    ):
+        _close(model["params"][name], value)
+    assert numbers(model["params"]["restitution"]).shape == ()
+    assert [frame["name"] for frame in model["keyframes"]] == ["b", "1"]
+    for frame, qpos in zip(model["keyframes"], (1.0, 2.0), strict=True):
+        _close(frame["qpos"], [qpos])
+
+
 def _ramp(steps: int) -> np.ndarray:
     """Return d x_N / d u_k = h^2 (N - k), [1, N, 1]."""
     return H * H * np.arange(steps, 0, -1.0)[None, :, None]
@@ -169,6 +222,19 @@ def _mistakes(cart: str) -> list[tuple[str, dict[str, Any], str, str]]:
         ("Rollout", {**good, "qpos": np.zeros(2)}, "INVALID_ARGUMENT", "qpos"),
         ("Rollout", {**good, "params": {"mass": np.ones(2)}}, "INVALID_ARGUMENT", "params"),
         ("ValueAndGradient", {"inputs": good, "loss": loss, "wrt": ["mass"]}, "INVALID_ARGUMENT", "wrt"),
+        ("Rollout", {**good, "params": {"gravity": np.ones(2)}}, "INVALID_ARGUMENT", "gravity"),
+        ("Rollout", {**good, "params": {"restitution": np.array(-1.0)}}, "INVALID_ARGUMENT", "restitution"),
+        ("Jvp", {"trajectory_id": "none", "qpos_tan": np.ones(1)}, "NOT_FOUND", "trajectory_id"),
+        ("Jacobian", {**good, "model_id": "none"}, "NOT_FOUND", "model_id"),
+        ("Jacobian", good, "INVALID_ARGUMENT", "ctrl"),
+        ("SessionJacobian", {"session_id": "none", "ctrl": np.ones(1)}, "NOT_FOUND", "session_id"),
+        ("CheckGradient", {"model_id": "none"}, "NOT_FOUND", "model_id"),
+        ("CheckGradient", {"model_id": cart, "steps": 0}, "INVALID_ARGUMENT", "steps"),
+        ("CheckGradient", {"model_id": cart, "directions": -1}, "INVALID_ARGUMENT", "directions"),
+        ("CheckGradient", {"model_id": cart, "seed": -1}, "INVALID_ARGUMENT", "seed"),
+        ("CheckGradient", {"model_id": cart, "tolerance": 2.0}, "INVALID_ARGUMENT", "tolerance"),
+        ("CheckGradient", {"model_id": cart, "wrt": ["mass"]}, "INVALID_ARGUMENT", "wrt"),
+        ("CheckGradient", {"model_id": cart, "ctrl": np.ones((2, 4, 1))}, "INVALID_ARGUMENT", "ctrl"),
         ("RegisterModel", {"text": "<mujoco>"}, "INVALID_MODEL", ""),
         ("RegisterModel", {"text": CART, "options": {"timestep": -1.0}}, "INVALID_ARGUMENT", "timestep"),
         ("CreateSession", {"model_id": cart, "batch": 0}, "INVALID_ARGUMENT", "batch"),

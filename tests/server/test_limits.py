@@ -95,12 +95,20 @@ def test_memory(wire: Wire, cart: str) -> None:
     assert "--memory" in str(error)
 
 
+def test_memory_of_derivatives(wire: Wire, cart: str) -> None:
+    assert_limit(wire, "CheckGradient", {"model_id": cart, "steps": 100_000}, "--memory")
+    assert_limit(wire, "CheckGradient", {"model_id": cart, "steps": 10, "directions": 10**6}, "--memory")
+    report = wire.call("CheckGradient", {"model_id": cart, "steps": 10, "wrt": ["ctrl"]})
+    assert report["passed"]
+
+
 def test_memory_is_given_back(wire: Wire, cart: str) -> None:
     """Each of these needs a seventh of the memory, so a leak shows within ten."""
     steps = 400 if wire.name == "json" else 50_000
     for _ in range(12):
         handle = wire.call("Rollout", rollout(cart, steps))["trajectory_id"]
         wire.call("Backward", {"trajectory_id": handle, "qpos_bar": np.ones((1, steps + 1, 1))})
+        wire.call("Jvp", {"trajectory_id": handle, "qvel_tan": np.ones(1)})
         wire.call("DeleteTrajectory", {"trajectory_id": handle})
 
 

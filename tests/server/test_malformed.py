@@ -17,7 +17,7 @@ from revolute.transports.http import ROUTES
 from revolute.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
 
 from .processes import ServerProcess
-from .wire import SERVICES, GrpcWire, HttpWire, problem_of
+from .wire import SERVICES, GrpcWire, HttpWire, problem_of, rpc_name
 
 SEED = 4
 TRIES = 150
@@ -32,8 +32,10 @@ def bodies(cart: str, grpc_wire: GrpcWire) -> dict[str, tuple[dict[str, str], di
         "qpos": [0.0],
         "qvel": [0.0],
         "ctrl": [[1.0], [2.0]],
-        "params": {"body_mass": [0, 1]},
+        "params": {"body_mass": [0, 1], "gravity": [0, 0, -9.81], "restitution": 0.5},
     }
+    step = {"model_id": cart, "qpos": [0.0], "qvel": [0.0], "ctrl": [1.0], "params": {"dof_damping": [0.1]}}
+    check = {"wrt": ["ctrl", "gravity"], "steps": 5, "directions": 2, "seed": 1, "tolerance": 1e-4}
     arrays = {key: np.asarray(rollout[key]) for key in ("qpos", "qvel", "ctrl")}
     trajectory = {"trajectory_id": grpc_wire.call("Rollout", {"model_id": cart, **arrays})["trajectory_id"]}
     session = {"session_id": grpc_wire.call("CreateSession", {"model_id": cart, "batch": 2})["session_id"]}
@@ -45,6 +47,10 @@ def bodies(cart: str, grpc_wire: GrpcWire) -> dict[str, tuple[dict[str, str], di
         "Step": (session, {"ctrl": [1.0], "steps": 2}),
         "Rollout": ({}, rollout),
         "Backward": (trajectory, {"qpos_bar": [[0.0], [0.0], [1.0]], "wrt": ["ctrl"]}),
+        "Jvp": (trajectory, {"qvel_tan": [1.0], "params_tan": {"gravity": [1.0, 0.0, 0.0]}}),
+        "Jacobian": ({}, step),
+        "SessionJacobian": (session, {"ctrl": [1.0]}),
+        "CheckGradient": ({}, {"model_id": cart, "qpos": [0.0], "params": {"body_mass": [0, 1]}, **check}),
         "ValueAndGradient": ({}, {"inputs": rollout, "loss": loss, "wrt": ["qpos"]}),
     }
 
@@ -83,9 +89,11 @@ def changed(value: object, dice: random.Random) -> object:
     return dice.choice(odd)
 
 
-@pytest.mark.parametrize(
-    "verb", ["RegisterModel", "CreateSession", "Reset", "Step", "Rollout", "Backward", "ValueAndGradient"]
-)
+STATELESS = ("RegisterModel", "CreateSession", "Rollout", "Jacobian", "CheckGradient", "ValueAndGradient")
+BY_HANDLE = ("Reset", "Step", "SessionJacobian", "Backward", "Jvp")
+
+
+@pytest.mark.parametrize("verb", [*STATELESS, *BY_HANDLE])
 def test_changed_json(json_wire: HttpWire, bodies: dict[str, tuple[dict, dict]], verb: str) -> None:
     dice = random.Random(f"{SEED} {verb}")
     handle, body = bodies[verb]
@@ -104,7 +112,7 @@ def test_changed_json(json_wire: HttpWire, bodies: dict[str, tuple[dict, dict]],
             problem_of(response)
 
 
-@pytest.mark.parametrize("verb", ["Rollout", "ValueAndGradient", "Backward"])
+@pytest.mark.parametrize("verb", ["Rollout", "ValueAndGradient", "Backward", "Jvp", "Jacobian"])
 def test_changed_bytes_of_an_archive(
     npz_wire: HttpWire, bodies: dict[str, tuple[dict, dict]], verb: str
 ) -> None:
@@ -124,9 +132,9 @@ def test_changed_bytes_of_an_archive(
 @pytest.mark.parametrize("verb", sorted(SERVICES))
 def test_changed_bytes_of_a_message(grpc_wire: GrpcWire, cart: str, verb: str) -> None:
     messages, _, service = SERVICES[verb]
-    method = messages.DESCRIPTOR.services_by_name[service].methods_by_name[verb]
+    method = messages.DESCRIPTOR.services_by_name[service].methods_by_name[rpc_name(verb)]
     call = grpc_wire.channel.stream_stream(
-        f"/revolute.v1.{service}/{verb}", request_serializer=None, response_deserializer=None
+        f"/revolute.v1.{service}/{rpc_name(verb)}", request_serializer=None, response_deserializer=None
     )
     dice = random.Random(f"{SEED} {verb}")
     start = trajectory_pb2.RolloutInputs()

@@ -7,7 +7,7 @@ import pytest
 
 from revolute.errors import NotFoundError
 from revolute.loss import Loss, Term
-from revolute_engine import Engine, Model, load_model
+from revolute_engine import Engine, GradientReport, Model, check_gradient, load_model
 
 from .conftest import CART, Wire
 from .wire import GrpcWire, numbers
@@ -97,6 +97,62 @@ def test_backward_takes_many_cotangents_and_leaves_out_what_is_zero(
     for name, array in pulled["arrays"].items():
         same(array, gradient[name])
         assert numbers(array).shape[0] == 4
+
+
+def test_jvp_equals_the_engine(wire: Wire, cart: str, model: Model, inputs: dict[str, np.ndarray]) -> None:
+    engine = Engine()
+    expected = engine.rollout(model, **inputs)
+    trajectory = {"trajectory_id": wire.call("Rollout", {"model_id": cart, **inputs})["trajectory_id"]}
+    random = np.random.default_rng(9)
+    tangents = {
+        "qpos_tan": random.normal(size=1),
+        "ctrl_tan": random.normal(size=(BATCH, STEPS, 1)),
+        "params_tan": {"body_mass": random.normal(size=2), "restitution": np.array(1.0)},
+    }
+    found = wire.call("Jvp", {**trajectory, **tangents})
+    pushed = engine.jvp(model, expected, **tangents)
+    same(found["qpos"], pushed.qpos)
+    same(found["qvel"], pushed.qvel)
+    wire.call("DeleteTrajectory", trajectory)
+    assert isinstance(wire.error("Jvp", {**trajectory, **tangents})[0], NotFoundError)
+
+
+def test_jacobian_equals_the_engine(
+    wire: Wire, cart: str, model: Model, inputs: dict[str, np.ndarray]
+) -> None:
+    engine, ctrl = Engine(), inputs["ctrl"][:, 0]
+    start = {"qpos": inputs["qpos"], "qvel": inputs["qvel"]}
+    params = {"dof_damping": np.array([[0.0], [0.5], [2.0]])}
+    found = wire.call("Jacobian", {"model_id": cart, **start, "ctrl": ctrl, "params": params})
+    expected = engine.jacobian(model, **start, ctrl=ctrl, params=params)
+    same(found["A"], expected.A)
+    same(found["B"], expected.B)
+    alone = wire.call("Jacobian", {"model_id": cart, "qpos": np.ones(1), "qvel": np.ones(1), "ctrl": ctrl[0]})
+    assert numbers(alone["A"]).shape == (2, 2)
+
+    session = {"session_id": wire.call("CreateSession", {"model_id": cart, "batch": BATCH})["session_id"]}
+    wire.call("Reset", {**session, **start})
+    found = wire.call("SessionJacobian", {**session, "ctrl": ctrl})
+    expected = engine.jacobian(model, **start, ctrl=ctrl)
+    same(found["A"], expected.A)
+    same(found["B"], expected.B)
+    wire.call("DeleteSession", session)
+    assert isinstance(wire.error("SessionJacobian", {**session, "ctrl": ctrl})[0], NotFoundError)
+
+
+def test_check_gradient_equals_the_engine(wire: Wire, cart: str, model: Model) -> None:
+    names = ["qpos", "ctrl", "body_mass", "jnt_stiffness"]
+    found = wire.call("CheckGradient", {"model_id": cart, "wrt": names, "steps": 20, "seed": 3})
+    report = check_gradient(Engine(), model, wrt=names, steps=20, seed=3)
+    assert GradientReport.from_dict(found) == report
+    assert found["passed"] is True and found["worst"] == report.worst
+    # another start, with all that may be given
+    start = {"qpos": np.array([0.5]), "qvel": np.array([1.0]), "ctrl": np.ones((4, 1))}
+    params = {"dof_damping": np.array([0.5])}
+    found = wire.call("CheckGradient", {"model_id": cart, **start, "params": params, "directions": 1})
+    report = check_gradient(Engine(), model, **start, params=params, directions=1)
+    assert GradientReport.from_dict(found) == report
+    assert (found["steps"], found["tolerance"]) == (4, 1e-5)
 
 
 def test_rollout_without_a_batch_axis_and_with_params(wire: Wire, cart: str, model: Model) -> None:

@@ -43,12 +43,25 @@ SERVICES = {
     "GetState": (session_pb2, session_pb2_grpc, "SessionService"),
     "DeleteSession": (session_pb2, session_pb2_grpc, "SessionService"),
     "Rollout": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "Jvp": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "CheckGradient": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "Jacobian": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
+    "SessionJacobian": (session_pb2, session_pb2_grpc, "SessionService"),
     "GetTrajectory": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
     "Backward": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
     "ValueAndGradient": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
     "DeleteTrajectory": (trajectory_pb2, trajectory_pb2_grpc, "TrajectoryService"),
     "GetServerInfo": (server_pb2, server_pb2_grpc, "ServerService"),
 }
+
+
+WRAPPED = {"RegisterModel": "model", "GetModel": "model", "CheckGradient": "report"}
+"""Field of the answer that holds the document, for unary answers that wrap it."""
+
+
+def rpc_name(verb: str) -> str:
+    """Return the name of a verb's rpc; two services have a Jacobian."""
+    return "Jacobian" if verb == "SessionJacobian" else verb
 
 
 class GrpcWire:
@@ -63,8 +76,9 @@ class GrpcWire:
     def call(self, verb: str, document: Mapping[str, Any], timeout: float | None = 60.0) -> Document:
         """Carry out a verb; fails with grpc.RpcError."""
         messages, stubs, service = SERVICES[verb]
-        method = getattr(getattr(stubs, f"{service}Stub")(self.channel), verb)
-        descriptor = messages.DESCRIPTOR.services_by_name[service].methods_by_name[verb]
+        rpc = rpc_name(verb)
+        method = getattr(getattr(stubs, f"{service}Stub")(self.channel), rpc)
+        descriptor = messages.DESCRIPTOR.services_by_name[service].methods_by_name[rpc]
         request_type = getattr(messages, descriptor.input_type.name)
         if isinstance(document.get("text"), str):
             document = {**document, "text": document["text"].encode()}
@@ -77,7 +91,7 @@ class GrpcWire:
         if descriptor.server_streaming:
             return read_message(*assemble(answer))
         found = read_message(answer, read_values(answer))
-        return found["model"] if verb in ("RegisterModel", "GetModel") else found
+        return found[WRAPPED[verb]] if verb in WRAPPED else found
 
     def error(self, verb: str, document: Mapping[str, Any]) -> tuple[RevoluteError, str]:
         """Return the error that a call ends with, and its gRPC code."""

@@ -1,4 +1,4 @@
-"""The command `revolute`: demo, serve, info, models, rollout, gradient.
+"""The command `revolute`: demo, serve, info, models, rollout, gradient, check-gradient.
 
 Each command's module is imported when the command runs, so that help and errors come at once.
 """
@@ -22,6 +22,7 @@ _COMMANDS = {
     "models": ("describe", "list the built-in models"),
     "rollout": ("simulate", "simulate a model and write the trajectory to a file"),
     "gradient": ("simulate", "differentiate a loss of a trajectory and write the gradient to a file"),
+    "check-gradient": ("check", "check the gradients of a model against finite differences"),
 }
 
 
@@ -78,6 +79,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
         inner = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         if name == command and name in _COMMANDS:
             chosen = importlib.import_module(f".{module}", __name__)
-            getattr(chosen, f"add_{name}_arguments")(inner)
-            inner.set_defaults(run=getattr(chosen, f"run_{name}"))
+            function = name.replace("-", "_")
+            getattr(chosen, f"add_{function}_arguments")(inner)
+            inner.set_defaults(run=getattr(chosen, f"run_{function}"))
     return parser

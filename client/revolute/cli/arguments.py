@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import warnings
 from typing import Any
 
 from ..connection import DEFAULT_TIMEOUT, connect
@@ -75,7 +77,7 @@ def open_simulator(arguments: argparse.Namespace) -> Simulator:
 
 
 def load_model(simulator: Simulator, arguments: argparse.Namespace) -> ModelHandle:
-    """Load the model that the arguments name.
+    """Load the model that the arguments name; what it warns of goes to stderr, a line each.
 
     Raises:
         ArgumentError: a --package without a folder.
@@ -87,6 +89,11 @@ def load_model(simulator: Simulator, arguments: argparse.Namespace) -> ModelHand
             raise ArgumentError.expected("--package", "NAME=FOLDER", repr(entry))
         packages[package] = folder
     options = {name: getattr(arguments, name) for name in OPTIONS}
-    return simulator.load_model(
-        arguments.model, mesh_paths=arguments.mesh_path, package_paths=packages, **options
-    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = simulator.load_model(
+            arguments.model, mesh_paths=arguments.mesh_path, package_paths=packages, **options
+        )
+    for warning in caught:
+        print(f"revolute: warning: {warning.message}", file=sys.stderr)
+    return model

@@ -98,19 +98,27 @@ def _read_inputs(model: ModelHandle, arguments: argparse.Namespace) -> dict[str,
         "ctrl": np.zeros((arguments.steps, model.nu)),
     }
     if arguments.inputs is not None:
-        members = _load("--inputs", arguments.inputs)
+        members = load_file("--inputs", arguments.inputs)
         if not isinstance(members, dict):
             raise ArgumentError.expected("--inputs", "an .npz file", str(arguments.inputs))
         inputs.update({name: members[name] for name in inputs if name in members})
     for name in inputs:
         path = getattr(arguments, name)
         if path is not None:
-            inputs[name] = _load(f"--{name}", path)
+            inputs[name] = load_file(f"--{name}", path)
     return inputs
 
 
-def _load(flag: str, path: Path) -> Any:
-    """Return the array of an .npy file or the members of an .npz file; pickles are refused."""
+def load_file(flag: str, path: Path) -> Any:
+    """Return the array of an .npy file or the members of an .npz file; pickles are refused.
+
+    Args:
+        flag: the flag that names the file, for the error text.
+        path: the file.
+
+    Raises:
+        ArgumentError: it cannot be read.
+    """
     try:
         content = np.load(path, allow_pickle=False)
         return content if isinstance(content, np.ndarray) else {name: content[name] for name in content.files}

@@ -43,9 +43,9 @@ def to_parts(
     budget = chunk_bytes
     later: list[tuple[str, memoryview]] = []
     for path, value in values.items():
-        size, view = _declare(_locate(start, path), value)
+        size, view = _declare(locate(start, path), value)
         if size <= budget:
-            _locate(start, path).data = view.tobytes()
+            locate(start, path).data = view.tobytes()
             budget -= size
         else:
             later.append((path, view))
@@ -215,8 +215,13 @@ def _declare(message: Any, value: Value) -> tuple[int, memoryview]:
     return len(content), memoryview(content)
 
 
-def _locate(message: Any, path: str) -> Any:
-    """Return the Tensor or Blob at a field path, made present if it was not."""
+def locate(message: Any, path: str) -> Any:
+    """Return the Tensor or Blob at a field path, made present if it was not.
+
+    Args:
+        message: the message that the path starts from; lists in it have their entries already.
+        path: names of fields, positions in lists and keys of maps, joined by dots.
+    """
     name, _, rest = path.partition(".")
     field = message.DESCRIPTOR.fields_by_name[name]
     value = getattr(message, name)
@@ -229,7 +234,7 @@ def _locate(message: Any, path: str) -> Any:
         value = value[int(position)]
     else:
         value.SetInParent()
-    return _locate(value, rest) if rest else value
+    return locate(value, rest) if rest else value
 
 
 def _walk(message: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

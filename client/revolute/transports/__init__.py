@@ -20,7 +20,8 @@ class Transport(Protocol):
         """Carry out one verb.
 
         Args:
-            verb: name of the rpc, e.g. "Rollout".
+            verb: name of the rpc, e.g. "Rollout"; of two rpcs with one name, that of a session is called
+                "SessionJacobian".
             document: the request by field names, arrays as float64; None leaves a field unset.
             timeout: seconds that this call may take; None for the transport's own limit.
 

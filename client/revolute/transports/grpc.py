@@ -20,7 +20,7 @@ from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 from .network import Address, not_a_server, too_late, unreachable
 
 _FILES = (model_pb2, server_pb2, session_pb2, trajectory_pb2)
-_WRAPPED = {"RegisterModel": "model", "GetModel": "model"}
+_WRAPPED = {"RegisterModel": "model", "GetModel": "model", "CheckGradient": "report"}
 
 _OPTIONS = (
     # a ping every 30 s while a call runs, 10 s to answer: a dead server is noticed
@@ -51,7 +51,7 @@ class GrpcTransport:
         else:
             self._channel = grpc.insecure_channel(address.netloc, options)
         self._methods = {
-            method.name: _Method(self._channel, service.full_name, method)
+            _verb(service.name, method.name): _Method(self._channel, service.full_name, method)
             for file in _FILES
             for service in file.DESCRIPTOR.services_by_name.values()
             for method in service.methods
@@ -87,6 +87,11 @@ class GrpcTransport:
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
             return LimitError(f"{verb}: expected a message within the limits, got {details}")
         return InternalError(f"{verb}: expected an answer, got {code.name} from {self.address} ({details})")
+
+
+def _verb(service: str, method: str) -> str:
+    """Return the name of an rpc among all verbs; two services have a Jacobian."""
+    return f"Session{method}" if (service, method) == ("SessionService", "Jacobian") else method
 
 
 class _Method:

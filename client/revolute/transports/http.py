@@ -31,13 +31,17 @@ ROUTES = {
     "CreateSession": Route("POST", "/v1/sessions"),
     "Reset": Route("POST", "/v1/sessions/{}/reset", "session_id"),
     "Step": Route("POST", "/v1/sessions/{}/step", "session_id"),
+    "SessionJacobian": Route("POST", "/v1/sessions/{}/jacobian", "session_id"),
     "GetState": Route("GET", "/v1/sessions/{}/state", "session_id"),
     "DeleteSession": Route("DELETE", "/v1/sessions/{}", "session_id"),
     "Rollout": Route("POST", "/v1/trajectories"),
     "GetTrajectory": Route("GET", "/v1/trajectories/{}", "trajectory_id"),
     "Backward": Route("POST", "/v1/trajectories/{}/backward", "trajectory_id"),
+    "Jvp": Route("POST", "/v1/trajectories/{}/jvp", "trajectory_id"),
     "DeleteTrajectory": Route("DELETE", "/v1/trajectories/{}", "trajectory_id"),
     "ValueAndGradient": Route("POST", "/v1/value-and-gradient"),
+    "Jacobian": Route("POST", "/v1/jacobian"),
+    "CheckGradient": Route("POST", "/v1/check-gradient"),
     "GetServerInfo": Route("GET", "/v1/server"),
 }
 

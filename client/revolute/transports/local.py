@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import revolute_engine
-from revolute_server import stepping
+from revolute_server import answers, stepping
 from revolute_server.service import API_VERSIONS, FEATURES
 
 from ..errors import NotFoundError
@@ -25,10 +25,6 @@ _Result = TypeVar("_Result")
 
 _LONG = 1000
 """Environment steps (some 10 ms) from which work is given to a thread of its own."""
-
-_MODEL_SIZES = ("nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep")
-_MODEL_NAMES = ("body_names", "joint_names", "geom_names", "actuator_names", "dof_names", "notes")
-_MODEL_ARRAYS = ("qpos0", "qvel0", "ctrlrange", "body_mass", "geom_friction")
 
 
 @dataclass
@@ -64,17 +60,21 @@ class LocalTransport:
         self._sessions: dict[str, _Session] = {}
         self._verbs: dict[str, Callable[[Mapping[str, Any]], Document]] = {
             "RegisterModel": self._register_model,
-            "GetModel": lambda request: _model_info(self._model(request)),
+            "GetModel": lambda request: answers.model_info(self._model(request)),
             "ListModels": self._list_models,
             "CreateSession": self._create_session,
             "Reset": self._reset,
             "Step": self._step,
+            "SessionJacobian": self._session_jacobian,
             "GetState": lambda request: _state(_kept("session", self._sessions, request).state),
             "DeleteSession": lambda request: _remove("session", self._sessions, request),
             "Rollout": self._rollout,
             "GetTrajectory": self._get_trajectory,
             "Backward": self._backward,
+            "Jvp": self._jvp,
             "ValueAndGradient": self._value_and_gradient,
+            "Jacobian": self._jacobian,
+            "CheckGradient": self._check_gradient,
             "DeleteTrajectory": lambda request: _remove("trajectory", self._trajectories, request),
             "GetServerInfo": self._server_info,
         }
@@ -97,9 +97,10 @@ class LocalTransport:
             assets=request["assets"],
             name=request["name"],
             allow_files=False,
+            warn=False,
             **request["options"],
         )
-        return _model_info(self._models.setdefault(model.id, model))
+        return answers.model_info(self._models.setdefault(model.id, model))
 
     def _list_models(self, request: Mapping[str, Any]) -> Document:
         models = [{"model_id": model.id, "name": model.name} for model in self._models.values()]
@@ -131,6 +132,15 @@ class LocalTransport:
             )
             return _state(session.state)
 
+    def _session_jacobian(self, request: Mapping[str, Any]) -> Document:
+        session = _kept("session", self._sessions, request)
+        state, ctrl = session.state, request["ctrl"]
+        found = _interruptible(
+            len(state.status) * 2 * session.model.nv,
+            lambda token: stepping.jacobian(self._engine, session.model, state, ctrl, token),
+        )
+        return _step_jacobian(found)
+
     def _rollout(self, request: Mapping[str, Any]) -> Document:
         model = self._model(request)
         rollout = _interruptible(
@@ -155,6 +165,47 @@ class LocalTransport:
             ),
         )
         return _gradient(gradient)
+
+    def _jvp(self, request: Mapping[str, Any]) -> Document:
+        kept = _kept("trajectory", self._trajectories, request)
+        tangents = {name: request[name] for name in ("qpos_tan", "qvel_tan", "ctrl_tan")}
+        found = _interruptible(
+            _environment_steps(kept.rollout.ctrl),
+            lambda token: self._engine.jvp(
+                kept.model,
+                kept.rollout,
+                **tangents,
+                params_tan=request["params_tan"] or None,
+                cancel=token,
+            ),
+        )
+        return {"qpos": np.array(found.qpos), "qvel": np.array(found.qvel)}
+
+    def _jacobian(self, request: Mapping[str, Any]) -> Document:
+        model = self._model(request)
+        found = _interruptible(
+            _environment_steps(request["ctrl"]) * 2 * model.nv,
+            lambda token: self._engine.jacobian(model, **_inputs(request), cancel=token),
+        )
+        return _step_jacobian(found)
+
+    def _check_gradient(self, request: Mapping[str, Any]) -> Document:
+        model = self._model(request)
+        names = ("qpos", "qvel", "ctrl", "steps", "directions", "seed", "tolerance")
+        given = {name: request[name] for name in names}
+        steps = request["steps"] if request["ctrl"] is None else _environment_steps(request["ctrl"])
+        report = _interruptible(
+            steps * _LONG,
+            lambda token: revolute_engine.check_gradient(
+                self._engine,
+                model,
+                **given,
+                params=request["params"] or None,
+                wrt=request["wrt"] or None,
+                cancel=token,
+            ),
+        )
+        return report.to_dict()
 
     def _value_and_gradient(self, request: Mapping[str, Any]) -> Document:
         inputs, loss = request["inputs"], Loss.from_dict(request["loss"])
@@ -235,14 +286,6 @@ def _inputs(request: Mapping[str, Any]) -> dict[str, Any]:
     return {name: request[name] for name in ("qpos", "qvel", "ctrl")} | {"params": request["params"] or None}
 
 
-def _model_info(model: revolute_engine.Model) -> Document:
-    """Return the document ModelInfo."""
-    names = {name: list(getattr(model, name)) for name in _MODEL_NAMES}
-    values = {name: getattr(model, name) for name in (*_MODEL_SIZES, *_MODEL_ARRAYS)}
-    options = {name: value for name, value in model.options.items() if value is not None}
-    return {"model_id": model.id, "name": model.name, **values, **names, "options": options}
-
-
 def _trajectory(identifier: str, kept: _Trajectory) -> Document:
     """Return the document Trajectory, as Rollout sends it."""
     arrays = {name: getattr(kept.rollout, name) for name in ("qpos", "qvel", "status", "diverged_step")}
@@ -257,6 +300,11 @@ def _report(rollout: revolute_engine.Rollout) -> Document:
 def _gradient(gradient: revolute_engine.Gradient) -> Document:
     """Return the document Gradient; the status is copied so that the caller may change it."""
     return {"arrays": dict(gradient.arrays), "status": np.array(gradient.status)}
+
+
+def _step_jacobian(found: revolute_engine.StepJacobian) -> Document:
+    """Return the document StepJacobian; its arrays are copies that the caller may change."""
+    return {"A": np.array(found.A), "B": np.array(found.B)}
 
 
 def _state(state: stepping.State) -> Document:

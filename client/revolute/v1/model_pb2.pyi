@@ -105,7 +105,14 @@ class ModelSummary(_message.Message):
     def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ModelInfo(_message.Message):
-    __slots__ = ("model_id", "name", "nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep", "qpos0", "qvel0", "body_names", "joint_names", "geom_names", "actuator_names", "dof_names", "ctrlrange", "body_mass", "geom_friction", "options", "notes")
+    __slots__ = ("model_id", "name", "nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep", "qpos0", "qvel0", "body_names", "joint_names", "geom_names", "actuator_names", "dof_names", "ctrlrange", "body_mass", "geom_friction", "options", "notes", "warnings", "params", "keyframes")
+    class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NQ_FIELD_NUMBER: _ClassVar[int]
@@ -127,6 +134,9 @@ class ModelInfo(_message.Message):
     GEOM_FRICTION_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     NOTES_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    KEYFRAMES_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     name: str
     nq: int
@@ -148,4 +158,15 @@ class ModelInfo(_message.Message):
     geom_friction: _tensor_pb2.Tensor
     options: ModelOptions
     notes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ..., nq: _Optional[int] = ..., nv: _Optional[int] = ..., nu: _Optional[int] = ..., nbody: _Optional[int] = ..., njnt: _Optional[int] = ..., ngeom: _Optional[int] = ..., timestep: _Optional[float] = ..., qpos0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_names: _Optional[_Iterable[str]] = ..., joint_names: _Optional[_Iterable[str]] = ..., geom_names: _Optional[_Iterable[str]] = ..., actuator_names: _Optional[_Iterable[str]] = ..., dof_names: _Optional[_Iterable[str]] = ..., ctrlrange: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_mass: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., geom_friction: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., options: _Optional[_Union[ModelOptions, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    params: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    keyframes: _containers.RepeatedCompositeFieldContainer[Keyframe]
+    def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ..., nq: _Optional[int] = ..., nv: _Optional[int] = ..., nu: _Optional[int] = ..., nbody: _Optional[int] = ..., njnt: _Optional[int] = ..., ngeom: _Optional[int] = ..., timestep: _Optional[float] = ..., qpos0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_names: _Optional[_Iterable[str]] = ..., joint_names: _Optional[_Iterable[str]] = ..., geom_names: _Optional[_Iterable[str]] = ..., actuator_names: _Optional[_Iterable[str]] = ..., dof_names: _Optional[_Iterable[str]] = ..., ctrlrange: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_mass: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., geom_friction: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., options: _Optional[_Union[ModelOptions, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[str]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., keyframes: _Optional[_Iterable[_Union[Keyframe, _Mapping]]] = ...) -> None: ...
+
+class Keyframe(_message.Message):
+    __slots__ = ("name", "qpos")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    qpos: _tensor_pb2.Tensor
+    def __init__(self, name: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...

@@ -23,41 +23,48 @@ _sym_db = _symbol_database.Default()
 
 
 from revolute.v1 import tensor_pb2 as revolute_dot_v1_dot_tensor__pb2
+from revolute.v1 import trajectory_pb2 as revolute_dot_v1_dot_trajectory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19revolute/v1/session.proto\x12\x0brevolute.v1\x1a\x18revolute/v1/tensor.proto\"7\n\x14\x43reateSessionRequest\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x03\"L\n\x15\x43reateSessionResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08model_id\x18\x02 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x03 \x01(\x03\"\x9b\x01\n\x0cSessionState\x12!\n\x04qpos\x18\x01 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12!\n\x04qvel\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12\x0c\n\x04time\x18\x03 \x01(\x01\x12\x12\n\nstep_count\x18\x04 \x01(\x03\x12#\n\x06status\x18\x05 \x01(\x0b\x32\x13.revolute.v1.Tensor\"f\n\x0cResetRequest\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x18.revolute.v1.ResetInputsH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"g\n\x0bResetInputs\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12!\n\x04qpos\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12!\n\x04qvel\x18\x03 \x01(\x0b\x32\x13.revolute.v1.Tensor\"h\n\rResetResponse\x12*\n\x05start\x18\x01 \x01(\x0b\x32\x19.revolute.v1.SessionStateH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"d\n\x0bStepRequest\x12(\n\x05start\x18\x01 \x01(\x0b\x32\x17.revolute.v1.StepInputsH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"a\n\nStepInputs\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12!\n\x04\x63trl\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12\x12\n\x05steps\x18\x03 \x01(\x03H\x00\x88\x01\x01\x42\x08\n\x06_steps\"g\n\x0cStepResponse\x12*\n\x05start\x18\x01 \x01(\x0b\x32\x19.revolute.v1.SessionStateH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"%\n\x0fGetStateRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"k\n\x10GetStateResponse\x12*\n\x05start\x18\x01 \x01(\x0b\x32\x19.revolute.v1.SessionStateH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"*\n\x14\x44\x65leteSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x17\n\x15\x44\x65leteSessionResponse2\x90\x03\n\x0eSessionService\x12V\n\rCreateSession\x12!.revolute.v1.CreateSessionRequest\x1a\".revolute.v1.CreateSessionResponse\x12\x42\n\x05Reset\x12\x19.revolute.v1.ResetRequest\x1a\x1a.revolute.v1.ResetResponse(\x01\x30\x01\x12?\n\x04Step\x12\x18.revolute.v1.StepRequest\x1a\x19.revolute.v1.StepResponse(\x01\x30\x01\x12I\n\x08GetState\x12\x1c.revolute.v1.GetStateRequest\x1a\x1d.revolute.v1.GetStateResponse0\x01\x12V\n\rDeleteSession\x12!.revolute.v1.DeleteSessionRequest\x1a\".revolute.v1.DeleteSessionResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19revolute/v1/session.proto\x12\x0brevolute.v1\x1a\x18revolute/v1/tensor.proto\x1a\x1crevolute/v1/trajectory.proto\"7\n\x14\x43reateSessionRequest\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x03\"L\n\x15\x43reateSessionResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08model_id\x18\x02 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x03 \x01(\x03\"\x9b\x01\n\x0cSessionState\x12!\n\x04qpos\x18\x01 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12!\n\x04qvel\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12\x0c\n\x04time\x18\x03 \x01(\x01\x12\x12\n\nstep_count\x18\x04 \x01(\x03\x12#\n\x06status\x18\x05 \x01(\x0b\x32\x13.revolute.v1.Tensor\"f\n\x0cResetRequest\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x18.revolute.v1.ResetInputsH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"g\n\x0bResetInputs\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12!\n\x04qpos\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12!\n\x04qvel\x18\x03 \x01(\x0b\x32\x13.revolute.v1.Tensor\"h\n\rResetResponse\x12*\n\x05start\x18\x01 \x01(\x0b\x32\x19.revolute.v1.SessionStateH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"d\n\x0bStepRequest\x12(\n\x05start\x18\x01 \x01(\x0b\x32\x17.revolute.v1.StepInputsH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"a\n\nStepInputs\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12!\n\x04\x63trl\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12\x12\n\x05steps\x18\x03 \x01(\x03H\x00\x88\x01\x01\x42\x08\n\x06_steps\"g\n\x0cStepResponse\x12*\n\x05start\x18\x01 \x01(\x0b\x32\x19.revolute.v1.SessionStateH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"%\n\x0fGetStateRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"k\n\x10GetStateResponse\x12*\n\x05start\x18\x01 \x01(\x0b\x32\x19.revolute.v1.SessionStateH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"z\n\x16SessionJacobianRequest\x12\x33\n\x05start\x18\x01 \x01(\x0b\x32\".revolute.v1.SessionJacobianInputsH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"N\n\x15SessionJacobianInputs\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12!\n\x04\x63trl\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor\"r\n\x17SessionJacobianResponse\x12*\n\x05start\x18\x01 \x01(\x0b\x32\x19.revolute.v1.StepJacobianH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"*\n\x14\x44\x65leteSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x17\n\x15\x44\x65leteSessionResponse2\xeb\x03\n\x0eSessionService\x12V\n\rCreateSession\x12!.revolute.v1.CreateSessionRequest\x1a\".revolute.v1.CreateSessionResponse\x12\x42\n\x05Reset\x12\x19.revolute.v1.ResetRequest\x1a\x1a.revolute.v1.ResetResponse(\x01\x30\x01\x12?\n\x04Step\x12\x18.revolute.v1.StepRequest\x1a\x19.revolute.v1.StepResponse(\x01\x30\x01\x12I\n\x08GetState\x12\x1c.revolute.v1.GetStateRequest\x1a\x1d.revolute.v1.GetStateResponse0\x01\x12Y\n\x08Jacobian\x12#.revolute.v1.SessionJacobianRequest\x1a$.revolute.v1.SessionJacobianResponse(\x01\x30\x01\x12V\n\rDeleteSession\x12!.revolute.v1.DeleteSessionRequest\x1a\".revolute.v1.DeleteSessionResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'revolute.v1.session_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CREATESESSIONREQUEST']._serialized_start=68
-  _globals['_CREATESESSIONREQUEST']._serialized_end=123
-  _globals['_CREATESESSIONRESPONSE']._serialized_start=125
-  _globals['_CREATESESSIONRESPONSE']._serialized_end=201
-  _globals['_SESSIONSTATE']._serialized_start=204
-  _globals['_SESSIONSTATE']._serialized_end=359
-  _globals['_RESETREQUEST']._serialized_start=361
-  _globals['_RESETREQUEST']._serialized_end=463
-  _globals['_RESETINPUTS']._serialized_start=465
-  _globals['_RESETINPUTS']._serialized_end=568
-  _globals['_RESETRESPONSE']._serialized_start=570
-  _globals['_RESETRESPONSE']._serialized_end=674
-  _globals['_STEPREQUEST']._serialized_start=676
-  _globals['_STEPREQUEST']._serialized_end=776
-  _globals['_STEPINPUTS']._serialized_start=778
-  _globals['_STEPINPUTS']._serialized_end=875
-  _globals['_STEPRESPONSE']._serialized_start=877
-  _globals['_STEPRESPONSE']._serialized_end=980
-  _globals['_GETSTATEREQUEST']._serialized_start=982
-  _globals['_GETSTATEREQUEST']._serialized_end=1019
-  _globals['_GETSTATERESPONSE']._serialized_start=1021
-  _globals['_GETSTATERESPONSE']._serialized_end=1128
-  _globals['_DELETESESSIONREQUEST']._serialized_start=1130
-  _globals['_DELETESESSIONREQUEST']._serialized_end=1172
-  _globals['_DELETESESSIONRESPONSE']._serialized_start=1174
-  _globals['_DELETESESSIONRESPONSE']._serialized_end=1197
-  _globals['_SESSIONSERVICE']._serialized_start=1200
-  _globals['_SESSIONSERVICE']._serialized_end=1600
+  _globals['_CREATESESSIONREQUEST']._serialized_start=98
+  _globals['_CREATESESSIONREQUEST']._serialized_end=153
+  _globals['_CREATESESSIONRESPONSE']._serialized_start=155
+  _globals['_CREATESESSIONRESPONSE']._serialized_end=231
+  _globals['_SESSIONSTATE']._serialized_start=234
+  _globals['_SESSIONSTATE']._serialized_end=389
+  _globals['_RESETREQUEST']._serialized_start=391
+  _globals['_RESETREQUEST']._serialized_end=493
+  _globals['_RESETINPUTS']._serialized_start=495
+  _globals['_RESETINPUTS']._serialized_end=598
+  _globals['_RESETRESPONSE']._serialized_start=600
+  _globals['_RESETRESPONSE']._serialized_end=704
+  _globals['_STEPREQUEST']._serialized_start=706
+  _globals['_STEPREQUEST']._serialized_end=806
+  _globals['_STEPINPUTS']._serialized_start=808
+  _globals['_STEPINPUTS']._serialized_end=905
+  _globals['_STEPRESPONSE']._serialized_start=907
+  _globals['_STEPRESPONSE']._serialized_end=1010
+  _globals['_GETSTATEREQUEST']._serialized_start=1012
+  _globals['_GETSTATEREQUEST']._serialized_end=1049
+  _globals['_GETSTATERESPONSE']._serialized_start=1051
+  _globals['_GETSTATERESPONSE']._serialized_end=1158
+  _globals['_SESSIONJACOBIANREQUEST']._serialized_start=1160
+  _globals['_SESSIONJACOBIANREQUEST']._serialized_end=1282
+  _globals['_SESSIONJACOBIANINPUTS']._serialized_start=1284
+  _globals['_SESSIONJACOBIANINPUTS']._serialized_end=1362
+  _globals['_SESSIONJACOBIANRESPONSE']._serialized_start=1364
+  _globals['_SESSIONJACOBIANRESPONSE']._serialized_end=1478
+  _globals['_DELETESESSIONREQUEST']._serialized_start=1480
+  _globals['_DELETESESSIONREQUEST']._serialized_end=1522
+  _globals['_DELETESESSIONRESPONSE']._serialized_start=1524
+  _globals['_DELETESESSIONRESPONSE']._serialized_end=1547
+  _globals['_SESSIONSERVICE']._serialized_start=1550
+  _globals['_SESSIONSERVICE']._serialized_end=2041
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,5 @@
 from revolute.v1 import tensor_pb2 as _tensor_pb2
+from revolute.v1 import trajectory_pb2 as _trajectory_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Mapping as _Mapping
@@ -103,6 +104,30 @@ class GetStateResponse(_message.Message):
     start: SessionState
     chunk: _tensor_pb2.Chunk
     def __init__(self, start: _Optional[_Union[SessionState, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class SessionJacobianRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: SessionJacobianInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[SessionJacobianInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class SessionJacobianInputs(_message.Message):
+    __slots__ = ("session_id", "ctrl")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    ctrl: _tensor_pb2.Tensor
+    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class SessionJacobianResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: _trajectory_pb2.StepJacobian
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[_trajectory_pb2.StepJacobian, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class DeleteSessionRequest(_message.Message):
     __slots__ = ("session_id",)

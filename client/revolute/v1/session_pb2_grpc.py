@@ -55,6 +55,11 @@ class SessionServiceStub(object):
                 request_serializer=revolute_dot_v1_dot_session__pb2.GetStateRequest.SerializeToString,
                 response_deserializer=revolute_dot_v1_dot_session__pb2.GetStateResponse.FromString,
                 _registered_method=True)
+        self.Jacobian = channel.stream_stream(
+                '/revolute.v1.SessionService/Jacobian',
+                request_serializer=revolute_dot_v1_dot_session__pb2.SessionJacobianRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_session__pb2.SessionJacobianResponse.FromString,
+                _registered_method=True)
         self.DeleteSession = channel.unary_unary(
                 '/revolute.v1.SessionService/DeleteSession',
                 request_serializer=revolute_dot_v1_dot_session__pb2.DeleteSessionRequest.SerializeToString,
@@ -95,6 +100,14 @@ class SessionServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Jacobian(self, request_iterator, context):
+        """Differentiates one step from the state, by the state and the controls; takes no step. Errors: NOT_FOUND,
+        INVALID_ARGUMENT, DIVERGED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteSession(self, request, context):
         """Closes a session. Errors: NOT_FOUND.
         """
@@ -124,6 +137,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.GetState,
                     request_deserializer=revolute_dot_v1_dot_session__pb2.GetStateRequest.FromString,
                     response_serializer=revolute_dot_v1_dot_session__pb2.GetStateResponse.SerializeToString,
+            ),
+            'Jacobian': grpc.stream_stream_rpc_method_handler(
+                    servicer.Jacobian,
+                    request_deserializer=revolute_dot_v1_dot_session__pb2.SessionJacobianRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_session__pb2.SessionJacobianResponse.SerializeToString,
             ),
             'DeleteSession': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteSession,
@@ -240,6 +258,33 @@ class SessionService(object):
             '/revolute.v1.SessionService/GetState',
             revolute_dot_v1_dot_session__pb2.GetStateRequest.SerializeToString,
             revolute_dot_v1_dot_session__pb2.GetStateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Jacobian(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/revolute.v1.SessionService/Jacobian',
+            revolute_dot_v1_dot_session__pb2.SessionJacobianRequest.SerializeToString,
+            revolute_dot_v1_dot_session__pb2.SessionJacobianResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,3 +1,4 @@
+from revolute.v1 import gradient_report_pb2 as _gradient_report_pb2
 from revolute.v1 import tensor_pb2 as _tensor_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -196,6 +197,141 @@ class ValueAndGradientResult(_message.Message):
     diverged_step: _tensor_pb2.Tensor
     report: CheckpointReport
     def __init__(self, value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., gradient: _Optional[_Union[Gradient, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+
+class JvpRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Tangents
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Tangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class Tangents(_message.Message):
+    __slots__ = ("trajectory_id", "qpos_tan", "qvel_tan", "ctrl_tan", "params_tan")
+    class ParamsTanEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_TAN_FIELD_NUMBER: _ClassVar[int]
+    QVEL_TAN_FIELD_NUMBER: _ClassVar[int]
+    CTRL_TAN_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_TAN_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    qpos_tan: _tensor_pb2.Tensor
+    qvel_tan: _tensor_pb2.Tensor
+    ctrl_tan: _tensor_pb2.Tensor
+    params_tan: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params_tan: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+
+class JvpResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: TrajectoryTangent
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[TrajectoryTangent, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class TrajectoryTangent(_message.Message):
+    __slots__ = ("qpos", "qvel")
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class JacobianRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: JacobianInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[JacobianInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class JacobianInputs(_message.Message):
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params")
+    class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    ctrl: _tensor_pb2.Tensor
+    params: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+
+class JacobianResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: StepJacobian
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[StepJacobian, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class StepJacobian(_message.Message):
+    __slots__ = ("A", "B")
+    A_FIELD_NUMBER: _ClassVar[int]
+    B_FIELD_NUMBER: _ClassVar[int]
+    A: _tensor_pb2.Tensor
+    B: _tensor_pb2.Tensor
+    def __init__(self, A: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., B: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class CheckGradientRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: CheckGradientInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[CheckGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class CheckGradientInputs(_message.Message):
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "wrt", "steps", "directions", "seed", "tolerance")
+    class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    WRT_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    DIRECTIONS_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    TOLERANCE_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    ctrl: _tensor_pb2.Tensor
+    params: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    wrt: _containers.RepeatedScalarFieldContainer[str]
+    steps: int
+    directions: int
+    seed: int
+    tolerance: float
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., wrt: _Optional[_Iterable[str]] = ..., steps: _Optional[int] = ..., directions: _Optional[int] = ..., seed: _Optional[int] = ..., tolerance: _Optional[float] = ...) -> None: ...
+
+class CheckGradientResponse(_message.Message):
+    __slots__ = ("report",)
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    report: _gradient_report_pb2.GradientReport
+    def __init__(self, report: _Optional[_Union[_gradient_report_pb2.GradientReport, _Mapping]] = ...) -> None: ...
 
 class DeleteTrajectoryRequest(_message.Message):
     __slots__ = ("trajectory_id",)

@@ -55,6 +55,21 @@ class TrajectoryServiceStub(object):
                 request_serializer=revolute_dot_v1_dot_trajectory__pb2.ValueAndGradientRequest.SerializeToString,
                 response_deserializer=revolute_dot_v1_dot_trajectory__pb2.ValueAndGradientResponse.FromString,
                 _registered_method=True)
+        self.Jvp = channel.stream_stream(
+                '/revolute.v1.TrajectoryService/Jvp',
+                request_serializer=revolute_dot_v1_dot_trajectory__pb2.JvpRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_trajectory__pb2.JvpResponse.FromString,
+                _registered_method=True)
+        self.Jacobian = channel.stream_stream(
+                '/revolute.v1.TrajectoryService/Jacobian',
+                request_serializer=revolute_dot_v1_dot_trajectory__pb2.JacobianRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_trajectory__pb2.JacobianResponse.FromString,
+                _registered_method=True)
+        self.CheckGradient = channel.stream_unary(
+                '/revolute.v1.TrajectoryService/CheckGradient',
+                request_serializer=revolute_dot_v1_dot_trajectory__pb2.CheckGradientRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_trajectory__pb2.CheckGradientResponse.FromString,
+                _registered_method=True)
         self.DeleteTrajectory = channel.unary_unary(
                 '/revolute.v1.TrajectoryService/DeleteTrajectory',
                 request_serializer=revolute_dot_v1_dot_trajectory__pb2.DeleteTrajectoryRequest.SerializeToString,
@@ -96,6 +111,28 @@ class TrajectoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Jvp(self, request_iterator, context):
+        """Pushes a direction of the inputs forward through a kept trajectory. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Jacobian(self, request_iterator, context):
+        """Differentiates one step by its state and controls; nothing is kept. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CheckGradient(self, request_iterator, context):
+        """Checks the gradients of one trajectory against finite differences and against forward derivatives; nothing is kept.
+        A gradient that is wrong is an answer, not an error. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED, LIMIT_EXCEEDED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteTrajectory(self, request, context):
         """Forgets a trajectory. Errors: NOT_FOUND.
         """
@@ -125,6 +162,21 @@ def add_TrajectoryServiceServicer_to_server(servicer, server):
                     servicer.ValueAndGradient,
                     request_deserializer=revolute_dot_v1_dot_trajectory__pb2.ValueAndGradientRequest.FromString,
                     response_serializer=revolute_dot_v1_dot_trajectory__pb2.ValueAndGradientResponse.SerializeToString,
+            ),
+            'Jvp': grpc.stream_stream_rpc_method_handler(
+                    servicer.Jvp,
+                    request_deserializer=revolute_dot_v1_dot_trajectory__pb2.JvpRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_trajectory__pb2.JvpResponse.SerializeToString,
+            ),
+            'Jacobian': grpc.stream_stream_rpc_method_handler(
+                    servicer.Jacobian,
+                    request_deserializer=revolute_dot_v1_dot_trajectory__pb2.JacobianRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_trajectory__pb2.JacobianResponse.SerializeToString,
+            ),
+            'CheckGradient': grpc.stream_unary_rpc_method_handler(
+                    servicer.CheckGradient,
+                    request_deserializer=revolute_dot_v1_dot_trajectory__pb2.CheckGradientRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_trajectory__pb2.CheckGradientResponse.SerializeToString,
             ),
             'DeleteTrajectory': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteTrajectory,
@@ -241,6 +293,87 @@ class TrajectoryService(object):
             '/revolute.v1.TrajectoryService/ValueAndGradient',
             revolute_dot_v1_dot_trajectory__pb2.ValueAndGradientRequest.SerializeToString,
             revolute_dot_v1_dot_trajectory__pb2.ValueAndGradientResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Jvp(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/revolute.v1.TrajectoryService/Jvp',
+            revolute_dot_v1_dot_trajectory__pb2.JvpRequest.SerializeToString,
+            revolute_dot_v1_dot_trajectory__pb2.JvpResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Jacobian(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/revolute.v1.TrajectoryService/Jacobian',
+            revolute_dot_v1_dot_trajectory__pb2.JacobianRequest.SerializeToString,
+            revolute_dot_v1_dot_trajectory__pb2.JacobianResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckGradient(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/revolute.v1.TrajectoryService/CheckGradient',
+            revolute_dot_v1_dot_trajectory__pb2.CheckGradientRequest.SerializeToString,
+            revolute_dot_v1_dot_trajectory__pb2.CheckGradientResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -397,7 +397,7 @@ def _shaped(
         pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
         if not (name in rollout.params and is_per_environment(name, rollout.params[name])):
             summed = pulled[:, completed].sum(axis=1)
-            return summed if has_k else summed[0]
+            return summed if has_k else summed[0, ...]
     gradient = np.array(pulled)
     gradient[:, ~completed] = np.nan
     if not rollout.batched:

@@ -60,6 +60,7 @@ def load_model(
     package_paths: Mapping[str, Pathlike] | None = None,
     allow_files: bool = True,
     name: str | None = None,
+    warn: bool = True,
 ) -> Model:
     """Load a URDF or MJCF model.
 
@@ -85,6 +86,7 @@ def load_model(
         package_paths: folders that `package://name/` stands for, by name.
         allow_files: False reads nothing from disk: text, assets and built-in models only.
         name: what to call the model; by default the file's name, or the name it gives itself.
+        warn: False leaves the warnings of `model.warnings` to the caller.
 
     Returns:
         The model; `model.notes` lists what the engine does differently from what the file asks.
@@ -116,9 +118,12 @@ def load_model(
         document, base=options.base, ground=options.ground, fuse_fixed=options.fuse_fixed
     )
     notes = [*document.notes, *check_support(compiled, document.label)]
-    arrays, more_notes = _engine_arrays(compiled, document, options)
+    arrays, alarming = _engine_arrays(compiled, document, options)
     model_name = given.name or document.declared_name or "model"
-    return _model(model_name, given, document, compiled, arrays, options, [*notes, *more_notes])
+    model = _model(model_name, given, document, compiled, arrays, options, notes, alarming)
+    for note in alarming if warn else ():
+        warnings.warn(f"{document.label}: {note}", stacklevel=2)
+    return model
 
 
 @dataclass(frozen=True)
@@ -202,7 +207,7 @@ def _no_such_model(source: str, allow_files: bool) -> NotFoundError:
 
 
 def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options) -> tuple[Arrays, list[str]]:
-    """Return the compiled arrays with contact pairs and options, and notes."""
+    """Return the compiled arrays with contact pairs and options, and notes that users are warned of."""
     arrays = compiled_arrays(compiled, document.label)
     off = disabled_switches(compiled)
     switches = {
@@ -212,8 +217,6 @@ def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options)
     notes: list[str] = []
     if switches["contact"]:
         pairs, notes = candidate_pairs(compiled, document.label, is_urdf=document.is_urdf)
-    for note in notes:
-        warnings.warn(f"{document.label}: {note}", stacklevel=3)
     arrays.update(pair_arrays(pairs))
     arrays.update({name: int(value) for name, value in switches.items()})
     for option in ("iterations", "erp", "cfm", "restitution", "margin"):
@@ -231,6 +234,7 @@ def _model(
     arrays: Arrays,
     options: Options,
     notes: list[str],
+    alarming: list[str],
 ) -> Model:
     """Put the parts together; the arrays become read-only."""
     for value in arrays.values():
@@ -241,7 +245,8 @@ def _model(
         id=_content_hash(document, options),
         name=name,
         options={**asdict(options), "timestep": arrays["timestep"]},
-        notes=notes,
+        notes=[*notes, *alarming],
+        warnings=alarming,
         keyframes=_keyframes(compiled),
         source_text=text,
         assets={document.references[key]: data for key, data in document.files.items()},

@@ -25,6 +25,7 @@ class Model:
         name: the model's name in messages and lists.
         options: what `load_model` was asked for, with defaults filled in.
         notes: what the engine does differently from what the file asks; one sentence each.
+        warnings: those of the notes that `load_model` warns of.
         keyframes: named configurations of the file, name to qpos [nq].
         source_text: the text as given.
         assets: contents of the mesh files that the text names, by the names it uses.
@@ -37,6 +38,7 @@ class Model:
     name: str
     options: Mapping[str, Any]
     notes: list[str]
+    warnings: list[str]
     keyframes: Mapping[str, npt.NDArray[np.float64]]
     source_text: str
     assets: Mapping[str, bytes]

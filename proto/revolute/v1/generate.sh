@@ -16,4 +16,6 @@ cd "$root/proto"
 "$python" -m grpc_tools.protoc -I. --python_out="$output" --pyi_out="$output" --grpc_python_out="$output" \
     revolute/v1/*.proto
 # messages alone need no service stubs
-rm -f "$output/revolute/v1/tensor_pb2_grpc.py" "$output/revolute/v1/error_pb2_grpc.py"
+for messages in tensor error gradient_report; do
+    rm -f "$output/revolute/v1/${messages}_pb2_grpc.py"
+done

@@ -1,0 +1,48 @@
+"""Forward derivatives as users hold them: tangents of a trajectory, and the Jacobian of one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .arrays import Float64Array
+
+
+@dataclass(frozen=True, eq=False)
+class Jvp:
+    """The derivative of a trajectory along one direction of its inputs, in tangent coordinates.
+
+    Attributes:
+        qpos: tangents of the configurations, [batch, T + 1, nv]: of a quaternion, the rotation vector in the
+            moving frame. NaN for an environment that diverged.
+        qvel: tangents of the velocities, [batch, T + 1, nv], likewise.
+    """
+
+    qpos: Float64Array
+    qvel: Float64Array
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Jvp:
+        """Build it from a TrajectoryTangent document."""
+        return cls(document["qpos"], document["qvel"])
+
+
+@dataclass(frozen=True, eq=False)
+class StepJacobian:
+    """The derivative of one step in tangent coordinates, in the order of MuJoCo's `mjd_transitionFD`.
+
+    With x = (dq, v), dq a tangent of the configuration: dx+ = A dx + B du.
+
+    Attributes:
+        A: by the state, [batch, 2 nv, 2 nv]. NaN for an environment whose step diverges.
+        B: by the controls, [batch, 2 nv, nu], likewise.
+    """
+
+    A: Float64Array
+    B: Float64Array
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> StepJacobian:
+        """Build it from a StepJacobian document."""
+        return cls(document["A"], document["B"])
