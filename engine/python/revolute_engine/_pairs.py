@@ -19,7 +19,7 @@ from revolute.errors import ModelError
 
 from ._names import element_name
 
-_PLANE, _SPHERE, _CAPSULE, _BOX, _MESH = 0, 2, 3, 6, 7
+_PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = 0, 2, 3, 4, 5, 6, 7
 _TYPE_NAMES = {
     0: "plane",
     1: "height field",
@@ -31,13 +31,8 @@ _TYPE_NAMES = {
     7: "mesh",
     8: "signed distance field",
 }
-SUPPORTED = frozenset(
-    {
-        *((_PLANE, other) for other in (_SPHERE, _CAPSULE, _BOX, _MESH)),
-        *((_SPHERE, _SPHERE), (_SPHERE, _CAPSULE), (_CAPSULE, _CAPSULE), (_SPHERE, _BOX)),
-    }
-)
-"""Pairs of shape types (MuJoCo's numbers, smaller first) that the engine can collide."""
+SUPPORTED = frozenset({_PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH})
+"""Shape types (MuJoCo's numbers) that the engine can collide with each other; a mesh counts as its convex hull."""
 
 BOTH, FIRST, SECOND = 0, 1, 2
 """Values of `Pair.mu_from`."""
@@ -64,40 +59,41 @@ class Pair:
     element: str
 
 
-def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tuple[list[Pair], list[str]]:
+def candidate_pairs(model: mujoco.MjModel, label: str) -> list[Pair]:
     """Return the pairs of shapes to watch for contact.
 
     Args:
         model: the compiled model.
         label: what messages call the file.
-        is_urdf: a URDF cannot say which shapes should meet, so its pairs of meshes are left out with a note.
 
     Returns:
-        The pairs in the order of their geom indices, and notes.
+        The pairs in the order of their geom indices.
 
     Raises:
         ModelError: a pair that can touch is not supported.
     """
-    pairs, skipped = [], 0
+    pairs = []
     for pair in [*_explicit_pairs(model, label), *_filtered_pairs(model)]:
         types = (int(model.geom_type[pair.geom1]), int(model.geom_type[pair.geom2]))
         if types == (_PLANE, _PLANE):
             continue
-        if types not in SUPPORTED and is_urdf and _MESH in types:
-            skipped += 1
-            continue
         _check_pair(model, label, pair, types)
         pairs.append(pair)
-    note = f"{skipped} pairs of a mesh and another shape than a plane are not watched for contact"
-    return sorted(pairs, key=lambda pair: (pair.geom1, pair.geom2)), [note] if skipped else []
+    return sorted(pairs, key=lambda pair: (pair.geom1, pair.geom2))
 
 
 def _check_pair(model: mujoco.MjModel, label: str, pair: Pair, types: tuple[int, int]) -> None:
     """Refuse a pair that the engine cannot collide."""
-    advice = "exclude the pair, set contype and conaffinity to 0, or load with contact=False"
-    if types not in SUPPORTED:
+    if not SUPPORTED.issuperset(types):
         kinds = f"{_TYPE_NAMES[types[0]]} against {_TYPE_NAMES[types[1]]}"
-        raise ModelError(f"{label}: {pair.element}: contact of {kinds} is not supported; {advice}")
+        raise ModelError(
+            f"{label}: {pair.element}: contact of {kinds} is not supported; "
+            "exclude the pair, set contype and conaffinity to 0, or load with contact=False"
+        )
+    for geom in (pair.geom1, pair.geom2):
+        if model.geom_type[geom] == _MESH and model.mesh_graphadr[model.geom_dataid[geom]] < 0:
+            name = element_name(model, "geom", geom)
+            raise ModelError(f"{label}: {name}: expected a mesh with a convex hull; give the mesh a volume")
 
 
 def _explicit_pairs(model: mujoco.MjModel, label: str) -> Iterator[Pair]:

@@ -1,0 +1,210 @@
+// Two convex shapes: their contact manifold, in one environment.
+//
+// The signed distance of two convex sets is the largest separation s(n) over all directions n (convex_shape.hpp). Its
+// maximum lies at the normal of a face of either shape, at the cross product of two edges, or at a stationary pair of
+// vertices, edges, rims and smooth surfaces. All that are near the direction that nearest_points.hpp finds are tried, and
+// the largest separation wins; a face wins against others that are no better, because it gives a whole contact area. (1)
+#pragma once
+
+#include "revolute/collision/face_manifold.hpp"
+#include "revolute/collision/nearest_points.hpp"
+
+namespace revolute {
+
+namespace detail {
+
+constexpr double facing = 0.2;       // faces that turn farther away from the first direction are not tried
+constexpr double edge_band = 0.1;    // edges and faces that lie deeper than this part of the shape's size are not tried
+constexpr int few_faces = 12;        // hulls of so few faces are tried as a whole
+constexpr int cap_corners = 16;
+
+struct BestFace {
+  double separation = -1e300;        // without the incident radius
+  int face = -1;                     // cylinder: 0 upper cap, 1 lower cap
+  Vector normal;                     // outward
+};
+
+// The face of `shape` over which `other` stands the highest; `towards`: roughly from shape to other.
+REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShape& other, const Vector& towards) {
+  BestFace best;
+  const auto consider = [&](int index, const Vector& normal) {
+    const double s = separation(shape, other, normal);
+    if (s > best.separation) best = {s, index, normal};
+  };
+  if (shape.geom->shape == Shape::cylinder) {
+    const Vector axis = shape.axis();
+    if (std::fabs(dot(axis, towards)) > facing) dot(axis, towards) > 0 ? consider(0, axis) : consider(1, -axis);
+    return best;
+  }
+  if (shape.geom->faces == 0) return best;
+  const double reach = dot(towards, support(shape, towards)) - edge_band * shape.size;
+  for (int f = 0; f < shape.geom->faces; ++f) {
+    const HullFace& face = shape.face(f);
+    const Vector normal = shape.R * vector3<double>(face.normal);
+    if (dot(normal, towards) < facing) continue;
+    bool near = shape.geom->faces <= few_faces;
+    for (int i = 0; !near && i < face.corners; ++i) near = dot(towards, shape.corner(face, i)) >= reach;
+    if (near) consider(f, normal);
+  }
+  return best;
+}
+
+REVOLUTE_HD inline ReferenceFace reference_face(const ConvexShape& shape, const BestFace& best, bool of_a) {
+  ReferenceFace out;
+  out.of_a = of_a;
+  out.normal = best.normal;
+  out.origin = support(shape, best.normal);
+  if (shape.geom->shape == Shape::cylinder) {
+    out.corners = cap_corners;
+    cap_polygon(shape, best.face == 0 ? 1.0 : -1.0, cap_corners, out.corner);
+    return out;
+  }
+  const HullFace& face = shape.face(best.face);
+  out.corners = face.corners;
+  for (int i = 0; i < face.corners; ++i) out.corner[i] = shape.corner(face, i);
+  return out;
+}
+
+// Whether an edge of the shape carries its support in direction m, m across the edge.
+REVOLUTE_HD inline bool carries(const ConvexShape& shape, const HullEdge& edge, const Vector& m) {
+  const Vector local = transpose_times(shape.R, m);
+  return dot(local, vector3<double>(edge.inward[0])) <= 1e-9 && dot(local, vector3<double>(edge.inward[1])) <= 1e-9;
+}
+
+// The pair of edges of two hulls with the largest separation, near direction n.
+REVOLUTE_HD inline bool best_edges(const ConvexShape& a, const ConvexShape& b, const Vector& n, StationaryPair& best) {
+  bool found = false;
+  const double reach_a = dot(n, support(a, n)) - edge_band * a.size, reach_b = dot(-n, support(b, -n)) - edge_band * b.size;
+  for (int i = 0; i < a.geom->edges; ++i) {
+    const HullEdge& edge_a = a.edge(i);
+    const Vector from_a = a.vertex(edge_a.from), to_a = a.vertex(edge_a.to);
+    if (dot(n, from_a) < reach_a && dot(n, to_a) < reach_a) continue;
+    const Vector u = unit(to_a - from_a);
+    for (int j = 0; j < b.geom->edges; ++j) {
+      const HullEdge& edge_b = b.edge(j);
+      const Vector from_b = b.vertex(edge_b.from), to_b = b.vertex(edge_b.to);
+      if (dot(-n, from_b) < reach_b && dot(-n, to_b) < reach_b) continue;
+      const Vector across = cross(u, unit(to_b - from_b));
+      const double squared = dot(across, across);
+      if (squared < 1e-6) continue;
+      const Vector normal = (dot(across, n) < 0 ? -1 : 1) / std::sqrt(squared) * across;
+      if (!carries(a, edge_a, normal) || !carries(b, edge_b, -normal)) continue;
+      const double s = dot(normal, from_b - from_a);
+      if (found && s <= best.distance) continue;
+      found = true;
+      best = {edge_element(from_a, to_a, a.radius), edge_element(from_b, to_b, b.radius), normal, s};
+    }
+  }
+  return found;
+}
+
+// Two parallel edges touch along a stretch: the ends of their overlap, each a vertex on one edge against the other edge.
+REVOLUTE_HD inline void add_parallel_edges(const StationaryPair& pair, ContactManifold& out) {
+  const SurfaceElement &a = pair.a, &b = pair.b;
+  const Vector along = a.tangent[0], b_along = dot(along, b.tangent[0]) < 0 ? -b.tangent[0] : b.tangent[0];
+  const double middle = dot(along, b.point - a.point);
+  for (double end : {-1.0, 1.0}) {
+    // the end of the shorter one
+    const double end_a = end * a.half, end_b = middle + end * b.half;
+    const bool from_a = end < 0 ? end_a >= end_b : end_a <= end_b;
+    StationaryPair point = pair;
+    if (from_a) {
+      point.a = vertex_element(a.point + end_a * along, a.radius);
+      point.b.point = b.point + dot(b_along, point.a.point - b.point) * b_along;
+    } else {
+      point.b = vertex_element(b.point + (end * b.half) * b_along, b.radius);
+      point.a.point = a.point + dot(along, point.b.point - a.point) * along;
+    }
+    const Vector between = point.b.point - point.a.point;
+    if (dot(between, between) > 1e-20) {
+      point.normal = (dot(between, pair.normal) < 0 ? -1.0 : 1.0) * unit(between);
+      point.distance = dot(point.normal, between);
+    }
+    add_stationary(point, out);
+  }
+}
+
+REVOLUTE_HD inline bool are_parallel(const StationaryPair& pair) {
+  if (pair.a.feature != Feature::edge || pair.b.feature != Feature::edge) return false;
+  const Vector across = cross(pair.a.tangent[0], pair.b.tangent[0]);
+  return dot(across, across) < 1e-6;
+}
+
+// The stationary pair near direction n with the largest separation, trying coarser and coarser features.
+REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape& b, const Vector& n, StationaryPair& best) {
+  const double size = a.size + b.size;
+  for (double tolerance : {1e-7, 1e-5, 1e-3, 1e-2, 5e-2}) {
+    StationaryPair pair = {support_element(a, n, tolerance), support_element(b, -n, tolerance), n, 0};
+    if (pair.a.feature == Feature::face || pair.b.feature == Feature::face) continue;
+    if (are_parallel(pair)) {
+      best = pair;
+      best.distance = dot(n, pair.b.point - pair.a.point);
+      return true;
+    }
+    if (!find_stationary(a, b, pair)) continue;
+    // both must be supports of the shapes' cores in that direction
+    const double inner_a = pair.a.radius - a.radius, inner_b = pair.b.radius - b.radius;
+    if (std::fabs(separation(a, b, pair.normal) - (pair.distance - inner_a - inner_b)) > 1e-8 * size) continue;
+    best = pair;
+    return true;
+  }
+  return false;
+}
+
+// A last resort: the support points in direction n as they are.
+REVOLUTE_HD inline StationaryPair support_pair(const ConvexShape& a, const ConvexShape& b, const Vector& n) {
+  StationaryPair pair = {vertex_element(support(a, n), a.radius), vertex_element(support(b, -n), b.radius), n, 0};
+  pair.distance = separation(a, b, n);
+  return pair;
+}
+
+}  // namespace detail
+
+// `limit`: pairs farther apart than this are left out.
+REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, double limit, ContactManifold& out) {
+  using namespace detail;
+  const double size = a.size + b.size, radii = a.radius + b.radius;
+  const NearestPoints nearest = nearest_points(a, b, 1, limit + radii);
+  if (nearest.distance - radii > limit) return;
+  // a direction that is known well: cores that touch or overlap are drawn together first, or taken by their overlap
+  Vector n = nearest.normal;
+  if (nearest.distance < 1e-3 * size) {
+    const NearestPoints drawn = nearest_points(a, b, 0.9, 1e300);
+    n = drawn.distance > 1e-3 * size ? drawn.normal : overlap_normal(a, b);
+  }
+  const BestFace face_a = best_face(a, b, n), face_b = best_face(b, a, -n);
+  const bool a_first = face_a.separation >= face_b.separation - 1e-6 * size;
+  const BestFace& face = a_first ? face_a : face_b;
+  // (1)
+  StationaryPair pair;
+  bool found = false;
+  double best = -1e300;
+  const auto core_separation = [&](const StationaryPair& p) { return p.distance - (p.a.radius - a.radius) - (p.b.radius - b.radius); };
+  if (face.face < 0 || !a.is_hull() || !b.is_hull() || nearest.distance > 1e-6 * size) {
+    const Vector start = nearest.distance > 1e-6 * size ? nearest.normal : n;
+    const bool settled = nearest.distance > 1e-6 * size && face.separation >= nearest.distance - 1e-6 * size;
+    if (!settled && best_stationary(a, b, start, pair)) {
+      found = true;
+      best = core_separation(pair);
+    }
+  }
+  StationaryPair edges;
+  if (a.is_hull() && b.is_hull() && best_edges(a, b, n, edges) && edges.distance > best) {
+    if (find_stationary(a, b, edges)) {
+      found = true;
+      best = edges.distance;
+      pair = edges;
+    }
+  }
+  if (face.face >= 0 && (!found || face.separation >= best - 1e-6 * size)) {
+    const ConvexShape &reference = a_first ? a : b, &incident = a_first ? b : a;
+    const double tolerance = 1e-3 * std::fmin(a.size, b.size);
+    face_manifold(reference_face(reference, face, a_first), incident, tolerance, limit, out);
+    if (out.count > 0) return;
+  }
+  if (!found) pair = support_pair(a, b, n);
+  if (are_parallel(pair)) add_parallel_edges(pair, out);
+  else add_stationary(pair, out);
+}
+
+}  // namespace revolute
