@@ -72,7 +72,8 @@ REVOLUTE_HD inline void add_face_contact(const ReferenceFace& face, const FaceCo
 }
 
 // Marks which of `count` points to keep: the deepest, and the farthest in each of several directions.
-// at(i): the point; height(i): its height; points above `band` are not considered. Ties go to the first.
+// at(i): the point; height(i): its height; points above `band` are not considered. What is equal up to `tie` (heights: a
+// hundred times that) goes to the first.
 template <class At, class Height>
 REVOLUTE_HD inline int keep_spread(int count, double band, double tie, const Vector& e1, const Vector& e2, const At& at,
                                    const Height& height, int* kept) {
@@ -87,7 +88,7 @@ REVOLUTE_HD inline int keep_spread(int count, double band, double tie, const Vec
   };
   int deepest = -1;
   for (int i = 0; i < count; ++i)
-    if (height(i) <= band && (deepest < 0 || height(i) < height(deepest) - tie)) deepest = i;
+    if (height(i) <= band && (deepest < 0 || height(i) < height(deepest) - 100 * tie)) deepest = i;
   if (deepest < 0) return 0;
   keep(deepest);
   for (int d = 0; d < manifold_points - 1; ++d) {

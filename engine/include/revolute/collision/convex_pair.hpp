@@ -16,7 +16,8 @@ namespace detail {
 constexpr double facing = 0.2;       // faces that turn farther away from the first direction are not tried
 constexpr double edge_band = 0.1;    // edges and faces that lie deeper than this part of the shape's size are not tried
 constexpr int few_faces = 12;        // hulls of so few faces are tried as a whole
-constexpr int cap_corners = 16;
+constexpr int cap_corners = polygon_corners;
+constexpr double parallel = 5e-3;      // edges at a smaller angle touch along a stretch
 
 struct BestFace {
   double separation = -1e300;        // without the incident radius
@@ -56,7 +57,9 @@ REVOLUTE_HD inline ReferenceFace reference_face(const ConvexShape& shape, const 
   out.origin = support(shape, best.normal);
   if (shape.geom->shape == Shape::cylinder) {
     out.corners = cap_corners;
-    cap_polygon(shape, best.face == 0 ? 1.0 : -1.0, cap_corners, out.corner);
+    // about the cap's circle, at most a hundredth of the radius outside of it
+    const double radius = shape.geom->radius / std::cos(3.141592653589793 / cap_corners);
+    cap_polygon(shape, best.face == 0 ? 1.0 : -1.0, radius, cap_corners, out.corner);
     return out;
   }
   const HullFace& face = shape.face(best.face);
@@ -98,57 +101,73 @@ REVOLUTE_HD inline bool best_edges(const ConvexShape& a, const ConvexShape& b, c
   return found;
 }
 
-// Two parallel edges touch along a stretch: the ends of their overlap, each a vertex on one edge against the other edge.
-REVOLUTE_HD inline void add_parallel_edges(const StationaryPair& pair, ContactManifold& out) {
+// Two edges that are parallel and beside each other, near direction n.
+REVOLUTE_HD inline bool parallel_edges(const ConvexShape& a, const ConvexShape& b, const Vector& n, StationaryPair& pair) {
+  constexpr double tolerance = 2e-2;
+  pair = {support_element(a, n, tolerance), support_element(b, -n, tolerance), n, 0};
+  if (pair.a.feature != Feature::edge || pair.b.feature != Feature::edge) return false;
+  const Vector &u = pair.a.tangent[0], across = cross(u, pair.b.tangent[0]), between = pair.b.point - pair.a.point;
+  if (dot(across, across) > parallel * parallel) return false;
+  if (std::fabs(dot(u, between)) > 0.99 * (pair.a.half + pair.b.half)) return false;
+  pair.normal = unit(n - dot(n, u) * u);
+  pair.distance = dot(pair.normal, between);
+  return true;
+}
+
+// They touch along a stretch: its two ends, each the end of one edge against the other edge.
+REVOLUTE_HD inline void add_parallel_edges(const StationaryPair& pair, double size, ContactManifold& out) {
   const SurfaceElement &a = pair.a, &b = pair.b;
-  const Vector along = a.tangent[0], b_along = dot(along, b.tangent[0]) < 0 ? -b.tangent[0] : b.tangent[0];
-  const double middle = dot(along, b.point - a.point);
+  const Vector u_a = a.tangent[0], u_b = dot(u_a, b.tangent[0]) < 0 ? -b.tangent[0] : b.tangent[0];
+  const double middle = dot(u_a, b.point - a.point);
   for (double end : {-1.0, 1.0}) {
-    // the end of the shorter one
     const double end_a = end * a.half, end_b = middle + end * b.half;
-    const bool from_a = end < 0 ? end_a >= end_b : end_a <= end_b;
     StationaryPair point = pair;
-    if (from_a) {
-      point.a = vertex_element(a.point + end_a * along, a.radius);
-      point.b.point = b.point + dot(b_along, point.a.point - b.point) * b_along;
+    if (end * (end_a - end_b) <= 1e-3 * size) {  // the shorter one's end; a's where both end together
+      point.a = vertex_element(a.point + end_a * u_a, a.radius);
+      point.b.point = b.point + dot(u_b, point.a.point - b.point) * u_b;
     } else {
-      point.b = vertex_element(b.point + (end * b.half) * b_along, b.radius);
-      point.a.point = a.point + dot(along, point.b.point - a.point) * along;
+      point.b = vertex_element(b.point + (end * b.half) * u_b, b.radius);
+      point.a.point = a.point + dot(u_a, point.b.point - a.point) * u_a;
     }
     const Vector between = point.b.point - point.a.point;
-    if (dot(between, between) > 1e-20) {
-      point.normal = (dot(between, pair.normal) < 0 ? -1.0 : 1.0) * unit(between);
-      point.distance = dot(point.normal, between);
-    }
+    const double side = dot(between, pair.normal) < 0 ? -1 : 1;
+    if (dot(between, between) > 1e-8 * size * size) point.normal = side * unit(between);
+    point.distance = dot(point.normal, between);
     add_stationary(point, out);
   }
 }
 
-REVOLUTE_HD inline bool are_parallel(const StationaryPair& pair) {
-  if (pair.a.feature != Feature::edge || pair.b.feature != Feature::edge) return false;
-  const Vector across = cross(pair.a.tangent[0], pair.b.tangent[0]);
-  return dot(across, across) < 1e-6;
+REVOLUTE_HD inline double core_separation(const ConvexShape& a, const ConvexShape& b, const StationaryPair& pair) {
+  return pair.distance - (pair.a.radius - a.radius) - (pair.b.radius - b.radius);
+}
+REVOLUTE_HD inline bool same_element(const SurfaceElement& one, const SurfaceElement& other) {
+  if (one.feature != other.feature) return false;
+  const Vector gap = one.point - other.point;
+  return one.feature == Feature::smooth || one.feature == Feature::rim || dot(gap, gap) == 0;
 }
 
-// The stationary pair near direction n with the largest separation, trying coarser and coarser features.
+// The stationary pair near direction n with the largest separation, trying coarser and coarser features. None that is less
+// apart than in direction n itself.
 REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape& b, const Vector& n, StationaryPair& best) {
   const double size = a.size + b.size;
-  for (double tolerance : {1e-7, 1e-5, 1e-3, 1e-2, 5e-2}) {
+  double most = separation(a, b, n) - 1e-9 * size;
+  bool found = false;
+  StationaryPair tried = {};
+  tried.a.feature = tried.b.feature = Feature::face;
+  for (double tolerance : {1e-7, 1e-5, 1e-3, 1e-2, 5e-2, 2e-1}) {
     StationaryPair pair = {support_element(a, n, tolerance), support_element(b, -n, tolerance), n, 0};
     if (pair.a.feature == Feature::face || pair.b.feature == Feature::face) continue;
-    if (are_parallel(pair)) {
-      best = pair;
-      best.distance = dot(n, pair.b.point - pair.a.point);
-      return true;
-    }
+    if (same_element(pair.a, tried.a) && same_element(pair.b, tried.b)) continue;
+    tried = pair;
     if (!find_stationary(a, b, pair)) continue;
     // both must be supports of the shapes' cores in that direction
-    const double inner_a = pair.a.radius - a.radius, inner_b = pair.b.radius - b.radius;
-    if (std::fabs(separation(a, b, pair.normal) - (pair.distance - inner_a - inner_b)) > 1e-8 * size) continue;
+    const double apart = core_separation(a, b, pair);
+    if (apart <= most || std::fabs(separation(a, b, pair.normal) - apart) > 1e-8 * size) continue;
+    most = apart;
     best = pair;
-    return true;
+    found = true;
   }
-  return false;
+  return found;
 }
 
 // A last resort: the support points in direction n as they are.
@@ -176,34 +195,27 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
   const bool a_first = face_a.separation >= face_b.separation - 1e-6 * size;
   const BestFace& face = a_first ? face_a : face_b;
   // (1)
-  StationaryPair pair;
-  bool found = false;
-  double best = -1e300;
-  const auto core_separation = [&](const StationaryPair& p) { return p.distance - (p.a.radius - a.radius) - (p.b.radius - b.radius); };
-  if (face.face < 0 || !a.is_hull() || !b.is_hull() || nearest.distance > 1e-6 * size) {
-    const Vector start = nearest.distance > 1e-6 * size ? nearest.normal : n;
-    const bool settled = nearest.distance > 1e-6 * size && face.separation >= nearest.distance - 1e-6 * size;
-    if (!settled && best_stationary(a, b, start, pair)) {
-      found = true;
-      best = core_separation(pair);
-    }
-  }
-  StationaryPair edges;
-  if (a.is_hull() && b.is_hull() && best_edges(a, b, n, edges) && edges.distance > best) {
-    if (find_stationary(a, b, edges)) {
-      found = true;
-      best = edges.distance;
-      pair = edges;
-    }
-  }
-  if (face.face >= 0 && (!found || face.separation >= best - 1e-6 * size)) {
+  const bool apart = nearest.distance > 1e-6 * size, hulls = a.is_hull() && b.is_hull();
+  const Vector start = apart ? nearest.normal : n;
+  StationaryPair pair, other;
+  double most = -1e300;
+  const auto take = [&](const StationaryPair& found) {
+    const double s = core_separation(a, b, found);
+    if (s > most) pair = found, most = s;
+  };
+  const bool settled = apart && face.separation >= nearest.distance - 1e-6 * size;
+  const bool stretch = !settled && parallel_edges(a, b, start, other);
+  if (stretch) take(other);
+  else if (!settled && (apart || !hulls) && best_stationary(a, b, start, other)) take(other);
+  if (hulls && !stretch && best_edges(a, b, n, other) && find_stationary(a, b, other)) take(other);
+  if (face.face >= 0 && face.separation >= most - 1e-6 * size) {
     const ConvexShape &reference = a_first ? a : b, &incident = a_first ? b : a;
     const double tolerance = 1e-3 * std::fmin(a.size, b.size);
     face_manifold(reference_face(reference, face, a_first), incident, tolerance, limit, out);
     if (out.count > 0) return;
   }
-  if (!found) pair = support_pair(a, b, n);
-  if (are_parallel(pair)) add_parallel_edges(pair, out);
+  if (most < -1e299) pair = support_pair(a, b, n);
+  if (stretch) add_parallel_edges(pair, size, out);
   else add_stationary(pair, out);
 }
 

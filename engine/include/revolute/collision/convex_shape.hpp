@@ -35,10 +35,10 @@ REVOLUTE_HD inline Vector unit(const Vector& a) {
   double size, inverse;
   return direction(a, size, inverse);
 }
-// Two unit vectors that complete n to a right-handed frame.
+// Two unit vectors that complete n to a right-handed frame. They jump where two components of n are 0.6, far from the axes
+// along which shapes rest.
 REVOLUTE_HD inline void complete_frame(const Vector& n, Vector& e1, Vector& e2) {
-  const double x = std::fabs(n.x), y = std::fabs(n.y), z = std::fabs(n.z);
-  const Vector other = x <= y && x <= z ? Vector{1, 0, 0} : y <= z ? Vector{0, 1, 0} : Vector{0, 0, 1};
+  const Vector other = std::fabs(n.x) < 0.6 ? Vector{1, 0, 0} : std::fabs(n.y) < 0.6 ? Vector{0, 1, 0} : Vector{0, 0, 1};
   e1 = unit(cross(n, other));
   e2 = cross(n, e1);
 }

@@ -122,9 +122,8 @@ REVOLUTE_HD inline FaceContact lowest_rim_point(const ConvexShape& shape, const 
   return out;
 }
 
-// Corners of the polygon in a cylinder's cap, in order about the outward normal.
-REVOLUTE_HD inline void cap_polygon(const ConvexShape& shape, double cap, int corners, Vector* corner) {
-  const double radius = shape.geom->radius;
+// A regular polygon in a cylinder's cap, its corners in order about the outward normal.
+REVOLUTE_HD inline void cap_polygon(const ConvexShape& shape, double cap, double radius, int corners, Vector* corner) {
   for (int i = 0; i < corners; ++i) {
     const double angle = cap * 6.283185307179586 * i / corners;
     corner[i] = shape.p + shape.R * Vector{radius * std::cos(angle), radius * std::sin(angle), cap * shape.geom->half[2]};
@@ -135,17 +134,17 @@ REVOLUTE_HD inline void add_cylinder(const ReferenceFace& face, const ConvexShap
   const Vector towards = -face.normal;
   const double along = dot(towards, shape.axis());
   const double near_cap = along < 0 ? -1 : 1;
-  const FaceContact lower = lowest_rim_point(shape, towards, near_cap), upper = lowest_rim_point(shape, towards, -near_cap);
-  if (face.holds(lower.point, tolerance)) out.add(lower);
-  if (face.holds(upper.point, tolerance)) out.add(upper);
+  const FaceContact first = lowest_rim_point(shape, towards, 1), second = lowest_rim_point(shape, towards, -1);
+  if (face.holds(first.point, tolerance)) out.add(first);
+  if (face.holds(second.point, tolerance)) out.add(second);
   if (std::fabs(along) < 0.5) {
-    add_cuts(face, lower.point, upper.point, 0, lower.roll, tolerance, out);
+    add_cuts(face, first.point, second.point, 0, first.roll, tolerance, out);
     return;
   }
   IncidentPolygon rim;
   rim.corners = rim_points;
   rim.normal = near_cap * shape.axis();
-  cap_polygon(shape, near_cap, rim_points, rim.corner);
+  cap_polygon(shape, near_cap, shape.geom->radius, rim_points, rim.corner);
   add_polygon(face, rim, tolerance, out);
 }
 
@@ -169,9 +168,8 @@ REVOLUTE_HD inline void face_manifold(const ReferenceFace& face, const ConvexSha
   for (int i = 0; i < raw.count && raw.count <= manifold_points; ++i)
     if (height(i) <= height_limit) kept[number++] = i;
   if (raw.count > manifold_points) {
-    Vector e1, e2;
-    complete_frame(face.normal, e1, e2);
-    number = keep_spread(raw.count, height_limit, 1e-6 * shape.size, e1, e2, at, height, kept);
+    const Vector e1 = unit(face.corner[1] - face.corner[0]);
+    number = keep_spread(raw.count, height_limit, 1e-6 * shape.size, e1, cross(face.normal, e1), at, height, kept);
   }
   for (int k = 0; k < number; ++k) add_face_contact(face, raw.list[kept[k]], out);
 }

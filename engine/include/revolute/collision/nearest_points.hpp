@@ -222,7 +222,7 @@ REVOLUTE_HD inline Vector overlap_normal(const ConvexShape& a, const ConvexShape
   const double size = a.size + b.size;
   if (!first_tetrahedron(a, b, size, polytope)) return unit(b.centre - a.centre);
   Vector normal = unit(a.centre - b.centre);
-  const double precise = a.is_hull() && b.is_hull() ? 1e-9 * size : 1e-4 * size;
+  const double precise = a.is_hull() && b.is_hull() ? 1e-9 * size : 1e-6 * size;
   while (polytope.count < Polytope::max_points && polytope.face_count < Polytope::max_faces - 8) {
     int nearest = 0;
     for (int f = 1; f < polytope.face_count; ++f)
