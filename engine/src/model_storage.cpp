@@ -380,6 +380,9 @@ class ModelBuilder {
     else if (a == Shape::capsule && b == Shape::capsule) candidate.pair = Pair::capsule_capsule;
     else if (a == Shape::sphere && b == Shape::box) candidate.pair = Pair::sphere_box;
     else {
+      for (int geom : {candidate.geom_a, candidate.geom_b})
+        if (a != Shape::plane && out_.geoms_[geom].shape == Shape::mesh && out_.geoms_[geom].faces == 0)
+          throw std::invalid_argument("hull_polynum: expected the faces of geom " + std::to_string(geom) + "'s hull, got none");
       candidate.pair = a == Shape::plane ? Pair::plane_convex : Pair::convex_convex;
       candidate.slots = slots(a == Shape::plane ? b : a, b);
       ++out_.model_.nconvex;

@@ -1,8 +1,8 @@
 // The points of one contact area, in one environment, and how each depends on the two shapes.
 //
-// The order of the points follows their features (vertices, then cuts, then corners), so that it does not change under
-// small displacements. When there are more points than slots, the deepest stays, and those that lie farthest out in fixed
-// directions of the contact plane.
+// The order of the points follows their features (vertices, then cuts, then corners), so that it does not
+// change under small displacements. When there are more points than slots, the deepest stays, and those that
+// lie farthest out in fixed directions of the contact plane.
 #pragma once
 
 #include "revolute/collision/face_contact.hpp"
@@ -24,16 +24,20 @@ struct ContactManifold {
   Touch points[manifold_points];
 };
 
-// Cotangents by displacements of both shapes, as moments about the origin of the coordinates in which `touch` is given.
+// Cotangents by displacements of both shapes, as moments about the origin of the coordinates in which `touch`
+// is given.
 REVOLUTE_HD inline PairMoments<double> touch_adjoint(const Touch& touch, const ContactPoint<double>& bar) {
   switch (touch.kind) {
     case TouchKind::face_of_a: {
       const Force<double> b = face_contact_adjoint(touch.face, touch.at.normal, bar);
       return {answer_moment(touch.at, bar) + (-b), b};
     }
-    case TouchKind::face_of_b: return with_other_side_b(face_contact_adjoint(touch.face, -touch.at.normal, bar), touch.at, bar);
-    case TouchKind::stationary: return with_other_side_b(stationary_adjoint(touch.pair, touch.at, bar), touch.at, bar);
-    default: return {zero_force<double>(), zero_force<double>()};
+    case TouchKind::face_of_b:
+      return with_other_side_b(face_contact_adjoint(touch.face, -touch.at.normal, bar), touch.at, bar);
+    case TouchKind::stationary:
+      return with_other_side_b(stationary_adjoint(touch.pair, touch.at, bar), touch.at, bar);
+    default:
+      return {zero_force<double>(), zero_force<double>()};
   }
 }
 
@@ -48,7 +52,7 @@ REVOLUTE_HD inline void add_stationary(const StationaryPair& pair, ContactManifo
 // A face of the reference shape, or a plane (no corners).
 struct ReferenceFace {
   bool of_a;
-  Vector normal, origin;     // outward
+  Vector normal, origin;  // outward
   int corners;
   Vector corner[polygon_corners];
 
@@ -62,21 +66,23 @@ struct ReferenceFace {
   }
 };
 
-REVOLUTE_HD inline void add_face_contact(const ReferenceFace& face, const FaceContact& contact, ContactManifold& out) {
+REVOLUTE_HD inline void add_face_contact(const ReferenceFace& face, const FaceContact& contact,
+                                         ContactManifold& out) {
   if (out.count == manifold_points) return;
   Touch& touch = out.points[out.count++];
   touch.kind = face.of_a ? TouchKind::face_of_a : TouchKind::face_of_b;
   touch.face = contact;
   const double gap = face.height(contact.point) - contact.radius;
-  touch.at = {gap, contact.point - (contact.radius + 0.5 * gap) * face.normal, face.of_a ? face.normal : -face.normal};
+  touch.at = {gap, contact.point - (contact.radius + 0.5 * gap) * face.normal,
+              face.of_a ? face.normal : -face.normal};
 }
 
 // Marks which of `count` points to keep: the deepest, and the farthest in each of several directions.
-// at(i): the point; height(i): its height; points above `band` are not considered. What is equal up to `tie` (heights: a
-// hundred times that) goes to the first.
+// at(i): the point; height(i): its height; points above `band` are not considered. What is equal up to `tie`
+// (heights: a hundred times that) goes to the first.
 template <class At, class Height>
-REVOLUTE_HD inline int keep_spread(int count, double band, double tie, const Vector& e1, const Vector& e2, const At& at,
-                                   const Height& height, int* kept) {
+REVOLUTE_HD inline int keep_spread(int count, double band, double tie, const Vector& e1, const Vector& e2,
+                                   const At& at, const Height& height, int* kept) {
   constexpr double turn = 0.2, step = 6.283185307179586 / (manifold_points - 1);
   int number = 0;
   const auto keep = [&](int i) {

@@ -1,9 +1,10 @@
 // Two convex shapes: their contact manifold, in one environment.
 //
-// The signed distance of two convex sets is the largest separation s(n) over all directions n (convex_shape.hpp). Its
-// maximum lies at the normal of a face of either shape, at the cross product of two edges, or at a stationary pair of
-// vertices, edges, rims and smooth surfaces. All that are near the direction that nearest_points.hpp finds are tried, and
-// the largest separation wins; a face wins against others that are no better, because it gives a whole contact area. (1)
+// The signed distance of two convex sets is the largest separation s(n) over all directions n
+// (convex_shape.hpp). Its maximum lies at the normal of a face of either shape, at the cross product of two
+// edges, or at a stationary pair of vertices, edges, rims and smooth surfaces. All that are near the
+// direction that nearest_points.hpp finds are tried, and the largest separation wins; a face wins against
+// others that are no better, because it gives a whole contact area. (1)
 #pragma once
 
 #include "revolute/collision/face_manifold.hpp"
@@ -13,20 +14,22 @@ namespace revolute {
 
 namespace detail {
 
-constexpr double facing = 0.2;       // faces that turn farther away from the first direction are not tried
-constexpr double edge_band = 0.1;    // edges and faces that lie deeper than this part of the shape's size are not tried
-constexpr int few_faces = 12;        // hulls of so few faces are tried as a whole
+constexpr double facing = 0.2;  // faces that turn farther away from the first direction are not tried
+constexpr double edge_band =
+    0.1;  // edges and faces that lie deeper than this part of the shape's size are not tried
+constexpr int few_faces = 12;  // hulls of so few faces are tried as a whole
 constexpr int cap_corners = polygon_corners;
-constexpr double parallel = 5e-3;      // edges at a smaller angle touch along a stretch
+constexpr double parallel = 5e-3;  // edges at a smaller angle touch along a stretch
 
 struct BestFace {
-  double separation = -1e300;        // without the incident radius
-  int face = -1;                     // cylinder: 0 upper cap, 1 lower cap
-  Vector normal;                     // outward
+  double separation = -1e300;  // without the incident radius
+  int face = -1;               // cylinder: 0 upper cap, 1 lower cap
+  Vector normal;               // outward
 };
 
 // The face of `shape` over which `other` stands the highest; `towards`: roughly from shape to other.
-REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShape& other, const Vector& towards) {
+REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShape& other,
+                                      const Vector& towards) {
   BestFace best;
   const auto consider = [&](int index, const Vector& normal) {
     const double s = separation(shape, other, normal);
@@ -34,7 +37,8 @@ REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShap
   };
   if (shape.geom->shape == Shape::cylinder) {
     const Vector axis = shape.axis();
-    if (std::fabs(dot(axis, towards)) > facing) dot(axis, towards) > 0 ? consider(0, axis) : consider(1, -axis);
+    if (std::fabs(dot(axis, towards)) > facing)
+      dot(axis, towards) > 0 ? consider(0, axis) : consider(1, -axis);
     return best;
   }
   if (shape.geom->faces == 0) return best;
@@ -71,13 +75,16 @@ REVOLUTE_HD inline ReferenceFace reference_face(const ConvexShape& shape, const 
 // Whether an edge of the shape carries its support in direction m, m across the edge.
 REVOLUTE_HD inline bool carries(const ConvexShape& shape, const HullEdge& edge, const Vector& m) {
   const Vector local = transpose_times(shape.R, m);
-  return dot(local, vector3<double>(edge.inward[0])) <= 1e-9 && dot(local, vector3<double>(edge.inward[1])) <= 1e-9;
+  return dot(local, vector3<double>(edge.inward[0])) <= 1e-9 &&
+         dot(local, vector3<double>(edge.inward[1])) <= 1e-9;
 }
 
 // The pair of edges of two hulls with the largest separation, near direction n.
-REVOLUTE_HD inline bool best_edges(const ConvexShape& a, const ConvexShape& b, const Vector& n, StationaryPair& best) {
+REVOLUTE_HD inline bool best_edges(const ConvexShape& a, const ConvexShape& b, const Vector& n,
+                                   StationaryPair& best) {
   bool found = false;
-  const double reach_a = dot(n, support(a, n)) - edge_band * a.size, reach_b = dot(-n, support(b, -n)) - edge_band * b.size;
+  const double reach_a = dot(n, support(a, n)) - edge_band * a.size,
+               reach_b = dot(-n, support(b, -n)) - edge_band * b.size;
   for (int i = 0; i < a.geom->edges; ++i) {
     const HullEdge& edge_a = a.edge(i);
     const Vector from_a = a.vertex(edge_a.from), to_a = a.vertex(edge_a.to);
@@ -102,11 +109,13 @@ REVOLUTE_HD inline bool best_edges(const ConvexShape& a, const ConvexShape& b, c
 }
 
 // Two edges that are parallel and beside each other, near direction n.
-REVOLUTE_HD inline bool parallel_edges(const ConvexShape& a, const ConvexShape& b, const Vector& n, StationaryPair& pair) {
+REVOLUTE_HD inline bool parallel_edges(const ConvexShape& a, const ConvexShape& b, const Vector& n,
+                                       StationaryPair& pair) {
   constexpr double tolerance = 2e-2;
   pair = {support_element(a, n, tolerance), support_element(b, -n, tolerance), n, 0};
   if (pair.a.feature != Feature::edge || pair.b.feature != Feature::edge) return false;
-  const Vector &u = pair.a.tangent[0], across = cross(u, pair.b.tangent[0]), between = pair.b.point - pair.a.point;
+  const Vector &u = pair.a.tangent[0], across = cross(u, pair.b.tangent[0]),
+               between = pair.b.point - pair.a.point;
   if (dot(across, across) > parallel * parallel) return false;
   if (std::fabs(dot(u, between)) > 0.99 * (pair.a.half + pair.b.half)) return false;
   pair.normal = unit(n - dot(n, u) * u);
@@ -137,7 +146,8 @@ REVOLUTE_HD inline void add_parallel_edges(const StationaryPair& pair, double si
   }
 }
 
-REVOLUTE_HD inline double core_separation(const ConvexShape& a, const ConvexShape& b, const StationaryPair& pair) {
+REVOLUTE_HD inline double core_separation(const ConvexShape& a, const ConvexShape& b,
+                                          const StationaryPair& pair) {
   return pair.distance - (pair.a.radius - a.radius) - (pair.b.radius - b.radius);
 }
 REVOLUTE_HD inline bool same_element(const SurfaceElement& one, const SurfaceElement& other) {
@@ -146,9 +156,10 @@ REVOLUTE_HD inline bool same_element(const SurfaceElement& one, const SurfaceEle
   return one.feature == Feature::smooth || one.feature == Feature::rim || dot(gap, gap) == 0;
 }
 
-// The stationary pair near direction n with the largest separation, trying coarser and coarser features. None that is less
-// apart than in direction n itself.
-REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape& b, const Vector& n, StationaryPair& best) {
+// The stationary pair near direction n with the largest separation, trying coarser and coarser features. None
+// that is less apart than in direction n itself.
+REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape& b, const Vector& n,
+                                        StationaryPair& best) {
   const double size = a.size + b.size;
   double most = separation(a, b, n) - 1e-9 * size;
   bool found = false;
@@ -172,7 +183,8 @@ REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape&
 
 // A last resort: the support points in direction n as they are.
 REVOLUTE_HD inline StationaryPair support_pair(const ConvexShape& a, const ConvexShape& b, const Vector& n) {
-  StationaryPair pair = {vertex_element(support(a, n), a.radius), vertex_element(support(b, -n), b.radius), n, 0};
+  StationaryPair pair = {vertex_element(support(a, n), a.radius), vertex_element(support(b, -n), b.radius), n,
+                         0};
   pair.distance = separation(a, b, n);
   return pair;
 }
@@ -180,12 +192,14 @@ REVOLUTE_HD inline StationaryPair support_pair(const ConvexShape& a, const Conve
 }  // namespace detail
 
 // `limit`: pairs farther apart than this are left out.
-REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, double limit, ContactManifold& out) {
+REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, double limit,
+                                    ContactManifold& out) {
   using namespace detail;
   const double size = a.size + b.size, radii = a.radius + b.radius;
   const NearestPoints nearest = nearest_points(a, b, 1, limit + radii);
   if (nearest.distance - radii > limit) return;
-  // a direction that is known well: cores that touch or overlap are drawn together first, or taken by their overlap
+  // a direction that is known well: cores that touch or overlap are drawn together first, or taken by their
+  // overlap
   Vector n = nearest.normal;
   if (nearest.distance < 1e-3 * size) {
     const NearestPoints drawn = nearest_points(a, b, 0.9, 1e300);
@@ -205,8 +219,10 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
   };
   const bool settled = apart && face.separation >= nearest.distance - 1e-6 * size;
   const bool stretch = !settled && parallel_edges(a, b, start, other);
-  if (stretch) take(other);
-  else if (!settled && (apart || !hulls) && best_stationary(a, b, start, other)) take(other);
+  if (stretch)
+    take(other);
+  else if (!settled && (apart || !hulls) && best_stationary(a, b, start, other))
+    take(other);
   if (hulls && !stretch && best_edges(a, b, n, other) && find_stationary(a, b, other)) take(other);
   if (face.face >= 0 && face.separation >= most - 1e-6 * size) {
     const ConvexShape &reference = a_first ? a : b, &incident = a_first ? b : a;
@@ -215,8 +231,10 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
     if (out.count > 0) return;
   }
   if (most < -1e299) pair = support_pair(a, b, n);
-  if (stretch) add_parallel_edges(pair, size, out);
-  else add_stationary(pair, out);
+  if (stretch)
+    add_parallel_edges(pair, size, out);
+  else
+    add_stationary(pair, out);
 }
 
 }  // namespace revolute

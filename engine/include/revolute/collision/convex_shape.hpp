@@ -1,8 +1,9 @@
-// A convex shape of one environment: hulls (box, mesh, and the cores of spheres and capsules), cylinders and ellipsoids.
+// A convex shape of one environment: hulls (box, mesh, and the cores of spheres and capsules), cylinders and
+// ellipsoids.
 //
-// A shape is a core with a radius about it: a vertex for a sphere, an edge for a capsule; the others have radius 0. The
-// core's support point in direction m is the one with the largest m.x:
-//   ellipsoid: D^2 m / |D m|,   cylinder: r (radial part of m)/|...| + h sign(m.a) a,   hull: a vertex         (1)
+// A shape is a core with a radius about it: a vertex for a sphere, an edge for a capsule; the others have
+// radius 0. The core's support point in direction m is the one with the largest m.x:
+//   ellipsoid: D^2 m / |D m|,   cylinder: r (radial part of m)/|...| + h sign(m.a) a,   hull: a vertex (1)
 // The search for the nearest features is discrete and runs in double, one environment at a time.
 #pragma once
 
@@ -16,29 +17,37 @@ using Vector = Vector3<double>;
 struct ConvexShape {
   const Model* model;
   const Geom* geom;
-  Matrix3<double> R;      // frame of the local coordinates: the link's for hulls, the geom's for round shapes
+  Matrix3<double> R;  // frame of the local coordinates: the link's for hulls, the geom's for round shapes
   Vector p;
   Vector centre;
-  double radius;          // about the core
-  double size;            // of the shape, for tolerances
+  double radius;  // about the core
+  double size;    // of the shape, for tolerances
 
-  REVOLUTE_HD bool is_hull() const { return geom->shape != Shape::ellipsoid && geom->shape != Shape::cylinder; }
-  REVOLUTE_HD Vector vertex(int i) const { return p + R * vector3<double>(model->vertices + 3 * (geom->vertex + i)); }
+  REVOLUTE_HD bool is_hull() const {
+    return geom->shape != Shape::ellipsoid && geom->shape != Shape::cylinder;
+  }
+  REVOLUTE_HD Vector vertex(int i) const {
+    return p + R * vector3<double>(model->vertices + 3 * (geom->vertex + i));
+  }
   REVOLUTE_HD const HullFace& face(int i) const { return model->faces[geom->face + i]; }
   REVOLUTE_HD const HullEdge& edge(int i) const { return model->edges[geom->edge + i]; }
-  REVOLUTE_HD Vector corner(const HullFace& face, int i) const { return vertex(model->corners[face.corner + i]); }
+  REVOLUTE_HD Vector corner(const HullFace& face, int i) const {
+    return vertex(model->corners[face.corner + i]);
+  }
   REVOLUTE_HD Vector axis() const { return R.column(2); }
 };
 
-REVOLUTE_HD inline double length(const Vector& a) { return std::sqrt(dot(a, a)); }
+REVOLUTE_HD inline double norm(const Vector& a) { return std::sqrt(dot(a, a)); }
 REVOLUTE_HD inline Vector unit(const Vector& a) {
   double size, inverse;
   return direction(a, size, inverse);
 }
-// Two unit vectors that complete n to a right-handed frame. They jump where two components of n are 0.6, far from the axes
-// along which shapes rest.
+// Two unit vectors that complete n to a right-handed frame. They jump where two components of n are 0.6, far
+// from the axes along which shapes rest.
 REVOLUTE_HD inline void complete_frame(const Vector& n, Vector& e1, Vector& e2) {
-  const Vector other = std::fabs(n.x) < 0.6 ? Vector{1, 0, 0} : std::fabs(n.y) < 0.6 ? Vector{0, 1, 0} : Vector{0, 0, 1};
+  const Vector other = std::fabs(n.x) < 0.6   ? Vector{1, 0, 0}
+                       : std::fabs(n.y) < 0.6 ? Vector{0, 1, 0}
+                                              : Vector{0, 0, 1};
   e1 = unit(cross(n, other));
   e2 = cross(n, e1);
 }

@@ -1,9 +1,11 @@
-// The direction from one convex core to another: where they are apart, by GJK; where they overlap, by expanding a polytope.
+// The direction from one convex core to another: where they are apart, by GJK; where they overlap, by
+// expanding a polytope.
 //
-// Both work on the difference D = {x_b - x_a}, whose point nearest to the origin is the vector between the cores.
-//   GJK (Gilbert, Johnson, Keerthi 1988): keep the simplex of D nearest to the origin, add the support point beyond it.
-//   Expanding polytope (van den Bergen 2001): grow a polytope inside of D where its faces are nearest to the origin;
-//   distances are signed, so that it also works when the origin lies a little outside.
+// Both work on the difference D = {x_b - x_a}, whose point nearest to the origin is the vector between the
+// cores.
+//   GJK (Gilbert, Johnson, Keerthi 1988): keep the simplex of D nearest to the origin, add the support point
+//   beyond it. Expanding polytope (van den Bergen 2001): grow a polytope inside of D where its faces are
+//   nearest to the origin; distances are signed, so that it also works when the origin lies a little outside.
 // The result starts the search for features (convex_pair.hpp), which makes it exact.
 #pragma once
 
@@ -44,7 +46,8 @@ REVOLUTE_HD inline Vector nearest_on_triangle(Simplex& s) {
   const double squared = dot(normal, normal);
   // barycentric coordinates of the origin's projection
   const double u = dot(cross(b, c), normal), v = dot(cross(c, a), normal), w = dot(cross(a, b), normal);
-  if (squared > 1e-24 * dot(ab, ab) * dot(ac, ac) && u > 0 && v > 0 && w > 0) return (dot(a, normal) / squared) * normal;
+  if (squared > 1e-24 * dot(ab, ab) * dot(ac, ac) && u > 0 && v > 0 && w > 0)
+    return (dot(a, normal) / squared) * normal;
   // else the nearest of the three sides
   Simplex best = {{a, b, c}, 0};
   Vector nearest = a;
@@ -86,13 +89,15 @@ REVOLUTE_HD inline Vector nearest_on_tetrahedron(Simplex& s, bool& inside) {
   return nearest;
 }
 
-REVOLUTE_HD inline Vector difference_support(const ConvexShape& a, const ConvexShape& b, const Vector& m, double scale) {
+REVOLUTE_HD inline Vector difference_support(const ConvexShape& a, const ConvexShape& b, const Vector& m,
+                                             double scale) {
   return support(b, m, scale) - support(a, -m, scale);
 }
 
 }  // namespace detail
 
-REVOLUTE_HD inline NearestPoints nearest_points(const ConvexShape& a, const ConvexShape& b, double scale, double stop_beyond) {
+REVOLUTE_HD inline NearestPoints nearest_points(const ConvexShape& a, const ConvexShape& b, double scale,
+                                                double stop_beyond) {
   using namespace detail;
   constexpr int iterations = 64;
   Simplex simplex = {{difference_support(a, b, a.centre - b.centre, scale)}, 1};
@@ -103,7 +108,8 @@ REVOLUTE_HD inline NearestPoints nearest_points(const ConvexShape& a, const Conv
     if (squared < 1e-28 * size * size) return {0, unit(b.centre - a.centre)};
     const Vector w = difference_support(a, b, -v, scale);
     const double bound = dot(v, w);
-    if (bound > 0 && bound * bound > squared * stop_beyond * stop_beyond) break;  // farther apart than matters
+    if (bound > 0 && bound * bound > squared * stop_beyond * stop_beyond)
+      break;  // farther apart than matters
     if (squared - bound <= 1e-15 * squared) break;
     bool repeated = false;
     for (int k = 0; k < simplex.count; ++k) {
@@ -124,7 +130,7 @@ REVOLUTE_HD inline NearestPoints nearest_points(const ConvexShape& a, const Conv
     }
     v = next;
   }
-  return {length(v), unit(v)};
+  return {norm(v), unit(v)};
 }
 
 namespace detail {
@@ -189,7 +195,8 @@ struct Polytope {
 };
 
 // Four points of D that are not in one plane; false when D is flat.
-REVOLUTE_HD inline bool first_tetrahedron(const ConvexShape& a, const ConvexShape& b, double size, Polytope& out) {
+REVOLUTE_HD inline bool first_tetrahedron(const ConvexShape& a, const ConvexShape& b, double size,
+                                          Polytope& out) {
   const Vector x = {1, 0, 0};
   out.points[0] = difference_support(a, b, x, 1);
   out.points[1] = difference_support(a, b, -x, 1);

@@ -1,15 +1,18 @@
-// The nearest points of two surface elements that are not faces: vertices, edges, rims of cylinders, smooth surfaces.
+// The nearest points of two surface elements that are not faces: vertices, edges, rims of cylinders, smooth
+// surfaces.
 //
-// Element a at its point x has k = 0, 1 or 2 directions T in which the nearest point may slide, with curvature K:
-//   x(u) = x + T u - (u'K u / 2) m,   m outward normal (n for a, -n for b)                                        (1)
-// With n the unit normal from a to b and phi the signed distance, x_b = x_a + phi n, n.T_a = 0, n.T_b = 0. When a is
-// displaced by a small rotation w and translation (delta at x_a) the points slide by (du, dv) and n turns by nu = E y, where
-// the columns of E complete n to a frame:
+// Element a at its point x has k = 0, 1 or 2 directions T in which the nearest point may slide, with
+// curvature K:
+//   x(u) = x + T u - (u'K u / 2) m,   m outward normal (n for a, -n for b) (1)
+// With n the unit normal from a to b and phi the signed distance, x_b = x_a + phi n, n.T_a = 0, n.T_b = 0.
+// When a is displaced by a small rotation w and translation (delta at x_a) the points slide by (du, dv) and n
+// turns by nu = E y, where the columns of E complete n to a frame:
 //   T_a'E y - K_a du                    = -w.(T_a x n) - T_a.n
-//   T_b'E y + K_b dv                    = -T_b.n                                                                   (2)
-//   E'(T_b dv - T_a du) - phi y         = E'(delta - (x_b - x_a))
-// The last terms are zero at the solution; with w = delta = 0 this is Newton's method for it. The adjoint solves with the
-// transposed matrix. Edges that are parallel have no single nearest pair: a singular pivot gives no motion.           (3)
+//   T_b'E y + K_b dv                    = -T_b.n (2) E'(T_b dv - T_a du) - phi y         = E'(delta - (x_b -
+//   x_a))
+// The last terms are zero at the solution; with w = delta = 0 this is Newton's method for it. The adjoint
+// solves with the transposed matrix. Edges that are parallel have no single nearest pair: a singular pivot
+// gives no motion.           (3)
 #pragma once
 
 #include "revolute/collision/convex_shape.hpp"
@@ -24,14 +27,14 @@ struct SurfaceElement {
   Vector point;
   Vector tangent[2];
   double curvature[2][2];
-  double radius;           // about the element
-  double half;             // edge: half its length
+  double radius;  // about the element
+  double half;    // edge: half its length
 };
 
 struct StationaryPair {
   SurfaceElement a, b;
   Vector normal;
-  double distance;         // phi, without radii
+  double distance;  // phi, without radii
 };
 
 namespace detail {
@@ -112,8 +115,9 @@ REVOLUTE_HD inline SurfaceElement vertex_element(const Vector& point, double rad
 }
 REVOLUTE_HD inline SurfaceElement edge_element(const Vector& from, const Vector& to, double radius) {
   const Vector along = to - from;
-  const double size = length(along);
-  return {Feature::edge, 1, 0.5 * (from + to), {unit(along), zero3<double>()}, {{0, 0}, {0, 0}}, radius, 0.5 * size};
+  const double size = norm(along);
+  return {Feature::edge,    1,      0.5 * (from + to), {unit(along), zero3<double>()},
+          {{0, 0}, {0, 0}}, radius, 0.5 * size};
 }
 
 // Rim of a cylinder's cap where it lies farthest in direction m.
@@ -122,11 +126,17 @@ REVOLUTE_HD inline SurfaceElement rim_element(const ConvexShape& shape, const Ve
   const double along = dot(m, axis), radius = shape.geom->radius, half = shape.geom->half[2];
   double radial, inverse;
   const Vector outward = direction(m - along * axis, radial, inverse);
-  return {Feature::rim, 1, shape.p + (along < 0 ? -half : half) * axis + radius * outward, {cross(axis, outward), zero3<double>()},
-          {{radial / radius, 0}, {0, 0}}, 0, 0};
+  return {Feature::rim,
+          1,
+          shape.p + (along < 0 ? -half : half) * axis + radius * outward,
+          {cross(axis, outward), zero3<double>()},
+          {{radial / radius, 0}, {0, 0}},
+          0,
+          0};
 }
 
-// How the support point of an ellipsoid moves when m turns, W = (D^2 - x x')/|D m| in local axes; world axes here.
+// How the support point of an ellipsoid moves when m turns, W = (D^2 - x x')/|D m| in local axes; world axes
+// here.
 REVOLUTE_HD inline Matrix3<double> ellipsoid_roll(const ConvexShape& shape, const Vector& m) {
   const Vector local = transpose_times(shape.R, m), x = transpose_times(shape.R, support(shape, m) - shape.p);
   const double* half = shape.geom->half;
@@ -142,7 +152,8 @@ REVOLUTE_HD inline SurfaceElement smooth_element(const ConvexShape& shape, const
   complete_frame(m, out.tangent[0], out.tangent[1]);
   const Matrix3<double> W = ellipsoid_roll(shape, m);
   const Vector w0 = W * out.tangent[0], w1 = W * out.tangent[1];
-  const double a = dot(out.tangent[0], w0), b = dot(out.tangent[0], w1), d = dot(out.tangent[1], w1), determinant = a * d - b * b;
+  const double a = dot(out.tangent[0], w0), b = dot(out.tangent[0], w1), d = dot(out.tangent[1], w1),
+               determinant = a * d - b * b;
   out.curvature[0][0] = d / determinant;
   out.curvature[0][1] = out.curvature[1][0] = -b / determinant;
   out.curvature[1][1] = a / determinant;
@@ -150,7 +161,8 @@ REVOLUTE_HD inline SurfaceElement smooth_element(const ConvexShape& shape, const
 }
 
 // The element that carries the support in direction m, where angles below `tolerance` count as zero.
-REVOLUTE_HD inline SurfaceElement support_element(const ConvexShape& shape, const Vector& m, double tolerance) {
+REVOLUTE_HD inline SurfaceElement support_element(const ConvexShape& shape, const Vector& m,
+                                                  double tolerance) {
   if (shape.geom->shape == Shape::ellipsoid) return smooth_element(shape, m);
   if (shape.geom->shape == Shape::cylinder) {
     const Vector axis = shape.axis();
@@ -178,10 +190,14 @@ REVOLUTE_HD inline SurfaceElement support_element(const ConvexShape& shape, cons
 REVOLUTE_HD inline bool find_stationary(const ConvexShape& a, const ConvexShape& b, StationaryPair& pair) {
   constexpr int iterations = 25;
   const Vector base_a = pair.a.point, base_b = pair.b.point;
-  const auto renew = [](const ConvexShape& shape, const Vector& m, const Vector& base, SurfaceElement& element) {
-    if (element.feature == Feature::smooth) element = smooth_element(shape, m);
-    else if (element.feature == Feature::rim) element = rim_element(shape, m);
-    else element.point = base;
+  const auto renew = [](const ConvexShape& shape, const Vector& m, const Vector& base,
+                        SurfaceElement& element) {
+    if (element.feature == Feature::smooth)
+      element = smooth_element(shape, m);
+    else if (element.feature == Feature::rim)
+      element = rim_element(shape, m);
+    else
+      element.point = base;
   };
   const double size = a.size + b.size;
   for (int i = 0; i < iterations; ++i) {
@@ -215,7 +231,8 @@ REVOLUTE_HD inline ContactPoint<double> answer(const StationaryPair& pair) {
 }
 
 // Cotangent by a displacement of a, as a moment about the origin: reverse of (2) and of `answer`.
-REVOLUTE_HD inline Force<double> stationary_adjoint(const StationaryPair& pair, const ContactPoint<double>& at,
+REVOLUTE_HD inline Force<double> stationary_adjoint(const StationaryPair& pair,
+                                                    const ContactPoint<double>& at,
                                                     const ContactPoint<double>& bar) {
   const Vector& n = pair.normal;
   const detail::StationarySystem system(pair);
@@ -223,7 +240,8 @@ REVOLUTE_HD inline Force<double> stationary_adjoint(const StationaryPair& pair, 
   double x[6] = {0, 0, 0, 0, dot(system.e1, n_bar), dot(system.e2, n_bar)};
   for (int k = 0; k < pair.a.freedoms; ++k) x[k] = dot(pair.a.tangent[k], bar.point);
   system.solve(x, true);
-  const Vector delta_bar = bar.point - (bar.gap + 0.5 * dot(n, bar.point)) * n + x[4] * system.e1 + x[5] * system.e2;
+  const Vector delta_bar =
+      bar.point - (bar.gap + 0.5 * dot(n, bar.point)) * n + x[4] * system.e1 + x[5] * system.e2;
   Force<double> moment = force_at(pair.a.point, delta_bar);
   for (int k = 0; k < pair.a.freedoms; ++k) moment.n -= x[k] * cross(pair.a.tangent[k], n);
   return moment;

@@ -123,7 +123,7 @@ REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>&
   const bool core = geom.shape == Shape::sphere || geom.shape == Shape::capsule;
   out.radius = core ? geom.radius : 0;
   out.size = geom.bound;
-  Matrix3<double> R = identity3();
+  Matrix3<double> R = identity_matrix<double>();
   Vector p = -origin;
   if (geom.link >= 0) {
     for (int i = 0; i < 9; ++i) R.m[i] = get_lane(kin.links[geom.link].R.m[i], lane);
