@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -115,9 +116,9 @@ def load_model(
         document, base=options.base, ground=options.ground, fuse_fixed=options.fuse_fixed
     )
     notes = [*document.notes, *check_support(compiled, document.label)]
-    arrays = _engine_arrays(compiled, document, options)
+    arrays, more_notes = _engine_arrays(compiled, document, options)
     model_name = given.name or document.declared_name or "model"
-    return _model(model_name, given, document, compiled, arrays, options, notes)
+    return _model(model_name, given, document, compiled, arrays, options, [*notes, *more_notes])
 
 
 @dataclass(frozen=True)
@@ -200,23 +201,26 @@ def _no_such_model(source: str, allow_files: bool) -> NotFoundError:
     )
 
 
-def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options) -> Arrays:
-    """Return the compiled arrays with contact pairs and options."""
+def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options) -> tuple[Arrays, list[str]]:
+    """Return the compiled arrays with contact pairs and options, and notes."""
     arrays = compiled_arrays(compiled, document.label)
     off = disabled_switches(compiled)
     switches = {
         name: getattr(options, name) and not off[name] for name in ("contact", "limits", "dry_friction")
     }
     pairs: list[Pair] = []
+    notes: list[str] = []
     if switches["contact"]:
-        pairs = candidate_pairs(compiled, document.label)
+        pairs, notes = candidate_pairs(compiled, document.label, is_urdf=document.is_urdf)
+    for note in notes:
+        warnings.warn(f"{document.label}: {note}", stacklevel=3)
     arrays.update(pair_arrays(pairs))
     arrays.update({name: int(value) for name, value in switches.items()})
     for option in ("iterations", "erp", "cfm", "restitution", "margin"):
         arrays[option] = getattr(options, option)
     if options.timestep is not None:
         arrays["timestep"] = options.timestep
-    return arrays
+    return arrays, notes
 
 
 def _model(

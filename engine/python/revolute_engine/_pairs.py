@@ -34,6 +34,8 @@ _TYPE_NAMES = {
 SUPPORTED = frozenset({_PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH})
 """Shape types (MuJoCo's numbers) that the engine can collide with each other; a mesh counts as its convex hull."""
 
+_NAMED = 3  # of the pairs that are left out, how many a note names
+
 BOTH, FIRST, SECOND = 0, 1, 2
 """Values of `Pair.mu_from`."""
 
@@ -59,27 +61,43 @@ class Pair:
     element: str
 
 
-def candidate_pairs(model: mujoco.MjModel, label: str) -> list[Pair]:
+def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tuple[list[Pair], list[str]]:
     """Return the pairs of shapes to watch for contact.
 
     Args:
         model: the compiled model.
         label: what messages call the file.
+        is_urdf: a URDF cannot say which shapes should not meet, so those that overlap in its zero pose are left
+            out with a note.
 
     Returns:
-        The pairs in the order of their geom indices.
+        The pairs in the order of their geom indices, and notes.
 
     Raises:
         ModelError: a pair that can touch is not supported.
     """
-    pairs = []
+    pairs: list[Pair] = []
+    left_out: list[str] = []
+    overlapping = _overlapping(model) if is_urdf else set()
     for pair in [*_explicit_pairs(model, label), *_filtered_pairs(model)]:
         types = (int(model.geom_type[pair.geom1]), int(model.geom_type[pair.geom2]))
         if types == (_PLANE, _PLANE):
             continue
+        if _PLANE not in types and frozenset((pair.geom1, pair.geom2)) in overlapping:
+            left_out.append(pair.element)
+            continue
         _check_pair(model, label, pair, types)
         pairs.append(pair)
-    return sorted(pairs, key=lambda pair: (pair.geom1, pair.geom2))
+    named = "; ".join(left_out[:_NAMED]) + (f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else "")
+    note = f"{len(left_out)} pairs that overlap in the zero pose are not watched for contact: {named}"
+    return sorted(pairs, key=lambda pair: (pair.geom1, pair.geom2)), [note] if left_out else []
+
+
+def _overlapping(model: mujoco.MjModel) -> set[frozenset[int]]:
+    """Return the pairs of shapes that touch or overlap in the pose qpos0."""
+    data = mujoco.MjData(model)
+    mujoco.mj_fwdPosition(model, data)
+    return {frozenset(contact.geom.tolist()) for contact in data.contact if contact.dist <= 0}
 
 
 def _check_pair(model: mujoco.MjModel, label: str, pair: Pair, types: tuple[int, int]) -> None:

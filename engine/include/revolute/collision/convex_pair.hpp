@@ -15,9 +15,8 @@ namespace revolute {
 namespace detail {
 
 constexpr double facing = 0.2;  // faces that turn farther away from the first direction are not tried
-constexpr double edge_band =
-    0.1;  // edges and faces that lie deeper than this part of the shape's size are not tried
-constexpr int few_faces = 12;  // hulls of so few faces are tried as a whole
+constexpr double band = 0.02;         // edges and faces that lie deeper than this part of the shape's size are not tried,
+constexpr int few_faces = 12;         // except of hulls of so few faces
 constexpr int cap_corners = polygon_corners;
 constexpr double parallel = 5e-3;  // edges at a smaller angle touch along a stretch
 
@@ -42,7 +41,7 @@ REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShap
     return best;
   }
   if (shape.geom->faces == 0) return best;
-  const double reach = dot(towards, support(shape, towards)) - edge_band * shape.size;
+  const double reach = dot(towards, support(shape, towards)) - band * shape.size;
   for (int f = 0; f < shape.geom->faces; ++f) {
     const HullFace& face = shape.face(f);
     const Vector normal = shape.R * vector3<double>(face.normal);
@@ -79,30 +78,43 @@ REVOLUTE_HD inline bool carries(const ConvexShape& shape, const HullEdge& edge, 
          dot(local, vector3<double>(edge.inward[1])) <= 1e-9;
 }
 
+// The edges of a hull that may carry its support near direction m.
+struct NearEdges {
+  static constexpr int most = 64;
+  int count = 0, index[most];
+  Vector from[most], to[most], along[most];
+
+  REVOLUTE_HD NearEdges(const ConvexShape& shape, const Vector& m) {
+    const double depth = shape.geom->faces <= few_faces ? shape.size : band * shape.size;
+    const double reach = dot(m, support(shape, m)) - depth;
+    for (int i = 0; i < shape.geom->edges && count < most; ++i) {
+      const HullEdge& edge = shape.edge(i);
+      from[count] = shape.vertex(edge.from);
+      to[count] = shape.vertex(edge.to);
+      if (dot(m, from[count]) < reach && dot(m, to[count]) < reach) continue;
+      along[count] = unit(to[count] - from[count]);
+      index[count++] = i;
+    }
+  }
+};
+
 // The pair of edges of two hulls with the largest separation, near direction n.
 REVOLUTE_HD inline bool best_edges(const ConvexShape& a, const ConvexShape& b, const Vector& n,
                                    StationaryPair& best) {
   bool found = false;
-  const double reach_a = dot(n, support(a, n)) - edge_band * a.size,
-               reach_b = dot(-n, support(b, -n)) - edge_band * b.size;
-  for (int i = 0; i < a.geom->edges; ++i) {
-    const HullEdge& edge_a = a.edge(i);
-    const Vector from_a = a.vertex(edge_a.from), to_a = a.vertex(edge_a.to);
-    if (dot(n, from_a) < reach_a && dot(n, to_a) < reach_a) continue;
-    const Vector u = unit(to_a - from_a);
-    for (int j = 0; j < b.geom->edges; ++j) {
-      const HullEdge& edge_b = b.edge(j);
-      const Vector from_b = b.vertex(edge_b.from), to_b = b.vertex(edge_b.to);
-      if (dot(-n, from_b) < reach_b && dot(-n, to_b) < reach_b) continue;
-      const Vector across = cross(u, unit(to_b - from_b));
-      const double squared = dot(across, across);
-      if (squared < 1e-6) continue;
-      const Vector normal = (dot(across, n) < 0 ? -1 : 1) / std::sqrt(squared) * across;
-      if (!carries(a, edge_a, normal) || !carries(b, edge_b, -normal)) continue;
-      const double s = dot(normal, from_b - from_a);
+  const NearEdges edges_a(a, n), edges_b(b, -n);
+  for (int i = 0; i < edges_a.count; ++i) {
+    for (int j = 0; j < edges_b.count; ++j) {
+      const Vector across = cross(edges_a.along[i], edges_b.along[j]);
+      const double squared = dot(across, across), facing_n = dot(across, n);
+      if (squared < 1e-6 || facing_n * facing_n < facing * facing * squared) continue;
+      const Vector normal = ((facing_n < 0 ? -1 : 1) / std::sqrt(squared)) * across;
+      const double s = dot(normal, edges_b.from[j] - edges_a.from[i]);
       if (found && s <= best.distance) continue;
+      if (!carries(a, a.edge(edges_a.index[i]), normal) || !carries(b, b.edge(edges_b.index[j]), -normal)) continue;
       found = true;
-      best = {edge_element(from_a, to_a, a.radius), edge_element(from_b, to_b, b.radius), normal, s};
+      best = {edge_element(edges_a.from[i], edges_a.to[i], a.radius),
+              edge_element(edges_b.from[j], edges_b.to[j], b.radius), normal, s};
     }
   }
   return found;
@@ -198,32 +210,35 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
   const double size = a.size + b.size, radii = a.radius + b.radius;
   const NearestPoints nearest = nearest_points(a, b, 1, limit + radii);
   if (nearest.distance - radii > limit) return;
-  // a direction that is known well: cores that touch or overlap are drawn together first, or taken by their
-  // overlap
+  // a direction that is known well: that of hulls which touch by their overlap, that of round shapes drawn together
+  const bool hulls = a.is_hull() && b.is_hull();
+  const bool apart = nearest.distance > 1e-6 * size;
   Vector n = nearest.normal;
-  if (nearest.distance < 1e-3 * size) {
+  if (hulls && !apart) {
+    n = overlap_normal(a, b);
+  } else if (!hulls && nearest.distance < 1e-3 * size) {
     const NearestPoints drawn = nearest_points(a, b, 0.9, 1e300);
     n = drawn.distance > 1e-3 * size ? drawn.normal : overlap_normal(a, b);
   }
   const BestFace face_a = best_face(a, b, n), face_b = best_face(b, a, -n);
   const bool a_first = face_a.separation >= face_b.separation - 1e-6 * size;
   const BestFace& face = a_first ? face_a : face_b;
-  // (1)
-  const bool apart = nearest.distance > 1e-6 * size, hulls = a.is_hull() && b.is_hull();
-  const Vector start = apart ? nearest.normal : n;
+  // (1); no separation exceeds the distance, and that of hulls which overlap is the one along n
+  const double bound = apart ? nearest.distance : hulls ? separation(a, b, n) : 1e300;
   StationaryPair pair, other;
   double most = -1e300;
   const auto take = [&](const StationaryPair& found) {
     const double s = core_separation(a, b, found);
     if (s > most) pair = found, most = s;
   };
-  const bool settled = apart && face.separation >= nearest.distance - 1e-6 * size;
-  const bool stretch = !settled && parallel_edges(a, b, start, other);
-  if (stretch)
-    take(other);
-  else if (!settled && (apart || !hulls) && best_stationary(a, b, start, other))
-    take(other);
-  if (hulls && !stretch && best_edges(a, b, n, other) && find_stationary(a, b, other)) take(other);
+  bool stretch = false;
+  if (face.separation < bound - 1e-6 * size) {
+    const Vector& start = apart ? nearest.normal : n;
+    stretch = parallel_edges(a, b, start, other);
+    if (stretch || best_stationary(a, b, start, other)) take(other);
+    const bool short_of_bound = face.separation < bound - 1e-6 * size && most < bound - 1e-6 * size;
+    if (hulls && !stretch && short_of_bound && best_edges(a, b, n, other) && find_stationary(a, b, other)) take(other);
+  }
   if (face.face >= 0 && face.separation >= most - 1e-6 * size) {
     const ConvexShape &reference = a_first ? a : b, &incident = a_first ? b : a;
     const double tolerance = 1e-3 * std::fmin(a.size, b.size);
