@@ -145,7 +145,7 @@ struct TouchingAdjoint {
       bar.point = from.vector();
       bar.normal = from.vector();
       const PairMoments<Real> moments =
-          touch_adjoint(at.model, at.kin, contact, &at.contacts.touch(c, 0), bar);
+          touch_adjoint(at.model, at.kin, contact, bar);
       const auto here = less(contact.gap, Real(far_away));
       Writer<Real> to{in_bar};
       for (const Force<Real>& moment : {moments.a, moments.b}) {

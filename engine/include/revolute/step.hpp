@@ -136,7 +136,7 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
   delassus_adjoint(model, kin, at.factors, at.rows, at.delassus, ws.delassus, ws.rows, ws.factors, ws.kinematics);
   constraint_rows_adjoint(model, parameters, context, at.contacts, at.rows, in, ws.rows, ws.kinematics, parameters_bar);
   for (int c = 0; c < at.contacts.count; ++c)
-    collision_detection_adjoint(model, kin, at.contacts, c, ws.rows.contacts[c], ws.kinematics);
+    collision_detection_adjoint(model, kin, at.contacts.list[c], ws.rows.contacts[c], ws.kinematics);
   articulated_inertia_adjoint(model, kin, at.factors, ws.factors, ws.kinematics, ws.diagonal_bar);
   // v*_bar = qvel+_bar + J' b_bar
   sum_towards_root(model, ws.F_b);

@@ -43,6 +43,10 @@ struct Dual {
 };
 
 template <int N>
+struct HasTangents<Dual<N>> {
+  static constexpr bool value = true;
+};
+template <int N>
 inline Mask<1> less(const Dual<N>& a, const Dual<N>& b) {
   return {a.value < b.value};
 }

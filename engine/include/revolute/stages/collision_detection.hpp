@@ -29,6 +29,7 @@ struct Contact {
   MaskOf<Real> active;
   Real gap;
   Vector3<Real> centre;        // plane_point: the point that touches
+  Touch* touches;              // convex pairs: one for each lane
   ContactPoint<Real> at;
   Vector3<Real> axis[3];       // normal, two tangents
   Force<Real> force_a[3], force_b[3];
@@ -68,7 +69,6 @@ struct Contacts {
         list(arena.take<Contact<Real>>(model.ncandidate)),
         touches(arena.take<Touch>(std::size_t(model.ncandidate) * Width<Real>::value)),
         spheres(arena.take<SweptSphere<Real>>(model.ngeom)) {}
-  REVOLUTE_HD Touch& touch(int contact, int lane) const { return touches[std::size_t(contact) * Width<Real>::value + lane]; }
 };
 
 template <class Real>
@@ -199,10 +199,43 @@ REVOLUTE_HD PairMoments<Real> convex_adjoint(const Model& model, const Kinematic
   return out;
 }
 
-// The reverse of `touch`: moments about the world's origin. `touches`: of this contact, one for each lane.
+// Forward mode: the twist of a link about `origin` by its tangents; its values are zero.
+template <class Real>
+REVOLUTE_HD Motion<Real> link_tangent(const Model& model, const Kinematics<Real>& kin, int link, const Vector& origin) {
+  if (link < 0) return zero_motion<Real>();
+  const double centre[3] = {0, 0, 0};
+  const Vector3<Real> p = world_point(model, kin, link, centre);
+  const Vector p_value = get_lane(p, 0);
+  Matrix3<Real> turned, still;
+  for (int i = 0; i < 9; ++i) {
+    still.m[i] = Real(get_lane(kin.links[link].R.m[i], 0));
+    turned.m[i] = kin.links[link].R.m[i] - still.m[i];
+  }
+  const Matrix3<Real> W = turned * transpose(still);
+  const Vector3<Real> w = {W(2, 1), W(0, 2), W(1, 0)};
+  const Vector arm = p_value - origin;
+  const double arm_numbers[3] = {arm.x, arm.y, arm.z}, p_numbers[3] = {p_value.x, p_value.y, p_value.z};
+  return {w, (p - vector3<Real>(p_numbers)) - cross(w, vector3<Real>(arm_numbers))};
+}
+// Adds the tangents of a convex pair's answer, component by component from its adjoint.
+template <class Real>
+REVOLUTE_HD void add_touch_tangents(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate, const Touch& touch,
+                                    ContactPoint<Real>& at) {
+  const Vector origin = pair_origin(model, kin, candidate, 0);
+  const Motion<Real> a = link_tangent(model, kin, candidate.link_a, origin), b = link_tangent(model, kin, candidate.link_b, origin);
+  const auto real = [](const Vector& v) { return Vector3<Real>{Real(v.x), Real(v.y), Real(v.z)}; };
+  Real* components[7] = {&at.gap, &at.point.x, &at.point.y, &at.point.z, &at.normal.x, &at.normal.y, &at.normal.z};
+  for (int i = 0; i < 7; ++i) {
+    const auto one = [i](int j) { return i == j ? 1.0 : 0.0; };
+    const PairMoments<double> moments = touch_adjoint(touch, {one(0), {one(1), one(2), one(3)}, {one(4), one(5), one(6)}});
+    *components[i] += dot(a, Force<Real>{real(moments.a.n), real(moments.a.f)}) + dot(b, Force<Real>{real(moments.b.n), real(moments.b.f)});
+  }
+}
+
+// The reverse of `touch`: moments about the world's origin.
 template <class Real>
 REVOLUTE_HD PairMoments<Real> touch_adjoint(const Model& model, const Kinematics<Real>& kin, const Contact<Real>& contact,
-                                            const Touch* touches, const ContactPoint<Real>& bar) {
+                                            const ContactPoint<Real>& bar) {
   const Candidate& candidate = model.candidates[contact.candidate];
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   const Vector3<Real> at_a = world_point(model, kin, a.link, a.position);
@@ -219,7 +252,7 @@ REVOLUTE_HD PairMoments<Real> touch_adjoint(const Model& model, const Kinematics
     case Pair::capsule_capsule:
       return capsule_capsule_adjoint(segment(model, kin, a), radius_a, segment(model, kin, b), contact.at, bar);
     case Pair::plane_convex:
-    case Pair::convex_convex: return convex_adjoint(model, kin, candidate, touches, bar);
+    case Pair::convex_convex: return convex_adjoint(model, kin, candidate, contact.touches, bar);
     default: return sphere_box_adjoint(at_a, radius_a, box(model, kin, b), contact.at, bar);
   }
 }
@@ -273,8 +306,9 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
   for (int s = 0; s < count && s < candidate.slots; ++s) {
     Contact<Real>& contact = out.list[out.count];
     contact.candidate = first + s;
+    contact.touches = out.touches + std::size_t(out.count) * Width<Real>::value;
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
-      Touch& touch = out.touch(out.count, lane);
+      Touch& touch = contact.touches[lane];
       const Vector origin = pair_origin(model, kin, candidate, lane);
       if (s < manifolds[lane].count) touch = manifolds[lane].points[s];
       else touch.kind = TouchKind::none, touch.at = {1e9, zero3<double>(), {0, 0, 1}};
@@ -282,6 +316,7 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
       set_lane(contact.at.point, lane, origin + touch.at.point);
       set_lane(contact.at.normal, lane, touch.at.normal);
     }
+    if constexpr (HasTangents<Real>::value) add_touch_tangents(model, kin, candidate, contact.touches[0], contact.at);
     consider(model, kin, V_free, h, contact, out);
   }
 }
@@ -309,9 +344,8 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
 
 // Adds the moments on the two links of one contact.
 template <class Real>
-REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematics<Real>& kin, const Contacts<Real>& contacts, int index,
+REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematics<Real>& kin, const Contact<Real>& contact,
                                              const ContactCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar) {
-  const Contact<Real>& contact = contacts.list[index];
   const Candidate& candidate = model.candidates[contact.candidate];
   const Vector3<Real> origin_a = tree_origin(model, kin, candidate.link_a), origin_b = tree_origin(model, kin, candidate.link_b);
   const Vector3<Real> arm_a = contact.at.point - origin_a, arm_b = contact.at.point - origin_b;
@@ -328,7 +362,7 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
     point_bar.normal = axis_bar[0];
     tangents_adjoint(contact.axis[0], axis_bar[1], axis_bar[2], point_bar.normal);
   }
-  const PairMoments<Real> moments = touch_adjoint(model, kin, contact, &contacts.touch(index, 0), point_bar);
+  const PairMoments<Real> moments = touch_adjoint(model, kin, contact, point_bar);
   const auto add = [&](int link, const Vector3<Real>& origin, const Force<Real>& moment) {
     if (link >= 0) kin_bar.moment[link] += Force<Real>{moment.n - cross(origin, moment.f), moment.f};
   };
