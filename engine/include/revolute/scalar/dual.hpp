@@ -98,5 +98,9 @@ template <int N>
 inline void set_lane(Dual<N>& a, int, const Dual<N>& value) {
   a = value;
 }
+template <int N>
+inline void set_lane(Dual<N>& a, int, double constant) {
+  a = constant;
+}
 
 }  // namespace revolute
