@@ -1,4 +1,4 @@
-"""Finds the pairs of shapes that can touch, by MuJoCo's rules, and checks that each can be simulated.
+"""Finds the pairs of shapes that can touch, by MuJoCo's rules. A mesh counts as its convex hull.
 
 Two shapes are a candidate pair when neither their bodies nor the bodies they are welded to are the same, or
 parent and child (unless the parent is the world), no exclude names their bodies, and contype and conaffinity
@@ -19,21 +19,7 @@ from revolute.errors import ModelError
 
 from ._names import element_name
 
-_PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = 0, 2, 3, 4, 5, 6, 7
-_TYPE_NAMES = {
-    0: "plane",
-    1: "height field",
-    2: "sphere",
-    3: "capsule",
-    4: "ellipsoid",
-    5: "cylinder",
-    6: "box",
-    7: "mesh",
-    8: "signed distance field",
-}
-SUPPORTED = frozenset({_PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH})
-"""Shape types (MuJoCo's numbers) that the engine can collide with each other; a mesh counts as its convex hull."""
-
+_PLANE, _MESH = 0, 7  # MuJoCo's numbers of shape types
 _NAMED = 3  # of the pairs that are left out, how many a note names
 
 BOTH, FIRST, SECOND = 0, 1, 2
@@ -74,19 +60,19 @@ def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tupl
         The pairs in the order of their geom indices, and notes.
 
     Raises:
-        ModelError: a pair that can touch is not supported.
+        ModelError: a mesh that can touch has no convex hull.
     """
     pairs: list[Pair] = []
     left_out: list[str] = []
     overlapping = _overlapping(model) if is_urdf else set()
     for pair in [*_explicit_pairs(model, label), *_filtered_pairs(model)]:
-        types = (int(model.geom_type[pair.geom1]), int(model.geom_type[pair.geom2]))
-        if types == (_PLANE, _PLANE):
+        planes = [model.geom_type[geom] == _PLANE for geom in (pair.geom1, pair.geom2)]
+        if all(planes):
             continue
-        if _PLANE not in types and frozenset((pair.geom1, pair.geom2)) in overlapping:
+        if not any(planes) and frozenset((pair.geom1, pair.geom2)) in overlapping:
             left_out.append(pair.element)
             continue
-        _check_pair(model, label, pair, types)
+        _check_hulls(model, label, pair)
         pairs.append(pair)
     named = "; ".join(left_out[:_NAMED]) + (f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else "")
     note = f"{len(left_out)} pairs that overlap in the zero pose are not watched for contact: {named}"
@@ -100,14 +86,8 @@ def _overlapping(model: mujoco.MjModel) -> set[frozenset[int]]:
     return {frozenset(contact.geom.tolist()) for contact in data.contact if contact.dist <= 0}
 
 
-def _check_pair(model: mujoco.MjModel, label: str, pair: Pair, types: tuple[int, int]) -> None:
-    """Refuse a pair that the engine cannot collide."""
-    if not SUPPORTED.issuperset(types):
-        kinds = f"{_TYPE_NAMES[types[0]]} against {_TYPE_NAMES[types[1]]}"
-        raise ModelError(
-            f"{label}: {pair.element}: contact of {kinds} is not supported; "
-            "exclude the pair, set contype and conaffinity to 0, or load with contact=False"
-        )
+def _check_hulls(model: mujoco.MjModel, label: str, pair: Pair) -> None:
+    """Refuse a mesh that has no convex hull to collide with."""
     for geom in (pair.geom1, pair.geom2):
         if model.geom_type[geom] == _MESH and model.mesh_graphadr[model.geom_dataid[geom]] < 0:
             name = element_name(model, "geom", geom)
