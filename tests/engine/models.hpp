@@ -17,8 +17,8 @@ namespace revolute::check {
 
 using Point = Vector3<double>;
 
-constexpr int plane_geom = 0, sphere_geom = 2, capsule_geom = 3, box_geom = 6,
-              mesh_geom = 7;  // MuJoCo's numbers
+constexpr int plane_geom = 0, sphere_geom = 2, capsule_geom = 3, ellipsoid_geom = 4, cylinder_geom = 5,
+              box_geom = 6, mesh_geom = 7;  // MuJoCo's numbers
 
 // Appends bodies, joints, shapes in MuJoCo's order: depth first, a body's joints directly after it.
 class ModelMaker {
@@ -110,6 +110,8 @@ class ModelMaker {
     a.geom_rbound.push_back(std::sqrt(dot(size, size)));
     a.hull_adr.push_back(int(a.hull_vert.size() / 3));
     a.hull_num.push_back(0);
+    a.hull_polyadr.push_back(int(a.hull_polyvertnum.size()));
+    a.hull_polynum.push_back(0);
     return a.ngeom++;
   }
   int add_mesh(int body, std::initializer_list<Point> vertices, Point position, Point turn,
@@ -121,6 +123,14 @@ class ModelMaker {
     }
     arrays.hull_num[geom] = int(vertices.size());
     return geom;
+  }
+  // The faces of the mesh that was added last: corners in order, turning either way.
+  void add_faces(std::initializer_list<std::initializer_list<int>> faces) {
+    for (const auto& face : faces) {
+      arrays.hull_polyvertnum.push_back(int(face.size()));
+      arrays.hull_polyvert.insert(arrays.hull_polyvert.end(), face.begin(), face.end());
+      ++arrays.hull_polynum.back();
+    }
   }
   // friction NaN: the larger of the two coefficients
   void add_pair(int geom_a, int geom_b, double friction = std::numeric_limits<double>::quiet_NaN(),
