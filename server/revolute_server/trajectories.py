@@ -11,6 +11,7 @@ import numpy as np
 from revolute.gradient_report import GradientReport
 from revolute.loss import Loss
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian, check_gradient
+from revolute_engine._gradient_check.check import MAX_DIRECTIONS, MAX_STEPS
 
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
@@ -163,9 +164,7 @@ class Trajectories:
         """
         model = self._models.get(model_id)
         length = steps if start["ctrl"] is None else len(np.atleast_1d(start["ctrl"]))
-        environments = max(0, directions) * _ROLLOUTS_PER_DIRECTION
-        row = model.nq + model.nv + 2 * model.nu
-        with self._budget.reserve("a check", 8 * environments * max(0, length) * row):
+        with self._budget.reserve("a check of gradients", _check_bytes(model, length, directions)):
             return await self._pool.run(
                 lambda token: check_gradient(
                     self._engine, model, **start, steps=steps, directions=directions, **options, cancel=token
@@ -209,6 +208,12 @@ class Trajectories:
 
     def __len__(self) -> int:
         return len(self._trajectories)
+
+
+def _check_bytes(model: Model, steps: int, directions: int) -> int:
+    """Bytes that a check of gradients holds; what is out of range will be refused."""
+    environments = _ROLLOUTS_PER_DIRECTION * min(max(directions, 0), MAX_DIRECTIONS)
+    return 8 * environments * min(max(steps, 0), MAX_STEPS) * (model.nq + model.nv + 2 * model.nu)
 
 
 def _rollout_bytes(model: Model, ctrl: Any) -> int:
