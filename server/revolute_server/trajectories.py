@@ -19,8 +19,9 @@ from .models import Models
 from .registry import Registry, new_id
 from .stepping import jacobian_bytes
 
-_ROLLOUTS_PER_DIRECTION = 64
-"""Trajectories that a check of gradients holds at a time: differences from both sides of many sizes."""
+_ROLLOUTS_PER_DIRECTION, _ROLLOUTS_OF_ENTRIES = 64, 2048
+"""Trajectories that a check of gradients holds at a time: differences from both sides, of many sizes, along
+directions, or by the single entries of an input whose gradient is wrong."""
 
 DEFAULT_WRT = ("qpos", "qvel", "ctrl")
 
@@ -212,7 +213,7 @@ class Trajectories:
 
 def _check_bytes(model: Model, steps: int, directions: int) -> int:
     """Bytes that a check of gradients holds; what is out of range will be refused."""
-    environments = _ROLLOUTS_PER_DIRECTION * min(max(directions, 0), MAX_DIRECTIONS)
+    environments = max(_ROLLOUTS_PER_DIRECTION * min(directions, MAX_DIRECTIONS), _ROLLOUTS_OF_ENTRIES)
     return 8 * environments * min(max(steps, 0), MAX_STEPS) * (model.nq + model.nv + 2 * model.nu)
 
 
