@@ -115,7 +115,8 @@ def compare(
     offsets = np.array([sign * step for step in STEPS for sign in (1, -1)])
     ends = _losses(engine, model, start, name, tangents, offsets, bars).reshape(directions, len(STEPS), 2)
     centre = _loss(rollout.qpos[None], rollout.qvel[None], bars)[0]
-    exact = [(gradient * _ambient(model, start, name, tangent)).sum() for tangent in tangents]
+    rates = [ambient(model, start.qpos, tangent) for tangent in tangents] if name == "qpos" else tangents
+    exact = [np.sum(gradient * rate) for rate in rates]
     central = (ends[..., 0] - ends[..., 1]) / (2 * STEPS)
     plateau = np.abs(np.diff(central)).argmin(axis=1) + 1
     at_plateau = np.take_along_axis(ends, plateau[:, None, None], axis=1)[:, 0]
@@ -153,12 +154,14 @@ def _loss(qpos: Array, qvel: Array, bars: tuple[Array, Array]) -> Array:
     return np.einsum("btq,tq->b", qpos, bars[0]) + np.einsum("btv,tv->b", qvel, bars[1])
 
 
-def _ambient(model: Model, start: Start, name: str, tangent: Array) -> Array:
-    """Return the rate of an input along a tangent; a quaternion's is q (0, d)/2."""
-    if name != "qpos":
-        return tangent
-    ends = []
-    for offset in (1e-6, -1e-6):
-        ends.append(start.qpos.copy())
-        mujoco.mj_integratePos(model.mujoco_model, ends[-1], tangent, offset)
-    return (ends[0] - ends[1]) / 2e-6
+def ambient(model: Model, qpos: Array, tangent: Array) -> Array:
+    """Return the rate of qpos along a tangent: of a quaternion q, q (0, d)/2."""
+    rate = np.zeros(model.nq)
+    for joint in range(model.njnt):
+        kind, q, v = (int(model.arrays[name][joint]) for name in ("jnt_type", "jnt_qposadr", "jnt_dofadr"))
+        linear = {0: 3, 1: 0}.get(kind, 1)
+        rate[q : q + linear] = tangent[v : v + linear]
+        if kind <= 1:
+            pure = np.r_[0.0, tangent[v + linear : v + linear + 3] / 2]
+            mujoco.mju_mulQuat(rate[q + linear : q + linear + 4], qpos[q + linear : q + linear + 4], pure)
+    return rate

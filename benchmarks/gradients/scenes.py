@@ -6,6 +6,7 @@ import numpy as np
 
 from benchmarks.laikago import START, SWEEPS, controls
 from revolute_engine import Engine, Model, load_model
+from revolute_engine._parameters import PARAMETERS, default_parameter
 
 from .differences import Array, Start
 
@@ -13,10 +14,17 @@ SETTLING = 500
 STIFFNESS, DAMPING = 220.0, 4.0  # the position actuators of the built-in model
 
 
-def standing(steps: int, sweeps: int = SWEEPS) -> tuple[Model, Start]:
-    """Return Laikago on four toes, held by position actuators: the feedback is part of the step."""
+def standing(steps: int, sweeps: int = SWEEPS, friction: float | None = None) -> tuple[Model, Start]:
+    """Return Laikago on four toes, held by position actuators: the feedback is part of the step.
+
+    Args:
+        steps: length of the rollout.
+        sweeps: of the solver.
+        friction: sliding coefficient of every shape; by default the model's, 0.8.
+    """
     model = load_model("laikago", iterations=sweeps)
-    return model, Start(START.copy(), np.zeros(model.nv), controls(steps), {})
+    params = {} if friction is None else {"geom_friction": np.full(model.ngeom, friction)}
+    return model, Start(START.copy(), np.zeros(model.nv), controls(steps), params)
 
 
 def settled(steps: int) -> tuple[Model, Start]:
@@ -35,15 +43,22 @@ def open_loop(steps: int) -> tuple[Model, Start]:
 
 
 def sliding(steps: int) -> tuple[Model, Start]:
-    """Return the robot with a push of 1.1 m/s, on a floor with little friction."""
+    """Return the robot thrown down and aside, on a slippery floor, with every parameter above zero."""
     model, start = standing(steps)
     qvel = start.qvel.copy()
-    qvel[:2] = 1.0, 0.4
+    qvel[:3] = 1.0, 0.4, -0.5
     friction = np.full(model.ngeom, 0.2)
     friction[model.geom_names.index("floor")] = 0.3  # distinct coefficients: the larger of two counts
-    return model, Start(
-        start.qpos, qvel, start.ctrl, {"geom_friction": friction, "body_mass": model.body_mass}
-    )
+    params = {name: default_parameter(model, name) for name in PARAMETERS}
+    params |= {
+        "geom_friction": friction,
+        "dof_damping": np.full(model.nv, 0.1),
+        "dof_armature": np.full(model.nv, 0.01),
+        "dof_frictionloss": np.r_[np.zeros(6), np.full(model.nv - 6, 0.2)],
+        "jnt_stiffness": np.r_[0.0, np.full(model.njnt - 1, 5.0)],
+        "restitution": np.array(0.3),
+    }
+    return model, Start(start.qpos, qvel, start.ctrl, params)
 
 
 BLOCK = """

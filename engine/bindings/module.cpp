@@ -60,6 +60,8 @@ MujocoArrays read_arrays(const py::dict& in) {
   REVOLUTE_READ(doubles, geom_pos) REVOLUTE_READ(doubles, geom_quat) REVOLUTE_READ(doubles, geom_size)
   REVOLUTE_READ(doubles, geom_friction) REVOLUTE_READ(doubles, geom_rbound)
   REVOLUTE_READ(integers, hull_adr) REVOLUTE_READ(integers, hull_num) REVOLUTE_READ(doubles, hull_vert)
+  REVOLUTE_READ(integers, hull_polyadr) REVOLUTE_READ(integers, hull_polynum) REVOLUTE_READ(integers, hull_polyvertnum)
+  REVOLUTE_READ(integers, hull_polyvert)
   REVOLUTE_READ(integers, pair_geom1) REVOLUTE_READ(integers, pair_geom2) REVOLUTE_READ(integers, pair_mu_from)
   REVOLUTE_READ(integers, pair_condim) REVOLUTE_READ(doubles, pair_friction)
   REVOLUTE_READ(integers, eq_type) REVOLUTE_READ(integers, eq_obj1) REVOLUTE_READ(integers, eq_obj2) REVOLUTE_READ(doubles, eq_data)

@@ -15,7 +15,7 @@ namespace revolute {
 
 namespace {
 
-constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_box = 6, mujoco_mesh = 7;
+constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_ellipsoid = 4, mujoco_cylinder = 5, mujoco_box = 6;
 
 struct Pose {
   Matrix3<double> R;
@@ -89,7 +89,9 @@ class ModelBuilder {
         {"geom_bodyid", in_.geom_bodyid.size(), ng}, {"geom_pos", in_.geom_pos.size(), 3 * ng},
         {"geom_quat", in_.geom_quat.size(), 4 * ng}, {"geom_size", in_.geom_size.size(), 3 * ng},
         {"geom_friction", in_.geom_friction.size(), ng}, {"geom_rbound", in_.geom_rbound.size(), ng},
-        {"hull_adr", in_.hull_adr.size(), ng}, {"hull_num", in_.hull_num.size(), ng}, {"pair_geom2", in_.pair_geom2.size(), np},
+        {"hull_adr", in_.hull_adr.size(), ng}, {"hull_num", in_.hull_num.size(), ng},
+        {"hull_polyadr", in_.hull_polyadr.size(), ng}, {"hull_polynum", in_.hull_polynum.size(), ng},
+        {"pair_geom2", in_.pair_geom2.size(), np},
         {"pair_mu_from", in_.pair_mu_from.size(), np}, {"pair_condim", in_.pair_condim.size(), np},
         {"pair_friction", in_.pair_friction.size(), 3 * np}, {"eq_obj1", in_.eq_obj1.size(), in_.eq_type.size()},
         {"eq_obj2", in_.eq_obj2.size(), in_.eq_type.size()}, {"eq_data", in_.eq_data.size(), 11 * in_.eq_type.size()}, {"act_dof", in_.act_dof.size(), nu}, {"act_qpos", in_.act_qpos.size(), nu},
@@ -209,6 +211,8 @@ class ModelBuilder {
       case mujoco_plane: return Shape::plane;
       case mujoco_sphere: return Shape::sphere;
       case mujoco_capsule: return Shape::capsule;
+      case mujoco_ellipsoid: return Shape::ellipsoid;
+      case mujoco_cylinder: return Shape::cylinder;
       case mujoco_box: return Shape::box;
       default: return Shape::mesh;
     }
@@ -224,19 +228,98 @@ class ModelBuilder {
       geom.link = body_link_[body];
       store(at.R, geom.rotation);
       store(at.p, geom.position);
-      geom.radius = geom.shape == Shape::sphere || geom.shape == Shape::capsule ? size[0] : 0.0;
+      const bool round = geom.shape == Shape::sphere || geom.shape == Shape::capsule || geom.shape == Shape::cylinder;
+      geom.radius = round ? size[0] : 0.0;
       std::copy_n(size, 3, geom.half);
-      if (geom.shape == Shape::capsule) geom.half[2] = size[1];
+      if (geom.shape == Shape::capsule || geom.shape == Shape::cylinder) geom.half[2] = size[1];
       geom.bound = in_.geom_rbound[g];
-      geom.vertex = int(out_.vertices_.size() / 3);
-      geom.vertices = in_.hull_num[g];
-      for (int i = 0; i < geom.vertices; ++i) {
-        double vertex[3];
-        store(at.p + at.R * vector3<double>(&in_.hull_vert[3 * (in_.hull_adr[g] + i)]), vertex);
-        out_.vertices_.insert(out_.vertices_.end(), vertex, vertex + 3);
-      }
+      add_hull(g, at, geom);
       out_.geoms_.push_back(geom);
     }
+  }
+
+  // Hull of a box or mesh, core of a sphere or capsule; other shapes have none.
+  void add_hull(int g, const Pose& at, Geom& geom) {
+    geom.vertex = int(out_.vertices_.size() / 3);
+    geom.face = int(out_.faces_.size());
+    geom.edge = int(out_.edges_.size());
+    std::vector<Vector3<double>> vertices;
+    std::vector<Ints> polygons;
+    const double* half = geom.half;
+    switch (geom.shape) {
+      case Shape::sphere: vertices = {{0, 0, 0}}; break;
+      case Shape::capsule: vertices = {{0, 0, -half[2]}, {0, 0, half[2]}}; break;
+      case Shape::box:
+        for (int i = 0; i < 8; ++i) vertices.push_back({i & 4 ? half[0] : -half[0], i & 2 ? half[1] : -half[1], i & 1 ? half[2] : -half[2]});
+        polygons = {{0, 1, 3, 2}, {4, 6, 7, 5}, {0, 4, 5, 1}, {2, 3, 7, 6}, {0, 2, 6, 4}, {1, 5, 7, 3}};
+        break;
+      case Shape::mesh:
+        for (int i = 0; i < in_.hull_num[g]; ++i) vertices.push_back(vector3<double>(&in_.hull_vert[3 * (in_.hull_adr[g] + i)]));
+        polygons = mesh_polygons(g);
+        break;
+      default: break;
+    }
+    for (Vector3<double>& vertex : vertices) {
+      vertex = at.p + at.R * vertex;
+      double numbers[3];
+      store(vertex, numbers);
+      out_.vertices_.insert(out_.vertices_.end(), numbers, numbers + 3);
+    }
+    if (geom.shape == Shape::capsule) out_.edges_.push_back({0, 1, {{0, 0, 0}, {0, 0, 0}}});
+    add_faces(vertices, polygons);
+    geom.vertices = int(vertices.size());
+    geom.faces = int(out_.faces_.size()) - geom.face;
+    geom.edges = int(out_.edges_.size()) - geom.edge;
+  }
+
+  std::vector<Ints> mesh_polygons(int g) const {
+    std::vector<Ints> polygons;
+    std::size_t corner = 0;
+    for (int p = 0; p < in_.hull_polyadr[g]; ++p) corner += in_.hull_polyvertnum.at(p);
+    for (int p = in_.hull_polyadr[g]; p < in_.hull_polyadr[g] + in_.hull_polynum[g]; ++p) {
+      Ints polygon;
+      for (int i = 0; i < in_.hull_polyvertnum.at(p); ++i) {
+        polygon.push_back(in_.hull_polyvert.at(corner++));
+        if (polygon.back() < 0 || polygon.back() >= in_.hull_num[g])
+          throw std::invalid_argument("hull_polyvert: expected a vertex of geom " + std::to_string(g) + ", got " +
+                                      std::to_string(polygon.back()));
+      }
+      if (polygon.size() >= 3) polygons.push_back(polygon);
+    }
+    return polygons;
+  }
+
+  // Faces and edges of a hull from its polygons, which may turn either way.
+  void add_faces(const std::vector<Vector3<double>>& vertices, std::vector<Ints>& polygons) {
+    Vector3<double> middle = {0, 0, 0};
+    for (const Vector3<double>& vertex : vertices) middle += (1.0 / double(vertices.size())) * vertex;
+    std::map<std::pair<int, int>, std::size_t> edge_of;
+    for (Ints& polygon : polygons) {
+      Vector3<double> normal = {0, 0, 0};  // Newell's
+      for (std::size_t i = 0; i < polygon.size(); ++i)
+        normal += cross(vertices[polygon[i]] - vertices[polygon[0]], vertices[polygon[(i + 1) % polygon.size()]] - vertices[polygon[0]]);
+      if (dot(normal, normal) <= 0) continue;
+      normal = (1 / std::sqrt(dot(normal, normal))) * normal;
+      if (dot(normal, vertices[polygon[0]] - middle) < 0) {
+        normal = -normal;
+        std::reverse(polygon.begin(), polygon.end());
+      }
+      HullFace face{};
+      store(normal, face.normal);
+      face.corner = int(out_.corners_.size());
+      face.corners = std::min(int(polygon.size()), polygon_corners);
+      for (int i = 0; i < face.corners; ++i) out_.corners_.push_back(polygon[std::size_t(i) * polygon.size() / face.corners]);
+      out_.faces_.push_back(face);
+      for (std::size_t i = 0; i < polygon.size(); ++i) add_edge(vertices, polygon[i], polygon[(i + 1) % polygon.size()], normal, edge_of);
+    }
+  }
+  void add_edge(const std::vector<Vector3<double>>& vertices, int from, int to, const Vector3<double>& normal,
+                std::map<std::pair<int, int>, std::size_t>& edge_of) {
+    const auto [found, is_new] = edge_of.try_emplace(std::minmax(from, to), out_.edges_.size());
+    if (is_new) out_.edges_.push_back({from, to, {{0, 0, 0}, {0, 0, 0}}});
+    const Vector3<double> inward = cross(normal, vertices[to] - vertices[from]);
+    const double size = std::sqrt(dot(inward, inward));
+    if (size > 0) store((1 / size) * inward, out_.edges_[found->second].inward[is_new ? 0 : 1]);
   }
 
   // Ancestors of both links, leaf to root.
@@ -277,29 +360,40 @@ class ModelBuilder {
     }
   }
 
+  // How many points two convex shapes may touch at: one for a round end, two for an edge, else a whole area.
+  static int slots(Shape a, Shape b) {
+    for (Shape shape : {a, b})
+      if (shape == Shape::sphere || shape == Shape::ellipsoid) return 1;
+    return a == Shape::capsule || b == Shape::capsule ? 2 : manifold_points;
+  }
+
   void add_pair(Candidate candidate) {
-    const Geom &a = out_.geoms_[candidate.geom_a], &b = out_.geoms_[candidate.geom_b];
-    if (a.shape == Shape::plane) {
-      if (b.shape == Shape::mesh) {
-        candidate.pair = Pair::plane_mesh;
-        for (candidate.slot = 0; candidate.slot < mesh_contacts; ++candidate.slot) out_.candidates_.push_back(candidate);
-      } else {
-        add_plane_points(candidate, b);
-      }
-      return;
+    const Shape a = out_.geoms_[candidate.geom_a].shape, b = out_.geoms_[candidate.geom_b].shape;
+    if (b == Shape::plane)
+      throw std::invalid_argument("pair_geom2: no contact between two planes, geoms " + std::to_string(candidate.geom_a) + " and " +
+                                  std::to_string(candidate.geom_b));
+    if (a == Shape::plane && (b == Shape::sphere || b == Shape::capsule || b == Shape::box))
+      return add_plane_points(candidate, out_.geoms_[candidate.geom_b]);
+    candidate.slots = 1;
+    if (a == Shape::sphere && b == Shape::sphere) candidate.pair = Pair::sphere_sphere;
+    else if (a == Shape::sphere && b == Shape::capsule) candidate.pair = Pair::sphere_capsule;
+    else if (a == Shape::capsule && b == Shape::capsule) candidate.pair = Pair::capsule_capsule;
+    else if (a == Shape::sphere && b == Shape::box) candidate.pair = Pair::sphere_box;
+    else {
+      for (int geom : {candidate.geom_a, candidate.geom_b})
+        if (a != Shape::plane && out_.geoms_[geom].shape == Shape::mesh && out_.geoms_[geom].faces == 0)
+          throw std::invalid_argument("hull_polynum: expected the faces of geom " + std::to_string(geom) + "'s hull, got none");
+      candidate.pair = a == Shape::plane ? Pair::plane_convex : Pair::convex_convex;
+      candidate.slots = slots(a == Shape::plane ? b : a, b);
+      ++out_.model_.nconvex;
     }
-    if (a.shape == Shape::sphere && b.shape == Shape::sphere) candidate.pair = Pair::sphere_sphere;
-    else if (a.shape == Shape::sphere && b.shape == Shape::capsule) candidate.pair = Pair::sphere_capsule;
-    else if (a.shape == Shape::capsule && b.shape == Shape::capsule) candidate.pair = Pair::capsule_capsule;
-    else if (a.shape == Shape::sphere && b.shape == Shape::box) candidate.pair = Pair::sphere_box;
-    else throw std::invalid_argument("pair_geom1: no contact between shapes of these types, geoms " + std::to_string(candidate.geom_a) +
-                                     " and " + std::to_string(candidate.geom_b));
-    out_.candidates_.push_back(candidate);
+    for (candidate.slot = 0; candidate.slot < candidate.slots; ++candidate.slot) out_.candidates_.push_back(candidate);
   }
 
   // The points of a shape that can be nearest to a plane: a sphere's centre, a capsule's ends, a box's corners.
   void add_plane_points(Candidate candidate, const Geom& shape) {
     candidate.pair = Pair::plane_point;
+    candidate.slots = 1;
     candidate.radius = shape.radius;
     const bool ends = shape.shape == Shape::capsule, corners = shape.shape == Shape::box;
     const double x = corners ? shape.half[0] : 0, y = corners ? shape.half[1] : 0, z = corners || ends ? shape.half[2] : 0;
@@ -407,6 +501,9 @@ class ModelBuilder {
     m.path_dofs = out_.path_dofs_.data();
     m.dof_paths = out_.dof_paths_.data();
     m.vertices = out_.vertices_.data();
+    m.faces = out_.faces_.data();
+    m.edges = out_.edges_.data();
+    m.corners = out_.corners_.data();
     m.tree_origin = out_.tree_origin_.data();
     m.tree_qpos = out_.tree_qpos_.data();
   }

@@ -136,6 +136,14 @@ def test_a_contact_that_is_reached_closes_its_gap() -> None:
     assert gradient.qvel[0] == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("gap", "speed"), [(0.0, 0.5), (-1e-9, -0.5), (-1e-9, 0.0), (0.0, 0.0), (1e-12, 0.0)]
+)
+def test_the_start_of_a_touch_has_a_finite_jacobian(gap: float, speed: float) -> None:
+    matrix = Engine(threads=1).jacobian(load_model(DROP), [gap], [speed], np.zeros(0)).A
+    assert np.isfinite(matrix).all() and 0 <= matrix[1, 1] <= 1
+
+
 def test_a_limit_stops_and_forgets() -> None:
     model = load_model(CART.format(limited="true"))
     engine = Engine(threads=1)

@@ -17,8 +17,8 @@ namespace revolute::check {
 
 using Point = Vector3<double>;
 
-constexpr int plane_geom = 0, sphere_geom = 2, capsule_geom = 3, box_geom = 6,
-              mesh_geom = 7;  // MuJoCo's numbers
+constexpr int plane_geom = 0, sphere_geom = 2, capsule_geom = 3, ellipsoid_geom = 4, cylinder_geom = 5,
+              box_geom = 6, mesh_geom = 7;  // MuJoCo's numbers
 
 // Appends bodies, joints, shapes in MuJoCo's order: depth first, a body's joints directly after it.
 class ModelMaker {
@@ -110,6 +110,8 @@ class ModelMaker {
     a.geom_rbound.push_back(std::sqrt(dot(size, size)));
     a.hull_adr.push_back(int(a.hull_vert.size() / 3));
     a.hull_num.push_back(0);
+    a.hull_polyadr.push_back(int(a.hull_polyvertnum.size()));
+    a.hull_polynum.push_back(0);
     return a.ngeom++;
   }
   int add_mesh(int body, std::initializer_list<Point> vertices, Point position, Point turn,
@@ -122,23 +124,39 @@ class ModelMaker {
     arrays.hull_num[geom] = int(vertices.size());
     return geom;
   }
+  // The faces of the mesh that was added last: corners in order, turning either way.
+  void add_faces(std::initializer_list<std::initializer_list<int>> faces) {
+    for (const auto& face : faces) {
+      arrays.hull_polyvertnum.push_back(int(face.size()));
+      arrays.hull_polyvert.insert(arrays.hull_polyvert.end(), face.begin(), face.end());
+      ++arrays.hull_polynum.back();
+    }
+  }
   // friction NaN: the larger of the two coefficients
   void add_pair(int geom_a, int geom_b, double friction = std::numeric_limits<double>::quiet_NaN(),
                 int from = 0, int condim = 3) {
     arrays.pair_geom1.push_back(geom_a);
     arrays.pair_geom2.push_back(geom_b);
-    arrays.pair_friction.push_back(friction);
+    append(arrays.pair_friction, Point{friction, 0.02, 0.003});
     arrays.pair_mu_from.push_back(from);
     arrays.pair_condim.push_back(condim);
   }
+  // MuJoCo's data: connect, weld: by bodies; joint: polynomial of joint b, which may be -1
+  void add_equality(EqualityType type, int a, int b, Doubles data) {
+    data.resize(11, 0.0);
+    arrays.eq_type.push_back(int(type));
+    arrays.eq_obj1.push_back(a);
+    arrays.eq_obj2.push_back(b);
+    arrays.eq_data.insert(arrays.eq_data.end(), data.begin(), data.end());
+  }
 
-  // MuJoCo's affine actuator: force = gain ctrl + bias.(1, length, velocity)
-  int add_actuator(int joint, double gear, double gain, Point bias) {
+  // MuJoCo's affine actuator: force = gain.(1, length, velocity) ctrl + bias.(1, length, velocity)
+  int add_actuator(int joint, double gear, Point gain, Point bias) {
     MujocoArrays& a = arrays;
     a.act_dof.push_back(a.jnt_dofadr[joint]);
     a.act_qpos.push_back(a.jnt_qposadr[joint]);
     a.act_gear.push_back(gear);
-    a.act_gain.push_back(gain);
+    append(a.act_gain, gain);
     append(a.act_bias, bias);
     a.act_ctrllimited.push_back(0);
     a.act_forcelimited.push_back(0);
@@ -192,9 +210,9 @@ inline void add_floating_tree(ModelMaker& m) {
   }
   const Quaternion<double> rest = exponential(Point{0.3, -0.2, 0.5});
   std::copy_n(&rest.w, 4, &a.qpos_spring[a.jnt_qposadr[shoulder]]);
-  m.add_actuator(elbow, 2.0, 1.0, {0, 0, 0});  // motor
-  m.limit_ctrl(m.add_actuator(hip, 0.7, 3.0, {0.2, -3.0, -0.4}), -1.0, 1.0);
-  m.limit_ctrl(m.add_actuator(finger, -1.0, 1.0, {0, 0, 0}), -1.0, 1.0);
+  m.add_actuator(elbow, 2.0, {1.0, 0, 0}, {0, 0, 0});  // motor
+  m.limit_ctrl(m.add_actuator(hip, 0.7, {3.0, 0, 0}, {0.2, -3.0, -0.4}), -1.0, 1.0);
+  m.limit_ctrl(m.add_actuator(finger, -1.0, {1.0, 0.4, -0.2}, {0, 0.1, -0.3}), -1.0, 1.0);
 }
 inline MujocoArrays floating_tree() {
   ModelMaker m;
@@ -211,7 +229,7 @@ inline MujocoArrays two_trees() {
   m.add_body(pole, {0.2, 0.2, 0.2}, {0.1, 0.1, 0.1}, 0.6);
   m.add_joint(JointType::prismatic, {0.0, 0.02, 0.01}, {1, 0, 0});
   m.add_joint(JointType::ball, {0.04, 0.0, 0.03}, {0, 0, 1});
-  m.limit_force(m.add_actuator(swing, 1.5, 2.0, {0.1, -2.0, -0.3}), -4.0, 4.0);
+  m.limit_force(m.add_actuator(swing, 1.5, {2.0, 0, 0}, {0.1, -2.0, -0.3}), -4.0, 4.0);
   m.add_joint_dynamics();
   return m.arrays;
 }
@@ -262,7 +280,7 @@ inline MujocoArrays crowd() {
                                  side > 0 ? 0.3 : 0.9));
     m.limit(swing, -0.5, 0.0505);
     m.limit(spread, -0.0495, 0.5);
-    m.add_actuator(swing, 1.5, 20.0, {0, -20.0, -1.0});
+    m.add_actuator(swing, 1.5, {20.0, 0, 0}, {0, -20.0, -1.0});
     m.arrays.dof_frictionloss[m.dof(swing)] = side > 0 ? 0.02 : 50.0;  // slips, sticks
   }
   m.add_joint_dynamics();
@@ -286,15 +304,15 @@ inline MujocoArrays crowd() {
                                 {0.05, 0, 0.3}},
                                {0, 0, 0}, {0, 0, 0.4});
   m.add_pair(plane, stone);
-  m.add_pair(ball, back);
+  m.add_pair(ball, back, std::numeric_limits<double>::quiet_NaN(), 0, 6);
   m.add_pair(ball, other_ball);
-  m.add_pair(ball, stick, 0.7);
+  m.add_pair(ball, stick, 0.7, 0, 4);
   m.add_pair(stick, other_stick, std::numeric_limits<double>::quiet_NaN(), 1);
   m.add_pair(other_ball, back, 0.2, 0, 1);  // frictionless
   return m.arrays;
 }
 
-// A chain on a fixed base with limits and dry friction, two joints at their limits.
+// A chain on a fixed base with limits and dry friction, ending in a ball joint with a limit.
 inline MujocoArrays limited_chain() {
   ModelMaker m;
   int parent = 0;
@@ -303,11 +321,45 @@ inline MujocoArrays limited_chain() {
     const int joint =
         m.add_joint(i == 2 ? JointType::prismatic : JointType::revolute, {0.01, 0, 0.02}, {0.0, 0.6, 0.8});
     if (i % 2 == 0) m.limit(joint, -0.3, 0.4);
-    m.arrays.dof_frictionloss[m.dof(joint)] = i == 1 ? 40.0 : 0.05 * i;
-    m.add_actuator(joint, 1.0 + i, 2.0, {0, -1.0, -0.1});
+    m.arrays.dof_frictionloss[m.dof(joint)] = i == 1 ? 400.0 : 0.05 * i;
+    m.add_actuator(joint, 1.0 + i, {2.0, 0, 0}, {0, -1.0, -0.1});
   }
+  m.add_body(parent, {0.2, 0, 0}, {0.1, 0, 0}, 0.5);
+  m.limit(m.add_joint(JointType::ball, {0, 0.01, 0}, {0, 0, 1}), 0.0, 0.5);
   m.add_joint_dynamics();
   return m.arrays;
+}
+
+// Equality constraints of every kind, between trees and to the world.
+inline MujocoArrays linked_bodies() {
+  ModelMaker m;
+  const int upper = m.add_body(0, {0, 0, 1}, {0.1, 0.2, 0.3}, 1.0);
+  const int first = m.add_joint(JointType::revolute, {0.01, 0.02, 0}, {0, 0.6, 0.8});
+  const int lower = m.add_body(upper, {0.3, 0, 0.1}, {0.2, 0, 0.1}, 0.8);
+  const int second = m.add_joint(JointType::revolute, {0, 0, 0.02}, {1, 0, 0});
+  m.add_body(lower, {0.2, 0.1, 0}, {0, 0.3, 0}, 0.5);
+  const int third = m.add_joint(JointType::prismatic, {0, 0, 0}, {0, 1, 0});
+  const int welded = m.add_body(0, {0.6, 0.1, 1.2}, {0.1, 0.1, 0}, 0.7);
+  m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});
+  const int hung = m.add_body(0, {1.2, 0, 1}, {0, 0.2, 0}, 0.6);
+  m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});
+  m.add_joint_dynamics();
+  m.arrays.qpos0[0] = 0.2;
+  const Quaternion<double> turn = exponential(Point{0.2, -0.1, 0.3});
+  m.add_equality(EqualityType::joint, first, second, {0.1, 0.8, 0.5, -0.3, 0.2});
+  m.add_equality(EqualityType::joint, third, -1, {0.05});
+  m.add_equality(EqualityType::weld, lower, welded,
+                 {0.05, 0, 0.1, 0.25, 0.1, 0.05, turn.w, turn.x, turn.y, turn.z, 1});
+  m.add_equality(EqualityType::connect, hung, 0, {0.1, 0.2, 0.1, 1.3, 0.2, 1.1});
+  m.add_equality(EqualityType::connect, welded, hung, {0.3, 0, 0, -0.3, 0.1, 0.1});
+  return m.arrays;
+}
+
+// What joints add to the mass matrix under the Euler integrator: armature + h damping.
+inline Doubles mass_diagonal(const MujocoArrays& arrays) {
+  Doubles out = arrays.dof_armature;
+  for (int k = 0; k < arrays.nv; ++k) out[k] += arrays.timestep * arrays.dof_damping[k];
+  return out;
 }
 
 // qpos moved by a tangent, in the model's coordinates: q exp(d) for quaternions.
@@ -328,6 +380,19 @@ inline Doubles displaced(const Model& model, const Doubles& qpos, const Doubles&
   Doubles out(model.nq);
   displace(model, qpos.data(), tangent.data(), out.data());
   return out;
+}
+// Adds the tangent that moves `from` to `to`.
+template <class Real>
+void tangent_between(const Model& model, const Doubles& from, const Real* to, Real* out) {
+  for (int j = 0; j < model.njnt; ++j) {
+    const Joint& joint = model.joints[j];
+    const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+    for (int i = 0; i < linear; ++i) out[joint.dof + i] += to[joint.qpos + i] - Real(from[joint.qpos + i]);
+    if (joint.type > JointType::ball) continue;
+    const double* q = &from[joint.qpos + linear];
+    const Quaternion<Real> start = {Real(q[0]), Real(q[1]), Real(q[2]), Real(q[3])};
+    add3(out + joint.dof + linear, logarithm(conjugate(start) * load_quaternion(to + joint.qpos + linear)));
+  }
 }
 inline Doubles random_qpos(const ModelStorage& storage, const MujocoArrays& arrays, Random& random,
                            double spread) {

@@ -103,7 +103,8 @@ inline Dense mass_matrix(const MujocoArrays& a, const ReferencePose& pose) {
     const Dense J = jacobian(pose, b, mass_centre(a, pose, b));
     M = M + transposed(J) * body_inertia_matrix(a, pose, b) * J;
   }
-  for (int k = 0; k < a.nv; ++k) M(k, k) += a.dof_armature[k] + a.timestep * a.dof_damping[k];
+  const Doubles diagonal = mass_diagonal(a);
+  for (int k = 0; k < a.nv; ++k) M(k, k) += diagonal[k];
   return M;
 }
 // Momentum of each body: about its mass centre, and linear.

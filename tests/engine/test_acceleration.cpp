@@ -17,7 +17,8 @@ struct At {
   Owned<Factors<double>> factors;
   Owned<Acceleration<double>> acceleration;
 
-  At(const ModelStorage& storage, const Doubles& qpos, const Doubles& qvel, const Doubles& tau)
+  At(const ModelStorage& storage, const MujocoArrays& arrays, const Doubles& qpos, const Doubles& qvel,
+     const Doubles& tau)
       : parameters(storage.model()),
         kinematics(storage.model()),
         factors(storage.model()),
@@ -25,7 +26,8 @@ struct At {
     const Model& model = storage.model();
     load_defaults(storage, *parameters);
     revolute::kinematics(model, *parameters, qpos.data(), qvel.data(), *kinematics);
-    articulated_inertia(model, *parameters, model.timestep, *kinematics, *factors);
+    const Doubles diagonal = mass_diagonal(arrays);
+    articulated_inertia(model, diagonal.data(), *kinematics, *factors);
     std::copy(tau.begin(), tau.end(), acceleration->tau);
     revolute::acceleration(model, *parameters, model.timestep, *kinematics, *factors, qvel.data(),
                            *acceleration);
@@ -57,7 +59,7 @@ void every_body_obeys_newton_and_euler() {
   for (int trial = 0; trial < 5; ++trial) {
     const Doubles qpos = random_qpos(storage, arrays, random, 1.0), qvel = random.normals(arrays.nv),
                   tau = random.normals(arrays.nv);
-    const Doubles a0 = At(storage, qpos, qvel, tau).a0(arrays.nv);
+    const Doubles a0 = At(storage, arrays, qpos, qvel, tau).a0(arrays.nv);
     const ReferencePose pose = reference_pose(arrays, qpos);
     Dense sum(arrays.nv, 1);
     for (int b = 1; b < arrays.nbody; ++b) {
@@ -67,8 +69,7 @@ void every_body_obeys_newton_and_euler() {
       for (int i = 0; i < 3; ++i) force[3 + i] -= arrays.body_mass[b] * arrays.gravity[i];
       sum = sum + transposed(jacobian(pose, b, mass_centre(arrays, pose, b))) * column(force);
     }
-    for (int k = 0; k < arrays.nv; ++k)
-      sum(k, 0) += (arrays.dof_armature[k] + arrays.timestep * arrays.dof_damping[k]) * a0[k];
+    for (int k = 0; k < arrays.nv; ++k) sum(k, 0) += mass_diagonal(arrays)[k] * a0[k];
     CHECK_CLOSE(sum.entries, tau, differenced);
   }
 }
@@ -80,10 +81,9 @@ void power_balances() {
   Random random(71);
   const Doubles qpos = random_qpos(storage, arrays, random, 1.0), qvel = random.normals(arrays.nv),
                 tau = random.normals(arrays.nv);
-  const Doubles a0 = At(storage, qpos, qvel, tau).a0(arrays.nv);
+  const Doubles a0 = At(storage, arrays, qpos, qvel, tau).a0(arrays.nv);
   double power = inner(tau, qvel);
-  for (int k = 0; k < arrays.nv; ++k)
-    power -= (arrays.dof_armature[k] + arrays.timestep * arrays.dof_damping[k]) * a0[k] * qvel[k];
+  for (int k = 0; k < arrays.nv; ++k) power -= mass_diagonal(arrays)[k] * a0[k] * qvel[k];
   const Doubles change = rate(storage, qpos, qvel, a0, [&](const Doubles& q, const Doubles& v) {
     return Doubles{kinetic_energy(arrays, q, v) + potential_energy(arrays, q)};
   });
@@ -101,7 +101,7 @@ void a_free_tree_keeps_its_momentum() {
   const Doubles qpos = random_qpos(storage, arrays, random, 1.0), qvel = random.normals(arrays.nv);
   Doubles tau = random.normals(arrays.nv);
   std::fill_n(tau.begin(), 6, 0.0);
-  const Doubles a0 = At(storage, qpos, qvel, tau).a0(arrays.nv);
+  const Doubles a0 = At(storage, arrays, qpos, qvel, tau).a0(arrays.nv);
   const Doubles change = rate(storage, qpos, qvel, a0, [&](const Doubles& q, const Doubles& v) {
     return total_momentum(arrays, q, v);
   });
@@ -111,32 +111,39 @@ void a_free_tree_keeps_its_momentum() {
 // --- adjoint
 // ------------------------------------------------------------------------------------------------------------
 
-// in: axes, link inertias, qvel, armature, damping, gravity, tau; at qpos for start values.
+// in: axes, link inertias, qvel, diagonal, gravity, tau.
 struct Inputs {
   const ModelStorage& storage;
+  const MujocoArrays& arrays;
 
   const Model& model() const { return storage.model(); }
   std::vector<Block> blocks() const {
     const int nv = model().nv;
-    return {{"S", 0, 6 * nv},          {"I", 6 * nv, 10 * nv},   {"qvel", 16 * nv, nv},
-            {"armature", 17 * nv, nv}, {"damping", 18 * nv, nv}, {"gravity", 19 * nv, 3},
-            {"tau", 19 * nv + 3, nv}};
+    return {{"S", 0, 6 * nv},          {"I", 6 * nv, 10 * nv},  {"qvel", 16 * nv, nv},
+            {"diagonal", 17 * nv, nv}, {"gravity", 18 * nv, 3}, {"tau", 18 * nv + 3, nv}};
   }
-  Doubles at(const Doubles& qpos, Random& random) const {
+  Doubles draw(Random& random) const {
     const int nv = model().nv;
     const Doubles qvel = random.normals(nv), tau = random.normals(nv);
-    At state(storage, qpos, qvel, tau);
-    Doubles in(20 * nv + 3, 0.0);
+    At state(storage, arrays, random_qpos(storage, arrays, random, 1.0), qvel, tau);
+    Doubles in(19 * nv + 3, 0.0);
     Writer<double> to{in.data()};
     for (int k = 0; k < nv; ++k) to.add(state.kinematics->S[k]);
     for (int k = 0; k < nv; ++k)
       to.add(model().dofs[k].has_inertia ? state.kinematics->I[k] : zero_inertia<double>());
-    for (int k = 0; k < nv; ++k) to.add(qvel[k]);
-    for (int k = 0; k < nv; ++k) to.add(state.parameters->armature[k]);
-    for (int k = 0; k < nv; ++k) to.add(state.parameters->damping[k]);
+    for (double v : qvel) to.add(v);
+    for (double entry : mass_diagonal(arrays)) to.add(entry);
     to.add(Point{0.3, 0.2, -9.0});
-    for (int k = 0; k < nv; ++k) to.add(tau[k]);
+    for (double t : tau) to.add(t);
     return in;
+  }
+  template <class Real>
+  const Real* qvel(const Real* in) const {
+    return in + 16 * model().nv;
+  }
+  template <class Real>
+  const Real* diagonal(const Real* in) const {
+    return in + 17 * model().nv;
   }
   template <class Real>
   void load(const Real* in, Parameters<Real>& parameters, Kinematics<Real>& kin) const {
@@ -144,23 +151,17 @@ struct Inputs {
     Reader<Real> from{in};
     for (int k = 0; k < nv; ++k) kin.S[k] = from.motion();
     for (int k = 0; k < nv; ++k) kin.I[k] = from.inertia();
-    link_velocities(model(), kin.S, from.next, kin.V);
-    from.next += nv;
-    for (int k = 0; k < nv; ++k) parameters.armature[k] = from.scalar();
-    for (int k = 0; k < nv; ++k) parameters.damping[k] = from.scalar();
-    *parameters.gravity = from.vector();
+    link_velocities(model(), kin.S, qvel(in), kin.V);
+    *parameters.gravity = Reader<Real>{in + 18 * nv}.vector();
   }
   template <class Real>
   void store(const KinematicsCotangent<Real>& kin_bar, const Parameters<Real>& parameters_bar,
-             const Real* qvel_bar, Real* in_bar) const {
+             Real* in_bar) const {
     const int nv = model().nv;
     Writer<Real> to{in_bar};
     for (int k = 0; k < nv; ++k) to.add(kin_bar.S[k]);
     for (int k = 0; k < nv; ++k) to.add_cotangent(kin_bar.I[k]);
-    for (int k = 0; k < nv; ++k) to.add(qvel_bar[k]);
-    for (int k = 0; k < nv; ++k) to.add(parameters_bar.armature[k]);
-    for (int k = 0; k < nv; ++k) to.add(parameters_bar.damping[k]);
-    to.add(*parameters_bar.gravity);
+    Writer<Real>{in_bar + 18 * nv}.add(*parameters_bar.gravity);
   }
 };
 
@@ -174,9 +175,9 @@ struct Stage {
     const Model& model = inputs.model();
     const Real h(model.timestep);
     inputs.load(in, parameters, kin);
-    articulated_inertia(model, parameters, h, kin, factors);
-    std::copy_n(in + 19 * model.nv + 3, model.nv, out.tau);
-    acceleration(model, parameters, h, kin, factors, in + 16 * model.nv, out);
+    articulated_inertia(model, inputs.diagonal(in), kin, factors);
+    std::copy_n(in + 18 * model.nv + 3, model.nv, out.tau);
+    acceleration(model, parameters, h, kin, factors, inputs.qvel(in), out);
   }
   template <class Real>
   void operator()(const Real* in, Real* out) const {
@@ -206,15 +207,16 @@ struct StageAdjoint {
     parameters_bar->clear(model);
     kin_bar->clear(model);
     // v* = qvel + h a0,  w0 = h M^-1 v*_bar = tau_bar
-    std::vector<Real> w0(nv), qvel_bar(v_free_bar, v_free_bar + nv);
+    std::vector<Real> w0(nv);
+    std::copy_n(v_free_bar, nv, in_bar + 16 * nv);
     std::vector<Force<Real>> F_v(nv);
     solve(model, *kin, *factors, v_free_bar, w0.data());
     for (Real& entry : w0) entry *= h;
     const AccelerationAdjointInput<Real> input = {w0.data(), nullptr, nullptr, nullptr, F_v.data()};
-    acceleration_adjoint(model, *parameters, h, *kin, *at, in + 16 * nv, input, *scratch, *kin_bar,
-                         qvel_bar.data(), *parameters_bar);
-    of.inputs.store(*kin_bar, *parameters_bar, qvel_bar.data(), in_bar);
-    std::copy(w0.begin(), w0.end(), in_bar + 19 * nv + 3);
+    acceleration_adjoint(model, *parameters, *kin, *at, of.inputs.qvel(in), input, *scratch, *kin_bar,
+                         in_bar + 16 * nv, in_bar + 17 * nv, *parameters_bar);
+    of.inputs.store(*kin_bar, *parameters_bar, in_bar);
+    std::copy(w0.begin(), w0.end(), in_bar + 18 * nv + 3);
   }
 };
 
@@ -241,12 +243,11 @@ struct WithRows {
     link_velocities(model, kin->S, w0.data(), Z.data());
     link_velocities(model, kin->S, w.data(), W.data());
     link_velocities(model, kin->S, x.data(), X.data());
-    link_accelerations(model, *parameters->gravity, *kin, in + 16 * nv, a0.data(), A.data());
+    link_accelerations(model, *parameters->gravity, *kin, inputs.qvel(in), a0.data(), A.data());
     Real L(0);
     for (int k = 0; k < nv; ++k) {
       L += dot(W[k], Reader<Real>{&F_w[6 * k]}.force()) + dot(kin->V[k], Reader<Real>{&F_v[6 * k]}.force());
-      L -= (parameters->armature[k] + Real(model.timestep) * parameters->damping[k]) *
-           (w0[k] * a0[k] + w[k] * x[k]);
+      L -= inputs.diagonal(in)[k] * (w0[k] * a0[k] + w[k] * x[k]);
       if (!model.dofs[k].has_inertia) continue;
       const RigidInertia<Real>& I = kin->I[k];
       L -= dot(Z[k], I * A[k] + cross_force(kin->V[k], I * kin->V[k])) + dot(W[k], I * X[k]);
@@ -269,7 +270,7 @@ struct WithRowsAdjoint {
     parameters_bar->clear(model);
     kin_bar->clear(model);
     // the scalar's cotangent scales w0, w (with F_w) and F_v
-    std::vector<Real> w0(nv), w(nv), x(nv), qvel_bar(nv, Real(0));
+    std::vector<Real> w0(nv), w(nv), x(nv);
     std::vector<Force<Real>> F_w(nv), F_v(nv);
     for (int k = 0; k < nv; ++k) {
       w0[k] = out_bar[0] * Real(of.held.w0[k]);
@@ -283,20 +284,18 @@ struct WithRowsAdjoint {
       F_v[k] = force(of.held.F_v);
     }
     const AccelerationAdjointInput<Real> input = {w0.data(), w.data(), x.data(), F_w.data(), F_v.data()};
-    acceleration_adjoint(model, *parameters, Real(model.timestep), *kin, *at, in + 16 * nv, input, *scratch,
-                         *kin_bar, qvel_bar.data(), *parameters_bar);
-    of.inputs.store(*kin_bar, *parameters_bar, qvel_bar.data(), in_bar);
+    acceleration_adjoint(model, *parameters, *kin, *at, of.inputs.qvel(in), input, *scratch, *kin_bar,
+                         in_bar + 16 * nv, in_bar + 17 * nv, *parameters_bar);
+    of.inputs.store(*kin_bar, *parameters_bar, in_bar);
   }
 };
 
 template <class Function, class Adjoint>
-void check_stage(const char* name, Random& random, const MujocoArrays& arrays, const Inputs& inputs,
-                 int n_out, const Function& function, const Adjoint& adjoint,
-                 const std::vector<Block>& blocks) {
-  const auto draw = [&] { return inputs.at(random_qpos(inputs.storage, arrays, random, 1.0), random); };
-  check_adjoint(name, random, draw(), n_out, function, adjoint, smooth, blocks);
+void check_stage(const char* name, Random& random, const Inputs& inputs, int n_out, const Function& function,
+                 const Adjoint& adjoint, const std::vector<Block>& blocks) {
+  check_adjoint(name, random, inputs.draw(random), n_out, function, adjoint, smooth, blocks);
   std::vector<Doubles> environments;
-  for (int lane = 0; lane < 8; ++lane) environments.push_back(draw());
+  for (int lane = 0; lane < 8; ++lane) environments.push_back(inputs.draw(random));
   check_lanes(name, environments, n_out, function);
   check_adjoint_lanes(name, random, environments, n_out, adjoint);
 }
@@ -304,12 +303,11 @@ void check_stage(const char* name, Random& random, const MujocoArrays& arrays, c
 void adjoint_and_lanes() {
   const MujocoArrays arrays = two_trees();
   const ModelStorage storage(arrays);
-  const Stage stage{{storage}};
+  const Stage stage{{storage, arrays}};
   const StageAdjoint adjoint{stage};
   Random random(73);
   for (int trial = 0; trial < 3; ++trial)
-    check_stage("acceleration", random, arrays, stage.inputs, arrays.nv, stage, adjoint,
-                stage.inputs.blocks());
+    check_stage("acceleration", random, stage.inputs, arrays.nv, stage, adjoint, stage.inputs.blocks());
 }
 
 void adjoint_with_constraint_rows() {
@@ -319,11 +317,11 @@ void adjoint_with_constraint_rows() {
   const int nv = arrays.nv;
   const Held held{random.normals(nv), random.normals(nv),     random.normals(nv),
                   random.normals(nv), random.normals(6 * nv), random.normals(6 * nv)};
-  const WithRows function{{storage}, held};
+  const WithRows function{{storage, arrays}, held};
   const WithRowsAdjoint adjoint{function};
   std::vector<Block> blocks = function.inputs.blocks();
   blocks.pop_back();  // tau does not enter
-  check_stage("acceleration with rows", random, arrays, function.inputs, 1, function, adjoint, blocks);
+  check_stage("acceleration with rows", random, function.inputs, 1, function, adjoint, blocks);
 }
 
 void takes_nothing_from_the_heap() {
@@ -332,20 +330,20 @@ void takes_nothing_from_the_heap() {
   const Model& model = storage.model();
   Random random(75);
   const Doubles qpos = arrays.qpos0, qvel = random.normals(model.nv), w0 = random.normals(model.nv);
-  At at(storage, qpos, qvel, random.normals(model.nv));
+  At at(storage, arrays, qpos, qvel, random.normals(model.nv));
   Owned<KinematicsCotangent<double>> kin_bar(model);
   Owned<AccelerationAdjointScratch<double>> scratch(model);
   Owned<Parameters<double>> parameters_bar(model);
-  Doubles qvel_bar(model.nv, 0.0);
+  Doubles qvel_bar(model.nv, 0.0), diagonal_bar(model.nv, 0.0);
   std::vector<Force<double>> F_v(model.nv);
   parameters_bar->clear(model);
   check_no_allocation("acceleration", [&] {
     acceleration(model, *at.parameters, model.timestep, *at.kinematics, *at.factors, qvel.data(),
                  *at.acceleration);
     kin_bar->clear(model);
-    acceleration_adjoint(model, *at.parameters, model.timestep, *at.kinematics, *at.acceleration, qvel.data(),
+    acceleration_adjoint(model, *at.parameters, *at.kinematics, *at.acceleration, qvel.data(),
                          {w0.data(), nullptr, nullptr, nullptr, F_v.data()}, *scratch, *kin_bar,
-                         qvel_bar.data(), *parameters_bar);
+                         qvel_bar.data(), diagonal_bar.data(), *parameters_bar);
   });
 }
 

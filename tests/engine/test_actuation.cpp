@@ -1,4 +1,7 @@
 // Actuation: actuators with their ranges, springs, damping; values by MuJoCo's formula, and the adjoint.
+#include <algorithm>
+#include <utility>
+
 #include "allocation.hpp"
 #include "models.hpp"
 
@@ -7,61 +10,82 @@ using namespace revolute::check;
 
 namespace {
 
-// in: tangent of qpos, qvel, ctrl, damping, stiffness, gear. out: tau.
+// in: tangent of qpos, qvel, ctrl, damping, armature, stiffness, gear. out: tau, diagonal.
 struct Stage {
   const ModelStorage& storage;
   Doubles qpos;
 
   const Model& model() const { return storage.model(); }
   std::vector<Block> blocks() const {
-    const int nv = model().nv, nu = model().nu, nj = model().njnt;
-    return {{"qpos", 0, nv},
-            {"qvel", nv, nv},
-            {"ctrl", 2 * nv, nu},
-            {"damping", 2 * nv + nu, nv},
-            {"stiffness", 3 * nv + nu, nj},
-            {"gear", 3 * nv + nu + nj, nu}};
+    const Model& m = model();
+    std::vector<Block> out;
+    int begin = 0;
+    const std::pair<const char*, int> sizes[] = {{"qpos", m.nv},    {"qvel", m.nv},     {"ctrl", m.nu},
+                                                 {"damping", m.nv}, {"armature", m.nv}, {"stiffness", m.njnt},
+                                                 {"gear", m.nu}};
+    for (const auto& [name, size] : sizes) {
+      out.push_back({name, begin, size});
+      begin += size;
+    }
+    return out;
   }
-  int n_in() const { return blocks().back().begin + model().nu; }
   Doubles inputs(Random& random) const {
     Doubles in(model().nv, 0.0);
-    const Doubles rest = random.normals(n_in() - model().nv);
+    const Doubles rest = random.normals(blocks().back().begin + model().nu - model().nv);
     in.insert(in.end(), rest.begin(), rest.end());
     return in;
   }
 
+  // Parameters, moved qpos, and where qvel and ctrl are.
   template <class Real>
-  void load(const Real* in, Real* moved, Parameters<Real>& parameters) const {
-    const int nv = model().nv, nu = model().nu, nj = model().njnt;
-    std::vector<Real> start(qpos.begin(), qpos.end());
-    displace(model(), start.data(), in, moved);
-    std::copy_n(in + 2 * nv + nu, nv, parameters.damping);
-    std::copy_n(in + 3 * nv + nu, nj, parameters.stiffness);
-    std::copy_n(in + 3 * nv + nu + nj, nu, parameters.gear);
+  struct Loaded {
+    Owned<Parameters<Real>> parameters;
+    std::vector<Real> qpos;
+    const Real *qvel, *ctrl;
+    Real h;
+  };
+  template <class Real>
+  Loaded<Real> load(const Real* in) const {
+    const Model& m = model();
+    Loaded<Real> out{Owned<Parameters<Real>>(m), std::vector<Real>(m.nq), in + m.nv, in + 2 * m.nv,
+                     Real(m.timestep)};
+    const std::vector<Real> start(qpos.begin(), qpos.end());
+    displace(m, start.data(), in, out.qpos.data());
+    const Real* next = out.ctrl + m.nu;
+    const std::pair<Real*, int> arrays[] = {{out.parameters->damping, m.nv},
+                                            {out.parameters->armature, m.nv},
+                                            {out.parameters->stiffness, m.njnt},
+                                            {out.parameters->gear, m.nu}};
+    for (const auto& [array, size] : arrays) {
+      std::copy_n(next, size, array);
+      next += size;
+    }
+    return out;
   }
   template <class Real>
-  void operator()(const Real* in, Real* tau) const {
-    Owned<Parameters<Real>> parameters(model());
-    std::vector<Real> moved(model().nq);
-    load(in, moved.data(), *parameters);
-    actuation(model(), *parameters, moved.data(), in + model().nv, in + 2 * model().nv, tau);
+  void operator()(const Real* in, Real* out) const {
+    Loaded<Real> at = load(in);
+    actuation(model(), *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl, out, out + model().nv);
   }
 };
 struct StageAdjoint {
   const Stage& of;
   template <class Real>
-  void operator()(const Real* in, const Real* tau_bar, Real* in_bar) const {
-    const Model& model = of.model();
-    const int nv = model.nv, nu = model.nu, nj = model.njnt;
-    Owned<Parameters<Real>> parameters(model), bar(model);
-    std::vector<Real> moved(model.nq);
-    of.load(in, moved.data(), *parameters);
-    bar->clear(model);
-    actuation_adjoint(model, *parameters, moved.data(), in + nv, in + 2 * nv, tau_bar, in_bar, in_bar + nv,
-                      in_bar + 2 * nv, *bar);
-    std::copy_n(bar->damping, nv, in_bar + 2 * nv + nu);
-    std::copy_n(bar->stiffness, nj, in_bar + 3 * nv + nu);
-    std::copy_n(bar->gear, nu, in_bar + 3 * nv + nu + nj);
+  void operator()(const Real* in, const Real* out_bar, Real* in_bar) const {
+    const Model& m = of.model();
+    Stage::Loaded<Real> at = of.load(in);
+    Owned<Parameters<Real>> bar(m);
+    bar->clear(m);
+    Real* ctrl_bar = in_bar + 2 * m.nv;
+    actuation_adjoint(m, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl, out_bar, out_bar + m.nv,
+                      in_bar, in_bar + m.nv, ctrl_bar, *bar);
+    Real* next = ctrl_bar + m.nu;
+    const std::pair<const Real*, int> arrays[] = {
+        {bar->damping, m.nv}, {bar->armature, m.nv}, {bar->stiffness, m.njnt}, {bar->gear, m.nu}};
+    for (const auto& [array, size] : arrays) {
+      std::copy_n(array, size, next);
+      next += size;
+    }
   }
 };
 
@@ -69,38 +93,47 @@ double clamped(double x, bool limited, const double* range) {
   return limited ? std::fmin(std::fmax(x, range[0]), range[1]) : x;
 }
 
-// tau = gear force - damping qvel - stiffness (qpos - rest); the ball's spring is checked in test_joints
+// tau = gear force - damping qvel - stiffness (qpos - rest); the ball's spring is checked in test_joints.
+// diagonal = armature + h damping, and minus h d tau/d qvel of the actuators where the integrator takes them
+// implicitly
 void forces_follow_mujocos_formula() {
-  const MujocoArrays a = two_trees();
-  const ModelStorage storage(a);
+  MujocoArrays a = two_trees();
   Random random(50);
   int cut = 0, free = 0;
   for (int trial = 0; trial < 20; ++trial) {
+    a.integrator = trial % 2;
+    const ModelStorage storage(a);
     const Stage stage{storage, random_qpos(storage, a, random, 1.0)};
     const Doubles in = stage.inputs(random);
-    const double *qvel = &in[a.nv], *ctrl = qvel + a.nv, *damping = ctrl + a.nu, *stiffness = damping + a.nv,
-                 *gear = stiffness + a.njnt;
-    Doubles wanted(a.nv);
-    for (int k = 0; k < a.nv; ++k) wanted[k] = -damping[k] * qvel[k];
+    const double *qvel = &in[a.nv], *ctrl = qvel + a.nv, *damping = ctrl + a.nu, *armature = damping + a.nv;
+    const double *stiffness = armature + a.nv, *gear = stiffness + a.njnt;
+    Doubles wanted(2 * a.nv);
+    for (int k = 0; k < a.nv; ++k) {
+      wanted[k] = -damping[k] * qvel[k];
+      wanted[a.nv + k] = armature[k] + a.timestep * damping[k];
+    }
     for (int j = 0; j < a.njnt; ++j) {
       const int q = a.jnt_qposadr[j];
       if (a.jnt_type[j] >= int(JointType::prismatic))
         wanted[a.jnt_dofadr[j]] -= stiffness[j] * (stage.qpos[q] - a.qpos_spring[q]);
     }
     for (int u = 0; u < a.nu; ++u) {
+      const double *gain = &a.act_gain[3 * u], *bias = &a.act_bias[3 * u];
       const double used = clamped(ctrl[u], a.act_ctrllimited[u], &a.act_ctrlrange[2 * u]);
       const double length = gear[u] * stage.qpos[a.act_qpos[u]], velocity = gear[u] * qvel[a.act_dof[u]];
-      const double force = a.act_gain[u] * used + a.act_bias[3 * u] + a.act_bias[3 * u + 1] * length +
-                           a.act_bias[3 * u + 2] * velocity;
+      const double force = (gain[0] + gain[1] * length + gain[2] * velocity) * used + bias[0] +
+                           bias[1] * length + bias[2] * velocity;
       const double applied = clamped(force, a.act_forcelimited[u], &a.act_forcerange[2 * u]);
       ++(used != ctrl[u] || applied != force ? cut : free);
       wanted[a.act_dof[u]] += gear[u] * applied;
+      if (a.integrator == 1 && applied == force)
+        wanted[a.nv + a.act_dof[u]] -= a.timestep * gear[u] * gear[u] * (gain[2] * used + bias[2]);
     }
-    Doubles tau = value(stage, in, a.nv);
+    Doubles got = value(stage, in, 2 * a.nv);
     for (int j = 0; j < a.njnt; ++j)
       for (int i = 0; a.jnt_type[j] == int(JointType::ball) && i < 3; ++i)
-        tau[a.jnt_dofadr[j] + i] = wanted[a.jnt_dofadr[j] + i];
-    CHECK_CLOSE(tau, wanted, rounding);
+        got[a.jnt_dofadr[j] + i] = wanted[a.jnt_dofadr[j] + i];
+    CHECK_CLOSE(got, wanted, rounding);
   }
   CHECK(cut > 5 && free > 5);
 }
@@ -109,13 +142,13 @@ void ranges_pass_nothing_back_beyond_and_all_on_the_bound() {
   ModelMaker m;
   m.add_body(0, {0, 0, 0}, {0, 0, 0}, 1.0);
   const int joint = m.add_joint(JointType::revolute, {0, 0, 0}, {0, 0, 1});
-  m.limit_ctrl(m.add_actuator(joint, 1.0, 2.0, {0, 0, 0}), -1.0, 1.0);
-  m.limit_force(m.add_actuator(joint, 1.0, 2.0, {0, 0, 0}), -3.0, 3.0);
+  m.limit_ctrl(m.add_actuator(joint, 1.0, {2.0, 0, 0}, {0, 0, 0}), -1.0, 1.0);
+  m.limit_force(m.add_actuator(joint, 1.0, {2.0, 0, 0}, {0, 0, 0}), -3.0, 3.0);
   const ModelStorage storage(m.arrays);
   const Stage stage{storage, {0.0}};
   const StageAdjoint adjoint{stage};
   const auto slopes = [&](double ctrl_a, double ctrl_b) {
-    const Doubles in = {0, 0, ctrl_a, ctrl_b, 0, 0, 1, 1}, tau_bar = {1};
+    const Doubles in = {0, 0, ctrl_a, ctrl_b, 0, 0, 0, 1, 1}, tau_bar = {1, 0};
     Doubles in_bar(in.size(), 0.0);
     adjoint(in.data(), tau_bar.data(), in_bar.data());
     return Doubles{in_bar[2], in_bar[3]};
@@ -128,27 +161,28 @@ void ranges_pass_nothing_back_beyond_and_all_on_the_bound() {
 }
 
 void adjoint_lanes_and_allocation() {
-  const MujocoArrays arrays = two_trees();
-  const ModelStorage storage(arrays);
+  MujocoArrays arrays = two_trees();
   Random random(51);
-  for (int trial = 0; trial < 4; ++trial) {
+  for (int trial = 0; trial < 6; ++trial) {
+    arrays.integrator = trial % 2;
+    const ModelStorage storage(arrays);
+    const Model& model = storage.model();
     const Stage stage{storage, random_qpos(storage, arrays, random, 0.7)};
     const StageAdjoint adjoint{stage};
     const Doubles in = stage.inputs(random);
-    check_adjoint("actuation", random, in, arrays.nv, stage, adjoint, smooth, stage.blocks());
+    check_adjoint("actuation", random, in, 2 * model.nv, stage, adjoint, smooth, stage.blocks());
     const std::vector<Doubles> environments = environments_around(random, in, 1.0);
-    check_lanes("actuation", environments, arrays.nv, stage);
-    check_adjoint_lanes("actuation", random, environments, arrays.nv, adjoint);
+    check_lanes("actuation", environments, 2 * model.nv, stage);
+    check_adjoint_lanes("actuation", random, environments, 2 * model.nv, adjoint);
 
-    Owned<Parameters<double>> parameters(storage.model()), bar(storage.model());
-    load_defaults(storage, *parameters);
-    bar->clear(storage.model());
-    Doubles tau(arrays.nv), in_bar(in.size(), 0.0);
-    const double *qvel = &in[arrays.nv], *ctrl = qvel + arrays.nv;
+    Stage::Loaded<double> at = stage.load(in.data());
+    Owned<Parameters<double>> bar(model);
+    bar->clear(model);
+    Doubles tau(model.nv), diagonal(model.nv), q_bar(model.nv, 0.0), ctrl_bar(model.nu, 0.0);
     check_no_allocation("actuation", [&] {
-      actuation(storage.model(), *parameters, stage.qpos.data(), qvel, ctrl, tau.data());
-      actuation_adjoint(storage.model(), *parameters, stage.qpos.data(), qvel, ctrl, tau.data(), &in_bar[0],
-                        &in_bar[0], &in_bar[0], *bar);
+      actuation(model, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl, tau.data(), diagonal.data());
+      actuation_adjoint(model, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl, tau.data(),
+                        diagonal.data(), q_bar.data(), q_bar.data(), ctrl_bar.data(), *bar);
     });
   }
 }

@@ -23,7 +23,8 @@ void solves_with_the_mass_matrix() {
     Owned<Factors<double>> factors(model);
     load_defaults(storage, *parameters);
     kinematics(model, *parameters, qpos.data(), qvel.data(), *kin);
-    articulated_inertia(model, *parameters, model.timestep, *kin, *factors);
+    const Doubles diagonal = mass_diagonal(arrays);
+    articulated_inertia(model, diagonal.data(), *kin, *factors);
     Doubles x(model.nv), in_place = b;
     solve(model, *kin, *factors, b.data(), x.data());
     const Dense M = mass_matrix(arrays, reference_pose(arrays, qpos));
@@ -51,12 +52,12 @@ void a_free_body_is_its_own_inertia() {
   const Doubles still(6, 0.0), b = {2, 4, 6, 0.1, 0.4, 0.9};
   Doubles x(6);
   kinematics(model, *parameters, m.arrays.qpos0.data(), still.data(), *kin);
-  articulated_inertia(model, *parameters, model.timestep, *kin, *factors);
+  articulated_inertia(model, still.data(), *kin, *factors);
   solve(model, *kin, *factors, b.data(), x.data());
   CHECK_CLOSE(x, Doubles({1, 2, 3, 1, 2, 3}), rounding);
 }
 
-// in: axes, link inertias, armature, damping. out: U and D.
+// in: axes, link inertias, diagonal. out: U and D.
 struct Stage {
   const ModelStorage& storage;
 
@@ -64,41 +65,36 @@ struct Stage {
   int n_out() const { return 7 * model().nv; }
   std::vector<Block> blocks() const {
     const int nv = model().nv;
-    return {{"S", 0, 6 * nv}, {"I", 6 * nv, 10 * nv}, {"armature", 16 * nv, nv}, {"damping", 17 * nv, nv}};
+    return {{"S", 0, 6 * nv}, {"I", 6 * nv, 10 * nv}, {"diagonal", 16 * nv, nv}};
   }
   // the axes and inertias of a state
-  Doubles inputs(const Doubles& qpos) const {
+  Doubles inputs(const MujocoArrays& arrays, const Doubles& qpos) const {
     const int nv = model().nv;
     Owned<Parameters<double>> parameters(model());
     Owned<Kinematics<double>> kin(model());
     const Doubles still(nv, 0.0);
     load_defaults(storage, *parameters);
     kinematics(model(), *parameters, qpos.data(), still.data(), *kin);
-    Doubles in(18 * nv, 0.0);
+    Doubles in(17 * nv, 0.0);
     Writer<double> to{in.data()};
     for (int k = 0; k < nv; ++k) to.add(kin->S[k]);
     for (int k = 0; k < nv; ++k) to.add(model().dofs[k].has_inertia ? kin->I[k] : zero_inertia<double>());
-    for (int k = 0; k < nv; ++k) to.add(parameters->armature[k]);
-    for (int k = 0; k < nv; ++k) to.add(parameters->damping[k]);
+    for (double entry : mass_diagonal(arrays)) to.add(entry);
     return in;
   }
   template <class Real>
-  void run(const Real* in, Parameters<Real>& parameters, Kinematics<Real>& kin,
-           Factors<Real>& factors) const {
+  void run(const Real* in, Kinematics<Real>& kin, Factors<Real>& factors) const {
     const int nv = model().nv;
     Reader<Real> from{in};
     for (int k = 0; k < nv; ++k) kin.S[k] = from.motion();
     for (int k = 0; k < nv; ++k) kin.I[k] = from.inertia();
-    for (int k = 0; k < nv; ++k) parameters.armature[k] = from.scalar();
-    for (int k = 0; k < nv; ++k) parameters.damping[k] = from.scalar();
-    articulated_inertia(model(), parameters, Real(model().timestep), kin, factors);
+    articulated_inertia(model(), from.next, kin, factors);
   }
   template <class Real>
   void operator()(const Real* in, Real* out) const {
-    Owned<Parameters<Real>> parameters(model());
     Owned<Kinematics<Real>> kin(model());
     Owned<Factors<Real>> factors(model());
-    run(in, *parameters, *kin, *factors);
+    run(in, *kin, *factors);
     Writer<Real> to{out};
     for (int k = 0; k < model().nv; ++k) {
       to.add(factors->U[k]);
@@ -111,13 +107,11 @@ struct StageAdjoint {
   template <class Real>
   void operator()(const Real* in, const Real* out_bar, Real* in_bar) const {
     const Model& model = of.model();
-    Owned<Parameters<Real>> parameters(model), parameters_bar(model);
     Owned<Kinematics<Real>> kin(model);
     Owned<Factors<Real>> factors(model);
     Owned<KinematicsCotangent<Real>> kin_bar(model);
     Owned<FactorsCotangent<Real>> bar(model);
-    of.run(in, *parameters, *kin, *factors);
-    parameters_bar->clear(model);
+    of.run(in, *kin, *factors);
     kin_bar->clear(model);
     bar->clear(model);
     Reader<Real> from{out_bar};
@@ -125,12 +119,10 @@ struct StageAdjoint {
       bar->U[k] += from.motion();
       bar->D[k] += from.scalar();
     }
-    articulated_inertia_adjoint(model, Real(model.timestep), *kin, *factors, *bar, *kin_bar, *parameters_bar);
+    articulated_inertia_adjoint(model, *kin, *factors, *bar, *kin_bar, in_bar + 16 * model.nv);
     Writer<Real> to{in_bar};
     for (int k = 0; k < model.nv; ++k) to.add(kin_bar->S[k]);
     for (int k = 0; k < model.nv; ++k) to.add_cotangent(kin_bar->I[k]);
-    for (int k = 0; k < model.nv; ++k) to.add(parameters_bar->armature[k]);
-    for (int k = 0; k < model.nv; ++k) to.add(parameters_bar->damping[k]);
   }
 };
 
@@ -141,11 +133,11 @@ void adjoint_and_lanes() {
   const StageAdjoint adjoint{stage};
   Random random(61);
   for (int trial = 0; trial < 3; ++trial) {
-    const Doubles in = stage.inputs(random_qpos(storage, arrays, random, 1.0));
+    const Doubles in = stage.inputs(arrays, random_qpos(storage, arrays, random, 1.0));
     check_adjoint("articulated_inertia", random, in, stage.n_out(), stage, adjoint, smooth, stage.blocks());
     std::vector<Doubles> environments;
     for (int lane = 0; lane < 8; ++lane)
-      environments.push_back(stage.inputs(random_qpos(storage, arrays, random, 1.0)));
+      environments.push_back(stage.inputs(arrays, random_qpos(storage, arrays, random, 1.0)));
     check_lanes("articulated_inertia", environments, stage.n_out(), stage);
     check_adjoint_lanes("articulated_inertia", random, environments, stage.n_out(), adjoint);
   }
@@ -156,20 +148,18 @@ void takes_nothing_from_the_heap() {
   const ModelStorage storage(arrays);
   const Model& model = storage.model();
   const Stage stage{storage};
-  const Doubles in = stage.inputs(arrays.qpos0);
-  Owned<Parameters<double>> parameters(model), parameters_bar(model);
+  const Doubles in = stage.inputs(arrays, arrays.qpos0);
   Owned<Kinematics<double>> kin(model);
   Owned<Factors<double>> factors(model);
   Owned<KinematicsCotangent<double>> kin_bar(model);
   Owned<FactorsCotangent<double>> bar(model);
-  parameters_bar->clear(model);
   kin_bar->clear(model);
-  Doubles x(model.nv, 1.0);
+  Doubles x(model.nv, 1.0), diagonal_bar(model.nv, 0.0);
   check_no_allocation("articulated_inertia", [&] {
-    stage.run(in.data(), *parameters, *kin, *factors);
+    stage.run(in.data(), *kin, *factors);
     solve(model, *kin, *factors, x.data(), x.data());
     bar->clear(model);
-    articulated_inertia_adjoint(model, model.timestep, *kin, *factors, *bar, *kin_bar, *parameters_bar);
+    articulated_inertia_adjoint(model, *kin, *factors, *bar, *kin_bar, diagonal_bar.data());
   });
 }
 

@@ -1,97 +1,36 @@
-// Constraint rows: A against J M^-1 J', right sides and bounds by their formulae, islands, and both adjoints.
+// Constraint rows: which there are, their Jacobians against MuJoCo's arrays and the rates of gaps, right
+// sides and bounds by their formulae, and the adjoint of all of them together.
+#include <algorithm>
+#include <tuple>
+
 #include "allocation.hpp"
-#include "models.hpp"
 #include "packing.hpp"
 #include "reference.hpp"
+#include "stages.hpp"
 
 using namespace revolute;
 using namespace revolute::check;
 
 namespace {
 
-// All stages up to the rows, with v* = qvel.
-template <class Real>
-struct Rows {
-  Owned<Parameters<Real>> parameters;
-  Owned<Kinematics<Real>> kinematics;
-  Owned<Factors<Real>> factors;
-  Owned<Contacts<Real>> contacts;
-  Owned<ConstraintRows<Real>> rows;
+constexpr double h = 0.01, erp = 0.2, step_depth = 10 * h * h;
 
-  explicit Rows(const Model& model)
-      : parameters(model), kinematics(model), factors(model), contacts(model), rows(model) {}
-  Rows(const ModelStorage& storage, const std::vector<Real>& qpos, const std::vector<Real>& v_free)
-      : Rows(storage.model()) {
-    const Model& model = storage.model();
-    const Real h(model.timestep);
-    load_defaults(storage, *parameters);
-    revolute::kinematics(model, *parameters, qpos.data(), v_free.data(), *kinematics);
-    articulated_inertia(model, *parameters, h, *kinematics, *factors);
-    collision_detection(model, *kinematics, kinematics->V, h, *contacts);
-    constraint_rows(model, *parameters, h, *kinematics, *factors, qpos.data(), v_free.data(), kinematics->V,
-                    *contacts, *rows);
-  }
-};
-
-// J from MuJoCo's arrays
-Dense row_jacobian(const ModelStorage& storage, const MujocoArrays& arrays, const ReferencePose& pose,
-                   Rows<double>& at) {
-  Dense J(at.rows->count, arrays.nv);
-  for (int r = 0; r < at.rows->count; ++r) {
-    const RowOrigin& origin = at.rows->origin[r];
-    if (origin.source != RowSource::contact) {
-      const DofRow& row = dof_row(storage.model(), origin);
-      J(r, row.dof) = row.sign;
-      continue;
-    }
-    const Contact<double>& contact = at.contacts->list[origin.index];
-    const Candidate& candidate = storage.model().candidates[contact.candidate];
-    const Dense relative = jacobian(pose, arrays.geom_bodyid[candidate.geom_b], contact.at.point) +
-                           -1.0 * jacobian(pose, arrays.geom_bodyid[candidate.geom_a], contact.at.point);
-    const Doubles axis = numbers(contact.axis[origin.component]);
-    for (int k = 0; k < arrays.nv; ++k)
-      for (int i = 0; i < 3; ++i) J(r, k) += axis[i] * relative(3 + i, k);
-  }
-  return J;
+// b - J v*
+double bias_of(Stages<double>& at, int r) {
+  return at.rows->b[r] - row_times(at.rows->J[r], at.v_free.data(), at.V_free.data());
 }
 
-void A_and_velocity_change_match_dense_matrices() {
-  MujocoArrays arrays = crowd();
-  arrays.cfm = 1e-3;
-  const ModelStorage storage(arrays);
-  Random random(120);
-  for (int trial = 0; trial < 5; ++trial) {
-    const State state = crowd_state(storage, arrays, random);
-    Rows<double> at(storage, state.qpos, state.qvel);
-    const int n = at.rows->count;
-    const ReferencePose pose = reference_pose(arrays, state.qpos);
-    const Dense J = row_jacobian(storage, arrays, pose, at),
-                X = solve_dense(mass_matrix(arrays, pose), transposed(J));
-    const Dense A = J * X;
-    Doubles got, wanted;
-    for (int r = 0; r < n; ++r)
-      for (int s = 0; s < n; ++s) {
-        const SolverRow& row = at.rows->solver[r];
-        // no entries between islands, because they are zero
-        got.push_back(s < row.begin || s >= row.end ? 0.0 : at.rows->A[row.A + s - row.begin]);
-        wanted.push_back(A(r, s) + (r == s ? arrays.cfm : 0.0));
-      }
-    CHECK_CLOSE(got, wanted, solved);
-    const Doubles lambda = random.normals(n);
-    Doubles x(arrays.nv);
-    velocity_change(storage.model(), *at.kinematics, *at.factors, *at.rows, lambda.data(), x.data());
-    CHECK_CLOSE(x, (X * column(lambda)).entries, solved);
-  }
-}
+// --- which rows there are
+// -----------------------------------------------------------------------------------------------
 
 // The crowd has dry friction, limits and contacts of every pair; the rock stands alone.
 void rows_are_grouped_by_islands() {
   const MujocoArrays arrays = crowd();
   const ModelStorage storage(arrays);
-  Random random(121);
+  Random random(120);
   const State state = crowd_state(storage, arrays, random);
-  Rows<double> at(storage, state.qpos, state.qvel);
-  int sources[3] = {0, 0, 0}, islands = 0, frictionless = 0;
+  Stages<double> at = stages_at(storage, state.qpos, state.qvel, state.qvel);
+  int sources[4] = {0, 0, 0, 0}, islands = 0, by_condim[7] = {};
   for (int r = 0; r < at.rows->count; ++r) {
     const RowOrigin& origin = at.rows->origin[r];
     const SolverRow& row = at.rows->solver[r];
@@ -99,25 +38,113 @@ void rows_are_grouped_by_islands() {
     islands += row.begin == r;
     CHECK(row.begin <= r && r < row.end);
     if (row.kind == RowKind::friction) CHECK(row.normal == r - origin.component && row.normal >= row.begin);
-    if (origin.source == RowSource::contact &&
-        storage.model().candidates[at.contacts->list[origin.index].candidate].frictionless)
-      frictionless += row.kind == RowKind::unilateral;
-    // rows of an island keep the order dry friction, limits, contacts
+    if (origin.source == RowSource::contact)
+      ++by_condim[storage.model().candidates[at.contacts->list[origin.index].candidate].condim];
+    // rows of an island keep the order equality, dry friction, limits, contacts
     if (r > row.begin) CHECK(int(at.rows->origin[r - 1].source) <= int(origin.source));
   }
-  CHECK(sources[0] == 2 && sources[1] == 2 && sources[2] == 31);
-  CHECK(islands == 2 && frictionless == 1);
+  CHECK(sources[0] == 0 && sources[1] == 2 && sources[2] == 2 && islands == 2);
+  // two feet, a rock of four vertices, two pairs of dimension 3; one pair each of dimension 1, 4 and 6
+  CHECK(by_condim[1] == 1 && by_condim[3] == 3 * 8 && by_condim[4] == 4 && by_condim[6] == 6);
 
   MujocoArrays without = arrays;
   without.contact = without.limits = without.dry_friction = false;
-  const ModelStorage free(without);
-  CHECK(Rows<double>(free, state.qpos, state.qvel).rows->count == 0);
+  CHECK(stages_at(ModelStorage(without), state.qpos, state.qvel, state.qvel).rows->count == 0);
 }
 
-// --- right sides
-// --------------------------------------------------------------------------------------------------------
+// --- Jacobians
+// ----------------------------------------------------------------------------------------------------------
 
-constexpr double h = 0.01, erp = 0.2, step_depth = 10 * h * h;
+// J v of contact rows: relative velocity along the axis, or relative turning about it.
+void contact_rows_are_relative_velocities() {
+  const MujocoArrays arrays = crowd();
+  const ModelStorage storage(arrays);
+  Random random(121);
+  const State state = crowd_state(storage, arrays, random);
+  const Doubles v = random.normals(arrays.nv);
+  Stages<double> at = stages_at(storage, state.qpos, state.qvel, state.qvel);
+  std::vector<Motion<double>> V(arrays.nv);
+  link_velocities(storage.model(), at.kinematics->S, v.data(), V.data());
+  const ReferencePose pose = reference_pose(arrays, state.qpos);
+  for (int r = 0; r < at.rows->count; ++r) {
+    const RowOrigin& origin = at.rows->origin[r];
+    if (origin.source != RowSource::contact) continue;
+    const Contact<double>& contact = at.contacts->list[origin.index];
+    const Candidate& candidate = storage.model().candidates[contact.candidate];
+    const Dense relative =
+        jacobian(pose, arrays.geom_bodyid[candidate.geom_b], contact.at.point) * column(v) +
+        -1.0 * (jacobian(pose, arrays.geom_bodyid[candidate.geom_a], contact.at.point) * column(v));
+    const double* velocity = &relative.entries[origin.component < 3 ? 3 : 0];
+    CHECK_CLOSE(row_times(at.rows->J[r], v.data(), V.data()),
+                dot(contact.axis[origin.component % 3], vector3<double>(velocity)), rounding);
+  }
+}
+
+// J v = d/dt of the gap or violation that the bias is made of.
+void check_rates(const ModelStorage& storage, const Doubles& qpos, Random& random,
+                 double bias_per_violation) {
+  const Model& model = storage.model();
+  const Doubles still(model.nv, 0.0), v = random.normals(model.nv);
+  const double t = 1e-5;
+  const auto at = [&](double by) {
+    Doubles tangent = v;
+    for (double& entry : tangent) entry *= by;
+    return stages_at(storage, displaced(model, qpos, tangent), still, still);
+  };
+  Stages<double> now = at(0), later = at(t), earlier = at(-t);
+  std::vector<Motion<double>> V(model.nv);
+  link_velocities(model, now.kinematics->S, v.data(), V.data());
+  for (int r = 0; r < now.rows->count; ++r) {
+    if (now.rows->origin[r].source == RowSource::dry_friction) continue;
+    const double rate = (later.rows->b[r] - earlier.rows->b[r]) / (2 * t * bias_per_violation);
+    CHECK_CLOSE(row_times(now.rows->J[r], v.data(), V.data()), rate, differenced);
+  }
+}
+void rows_are_rates_of_gaps_and_violations() {
+  Random random(122);
+  MujocoArrays limits = limited_chain();
+  limits.margin = 10;  // all limits act, none is reached
+  const ModelStorage chain(limits);
+  check_rates(chain, {0.1, 0.2, 0.05, 0.3, 0.96, 0.2, -0.1, 0.1}, random, 1 / h);
+
+  // anywhere, but for the turning rows of a weld, which are rates only where it holds
+  MujocoArrays links = linked_bodies();
+  links.eq_type[2] = int(EqualityType::connect);
+  const ModelStorage open(links);
+  check_rates(open, random_qpos(open, links, random, 0.3), random, erp / h);
+}
+
+// A weld that holds: body b stands where the pose in body a says.
+void a_weld_turns_with_both_bodies() {
+  const MujocoArrays arrays = linked_bodies();
+  const ModelStorage storage(arrays);
+  Random random(123);
+  Doubles qpos = random_qpos(storage, arrays, random, 0.3);
+  const ReferencePose pose = reference_pose(arrays, qpos);
+  const double* data = &arrays.eq_data[2 * 11];
+  const ReferenceBody& a = pose.bodies[arrays.eq_obj1[2]];
+  const int address = arrays.jnt_qposadr[3];
+  // orientation by the third body's own joint: R_b = R_a R(data), anchor_b = anchor_a
+  const Matrix3<double> R = a.R * rotation_of(data + 6);
+  const Point at = a.position + a.R * vector3<double>(data + 3) - R * vector3<double>(data);
+  const double w = 0.5 * std::sqrt(1 + R(0, 0) + R(1, 1) + R(2, 2));
+  const Doubles placed = {at.x,
+                          at.y,
+                          at.z,
+                          w,
+                          (R(2, 1) - R(1, 2)) / (4 * w),
+                          (R(0, 2) - R(2, 0)) / (4 * w),
+                          (R(1, 0) - R(0, 1)) / (4 * w)};
+  std::copy(placed.begin(), placed.end(), qpos.begin() + address);
+  const Doubles still(arrays.nv, 0.0);
+  Stages<double> held = stages_at(storage, qpos, still, still);
+  for (int r = 0; r < held.rows->count; ++r)
+    if (held.rows->origin[r].index == 2) CHECK_CLOSE(held.rows->b[r], 0.0, 1e-11);
+  check_rates(storage, qpos, random, erp / h);
+}
+
+// --- right sides and bounds
+// ---------------------------------------------------------------------------------------------
 
 // A ball over a plane at `gap`, moving at `before` now and at `after` without contact: the bias of its normal
 // row.
@@ -130,15 +157,9 @@ double contact_bias(double gap, double before, double after, double restitution)
   m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});
   m.add_pair(plane, m.add_geom(body, sphere_geom, {0.1, 0, 0}));
   const ModelStorage storage(m.arrays);
-  const Model& model = storage.model();
-  const Doubles qpos = {0, 0, 0.1 + gap, 1, 0, 0, 0}, v_free = {0, 0, after, 0, 0, 0},
-                qvel = {0, 0, before, 0, 0, 0};
-  Rows<double> at(storage, qpos, v_free);
-  std::vector<Motion<double>> V_free(at.kinematics->V, at.kinematics->V + model.nv);
-  link_velocities(model, at.kinematics->S, qvel.data(), at.kinematics->V);
-  fill_right_side(model, *at.parameters, h, *at.kinematics, qpos.data(), v_free.data(), V_free.data(),
-                  *at.contacts, *at.rows);
-  return at.rows->b[0] - after;
+  Stages<double> at =
+      stages_at(storage, {0, 0, 0.1 + gap, 1, 0, 0, 0}, {0, 0, before, 0, 0, 0}, {0, 0, after, 0, 0, 0});
+  return bias_of(at, 0);
 }
 
 void gaps_are_closed_and_depth_is_given_back() {
@@ -166,327 +187,223 @@ void what_is_reached_bounces() {
 void limits_and_bounds() {
   const MujocoArrays arrays = limited_chain();
   const ModelStorage storage(arrays);
-  // dof 0 beyond its upper limit, dof 2 near its lower one, moving
-  const Doubles qpos = {0.41, 0.3, -0.295, 0.1}, v_free = {0.5, 0.2, -0.6, 0.3};
-  Rows<double> at(storage, qpos, v_free);
-  CHECK(at.rows->count == 5);
+  // dof 0 beyond its upper limit, dof 2 near its lower one and moving, the ball at 0.49 of 0.5
+  const Quaternion<double> turn = exponential(Point{0.49 * 0.6, 0, 0.49 * 0.8});
+  const Doubles v = {0.5, 0.2, -0.6, 0.3, 0.1, 0.2, 0.4};
+  Stages<double> at = stages_at(storage, {0.41, 0.3, -0.295, 0.1, turn.w, turn.x, turn.y, turn.z}, v, v);
+  CHECK(at.rows->count == 6);
   for (int r = 0; r < at.rows->count; ++r) {
-    const DofRow& row = dof_row(storage.model(), at.rows->origin[r]);
+    const RowJacobian<double>& J = at.rows->J[r];
     if (at.rows->origin[r].source == RowSource::dry_friction) {
-      CHECK_CLOSE(at.rows->b[r], v_free[row.dof], rounding);
-      CHECK_CLOSE(at.rows->bound[r], h * arrays.dof_frictionloss[row.dof], rounding);
+      CHECK_CLOSE(at.rows->b[r], v[J.dof[0]], rounding);
+      CHECK_CLOSE(at.rows->bound[r], h * arrays.dof_frictionloss[J.dof[0]], rounding);
       continue;
     }
-    const bool upper = row.dof == 0;
-    const double gap = upper ? -0.01 : 0.005;
-    CHECK(row.dof == 0 || row.dof == 2);
-    CHECK_CLOSE(row.sign, upper ? -1.0 : 1.0, 0.0);
-    CHECK_CLOSE(at.rows->b[r],
-                row.sign * v_free[row.dof] + (upper ? -step_depth + erp * (gap + step_depth) : gap) / h,
+    // slope of the gap along v, and the gap
+    const std::tuple<int, double, double> wanted[] = {
+        {0, -0.5, -0.01}, {2, -0.6, 0.005}, {4, -(0.1 * 0.6 + 0.4 * 0.8), 0.01}};
+    const auto [dof, rate, gap] = wanted[J.dof[0] == 0 ? 0 : J.dof[0] == 2 ? 1 : 2];
+    CHECK(J.dof[0] == dof && at.rows->solver[r].kind == RowKind::unilateral);
+    CHECK_CLOSE(at.rows->b[r], rate + (gap < -step_depth ? -step_depth + erp * (gap + step_depth) : gap) / h,
                 rounding);
     CHECK_CLOSE(at.rows->bound[r], 1.0, 0.0);
   }
-  CHECK(Rows<double>(storage, {0.0, 0.3, 0.0, 0.1}, v_free).rows->count == 3);
+  // far from all limits
+  CHECK(stages_at(storage, {0.0, 0.3, 0.0, 0.1, 1, 0, 0, 0}, v, v).rows->count == 3);
 }
 
-// --- adjoint of A
-// -------------------------------------------------------------------------------------------------------
+// --- adjoint
+// ------------------------------------------------------------------------------------------------------------
 
-// The rows of one state, which stay the same; in: axes, link inertias, armature, damping, wrenches. out: A.
-struct Delassus {
+// in: tangent of qpos, qvel, v*, restitution, friction, frictionloss. out: J about reference points that stay
+// where they are at tangent zero, b, and the bounds that are numbers, row by row.
+struct Rows {
   const ModelStorage& storage;
-  State state;
-  int contacts, A_size;
+  Doubles qpos;
+  int count = 0;
 
-  Delassus(const ModelStorage& storage, const State& state) : storage(storage), state(state) {
-    Rows<double> at(storage, state.qpos, state.qvel);
-    contacts = at.contacts->count;
-    const SolverRow& last = at.rows->solver[at.rows->count - 1];
-    A_size = int(last.A) + last.end - last.begin;
-  }
+  static constexpr int per_row = 12 + row_dofs + 2;
   const Model& model() const { return storage.model(); }
+  int n_out() const { return per_row * count; }
   std::vector<Block> blocks() const {
-    const int nv = model().nv;
-    return {{"S", 0, 6 * nv},
-            {"I", 6 * nv, 10 * nv},
-            {"armature", 16 * nv, nv},
-            {"damping", 17 * nv, nv},
-            {"wrenches", 18 * nv, 36 * contacts}};
+    const int nv = model().nv, pairs = model().nfriction_pair;
+    // depths and limits are within a millimetre of their kinks
+    return {{"qpos", 0, nv, 1e-3},           {"qvel", nv, nv, 1e-2},
+            {"v_free", 2 * nv, nv, 1e-2},    {"restitution", 3 * nv, 1},
+            {"friction", 3 * nv + 1, pairs}, {"frictionloss", 3 * nv + 1 + pairs, nv}};
   }
-  Doubles inputs() const {
-    Rows<double> at(storage, state.qpos, state.qvel);
-    const int nv = model().nv;
-    Doubles in(18 * nv + 36 * contacts, 0.0);
-    Writer<double> to{in.data()};
-    for (int k = 0; k < nv; ++k) to.add(at.kinematics->S[k]);
-    for (int k = 0; k < nv; ++k)
-      to.add(model().dofs[k].has_inertia ? at.kinematics->I[k] : zero_inertia<double>());
-    for (int k = 0; k < nv; ++k) to.add(at.parameters->armature[k]);
-    for (int k = 0; k < nv; ++k) to.add(at.parameters->damping[k]);
-    for (int c = 0; c < contacts; ++c) {
-      for (const Force<double>& force : at.contacts->list[c].force_a) to.add(force);
-      for (const Force<double>& force : at.contacts->list[c].force_b) to.add(force);
-    }
+  Doubles inputs(const Doubles& qvel, Random& random) const {
+    Doubles in(model().nv, 0.0);
+    in.insert(in.end(), qvel.begin(), qvel.end());
+    // a little slower without constraints
+    for (double v : qvel) in.push_back(random.uniform(0.8, 0.9) * v);
+    Owned<Parameters<double>> parameters(model());
+    load_defaults(storage, *parameters);
+    in.push_back(0.4);
+    in.insert(in.end(), parameters->friction, parameters->friction + model().nfriction_pair);
+    in.insert(in.end(), parameters->frictionloss, parameters->frictionloss + model().nv);
     return in;
   }
   template <class Real>
-  void run(const Real* in, Rows<Real>& at) const {
-    const int nv = model().nv;
-    Reader<Real> from{in};
-    for (int k = 0; k < nv; ++k) at.kinematics->S[k] = from.motion();
-    for (int k = 0; k < nv; ++k) at.kinematics->I[k] = from.inertia();
-    for (int k = 0; k < nv; ++k) at.parameters->armature[k] = from.scalar();
-    for (int k = 0; k < nv; ++k) at.parameters->damping[k] = from.scalar();
-    for (int c = 0; c < contacts; ++c) {
-      for (Force<Real>& force : at.contacts->list[c].force_a) force = from.force();
-      for (Force<Real>& force : at.contacts->list[c].force_b) force = from.force();
-    }
-    articulated_inertia(model(), *at.parameters, Real(model().timestep), *at.kinematics, *at.factors);
-    for (int r = 0; r < at.rows->count; ++r)
-      fill_row(model(), *at.kinematics, *at.factors, *at.contacts, at.rows->origin[r], *at.rows);
-    fill_A(model(), *at.factors, *at.rows);
+  Stages<Real> run(const Real* in) const {
+    const int nv = model().nv, pairs = model().nfriction_pair;
+    std::vector<Real> start(qpos.begin(), qpos.end()), moved(model().nq);
+    displace(model(), start.data(), in, moved.data());
+    Stages<Real> at(storage, moved, std::vector<Real>(in + nv, in + 2 * nv),
+                    std::vector<Real>(in + 2 * nv, in + 3 * nv));
+    *at.parameters->restitution = in[3 * nv];
+    std::copy_n(in + 3 * nv + 1, pairs, at.parameters->friction);
+    std::copy_n(in + 3 * nv + 1 + pairs, nv, at.parameters->frictionloss);
+    at.run();
+    return at;
   }
   template <class Real>
-  Rows<Real> rows() const {
-    return Rows<Real>(storage, std::vector<Real>(state.qpos.begin(), state.qpos.end()),
-                      std::vector<Real>(state.qvel.begin(), state.qvel.end()));
-  }
-  template <class Real>
-  void operator()(const Real* in, Real* out) const {
-    Rows<Real> at = rows<Real>();
-    run(in, at);
-    for (int i = 0; i < A_size; ++i) out[i] += at.rows->A[i];
-  }
-};
-struct DelassusAdjoint {
-  const Delassus& of;
-  template <class Real>
-  void operator()(const Real* in, const Real* out_bar, Real* in_bar) const {
-    const Model& model = of.model();
-    Rows<Real> at = of.rows<Real>();
-    of.run(in, at);
-    Owned<ConstraintRowsCotangent<Real>> bar(model);
-    Owned<FactorsCotangent<Real>> factors_bar(model);
-    Owned<KinematicsCotangent<Real>> kin_bar(model);
-    Owned<Parameters<Real>> parameters_bar(model);
-    bar->clear(*at.rows, *at.contacts);
-    factors_bar->clear(model);
-    kin_bar->clear(model);
-    parameters_bar->clear(model);
-    for (int i = 0; i < of.A_size; ++i) bar->A[i] += out_bar[i];
-    rows_adjoint(model, *at.kinematics, *at.factors, *at.contacts, *at.rows, *bar, *factors_bar, *kin_bar);
-    articulated_inertia_adjoint(model, Real(model.timestep), *at.kinematics, *at.factors, *factors_bar,
-                                *kin_bar, *parameters_bar);
-    Writer<Real> to{in_bar};
-    for (int k = 0; k < model.nv; ++k) to.add(kin_bar->S[k]);
-    for (int k = 0; k < model.nv; ++k) to.add_cotangent(kin_bar->I[k]);
-    for (int k = 0; k < model.nv; ++k) to.add(parameters_bar->armature[k]);
-    for (int k = 0; k < model.nv; ++k) to.add(parameters_bar->damping[k]);
-    for (int c = 0; c < of.contacts; ++c) {
-      for (const Force<Real>& force : bar->contacts[c].force_a) to.add(force);
-      for (const Force<Real>& force : bar->contacts[c].force_b) to.add(force);
-    }
-  }
-};
-
-void adjoint_of_A() {
-  const MujocoArrays arrays = crowd();
-  const ModelStorage storage(arrays);
-  Random random(122);
-  const Delassus function(storage, crowd_state(storage, arrays, random));
-  const DelassusAdjoint adjoint{function};
-  const Doubles in = function.inputs();
-  check_adjoint("A", random, in, function.A_size, function, adjoint, smooth, function.blocks());
-  const std::vector<Doubles> environments = environments_around(random, in, 0.01);
-  check_lanes("A", environments, function.A_size, function);
-  check_adjoint_lanes("A", random, environments, function.A_size, adjoint);
-}
-
-// --- adjoint of the right sides
-// -----------------------------------------------------------------------------------------
-
-// in: v*, link velocities of v* and of qvel, gaps and wrenches, qpos, restitution, friction, frictionloss.
-// out: b, and the bounds that are numbers.
-struct RightSide {
-  const ModelStorage& storage;
-  State state;
-  int contacts, rows;
-
-  RightSide(const ModelStorage& storage, const State& state) : storage(storage), state(state) {
-    Rows<double> at(storage, state.qpos, state.qvel);
-    contacts = at.contacts->count;
-    rows = at.rows->count;
-  }
-  const Model& model() const { return storage.model(); }
-  std::vector<Block> blocks() const {
-    const int nv = model().nv;
-    std::vector<Block> out;
-    int begin = 0;
-    const std::pair<const char*, int> sizes[] = {{"v_free", nv},
-                                                 {"V_free", 6 * nv},
-                                                 {"V", 6 * nv},
-                                                 {"gap", contacts},
-                                                 {"wrenches", 36 * contacts},
-                                                 {"qpos", model().nq},
-                                                 {"restitution", 1},
-                                                 {"friction", model().nfriction_pair},
-                                                 {"frictionloss", nv}};
-    for (const auto& [name, size] : sizes) {
-      out.push_back({name, begin, size});
-      begin += size;
-    }
-    out[3].scale = out[5].scale = 1e-3;  // depths and limits are within a millimetre of their kinks
-    return out;
-  }
-  Doubles inputs(Random& random) const {
-    Rows<double> at(storage, state.qpos, state.qvel);
-    const Model& m = model();
-    Doubles in(blocks().back().begin + m.nv, 0.0);
-    Writer<double> to{in.data()};
-    for (double v : state.qvel) to.add(v);
-    for (int k = 0; k < m.nv; ++k) to.add(at.kinematics->V[k]);
-    // before the step: a little slower
-    for (int k = 0; k < m.nv; ++k) to.add(random.uniform(0.8, 0.9) * at.kinematics->V[k]);
-    for (int c = 0; c < contacts; ++c) to.add(at.contacts->list[c].gap);
-    for (int c = 0; c < contacts; ++c) {
-      for (const Force<double>& force : at.contacts->list[c].force_a) to.add(force);
-      for (const Force<double>& force : at.contacts->list[c].force_b) to.add(force);
-    }
-    for (double q : state.qpos) to.add(q);
-    to.add(0.4);
-    for (int p = 0; p < m.nfriction_pair; ++p) to.add(at.parameters->friction[p]);
-    for (int k = 0; k < m.nv; ++k) to.add(at.parameters->frictionloss[k]);
-    return in;
-  }
-  template <class Real>
-  struct Loaded {
-    Rows<Real> at;
-    const Real *v_free, *qpos;
-    std::vector<Motion<Real>> V_free;
-  };
-  template <class Real>
-  Loaded<Real> run(const Real* in) const {
-    const Model& m = model();
-    Loaded<Real> out{Rows<Real>(storage, std::vector<Real>(state.qpos.begin(), state.qpos.end()),
-                                std::vector<Real>(state.qvel.begin(), state.qvel.end())),
-                     in, nullptr, std::vector<Motion<Real>>(m.nv)};
-    Reader<Real> from{in + m.nv};
-    for (Motion<Real>& V : out.V_free) V = from.motion();
-    for (int k = 0; k < m.nv; ++k) out.at.kinematics->V[k] = from.motion();
-    for (int c = 0; c < contacts; ++c) out.at.contacts->list[c].gap = from.scalar();
-    for (int c = 0; c < contacts; ++c) {
-      for (Force<Real>& force : out.at.contacts->list[c].force_a) force = from.force();
-      for (Force<Real>& force : out.at.contacts->list[c].force_b) force = from.force();
-    }
-    out.qpos = from.next;
-    from.next += m.nq;
-    *out.at.parameters->restitution = from.scalar();
-    for (int p = 0; p < m.nfriction_pair; ++p) out.at.parameters->friction[p] = from.scalar();
-    for (int k = 0; k < m.nv; ++k) out.at.parameters->frictionloss[k] = from.scalar();
-    fill_right_side(m, *out.at.parameters, Real(m.timestep), *out.at.kinematics, out.qpos, out.v_free,
-                    out.V_free.data(), *out.at.contacts, *out.at.rows);
-    return out;
+  Force<Real> about_fixed_point(Stages<Real>& at, int link, const Force<Real>& force) const {
+    const int address = link < 0 ? -1 : model().tree_qpos[model().dofs[link].tree];
+    if (link < 0) return zero_force<Real>();
+    if (address < 0) return force;
+    return {
+        force.n + cross(tree_origin(model(), *at.kinematics, link) - vector3<Real>(&qpos[address]), force.f),
+        force.f};
   }
   template <class Real>
   void operator()(const Real* in, Real* out) const {
-    Loaded<Real> loaded = run(in);
-    for (int r = 0; r < rows; ++r) {
-      out[r] += loaded.at.rows->b[r];
-      if (loaded.at.rows->solver[r].kind != RowKind::unilateral) out[rows + r] += loaded.at.rows->bound[r];
+    Stages<Real> at = run(in);
+    for (int r = 0; r < at.rows->count; ++r) {
+      const RowJacobian<Real>& J = at.rows->J[r];
+      Writer<Real> to{out + per_row * r};
+      to.add(about_fixed_point(at, J.link_a, J.force_a));
+      to.add(about_fixed_point(at, J.link_b, J.force_b));
+      for (int i = 0; i < J.dofs; ++i) to.next[i] += J.coefficient[i];
+      to.next += row_dofs;
+      to.add(at.rows->b[r]);
+      if (at.rows->solver[r].kind != RowKind::unilateral) to.add(at.rows->bound[r]);
     }
   }
 };
-struct RightSidePullback {
-  const RightSide& of;
+struct RowsPullback {
+  const Rows& of;
   template <class Real>
   void operator()(const Real* in, const Real* out_bar, Real* in_bar) const {
     const Model& m = of.model();
-    RightSide::Loaded<Real> loaded = of.run(in);
-    Rows<Real>& at = loaded.at;
+    const int nv = m.nv;
+    Stages<Real> at = of.run(in);
     Owned<ConstraintRowsCotangent<Real>> bar(m);
+    Owned<KinematicsCotangent<Real>> kin_bar(m);
     Owned<Parameters<Real>> parameters_bar(m);
     bar->clear(*at.rows, *at.contacts);
+    kin_bar->clear(m);
     parameters_bar->clear(m);
-    for (int r = 0; r < of.rows; ++r) {
-      bar->b[r] += out_bar[r];
-      bar->bound[r] += out_bar[of.rows + r];
+    for (int r = 0; r < at.rows->count; ++r) {
+      Reader<Real> from{out_bar + Rows::per_row * r};
+      const Force<Real> force_a = from.force(), force_b = from.force();
+      if (at.rows->J[r].link_a >= 0) bar->J[r].force_a += force_a;
+      if (at.rows->J[r].link_b >= 0) bar->J[r].force_b += force_b;
+      for (Real& coefficient : bar->J[r].coefficient) coefficient += from.scalar();
+      bar->b[r] += from.scalar();
+      bar->bound[r] += from.scalar();
     }
     // without impulses the terms of the solve vanish
-    const std::vector<Real> lambda(of.rows, Real(0));
-    std::vector<Force<Real>> F_b(m.nv, zero_force<Real>()), F_w = F_b, F_v = F_b;
-    std::vector<Real> qpos_bar(m.nv, Real(0));
-    const std::vector<Motion<Real>> W(m.nv, zero_motion<Real>());
-    const RightSideAdjoint<Real> input = {loaded.V_free.data(), W.data(),   lambda.data(), F_b.data(),
-                                          F_w.data(),           F_v.data(), in_bar,        qpos_bar.data()};
-    right_side_adjoint(m, *at.parameters, Real(m.timestep), *at.kinematics, loaded.qpos, *at.contacts,
-                       *at.rows, input, *bar, *parameters_bar);
-    Writer<Real> to{in_bar + m.nv};
-    for (const Force<Real>& force : F_b) to.add(force);
-    for (const Force<Real>& force : F_v) to.add(force);
-    for (int c = 0; c < of.contacts; ++c) to.add(bar->contacts[c].gap);
-    for (int c = 0; c < of.contacts; ++c) {
-      for (const Force<Real>& force : bar->contacts[c].force_a) to.add(force);
-      for (const Force<Real>& force : bar->contacts[c].force_b) to.add(force);
+    const std::vector<Real> zero(std::max(nv, of.count), Real(0));
+    const std::vector<Motion<Real>> W(nv, zero_motion<Real>());
+    std::vector<Force<Real>> F_b(nv, zero_force<Real>()), F_w = F_b, F_v = F_b;
+    const RowsAdjointInput<Real> input = {zero.data(), zero.data(), W.data(),        F_b.data(),
+                                          F_w.data(),  F_v.data(),  in_bar + 2 * nv, in_bar};
+    right_side_adjoint(at.context(), *at.rows, input, *bar);
+    constraint_rows_adjoint(m, *at.parameters, at.context(), *at.contacts, *at.rows, input, *bar, *kin_bar,
+                            *parameters_bar);
+    for (int c = 0; c < at.contacts->count; ++c)
+      collision_detection_adjoint(m, *at.kinematics, at.contacts->list[c], bar->contacts[c], *kin_bar);
+    // V* = S v*, V = S qvel
+    sum_towards_root(m, F_b.data());
+    sum_towards_root(m, F_v.data());
+    for (int k = 0; k < nv; ++k) {
+      in_bar[nv + k] += dot(at.kinematics->S[k], F_v[k]);
+      in_bar[2 * nv + k] += dot(at.kinematics->S[k], F_b[k]);
+      kin_bar->S[k] += at.qvel[k] * F_v[k] + at.v_free[k] * F_b[k];
     }
-    for (int j = 0; j < m.njnt; ++j)
-      if (m.joints[j].type > JointType::ball) to.next[m.joints[j].qpos] += qpos_bar[m.joints[j].dof];
-    to.next += m.nq;
+    kinematics_adjoint(m, *at.kinematics, *kin_bar, in_bar, *parameters_bar);
+    Writer<Real> to{in_bar + 3 * nv};
     to.add(*parameters_bar->restitution);
     for (int p = 0; p < m.nfriction_pair; ++p) to.add(parameters_bar->friction[p]);
-    for (int k = 0; k < m.nv; ++k) to.add(parameters_bar->frictionloss[k]);
+    for (int k = 0; k < nv; ++k) to.add(parameters_bar->frictionloss[k]);
   }
 };
 
-void adjoint_of_right_sides() {
-  const MujocoArrays arrays = crowd();
-  const ModelStorage storage(arrays);
-  Random random(123);
+// `names`: the blocks that have an effect.
+void check_rows(const char* name, Random& random, const ModelStorage& storage, const State& state,
+                std::vector<std::string> names) {
+  Rows function{storage, state.qpos};
+  const RowsPullback adjoint{function};
+  const Doubles in = function.inputs(state.qvel, random);
+  function.count = function.run(in.data()).rows->count;
+  std::vector<Block> blocks;
+  for (const Block& block : function.blocks())
+    if (std::find(names.begin(), names.end(), block.name) != names.end()) blocks.push_back(block);
+  check_adjoint(name, random, in, function.n_out(), function, adjoint, smooth, blocks);
+  const std::vector<Doubles> environments = environments_around(random, in, 1e-2);
+  check_lanes(name, environments, function.n_out(), function);
+  check_adjoint_lanes(name, random, environments, function.n_out(), adjoint);
+}
+
+// Under a wide margin, and with dry friction everywhere, all rows are there whatever the differences' steps.
+MujocoArrays with_all_rows(MujocoArrays arrays) {
+  arrays.margin = 10;
+  for (double& loss : arrays.dof_frictionloss) loss += 1;
+  return arrays;
+}
+
+void adjoint_and_lanes() {
+  Random random(124);
+  const MujocoArrays pile = with_all_rows(crowd()), links = with_all_rows(linked_bodies());
+  const ModelStorage piled(pile), linked(links), chain(with_all_rows(limited_chain()));
   for (int trial = 0; trial < 3; ++trial) {
-    const RightSide function(storage, crowd_state(storage, arrays, random));
-    const RightSidePullback adjoint{function};
-    const Doubles in = function.inputs(random);
-    int bounced = 0;
-    RightSide::Loaded<double> loaded = function.run(in.data());
-    for (int c = 0; c < function.contacts; ++c) bounced += loaded.at.rows->bounced[c].bit;
-    CHECK(bounced > 0 && bounced < function.contacts);
-    check_adjoint("right side", random, in, 2 * function.rows, function, adjoint, smooth, function.blocks());
-    const std::vector<Doubles> environments = environments_around(random, in, 0.001);
-    check_lanes("right side", environments, 2 * function.rows, function);
-    check_adjoint_lanes("right side", random, environments, 2 * function.rows, adjoint);
+    check_rows("crowd", random, piled, crowd_state(piled, pile, random),
+               {"qpos", "qvel", "v_free", "restitution", "friction", "frictionloss"});
+    check_rows("links", random, linked, {random_qpos(linked, links, random, 0.4), random.normals(links.nv)},
+               {"qpos", "v_free"});
+    check_rows("limits", random, chain, {{0.41, 0.3, -0.295, 0.1, 0.97, 0.1, -0.2, 0.08}, random.normals(7)},
+               {"qpos", "v_free", "frictionloss"});
   }
 }
 
 void takes_nothing_from_the_heap() {
-  const MujocoArrays arrays = crowd();
-  const ModelStorage storage(arrays);
-  const Model& model = storage.model();
-  Random random(124);
-  const State state = crowd_state(storage, arrays, random);
-  Rows<double> at(storage, state.qpos, state.qvel);
-  Owned<ConstraintRowsCotangent<double>> bar(model);
-  Owned<FactorsCotangent<double>> factors_bar(model);
-  Owned<KinematicsCotangent<double>> kin_bar(model);
-  factors_bar->clear(model);
-  kin_bar->clear(model);
-  Doubles x(model.nv);
-  check_no_allocation("constraint_rows", [&] {
-    constraint_rows(model, *at.parameters, h, *at.kinematics, *at.factors, state.qpos.data(),
-                    state.qvel.data(), at.kinematics->V, *at.contacts, *at.rows);
-    velocity_change(model, *at.kinematics, *at.factors, *at.rows, at.rows->b, x.data());
-    bar->clear(*at.rows, *at.contacts);
-    rows_adjoint(model, *at.kinematics, *at.factors, *at.contacts, *at.rows, *bar, *factors_bar, *kin_bar);
-  });
+  for (const MujocoArrays& arrays : {crowd(), linked_bodies()}) {
+    const ModelStorage storage(arrays);
+    Random random(125);
+    const State state = arrays.ngeom > 0 ? crowd_state(storage, arrays, random)
+                                         : State{arrays.qpos0, random.normals(arrays.nv)};
+    Stages<double> at = stages_at(storage, state.qpos, state.qvel, state.qvel);
+    const int nv = arrays.nv;
+    Owned<ConstraintRowsCotangent<double>> bar(storage.model());
+    Owned<KinematicsCotangent<double>> kin_bar(storage.model());
+    Owned<Parameters<double>> parameters_bar(storage.model());
+    kin_bar->clear(storage.model());
+    parameters_bar->clear(storage.model());
+    Doubles lambda(at.rows->count, 1.0), w(nv, 1.0), v_bar(nv, 0.0), q_bar(nv, 0.0);
+    std::vector<Force<double>> F(nv, zero_force<double>());
+    const RowsAdjointInput<double> input = {lambda.data(), w.data(), at.V_free.data(), F.data(),
+                                            F.data(),      F.data(), v_bar.data(),     q_bar.data()};
+    check_no_allocation("constraint_rows", [&] {
+      constraint_rows(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows);
+      bar->clear(*at.rows, *at.contacts);
+      right_side_adjoint(at.context(), *at.rows, input, *bar);
+      constraint_rows_adjoint(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows, input,
+                              *bar, *kin_bar, *parameters_bar);
+    });
+  }
 }
 
 }  // namespace
 
 int main() {
-  return run({{"A and the velocity change", A_and_velocity_change_match_dense_matrices},
-              {"islands", rows_are_grouped_by_islands},
+  return run({{"islands", rows_are_grouped_by_islands},
+              {"contact rows", contact_rows_are_relative_velocities},
+              {"rates", rows_are_rates_of_gaps_and_violations},
+              {"weld", a_weld_turns_with_both_bodies},
               {"gaps", gaps_are_closed_and_depth_is_given_back},
               {"bounce", what_is_reached_bounces},
               {"limits and bounds", limits_and_bounds},
-              {"adjoint of A", adjoint_of_A},
-              {"adjoint of right sides", adjoint_of_right_sides},
+              {"adjoint and lanes", adjoint_and_lanes},
               {"allocation", takes_nothing_from_the_heap}});
 }

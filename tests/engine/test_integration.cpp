@@ -18,17 +18,7 @@ struct Stage {
     std::vector<Real> start(qpos.begin(), qpos.end()), moved(model.nq), reached(model.nq);
     displace(model, start.data(), in, moved.data());
     integration(model, Real(h), moved.data(), in + model.nv, reached.data());
-    for (int j = 0; j < model.njnt; ++j) {
-      const Joint& joint = model.joints[j];
-      const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
-      for (int i = 0; i < linear; ++i)
-        out[joint.dof + i] += reached[joint.qpos + i] - Real(next[joint.qpos + i]);
-      if (joint.type > JointType::ball) continue;
-      const double* q = &next[joint.qpos + linear];
-      const Quaternion<Real> from = {Real(q[0]), Real(q[1]), Real(q[2]), Real(q[3])};
-      add3(out + joint.dof + linear,
-           logarithm(conjugate(from) * load_quaternion(&reached[joint.qpos + linear])));
-    }
+    tangent_between(model, next, reached.data(), out);
   }
 };
 struct StageAdjoint {

@@ -26,24 +26,13 @@ struct Problem {
     for (int r = 0; r < count(); ++r) size += r - rows[r].begin + 1;
     return size;
   }
-  int normals() const {
-    return int(std::count_if(rows.begin(), rows.end(),
-                             [](const SolverRow& row) { return row.kind == RowKind::unilateral; }));
+  int rows_of(RowKind kind) const {
+    return int(
+        std::count_if(rows.begin(), rows.end(), [kind](const SolverRow& row) { return row.kind == kind; }));
   }
-  // the masks of normals are no numbers to differentiate by
-  std::vector<Block> blocks() const {
-    return {{"A", 0, triangle()},
-            {"b", triangle(), count()},
-            {"bound", triangle() + count(), count() - normals()}};
-  }
-  // where each row's bound or mask is among the inputs
-  std::vector<int> bound_inputs() const {
-    std::vector<int> out;
-    int bound = triangle() + count(), mask = bound + count() - normals();
-    for (const SolverRow& row : rows) out.push_back(row.kind == RowKind::unilateral ? mask++ : bound++);
-    return out;
-  }
-  void add_island(std::initializer_list<RowKind> kinds) {
+  int bounds_count() const { return rows_of(RowKind::friction) + rows_of(RowKind::box); }
+  int n_in() const { return triangle() + count() + bounds_count() + rows_of(RowKind::unilateral); }
+  void add_island(const std::vector<RowKind>& kinds) {
     const int begin = count(), end = begin + int(kinds.size());
     int normal = -1;
     for (RowKind kind : kinds) {
@@ -51,6 +40,19 @@ struct Problem {
       rows.push_back({kind, kind == RowKind::friction ? normal : -1, begin, end, A_size});
       A_size += end - begin;
     }
+  }
+  // the masks of normals are no numbers to differentiate by
+  std::vector<Block> blocks() const {
+    return {
+        {"A", 0, triangle()}, {"b", triangle(), count()}, {"bound", triangle() + count(), bounds_count()}};
+  }
+  // where each row's bound or mask is among the inputs; -1: it has none
+  std::vector<int> bound_inputs() const {
+    std::vector<int> out;
+    int bound = triangle() + count(), mask = bound + bounds_count();
+    for (const SolverRow& row : rows)
+      out.push_back(row.kind == RowKind::bilateral ? -1 : row.kind == RowKind::unilateral ? mask++ : bound++);
+    return out;
   }
   // symmetric A, laid out as the solver reads it
   template <class Real>
@@ -66,7 +68,7 @@ struct Problem {
   template <class Real>
   std::vector<Real> bounds(const Real* in) const {
     std::vector<Real> out;
-    for (int i : bound_inputs()) out.push_back(in[i]);
+    for (int i : bound_inputs()) out.push_back(i < 0 ? Real(0) : in[i]);
     return out;
   }
   // A = G G' + diagonal, b normal, mu and box bounds small enough to be reached, every normal active
@@ -82,19 +84,32 @@ struct Problem {
       r += n;
     }
     for (double b : random.normals(count())) in.push_back(b - 0.5);
-    for (int i = 0; i < count() - normals(); ++i) in.push_back(random.uniform(0.1, 0.4));
-    in.resize(in.size() + normals(), 1.0);
+    for (int i = 0; i < bounds_count(); ++i) in.push_back(random.uniform(0.1, 0.4));
+    in.resize(n_in(), 1.0);
     return in;
   }
 
+  // A problem with its arrays.
+  template <class Real>
+  struct Loaded {
+    std::vector<Real> A, bound, storage;
+    SolverProblem<Real> problem;
+    SolverWorkspace<Real> workspace;
+  };
+  template <class Real>
+  Loaded<Real> load(const Real* in) const {
+    const std::size_t n = count(), tape = n * iterations;
+    Loaded<Real> out{matrix(in), bounds(in), std::vector<Real>(3 * n + A_size + tape), {}, {}};
+    Real* next = out.storage.data();
+    out.workspace = {next, next + n, next + 2 * n, next + 3 * n, next + 3 * n + A_size};
+    out.problem = {int(n), iterations, rows.data(), out.A.data(), in + triangle(), out.bound.data()};
+    return out;
+  }
   template <class Real>
   void operator()(const Real* in, Real* out) const {
-    const std::vector<Real> A = matrix(in), bound = bounds(in);
-    std::vector<Real> x(count()), w(count()), inverse(count());
-    const SolverProblem<Real> problem = {count(),  iterations,      rows.data(),
-                                         A.data(), in + triangle(), bound.data()};
-    projected_gauss_seidel(problem, x.data(), w.data(), inverse.data(), static_cast<Real*>(nullptr));
-    for (int r = 0; r < count(); ++r) out[r] += x[r];
+    Loaded<Real> at = load(in);
+    projected_gauss_seidel(at.problem, at.workspace, false);
+    for (int r = 0; r < count(); ++r) out[r] += at.workspace.x[r];
   }
 };
 struct ProblemAdjoint {
@@ -102,16 +117,16 @@ struct ProblemAdjoint {
   template <class Real>
   void operator()(const Real* in, const Real* out_bar, Real* in_bar) const {
     const int n = of.count();
-    const std::vector<Real> A = of.matrix(in), bound = of.bounds(in);
-    std::vector<Real> x(n), w(n), inverse(n), tape(n * of.iterations), x_bar(out_bar, out_bar + n);
-    std::vector<Real> A_bar(of.A_size, Real(0)), bound_bar(n, Real(0));
-    const SolverProblem<Real> problem = {n,        of.iterations,      of.rows.data(),
-                                         A.data(), in + of.triangle(), bound.data()};
-    projected_gauss_seidel(problem, x.data(), w.data(), inverse.data(), tape.data());
-    projected_gauss_seidel_adjoint(problem, inverse.data(), tape.data(), x.data(), x_bar.data(),
-                                   in_bar + of.triangle(), A_bar.data(), bound_bar.data());
+    Problem::Loaded<Real> at = of.load(in);
+    projected_gauss_seidel(at.problem, at.workspace, true);
+    std::vector<Real> x(n), from_friction(n), steps(n * of.iterations);
+    std::vector<Real> x_bar(out_bar, out_bar + n), A_bar(of.A_size, Real(0)), bound_bar(n, Real(0));
+    SolverAdjointWorkspace<Real> workspace = {x.data(), from_friction.data(), steps.data()};
+    SolverCotangent<Real> bar = {x_bar.data(), in_bar + of.triangle(), A_bar.data(), bound_bar.data()};
+    projected_gauss_seidel_adjoint(at.problem, at.workspace, workspace, bar);
     const std::vector<int> places = of.bound_inputs();
-    for (int r = 0; r < n; ++r) in_bar[places[r]] += bound_bar[r];
+    for (int r = 0; r < n; ++r)
+      if (places[r] >= 0) in_bar[places[r]] += bound_bar[r];
     // an entry of the triangle stands for two of A
     for (int r = 0; r < n; ++r)
       for (int j = of.rows[r].begin; j <= r; ++j) {
@@ -122,12 +137,16 @@ struct ProblemAdjoint {
   }
 };
 
-constexpr RowKind normal = RowKind::unilateral, friction = RowKind::friction, box = RowKind::box;
-Problem contacts_and_dry_friction(int iterations) {
+constexpr RowKind normal = RowKind::unilateral, friction = RowKind::friction, box = RowKind::box,
+                  equal = RowKind::bilateral;
+// Every kind of row, in an island that is solved in registers, a single row, and one that is too large for
+// registers.
+Problem mixed_problem(int iterations) {
   Problem problem{{}, iterations};
   problem.add_island({box, box, normal, normal, friction, friction, normal, friction, friction});
   problem.add_island({normal});
-  problem.add_island({box, normal, normal, friction, friction});
+  problem.add_island({equal, equal, box, normal, normal, friction, friction, friction, normal, friction,
+                      friction, box, normal, friction});
   return problem;
 }
 
@@ -147,7 +166,7 @@ struct Ends {
 };
 
 void a_converged_result_is_complementary() {
-  const Problem problem = contacts_and_dry_friction(1000);
+  const Problem problem = mixed_problem(3000);
   Random random(100);
   Ends ends;
   for (int trial = 0; trial < 40; ++trial) {
@@ -155,6 +174,10 @@ void a_converged_result_is_complementary() {
                   w = residual(problem, in, x);
     const Doubles bounds = problem.bounds(in.data());
     for (int r = 0; r < problem.count(); ++r) {
+      if (problem.rows[r].kind == equal) {
+        CHECK_CLOSE(w[r], 0.0, converged);
+        continue;
+      }
       if (problem.rows[r].kind == normal) {
         // 0 <= x, 0 <= w, one of them zero
         CHECK(x[r] >= 0 && w[r] >= -converged);
@@ -178,29 +201,80 @@ void a_converged_result_is_complementary() {
   CHECK(ends.open > 20 && ends.pressed > 20 && ends.free > 20 && ends.bound > 20);
 }
 
-void wide_bounds_solve_the_linear_system() {
-  Problem problem{{}, 1000};
-  problem.add_island({box, box, box, box});
+void two_sided_rows_solve_the_linear_system() {
   Random random(101);
-  Doubles in = problem.inputs(random);
-  for (int i : problem.bound_inputs()) in[i] = 1e6;
-  Dense A(4, 4);
-  A.entries = problem.matrix(in.data());
-  const Doubles b(in.begin() + problem.triangle(), in.begin() + problem.triangle() + 4);
-  CHECK_CLOSE(value(problem, in, 4), (-1.0 * solve_dense(A, column(b))).entries, converged);
+  for (RowKind kind : {box, equal}) {
+    Problem problem{{}, 3000};
+    problem.add_island({kind, kind, kind, kind});
+    Doubles in = problem.inputs(random);
+    for (int i : problem.bound_inputs())
+      if (i >= 0) in[i] = 1e6;
+    Dense A(4, 4);
+    A.entries = problem.matrix(in.data());
+    const Doubles b(in.begin() + problem.triangle(), in.begin() + problem.triangle() + 4);
+    CHECK_CLOSE(value(problem, in, 4), (-1.0 * solve_dense(A, column(b))).entries, converged);
+  }
+}
+
+// Islands of every size that runs in registers, against the same rows in an island that is too large for
+// them.
+void registers_change_nothing() {
+  Random random(106);
+  for (int rows = 1; rows <= unrolled_rows; ++rows) {
+    Problem small{{}, 6}, large{{}, 6};
+    const int all = rows + unrolled_rows;
+    small.add_island(std::vector<RowKind>(rows, normal));
+    large.add_island(std::vector<RowKind>(all, normal));
+    const Doubles in = small.inputs(random), out_bar = random.normals(rows);
+    const auto part = [&](int begin, int size) {
+      return Doubles(in.begin() + begin, in.begin() + begin + size);
+    };
+    // the other rows are moved by nothing but themselves
+    Doubles wide = part(0, small.triangle()), wide_bar = out_bar;
+    for (int r = rows; r < all; ++r) {
+      wide.resize(wide.size() + r, 0.0);
+      wide.push_back(1.0);
+    }
+    for (double b : part(small.triangle(), rows)) wide.push_back(b);
+    wide.resize(wide.size() + all - rows, -1.0);
+    wide.resize(wide.size() + all, 1.0);
+    wide_bar.resize(all, 0.0);
+    const Doubles x = value(small, in, rows), y = value(large, wide, all);
+    Doubles in_bar(in.size(), 0.0), in_wide_bar(wide.size(), 0.0);
+    ProblemAdjoint{small}(in.data(), out_bar.data(), in_bar.data());
+    ProblemAdjoint{large}(wide.data(), wide_bar.data(), in_wide_bar.data());
+    for (int r = 0; r < rows; ++r) {
+      CHECK(same(x[r], y[r]));
+      CHECK(same(in_bar[small.triangle() + r], in_wide_bar[large.triangle() + r]));
+    }
+    for (int i = 0; i < small.triangle(); ++i) CHECK(same(in_bar[i], in_wide_bar[i]));
+  }
+}
+
+// A_rr = 0: nothing moves the row, whatever its right side
+void rows_without_mobility_stay_at_zero() {
+  Problem problem{{}, 10};
+  problem.add_island({equal, normal, box});
+  const Doubles in = {0, 0, 2, 0, 0, 0, -1, -3, 1, 0.5, 1}, out_bar = {1, 1, 1};
+  CHECK_CLOSE(value(problem, in, 3), Doubles({0, 1.5, 0}), rounding);
+  Doubles in_bar(in.size(), 0.0);
+  ProblemAdjoint{problem}(in.data(), out_bar.data(), in_bar.data());
+  CHECK_FINITE(in_bar);
 }
 
 void masked_rows_stay_at_zero() {
-  const Problem problem = contacts_and_dry_friction(20);
+  const Problem problem = mixed_problem(20);
   Random random(102);
   Doubles in = problem.inputs(random);
-  for (int i : problem.bound_inputs()) in[i] = 0;
-  CHECK_CLOSE(value(problem, in, problem.count()), Doubles(problem.count(), 0.0), 0.0);
+  for (int i : problem.bound_inputs())
+    if (i >= 0) in[i] = 0;
+  const Doubles x = value(problem, in, problem.count());
+  for (int r = 0; r < problem.count(); ++r) CHECK(problem.rows[r].kind == equal || x[r] == 0.0);
 }
 
 // Other numbers in one island leave every bit of the others as it is.
 void islands_do_not_influence_each_other() {
-  const Problem problem = contacts_and_dry_friction(7);
+  const Problem problem = mixed_problem(7);
   const ProblemAdjoint adjoint{problem};
   Random random(103);
   const Doubles in = problem.inputs(random), out_bar = random.normals(problem.count());
@@ -222,7 +296,7 @@ void islands_do_not_influence_each_other() {
 void adjoint_and_lanes() {
   Random random(104);
   for (int iterations : {1, 2, 5, 30}) {
-    const Problem problem = contacts_and_dry_friction(iterations);
+    const Problem problem = mixed_problem(iterations);
     const ProblemAdjoint adjoint{problem};
     for (int trial = 0; trial < 10; ++trial) {
       check_adjoint("solver", random, problem.inputs(random), problem.count(), problem, adjoint, smooth,
@@ -238,18 +312,18 @@ void adjoint_and_lanes() {
 }
 
 void takes_nothing_from_the_heap() {
-  const Problem shape = contacts_and_dry_friction(10);
+  const Problem shape = mixed_problem(10);
   Random random(105);
   const int n = shape.count();
-  const Doubles in = shape.inputs(random), A = shape.matrix(in.data()), bound = shape.bounds(in.data());
-  Doubles x(n), w(n), inverse(n), tape(10 * n), x_bar(n, 1.0), b_bar(n, 0.0), A_bar(A.size(), 0.0),
+  const Doubles in = shape.inputs(random);
+  Problem::Loaded<double> at = shape.load(in.data());
+  Doubles x(n), from_friction(n), steps(10 * n), x_bar(n, 1.0), b_bar(n, 0.0), A_bar(shape.A_size, 0.0),
       bound_bar(n, 0.0);
-  const SolverProblem<double> problem = {n,           10, shape.rows.data(), A.data(), &in[shape.triangle()],
-                                         bound.data()};
+  SolverAdjointWorkspace<double> workspace = {x.data(), from_friction.data(), steps.data()};
+  SolverCotangent<double> bar = {x_bar.data(), b_bar.data(), A_bar.data(), bound_bar.data()};
   check_no_allocation("solver", [&] {
-    projected_gauss_seidel(problem, x.data(), w.data(), inverse.data(), tape.data());
-    projected_gauss_seidel_adjoint(problem, inverse.data(), tape.data(), x.data(), x_bar.data(), b_bar.data(),
-                                   A_bar.data(), bound_bar.data());
+    projected_gauss_seidel(at.problem, at.workspace, true);
+    projected_gauss_seidel_adjoint(at.problem, at.workspace, workspace, bar);
   });
 }
 
@@ -257,7 +331,9 @@ void takes_nothing_from_the_heap() {
 
 int main() {
   return run({{"complementarity", a_converged_result_is_complementary},
-              {"linear system", wide_bounds_solve_the_linear_system},
+              {"linear system", two_sided_rows_solve_the_linear_system},
+              {"registers and memory", registers_change_nothing},
+              {"rows without mobility", rows_without_mobility_stay_at_zero},
               {"masked rows", masked_rows_stay_at_zero},
               {"islands", islands_do_not_influence_each_other},
               {"adjoint and lanes", adjoint_and_lanes},

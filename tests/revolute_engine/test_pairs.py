@@ -96,19 +96,27 @@ def test_pairs_of_the_ant_are_mujocos() -> None:
     assert len(ours) == 13
 
 
-def test_meshes_of_a_urdf_meet_only_the_ground() -> None:
-    with pytest.warns(
-        UserWarning, match="110 pairs of a mesh and another shape than a plane are not watched"
-    ):
+def test_shapes_of_a_urdf_that_overlap_in_its_zero_pose_do_not_meet() -> None:
+    with pytest.warns(UserWarning, match="4 pairs that overlap in the zero pose are not watched for contact: geom 1"):
         model = load_model(laikago_urdf(), base="free", ground=True)
-    types = model.arrays["geom_type"]
-    ends = list(zip(model.arrays["pair_geom1"].tolist(), model.arrays["pair_geom2"].tolist(), strict=True))
-    kinds = [(int(types[first]), int(types[second])) for first, second in ends]
-    assert kinds.count((0, 7)) == 13  # the ground and each mesh
-    assert kinds.count((0, 2)) == 4  # the ground and each toe
-    assert kinds.count((2, 2)) == 6  # the toes among themselves
-    assert len(kinds) == 23
-    assert any("110 pairs" in note for note in model.notes)
+    ours = set(_our_pairs(model.arrays))
+    theirs = _mujoco_pairs(model.mujoco_model)
+    data = mujoco.MjData(model.mujoco_model)
+    data.qpos[2] = 10  # far from the ground
+    model.mujoco_model.geom_margin[:] = model.mujoco_model.pair_margin[:] = 0
+    mujoco.mj_forward(model.mujoco_model, data)
+    overlapping = {tuple(sorted(contact.geom.tolist())) for contact in data.contact}
+    assert ours == set(theirs) - overlapping
+    assert (len(ours), len(overlapping)) == (129, 4)
+    assert any("4 pairs that overlap" in note for note in model.notes)
+
+
+def test_shapes_of_an_mjcf_that_overlap_still_meet() -> None:
+    text = (
+        '<mujoco><worldbody><body><freejoint/><geom size="1"/></body>'
+        '<body pos="0 0 1"><freejoint/><geom type="box" size="1 1 1"/></body></worldbody></mujoco>'
+    )
+    assert len(load_model(text).arrays["pair_geom1"]) == 1
 
 
 def test_shapes_that_cannot_move_apart_are_no_pair() -> None:

@@ -1,6 +1,8 @@
 // One block of memory from which a workspace takes its arrays; sizes follow from the model, nothing is freed alone.
 //
-// Pages are touched on first use only, so room for contacts that never happen costs nothing.
+// Pages are touched on first use only, so room for contacts that never happen costs nothing. A robot of fifty meshes has
+// room for ten thousand contact points, more than the machine has memory; on Linux the block is mapped without a
+// reservation, elsewhere the system's allocator does the same by itself.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +10,17 @@
 #include <memory>
 #include <new>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace revolute {
 
 class Arena {
  public:
   // An arena without memory measures: take() counts, pointers must not be used.
   Arena() = default;
-  explicit Arena(std::size_t bytes) : block_(std::aligned_alloc(alignment, rounded(bytes + alignment))), size_(bytes) {
+  explicit Arena(std::size_t bytes) : block_(take_block(rounded(bytes + alignment)), Free{rounded(bytes + alignment)}) {
     if (!block_) throw std::bad_alloc();
   }
 
@@ -30,12 +36,33 @@ class Arena {
  private:
   static constexpr std::size_t alignment = 64;
   static std::size_t rounded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+  // Small blocks come from the allocator, which keeps their pages for the next one.
+  static constexpr std::size_t small = std::size_t(64) << 20;
+
+  static void* take_block(std::size_t bytes) {
+#if defined(__linux__)
+    if (bytes > small) {
+      void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      return block == MAP_FAILED ? nullptr : block;
+    }
+#endif
+    return std::aligned_alloc(alignment, bytes);
+  }
   struct Free {
-    void operator()(void* block) const { std::free(block); }
+    std::size_t bytes;
+    void operator()(void* block) const {
+#if defined(__linux__)
+      if (bytes > small) {
+        munmap(block, bytes);
+        return;
+      }
+#endif
+      std::free(block);
+    }
   };
 
-  std::unique_ptr<void, Free> block_;
-  std::size_t size_ = 0, used_ = 0;
+  std::unique_ptr<void, Free> block_{nullptr, Free{0}};
+  std::size_t used_ = 0;
 };
 
 }  // namespace revolute

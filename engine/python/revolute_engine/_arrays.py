@@ -42,7 +42,7 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
         label: what messages call the file.
 
     Raises:
-        ModelError: several actuators share a limit on their joint's total force.
+        ModelError: several actuators share a limit on their joint's total force, or a mesh has no proper hull.
     """
     arrays: Arrays = {name: int(getattr(model, name)) for name in _SIZES}
     arrays.update({name: _real(getattr(model, name)) for name in _COPIED_REAL})
@@ -50,7 +50,7 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
     arrays["timestep"] = float(model.opt.timestep)
     arrays["gravity"] = _real(model.opt.gravity)
     arrays["geom_friction"] = _real(model.geom_friction[:, 0])
-    arrays.update(_hulls(model))
+    arrays.update(_hulls(model, label))
     arrays.update(_actuators(model, label))
     arrays.update(equality_arrays(model))
     arrays["integrator"] = int(model.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
@@ -93,32 +93,55 @@ def _apply_disable_flags(model: mujoco.MjModel, arrays: Arrays) -> None:
                 arrays[name][...] = 0
 
 
-def _hulls(model: mujoco.MjModel) -> Arrays:
-    """Return the vertices of each mesh shape's convex hull, in the shape's frame."""
-    parts: list[npt.NDArray[np.float64]] = []
-    address, number = np.zeros(model.ngeom, np.int32), np.zeros(model.ngeom, np.int32)
-    count = 0
+def _hulls(model: mujoco.MjModel, label: str) -> Arrays:
+    """Return the vertices and faces of each mesh shape's convex hull, in the shape's frame."""
+    vertices: list[npt.NDArray[np.float64]] = [np.zeros((0, 3))]
+    sizes: list[npt.NDArray[np.int32]] = [np.zeros(0, np.int32)]
+    corners: list[npt.NDArray[np.int32]] = [np.zeros(0, np.int32)]
+    names = ("hull_adr", "hull_num", "hull_polyadr", "hull_polynum")
+    arrays: Arrays = {name: np.zeros(model.ngeom, np.int32) for name in names}
+    first_vertex = first_face = 0
     for geom in np.flatnonzero(model.geom_type == int(mujoco.mjtGeom.mjGEOM_MESH)):
-        vertices = _hull_vertices(model, int(model.geom_dataid[geom]))
-        address[geom], number[geom] = count, len(vertices)
-        parts.append(vertices)
-        count += len(vertices)
-    stacked = np.concatenate(parts) if parts else np.zeros((0, 3))
-    return {"hull_adr": address, "hull_num": number, "hull_vert": _real(stacked)}
+        points, faces = _hull(model, int(model.geom_dataid[geom]), f"{label}: {element_name(model, 'geom', int(geom))}")
+        counts = (first_vertex, len(points), first_face, len(faces))
+        for name, value in zip(names, counts, strict=True):
+            arrays[name][geom] = value
+        vertices.append(points)
+        sizes.append(_integer([len(face) for face in faces]))
+        corners.extend(faces)
+        first_vertex += len(points)
+        first_face += len(faces)
+    arrays["hull_vert"] = _real(np.concatenate(vertices))
+    arrays["hull_polyvertnum"] = _integer(np.concatenate(sizes))
+    arrays["hull_polyvert"] = _integer(np.concatenate(corners))
+    return arrays
 
 
-def _hull_vertices(model: mujoco.MjModel, mesh: int) -> npt.NDArray[np.float64]:
-    """Return the hull vertices of one mesh; all vertices when MuJoCo made no hull."""
+def _hull(
+    model: mujoco.MjModel, mesh: int, element: str
+) -> tuple[npt.NDArray[np.float64], list[npt.NDArray[np.int32]]]:
+    """Return one mesh's hull: its vertices, and for each face the indices of its corners among them.
+
+    A mesh that MuJoCo made no hull for, because it touches nothing, has none.
+    """
     first, count = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
     vertices = np.asarray(model.mesh_vert[first : first + count], dtype=np.float64)
     graph = int(model.mesh_graphadr[mesh])
     if graph < 0:
-        return vertices
-    # mesh_graph: number of hull vertices, of hull faces, one edge address per vertex, then the vertices'
-    # indices
+        return np.zeros((0, 3)), []
+    # mesh_graph: number of hull vertices, of hull triangles, one edge address per vertex, then the vertices' indices
     hull_count = int(model.mesh_graph[graph])
-    indices = model.mesh_graph[graph + 2 + hull_count : graph + 2 + 2 * hull_count]
-    return vertices[indices]
+    indices = np.asarray(model.mesh_graph[graph + 2 + hull_count : graph + 2 + 2 * hull_count])
+    place = np.full(count, -1, np.int32)
+    place[indices] = np.arange(hull_count, dtype=np.int32)
+    faces = []
+    for face in range(int(model.mesh_polyadr[mesh]), int(model.mesh_polyadr[mesh] + model.mesh_polynum[mesh])):
+        start = int(model.mesh_polyvertadr[face])
+        corners = place[model.mesh_polyvert[start : start + int(model.mesh_polyvertnum[face])]]
+        if (corners < 0).any():
+            raise ModelError(f"{element}: expected a convex hull with faces; give the mesh a volume")
+        faces.append(corners)
+    return vertices[indices], faces
 
 
 def _actuators(model: mujoco.MjModel, label: str) -> Arrays:

@@ -13,6 +13,8 @@ import numpy as np
 
 from revolute.errors import ModelError
 
+from ._floating import Floating, float_links, floating_joints, without_joints
+from ._massless import lend_inertia, take_back
 from ._mimic import add_held_joints
 from ._source import Source
 from ._xml import Element, name_of, write
@@ -44,21 +46,35 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
         ModelError: MuJoCo refuses the model.
     """
     try:
-        spec = mujoco.MjSpec.from_string(write(source.root), assets=source.files)
+        spec, floating = _read(source, base)
         _configure(spec, source, fuse_fixed)
         _check_axes(spec, source.label)
         if base is not None:
-            _hold_base(spec, source.label, base)
+            _hold_base(spec, source.label, base, {link.link for link in floating})
+        float_links(spec, floating)
         if ground:
             _add_ground(spec, source.label)
         if source.is_urdf:
             add_held_joints(spec, source.held_joints)
             _add_motors(spec)
-        return spec.compile()
+        loans = lend_inertia(spec) if source.is_urdf else []
+        compiled = spec.compile()
+        take_back(compiled, loans, source.label)
+        return compiled
     except ModelError:
         raise
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
         raise _translated(source, str(error)) from None
+
+
+def _read(source: Source, base: str | None) -> tuple[mujoco.MjSpec, list[Floating]]:
+    """Read the document; return the floating joints that MuJoCo would refuse apart from it."""
+    spec = mujoco.MjSpec.from_string(write(source.root), assets=source.files)
+    floating = floating_joints(spec, source.label, base) if source.is_urdf else []
+    if floating:
+        rest = without_joints(source.root, floating)
+        spec = mujoco.MjSpec.from_string(write(rest), assets=source.files)
+    return spec, floating
 
 
 def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
@@ -68,6 +84,9 @@ def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
     if source.is_urdf:
         spec.compiler.fusestatic = fuse_fixed
         spec.compiler.discardvisual = True
+        if spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO:
+            # a link without <inertial> weighs nothing, whatever its shapes
+            spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
     elif fuse_fixed:
         spec.compiler.fusestatic = True
 
@@ -83,9 +102,9 @@ def _check_axes(spec: mujoco.MjSpec, label: str) -> None:
             )
 
 
-def _hold_base(spec: mujoco.MjSpec, label: str, base: str) -> None:
-    """Give the base a free joint, or take it away."""
-    bodies = list(spec.worldbody.bodies)
+def _hold_base(spec: mujoco.MjSpec, label: str, base: str, floating: set[str]) -> None:
+    """Give the base a free joint, or take it away; links that float are no base."""
+    bodies = [body for body in spec.worldbody.bodies if body.name not in floating]
     if len(bodies) != 1:
         raise ModelError(
             f"{label}: base='{base}': expected one body attached to the world, got {len(bodies)}; "

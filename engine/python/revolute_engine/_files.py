@@ -51,6 +51,12 @@ class FileFinder:
                     return path.read_bytes()
         return None
 
+    def tried(self, reference: str, subfolder: str = "") -> list[str]:
+        """Return the paths where `find` looks on disk for a file, each once, in its order."""
+        if not self.allow_files:
+            return []
+        return list(dict.fromkeys(str(path) for path in self._paths(reference, subfolder)))
+
     def _asset_names(self, reference: str, subfolder: str) -> Iterator[str]:
         """Yield the names under which an asset may have been given, most exact first."""
         yield _clean(reference)

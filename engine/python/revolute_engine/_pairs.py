@@ -1,4 +1,4 @@
-"""Finds the pairs of shapes that can touch, by MuJoCo's rules, and checks that each can be simulated.
+"""Finds the pairs of shapes that can touch, by MuJoCo's rules. A mesh counts as its convex hull.
 
 Two shapes are a candidate pair when neither their bodies nor the bodies they are welded to are the same, or
 parent and child (unless the parent is the world), no exclude names their bodies, and contype and conaffinity
@@ -19,25 +19,8 @@ from revolute.errors import ModelError
 
 from ._names import element_name
 
-_PLANE, _SPHERE, _CAPSULE, _BOX, _MESH = 0, 2, 3, 6, 7
-_TYPE_NAMES = {
-    0: "plane",
-    1: "height field",
-    2: "sphere",
-    3: "capsule",
-    4: "ellipsoid",
-    5: "cylinder",
-    6: "box",
-    7: "mesh",
-    8: "signed distance field",
-}
-SUPPORTED = frozenset(
-    {
-        *((_PLANE, other) for other in (_SPHERE, _CAPSULE, _BOX, _MESH)),
-        *((_SPHERE, _SPHERE), (_SPHERE, _CAPSULE), (_CAPSULE, _CAPSULE), (_SPHERE, _BOX)),
-    }
-)
-"""Pairs of shape types (MuJoCo's numbers, smaller first) that the engine can collide."""
+_PLANE, _MESH = 0, 7  # MuJoCo's numbers of shape types
+_NAMED = 3  # of the pairs that are left out, how many a note names
 
 BOTH, FIRST, SECOND = 0, 1, 2
 """Values of `Pair.mu_from`."""
@@ -70,34 +53,45 @@ def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tupl
     Args:
         model: the compiled model.
         label: what messages call the file.
-        is_urdf: a URDF cannot say which shapes should meet, so its pairs of meshes are left out with a note.
+        is_urdf: a URDF cannot say which shapes should not meet, so those that overlap in its zero pose are left
+            out with a note.
 
     Returns:
         The pairs in the order of their geom indices, and notes.
 
     Raises:
-        ModelError: a pair that can touch is not supported.
+        ModelError: a mesh that can touch has no convex hull.
     """
-    pairs, skipped = [], 0
+    pairs: list[Pair] = []
+    left_out: list[str] = []
+    overlapping = _overlapping(model) if is_urdf else set()
     for pair in [*_explicit_pairs(model, label), *_filtered_pairs(model)]:
-        types = (int(model.geom_type[pair.geom1]), int(model.geom_type[pair.geom2]))
-        if types == (_PLANE, _PLANE):
+        planes = [model.geom_type[geom] == _PLANE for geom in (pair.geom1, pair.geom2)]
+        if all(planes):
             continue
-        if types not in SUPPORTED and is_urdf and _MESH in types:
-            skipped += 1
+        if not any(planes) and frozenset((pair.geom1, pair.geom2)) in overlapping:
+            left_out.append(pair.element)
             continue
-        _check_pair(model, label, pair, types)
+        _check_hulls(model, label, pair)
         pairs.append(pair)
-    note = f"{skipped} pairs of a mesh and another shape than a plane are not watched for contact"
-    return sorted(pairs, key=lambda pair: (pair.geom1, pair.geom2)), [note] if skipped else []
+    named = "; ".join(left_out[:_NAMED]) + (f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else "")
+    note = f"{len(left_out)} pairs that overlap in the zero pose are not watched for contact: {named}"
+    return sorted(pairs, key=lambda pair: (pair.geom1, pair.geom2)), [note] if left_out else []
 
 
-def _check_pair(model: mujoco.MjModel, label: str, pair: Pair, types: tuple[int, int]) -> None:
-    """Refuse a pair that the engine cannot collide."""
-    advice = "exclude the pair, set contype and conaffinity to 0, or load with contact=False"
-    if types not in SUPPORTED:
-        kinds = f"{_TYPE_NAMES[types[0]]} against {_TYPE_NAMES[types[1]]}"
-        raise ModelError(f"{label}: {pair.element}: contact of {kinds} is not supported; {advice}")
+def _overlapping(model: mujoco.MjModel) -> set[frozenset[int]]:
+    """Return the pairs of shapes that touch or overlap in the pose qpos0."""
+    data = mujoco.MjData(model)
+    mujoco.mj_fwdPosition(model, data)
+    return {frozenset(contact.geom.tolist()) for contact in data.contact if contact.dist <= 0}
+
+
+def _check_hulls(model: mujoco.MjModel, label: str, pair: Pair) -> None:
+    """Refuse a mesh that has no convex hull to collide with."""
+    for geom in (pair.geom1, pair.geom2):
+        if model.geom_type[geom] == _MESH and model.mesh_graphadr[model.geom_dataid[geom]] < 0:
+            name = element_name(model, "geom", geom)
+            raise ModelError(f"{label}: {name}: expected a mesh with a convex hull; give the mesh a volume")
 
 
 def _explicit_pairs(model: mujoco.MjModel, label: str) -> Iterator[Pair]:

@@ -8,8 +8,10 @@ another kind are refused by name.
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from revolute.errors import ModelError
@@ -132,7 +134,8 @@ class _Includer:
         names = list(dict.fromkeys((nested, reference)))
         data = next((found for name in names if (found := self._finder.find(name)) is not None), None)
         if not reference or data is None:
-            raise ModelError(missing_file(source.label, "include", reference, self._finder.allow_files))
+            tried = dict.fromkeys(path for name in names for path in self._finder.tried(name))
+            raise ModelError(missing_file(source.label, "include", reference, tried))
         if nested in self._seen:
             raise ModelError(f"{source.label}: include '{reference}': expected a file once, got it twice")
         self._seen.add(nested)
@@ -174,11 +177,30 @@ def _keep_known_urdf(source: Source) -> None:
             f"{source.label}: expected URDF, got xacro; expand it first: xacro robot.xacro > robot.urdf"
         )
     source.held_joints = read_mimics(source.root, source.label, source.notes)
-    if any("velocity" in limit.attributes for limit in source.root.find("limit")):
-        source.notes.append("velocity limits of joints are not enforced")
+    _note_velocity_limits(source)
     if unread:
         listed = ", ".join(f"<{tag}> ({count})" for tag, count in unread.items())
         source.notes.append(f"elements that are not URDF's were not read: {listed}")
+
+
+def _note_velocity_limits(source: Source) -> None:
+    """Note that velocity limits are not enforced; they must be numbers all the same."""
+    limits = [limit for limit in source.root.find("limit") if "velocity" in limit.attributes]
+    for limit in limits:
+        velocity = limit.attributes["velocity"]
+        if not _is_number(velocity):
+            raise ModelError(
+                f"{source.label}: limit at line {limit.line}: expected a number, got '{velocity}' in velocity"
+            )
+    if limits:
+        source.notes.append("velocity limits of joints are not enforced")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return "_" not in text and not math.isnan(float(text))
+    except ValueError:
+        return False
 
 
 def _refuse_elements(source: Source) -> None:
@@ -241,7 +263,7 @@ def _load_mesh(source: Source, finder: FileFinder, wanted: str, reference: str, 
         )
     data = finder.find(wanted, meshdir)
     if data is None:
-        raise ModelError(missing_file(source.label, "mesh", reference, finder.allow_files))
+        raise ModelError(missing_file(source.label, "mesh", reference, finder.tried(wanted, meshdir)))
     key = f"{len(source.files)}/{re.sub(r'[^A-Za-z0-9_-]', '_', stem)}{extension.lower()}"
     source.files[key] = data
     source.references[key] = reference
@@ -258,11 +280,12 @@ def _refuse_references(source: Source) -> None:
                 )
 
 
-def missing_file(label: str, kind: str, reference: str, allow_files: bool) -> str:
-    """Return the message for a file that the model names and nobody has."""
-    if allow_files:
+def missing_file(label: str, kind: str, reference: str, tried: Iterable[str]) -> str:
+    """Return the message for a file that the model names and nobody has, at none of the paths tried."""
+    paths = ", ".join(tried)
+    if paths:
         return (
-            f"{label}: {kind} '{reference}': expected a file, got none in the model's folder, its meshdir, "
-            "mesh_paths or package_paths; give its folder in mesh_paths or its bytes in assets"
+            f"{label}: {kind} '{reference}': expected a file, got none at {paths}; "
+            "give its folder in mesh_paths or package_paths, or its bytes in assets"
         )
     return f"{label}: {kind} '{reference}': expected its bytes in assets, got none; the file was not sent"

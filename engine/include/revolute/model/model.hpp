@@ -41,25 +41,40 @@ struct Actuator {
 };
 
 // A shape in the frame of its link.
-enum class Shape : int { plane, sphere, capsule, box, mesh };
+enum class Shape : int { plane, sphere, capsule, ellipsoid, cylinder, box, mesh };
 struct Geom {
   Shape shape;
   int link;
   double rotation[9], position[3];
-  double radius;       // sphere, capsule
-  double half[3];      // box half sizes; capsule: half length in half[2]
+  double radius;       // sphere, capsule, cylinder
+  double half[3];      // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
   double bound;        // radius of a sphere about `position` that holds the shape
-  int vertex, vertices;  // mesh: first hull vertex and their number; vertices are in the link frame
+  // hull of a box or mesh, and the core of a sphere (one vertex) or capsule (one edge), in the link frame
+  int vertex, vertices;  // first vertex and their number
+  int face, faces;
+  int edge, edges;
+};
+
+// A face of a hull: its outward normal, and its corners in order about that normal, counted from the geom's first vertex.
+struct HullFace {
+  double normal[3];
+  int corner, corners;  // range of Model::corners
+};
+// An edge of a hull: its ends, counted from the geom's first vertex, and in its two faces the directions that lead inwards
+// (zero for the core of a capsule).
+struct HullEdge {
+  int from, to;
+  double inward[2][3];
 };
 
 // A place where two geoms may touch: one contact of three rows when active.
-enum class Pair : int { plane_point, plane_mesh, sphere_sphere, sphere_capsule, capsule_capsule, sphere_box };
+enum class Pair : int { plane_point, sphere_sphere, sphere_capsule, capsule_capsule, sphere_box, plane_convex, convex_convex };
 struct Candidate {
   Pair pair;
   int geom_a, geom_b;   // the normal points from a to b
   int link_a, link_b;
   int friction;         // index of the pair's friction coefficient
-  int slot;             // plane_mesh: 0 is the deepest vertex, 1 the next, ...
+  int slot, slots;      // plane_convex, convex_convex: which point of the pair's contact area, of how many
   double point[3];      // plane_point: the point in b's link frame, and the radius about it
   double radius;
   int path;             // degrees of freedom that move a or b
@@ -92,12 +107,14 @@ struct Path {
   int first, count;
 };
 
-// Vertices of a mesh that may touch a plane at once.
-constexpr int mesh_contacts = 4;
+// Points at which two convex shapes, or a convex shape and a plane, may touch at once.
+constexpr int manifold_points = 8;
+// Corners of a face that bound a contact area; a face of more corners is thinned out when the model is built.
+constexpr int polygon_corners = 24;
 
 struct Model {
   int nq, nv, nu, nbody, ngeom, njnt;
-  int ntree, ncandidate, nlimit, nequality, nfriction_pair, npath;
+  int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair, npath;
   double timestep;
   double erp, cfm, margin;
   int iterations;
@@ -113,7 +130,10 @@ struct Model {
   const Path* paths;
   const int* path_dofs;
   const int* dof_paths;         // [nv] path of each degree of freedom
-  const double* vertices;       // mesh hull vertices in their link frames
+  const double* vertices;       // hull vertices in their link frames
+  const HullFace* faces;
+  const HullEdge* edges;
+  const int* corners;
   const double* tree_origin;    // [ntree, 3] reference point of a tree that has a fixed base
   const int* tree_qpos;         // [ntree] qpos address of the reference point of a floating tree, or -1
 };

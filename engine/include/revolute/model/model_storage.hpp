@@ -28,6 +28,9 @@ class ModelStorage {
   std::vector<Dof> dofs_;
   std::vector<Actuator> actuators_;
   std::vector<Geom> geoms_;
+  std::vector<HullFace> faces_;
+  std::vector<HullEdge> edges_;
+  std::vector<int> corners_;
   std::vector<Candidate> candidates_;
   std::vector<Limit> limits_;
   std::vector<Equality> equalities_;

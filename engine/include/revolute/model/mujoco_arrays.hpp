@@ -24,6 +24,7 @@ struct MujocoArrays {
   Doubles geom_pos, geom_quat, geom_size, geom_friction, geom_rbound;
   Ints hull_adr, hull_num;
   Doubles hull_vert;
+  Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
   Ints pair_geom1, pair_geom2, pair_mu_from, pair_condim;
   Doubles pair_friction;                     // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
   Ints eq_type, eq_obj1, eq_obj2;            // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)

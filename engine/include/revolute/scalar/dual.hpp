@@ -43,6 +43,10 @@ struct Dual {
 };
 
 template <int N>
+struct HasTangents<Dual<N>> {
+  static constexpr bool value = true;
+};
+template <int N>
 inline Mask<1> less(const Dual<N>& a, const Dual<N>& b) {
   return {a.value < b.value};
 }
@@ -93,6 +97,10 @@ inline double get_lane(const Dual<N>& a, int) {
 template <int N>
 inline void set_lane(Dual<N>& a, int, const Dual<N>& value) {
   a = value;
+}
+template <int N>
+inline void set_lane(Dual<N>& a, int, double constant) {
+  a = constant;
 }
 
 }  // namespace revolute

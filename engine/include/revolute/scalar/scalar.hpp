@@ -34,6 +34,11 @@ struct Width {
 };
 template <class Real>
 using MaskOf = Mask<Width<Real>::value>;
+// Whether a Real carries derivatives (dual.hpp), which get_lane drops.
+template <class Real>
+struct HasTangents {
+  static constexpr bool value = false;
+};
 
 #define REVOLUTE_SCALAR_FUNCTIONS(T)                                                              \
   REVOLUTE_HD inline Mask<1> less(T a, T b) { return {a < b}; }                                   \

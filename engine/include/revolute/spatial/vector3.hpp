@@ -90,6 +90,28 @@ REVOLUTE_HD inline Matrix3<Real> operator*(const Matrix3<Real>& A, const Matrix3
   return C;
 }
 template <class Real>
+REVOLUTE_HD inline Matrix3<Real> operator+(const Matrix3<Real>& A, const Matrix3<Real>& B) {
+  Matrix3<Real> C;
+  for (int i = 0; i < 9; ++i) C.m[i] = A.m[i] + B.m[i];
+  return C;
+}
+template <class Real>
+REVOLUTE_HD inline Matrix3<Real> operator*(Real s, const Matrix3<Real>& A) {
+  Matrix3<Real> C;
+  for (int i = 0; i < 9; ++i) C.m[i] = s * A.m[i];
+  return C;
+}
+template <class Real>
+REVOLUTE_HD inline Matrix3<Real> identity_matrix() {
+  const Real o(0), l(1);
+  return {{l, o, o, o, l, o, o, o, l}};
+}
+// a b'
+template <class Real>
+REVOLUTE_HD inline Matrix3<Real> outer_product(const Vector3<Real>& a, const Vector3<Real>& b) {
+  return {{a.x * b.x, a.x * b.y, a.x * b.z, a.y * b.x, a.y * b.y, a.y * b.z, a.z * b.x, a.z * b.y, a.z * b.z}};
+}
+template <class Real>
 REVOLUTE_HD inline Matrix3<Real> transpose(const Matrix3<Real>& A) {
   return {{A.m[0], A.m[3], A.m[6], A.m[1], A.m[4], A.m[7], A.m[2], A.m[5], A.m[8]}};
 }

@@ -6,10 +6,15 @@
 // through the wrench (x d; d) about its tree's reference point, with sign - on a and + on b:
 //   J v = f_a . V_a + f_b . V_b                                                               (2)
 // A pack keeps a contact when any of its environments does; elsewhere it is masked and gets no impulse.
-// Not differentiated: activity, which vertices of a mesh are the deepest, which feature is nearest.
+// Pairs of general convex shapes are searched one environment at a time in double; what they answer, and how it depends on
+// the two shapes, is kept in a Touch per environment. Spheres about the shapes, grown by their motion within the step, tell
+// which pairs cannot meet (1).
+// Not differentiated: activity, which points of a contact area are taken, which feature is nearest.
 #pragma once
 
 #include "revolute/collision/capsule_capsule.hpp"
+#include "revolute/collision/convex_pair.hpp"
+#include "revolute/collision/plane_convex.hpp"
 #include "revolute/collision/plane_point.hpp"
 #include "revolute/collision/sphere_box.hpp"
 #include "revolute/collision/sphere_capsule.hpp"
@@ -23,7 +28,8 @@ struct Contact {
   int candidate;
   MaskOf<Real> active;
   Real gap;
-  Vector3<Real> centre;        // plane_mesh: the vertex that touches
+  Vector3<Real> centre;        // plane_point: the point that touches
+  Touch* touches;              // convex pairs: one for each lane
   ContactPoint<Real> at;
   Vector3<Real> axis[3];       // normal, two tangents
   Force<Real> force_a[3], force_b[3];
@@ -44,12 +50,25 @@ struct ContactCotangent {
   }
 };
 
+// Sphere about a shape: its centre, and how far any point of the shape may travel within the step.
+template <class Real>
+struct SweptSphere {
+  Vector3<Real> centre;
+  Real travel;
+};
+
 template <class Real>
 struct Contacts {
   int count;
   Contact<Real>* list;
+  Touch* touches;              // [contact, lane] of convex pairs
+  SweptSphere<Real>* spheres;  // [ngeom]
 
-  Contacts(const Model& model, Arena& arena) : count(0), list(arena.take<Contact<Real>>(model.ncandidate)) {}
+  Contacts(const Model& model, Arena& arena)
+      : count(0),
+        list(arena.take<Contact<Real>>(model.ncandidate)),
+        touches(arena.take<Touch>(std::size_t(model.ncandidate) * Width<Real>::value)),
+        spheres(arena.take<SweptSphere<Real>>(model.ngeom)) {}
 };
 
 template <class Real>
@@ -76,11 +95,140 @@ REVOLUTE_HD ContactPoint<Real> touch(const Model& model, const Kinematics<Real>&
     case Pair::plane_point:
       centre = world_point(model, kin, b.link, candidate.point);
       return plane_point({Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, at_a, centre, Real(candidate.radius));
-    case Pair::plane_mesh: return plane_point({Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, at_a, centre, Real(0));
     case Pair::sphere_sphere: return sphere_sphere(at_a, radius_a, world_point(model, kin, b.link, b.position), radius_b);
     case Pair::sphere_capsule: return sphere_capsule(at_a, radius_a, segment(model, kin, b), radius_b);
     case Pair::capsule_capsule: return capsule_capsule(segment(model, kin, a), radius_a, segment(model, kin, b), radius_b);
     default: return sphere_box(at_a, radius_a, box(model, kin, b));
+  }
+}
+
+// --- general convex pairs, one environment at a time -----------------------------------------------------------------------
+
+template <class Real>
+REVOLUTE_HD inline Vector get_lane(const Vector3<Real>& a, int lane) {
+  return {get_lane(a.x, lane), get_lane(a.y, lane), get_lane(a.z, lane)};
+}
+template <class Real>
+REVOLUTE_HD inline void set_lane(Vector3<Real>& a, int lane, const Vector& value) {
+  set_lane(a.x, lane, value.x);
+  set_lane(a.y, lane, value.y);
+  set_lane(a.z, lane, value.z);
+}
+// A shape in world axes about `origin`, near which no digits are lost.
+template <class Real>
+REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>& kin, const Geom& geom, int lane, const Vector& origin) {
+  ConvexShape out;
+  out.model = &model;
+  out.geom = &geom;
+  const bool core = geom.shape == Shape::sphere || geom.shape == Shape::capsule;
+  out.radius = core ? geom.radius : 0;
+  out.size = geom.bound;
+  Matrix3<double> R = identity_matrix<double>();
+  Vector p = -origin;
+  if (geom.link >= 0) {
+    for (int i = 0; i < 9; ++i) R.m[i] = get_lane(kin.links[geom.link].R.m[i], lane);
+    p = (get_lane(kin.origin[model.dofs[geom.link].tree], lane) - origin) + get_lane(kin.links[geom.link].p, lane);
+  }
+  out.centre = p + R * vector3<double>(geom.position);
+  out.R = out.is_hull() ? R : R * matrix3<double>(geom.rotation);
+  out.p = out.is_hull() ? p : out.centre;
+  return out;
+}
+// The origin for a pair: the centre of the shape that is not a plane.
+template <class Real>
+REVOLUTE_HD Vector pair_origin(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate, int lane) {
+  const Geom& geom = model.geoms[candidate.pair == Pair::plane_convex ? candidate.geom_b : candidate.geom_a];
+  return get_lane(world_point(model, kin, geom.link, geom.position), lane);
+}
+
+template <class Real>
+REVOLUTE_HD void swept_spheres(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h, Contacts<Real>& out) {
+  for (int g = 0; g < model.ngeom; ++g) {
+    const Geom& geom = model.geoms[g];
+    const Motion<Real> V = at_link(V_free, geom.link);
+    SweptSphere<Real>& sphere = out.spheres[g];
+    sphere.centre = world_point(model, kin, geom.link, geom.position);
+    const Vector3<Real> velocity = V.v + cross(V.w, sphere.centre - tree_origin(model, kin, geom.link));
+    sphere.travel = h * (sqrt(dot(velocity, velocity)) + Real(geom.bound) * sqrt(dot(V.w, V.w)));
+  }
+}
+// Whether the two may come closer than the margin within the step, and `limit`: farther apart now they cannot.
+template <class Real>
+REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& contacts, const Candidate& candidate, Real& limit) {
+  const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
+  const SweptSphere<Real> &at_a = contacts.spheres[candidate.geom_a], &at_b = contacts.spheres[candidate.geom_b];
+  const Vector3<Real> between = at_b.centre - at_a.centre;
+  if (candidate.pair == Pair::plane_convex) {
+    limit = Real(model.margin) + at_b.travel;
+    return less(dot({Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, between), Real(b.bound) + limit);
+  }
+  limit = Real(model.margin) + at_a.travel + at_b.travel;
+  const Real reach = Real(a.bound) + Real(b.bound) + limit;
+  return less(dot(between, between), reach * reach);
+}
+
+template <class Real>
+REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, double h,
+                               const Candidate& candidate, int lane, double limit, ContactManifold& out) {
+  const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
+  const Vector origin = pair_origin(model, kin, candidate, lane);
+  const ConvexShape shape_b = convex_shape(model, kin, b, lane, origin);
+  if (candidate.pair == Pair::convex_convex) return convex_pair(convex_shape(model, kin, a, lane, origin), shape_b, limit, out);
+  const Vector normal = {a.rotation[2], a.rotation[5], a.rotation[8]};
+  const Motion<Real> V = at_link(V_free, b.link);
+  const Vector w = get_lane(V.w, lane), to_origin = origin - get_lane(tree_origin(model, kin, b.link), lane);
+  const Vector v = get_lane(V.v, lane) + cross(w, to_origin);
+  plane_convex(normal, vector3<double>(a.position) - origin, shape_b, h, v, w, limit, out);
+}
+
+// The reverse: moments about the world's origin.
+template <class Real>
+REVOLUTE_HD PairMoments<Real> convex_adjoint(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate,
+                                             const Touch* touches, const ContactPoint<Real>& bar) {
+  PairMoments<Real> out = {zero_force<Real>(), zero_force<Real>()};
+  for (int lane = 0; lane < Width<Real>::value; ++lane) {
+    if (touches[lane].kind == TouchKind::none) continue;
+    const Vector origin = pair_origin(model, kin, candidate, lane);
+    const ContactPoint<double> bar_lane = {get_lane(bar.gap, lane), get_lane(bar.point, lane), get_lane(bar.normal, lane)};
+    const PairMoments<double> moments = touch_adjoint(touches[lane], bar_lane);
+    set_lane(out.a.f, lane, moments.a.f);
+    set_lane(out.b.f, lane, moments.b.f);
+    set_lane(out.a.n, lane, moments.a.n + cross(origin, moments.a.f));
+    set_lane(out.b.n, lane, moments.b.n + cross(origin, moments.b.f));
+  }
+  return out;
+}
+
+// Forward mode: the twist of a link about `origin` by its tangents; its values are zero.
+template <class Real>
+REVOLUTE_HD Motion<Real> link_tangent(const Model& model, const Kinematics<Real>& kin, int link, const Vector& origin) {
+  if (link < 0) return zero_motion<Real>();
+  const double centre[3] = {0, 0, 0};
+  const Vector3<Real> p = world_point(model, kin, link, centre);
+  const Vector p_value = get_lane(p, 0);
+  Matrix3<Real> turned, still;
+  for (int i = 0; i < 9; ++i) {
+    still.m[i] = Real(get_lane(kin.links[link].R.m[i], 0));
+    turned.m[i] = kin.links[link].R.m[i] - still.m[i];
+  }
+  const Matrix3<Real> W = turned * transpose(still);
+  const Vector3<Real> w = {W(2, 1), W(0, 2), W(1, 0)};
+  const Vector arm = p_value - origin;
+  const double arm_numbers[3] = {arm.x, arm.y, arm.z}, p_numbers[3] = {p_value.x, p_value.y, p_value.z};
+  return {w, (p - vector3<Real>(p_numbers)) - cross(w, vector3<Real>(arm_numbers))};
+}
+// Adds the tangents of a convex pair's answer, component by component from its adjoint.
+template <class Real>
+REVOLUTE_HD void add_touch_tangents(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate, const Touch& touch,
+                                    ContactPoint<Real>& at) {
+  const Vector origin = pair_origin(model, kin, candidate, 0);
+  const Motion<Real> a = link_tangent(model, kin, candidate.link_a, origin), b = link_tangent(model, kin, candidate.link_b, origin);
+  const auto real = [](const Vector& v) { return Vector3<Real>{Real(v.x), Real(v.y), Real(v.z)}; };
+  Real* components[7] = {&at.gap, &at.point.x, &at.point.y, &at.point.z, &at.normal.x, &at.normal.y, &at.normal.z};
+  for (int i = 0; i < 7; ++i) {
+    const auto one = [i](int j) { return i == j ? 1.0 : 0.0; };
+    const PairMoments<double> moments = touch_adjoint(touch, {one(0), {one(1), one(2), one(3)}, {one(4), one(5), one(6)}});
+    *components[i] += dot(a, Force<Real>{real(moments.a.n), real(moments.a.f)}) + dot(b, Force<Real>{real(moments.b.n), real(moments.b.f)});
   }
 }
 
@@ -93,8 +241,7 @@ REVOLUTE_HD PairMoments<Real> touch_adjoint(const Model& model, const Kinematics
   const Vector3<Real> at_a = world_point(model, kin, a.link, a.position);
   const Real radius_a(a.radius);
   switch (candidate.pair) {
-    case Pair::plane_point:
-    case Pair::plane_mesh: return {zero_force<Real>(), force_at(contact.centre, plane_point_adjoint(contact.at, bar))};
+    case Pair::plane_point: return {zero_force<Real>(), force_at(contact.centre, plane_point_adjoint(contact.at, bar))};
     case Pair::sphere_sphere: {
       const Vector3<Real> at_b = world_point(model, kin, b.link, b.position);
       Vector3<Real> a_bar, b_bar;
@@ -104,6 +251,8 @@ REVOLUTE_HD PairMoments<Real> touch_adjoint(const Model& model, const Kinematics
     case Pair::sphere_capsule: return sphere_capsule_adjoint(at_a, radius_a, segment(model, kin, b), contact.at, bar);
     case Pair::capsule_capsule:
       return capsule_capsule_adjoint(segment(model, kin, a), radius_a, segment(model, kin, b), contact.at, bar);
+    case Pair::plane_convex:
+    case Pair::convex_convex: return convex_adjoint(model, kin, candidate, contact.touches, bar);
     default: return sphere_box_adjoint(at_a, radius_a, box(model, kin, b), contact.at, bar);
   }
 }
@@ -139,41 +288,37 @@ REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const
   if (any(contact.active)) ++out.count;
 }
 
-// The deepest vertices of a mesh below a plane, each environment its own; unused slots stay far away.
+// Adds the points of a convex pair, each environment its own; slots that an environment does not use stay far away.
 template <class Real>
-REVOLUTE_HD bool deepest_vertices(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h,
-                                  const Candidate& candidate, Vector3<Real>* vertices) {
-  const Geom &plane = model.geoms[candidate.geom_a], &mesh = model.geoms[candidate.geom_b];
-  const Vector3<Real> n = {Real(plane.rotation[2]), Real(plane.rotation[5]), Real(plane.rotation[8])};
-  const Vector3<Real> origin = vector3<Real>(plane.position);
-  // a bound on how close any vertex can come: no vertex of the ball about the mesh moves faster than |v| + |w| bound
-  const Vector3<Real> centre = world_point(model, kin, mesh.link, mesh.position);
-  const Motion<Real> V = at_link(V_free, mesh.link);
-  const Vector3<Real> velocity = V.v + cross(V.w, centre - tree_origin(model, kin, mesh.link));
-  const Real reach = Real(mesh.bound) + h * (sqrt(dot(velocity, velocity)) + Real(mesh.bound) * sqrt(dot(V.w, V.w)));
-  if (!any(less(dot(n, centre - origin) - reach, Real(model.margin)))) return false;
-
-  Real height[mesh_contacts];
-  for (int s = 0; s < mesh_contacts; ++s) {
-    height[s] = Real(1e9);
-    vertices[s] = origin + Real(1e9) * n;
+REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h, int first,
+                                 Contacts<Real>& out) {
+  const Candidate& candidate = model.candidates[first];
+  Real limit;
+  const auto near = may_meet(model, out, candidate, limit);
+  if (!any(near)) return;
+  ContactManifold manifolds[Width<Real>::value];
+  int count = 0;
+  for (int lane = 0; lane < Width<Real>::value; ++lane) {
+    if (get_lane(near, lane))
+      find_manifold(model, kin, V_free, get_lane(h, lane), candidate, lane, get_lane(limit, lane), manifolds[lane]);
+    count = manifolds[lane].count > count ? manifolds[lane].count : count;
   }
-  for (int i = 0; i < mesh.vertices; ++i) {
-    Vector3<Real> vertex = world_point(model, kin, mesh.link, model.vertices + 3 * (mesh.vertex + i));
-    Real h_vertex = dot(n, vertex - origin);
-    if (!any(less(h_vertex, height[mesh_contacts - 1]))) continue;
-    // insertion into the sorted list
-    for (int s = 0; s < mesh_contacts; ++s) {
-      const auto lower = less(h_vertex, height[s]);
-      const Real h_next = select(lower, height[s], h_vertex);
-      const Vector3<Real> next = select<Real>(lower, vertices[s], vertex);
-      height[s] = select(lower, h_vertex, height[s]);
-      vertices[s] = select<Real>(lower, vertex, vertices[s]);
-      h_vertex = h_next;
-      vertex = next;
+  for (int s = 0; s < count && s < candidate.slots; ++s) {
+    Contact<Real>& contact = out.list[out.count];
+    contact.candidate = first + s;
+    contact.touches = out.touches + std::size_t(out.count) * Width<Real>::value;
+    for (int lane = 0; lane < Width<Real>::value; ++lane) {
+      Touch& touch = contact.touches[lane];
+      const Vector origin = pair_origin(model, kin, candidate, lane);
+      if (s < manifolds[lane].count) touch = manifolds[lane].points[s];
+      else touch.kind = TouchKind::none, touch.at = {1e9, zero3<double>(), {0, 0, 1}};
+      set_lane(contact.at.gap, lane, touch.at.gap);
+      set_lane(contact.at.point, lane, origin + touch.at.point);
+      set_lane(contact.at.normal, lane, touch.at.normal);
     }
+    if constexpr (HasTangents<Real>::value) add_touch_tangents(model, kin, candidate, contact.touches[0], contact.at);
+    consider(model, kin, V_free, h, contact, out);
   }
-  return true;
 }
 
 template <class Real>
@@ -181,27 +326,19 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
                                      Contacts<Real>& out) {
   out.count = 0;
   if (!model.contact) return;
+  if (model.nconvex > 0) swept_spheres(model, kin, V_free, h, out);
   for (int i = 0; i < model.ncandidate; ++i) {
     const Candidate& candidate = model.candidates[i];
-    if (candidate.pair != Pair::plane_mesh) {
-      Contact<Real>& contact = out.list[out.count];
-      contact.candidate = i;
-      contact.at = touch(model, kin, candidate, contact.centre);
-      consider(model, kin, V_free, h, contact, out);
+    if (candidate.pair == Pair::plane_convex || candidate.pair == Pair::convex_convex) {
+      // the slots of a pair follow each other
+      consider_convex(model, kin, V_free, h, i, out);
+      i += candidate.slots - 1;
       continue;
     }
-    // the slots of a mesh follow each other
-    Vector3<Real> vertices[mesh_contacts];
-    if (deepest_vertices(model, kin, V_free, h, candidate, vertices)) {
-      for (int s = 0; s < mesh_contacts; ++s) {
-        Contact<Real>& contact = out.list[out.count];
-        contact.candidate = i + s;
-        contact.centre = vertices[s];
-        contact.at = touch(model, kin, candidate, contact.centre);
-        consider(model, kin, V_free, h, contact, out);
-      }
-    }
-    i += mesh_contacts - 1;
+    Contact<Real>& contact = out.list[out.count];
+    contact.candidate = i;
+    contact.at = touch(model, kin, candidate, contact.centre);
+    consider(model, kin, V_free, h, contact, out);
   }
 }
 

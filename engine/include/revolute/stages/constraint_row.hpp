@@ -112,12 +112,13 @@ struct RowContext {
   const Motion<Real>* V_free;    // link velocities of v*
 };
 
-// What a row's maker fills in.
+// What a row's maker fills in. A row that bounces moves the bodies by h shift along it, besides the velocity (rows/contact.hpp).
 template <class Real>
 struct RowValues {
   RowKind kind;
   RowJacobian<Real> J;
   Real bias, bound;
+  Real bounced, shift;  // 1 or 0; m/s
 };
 
 }  // namespace revolute

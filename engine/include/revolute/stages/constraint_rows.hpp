@@ -5,6 +5,7 @@
 // Order within an island: equality, dry friction, limits, contacts, each in the model's order (MuJoCo's order).
 // Adjoint, with w = M^-1 v+_bar and b_bar from the solver (delassus.hpp gives the rest of J_bar):
 //   J_bar_r += b_bar_r v* + lambda_r w,   v*_bar += J' b_bar,   F_w += lambda_r f_r            (2)
+// and once more with the impulses and w of the displacements, where a contact bounces.
 // Not differentiated: which rows are active.
 #pragma once
 
@@ -22,6 +23,9 @@ struct ConstraintRows {
   SolverRow* solver;
   RowJacobian<Real>* J;
   Real *b, *bound;
+  bool any_bounce;
+  SolverRow* shift_solver;  // the same rows, all two-sided
+  Real *bounced, *shift_b;  // the problem A x + shift_b = 0 over the rows that bounce
   int *tree_island, *group_island;  // scratch
 
   ConstraintRows(const Model& model, Arena& arena) : count(0) {
@@ -31,6 +35,9 @@ struct ConstraintRows {
     J = arena.take<RowJacobian<Real>>(rows);
     b = arena.take<Real>(rows);
     bound = arena.take<Real>(rows);
+    shift_solver = arena.take<SolverRow>(rows);
+    bounced = arena.take<Real>(rows);
+    shift_b = arena.take<Real>(rows);
     tree_island = arena.take<int>(model.ntree);
     group_island = arena.take<int>(model.nequality + model.nv + model.nlimit + model.ncandidate);
   }
@@ -53,18 +60,19 @@ struct ConstraintRows {
 template <class Real>
 struct ConstraintRowsCotangent {
   RowJacobianCotangent<Real>* J;
-  Real *b, *bound;
+  Real *b, *bound, *shift_b;
   ContactCotangent<Real>* contacts;
 
   ConstraintRowsCotangent(const Model& model, Arena& arena)
       : J(arena.take<RowJacobianCotangent<Real>>(ConstraintRows<Real>::capacity(model))),
         b(arena.take<Real>(ConstraintRows<Real>::capacity(model))),
         bound(arena.take<Real>(ConstraintRows<Real>::capacity(model))),
+        shift_b(arena.take<Real>(ConstraintRows<Real>::capacity(model))),
         contacts(arena.take<ContactCotangent<Real>>(model.ncandidate)) {}
 
   void clear(const ConstraintRows<Real>& rows, const Contacts<Real>& list) {
     for (int r = 0; r < rows.count; ++r) {
-      b[r] = bound[r] = Real(0);
+      b[r] = bound[r] = shift_b[r] = Real(0);
       J[r].force_a = J[r].force_b = zero_force<Real>();
       for (int i = 0; i < row_dofs; ++i) J[r].coefficient[i] = Real(0);
     }
@@ -148,6 +156,7 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
     out.group_island[g] = acts ? path_tree(model, group.path) : -1;
   }
   out.count = 0;
+  out.any_bounce = false;
   int entries = 0;
   std::size_t A_size = 0;
   for (int island = 0; island < model.ntree; ++island) {
@@ -165,6 +174,9 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
         out.J[r] = row.J;
         out.b[r] = row_times(row.J, at.v_free, at.V_free) + row.bias;  // (1)
         out.bound[r] = row.bound;
+        out.bounced[r] = row.bounced;
+        out.shift_b[r] = -row.shift;
+        out.any_bounce = out.any_bounce || any(less(Real(0), row.bounced));
         entries += model.paths[group.path].count;
       }
     }
@@ -173,51 +185,59 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
       out.solver[r].end = out.count;
       out.solver[r].A = A_size;
       A_size += out.count - begin;
+      out.shift_solver[r] = out.solver[r];
+      out.shift_solver[r].kind = RowKind::bilateral;
     }
   }
 }
 
 // --- adjoint ------------------------------------------------------------------------------------------------------------
 
+// Impulses and the vector they are paired with: (lambda, w) of the velocities, or of the displacements.
 template <class Real>
-struct RowsAdjointInput {
+struct ImpulsePair {
   const Real *lambda, *w;
-  const Motion<Real>* W;        // link velocities of w
-  Force<Real>*F_b, *F_w, *F_v;  // sums over rows of b_bar f, lambda f, and of the bounce: per link
-  Real *v_free_bar, *qpos_bar;
+  const Motion<Real>* W;  // link velocities of w
+  Force<Real>* F_w;       // sum over rows of lambda f, per link
 };
-
-// (2) for all that does not need J_bar whole: to be called before the Delassus matrix's adjoint.
+// J_bar_r += lambda_r w,  F_w += lambda_r f_r
 template <class Real>
-REVOLUTE_HD void right_side_adjoint(const RowContext<Real>& at, const ConstraintRows<Real>& rows, const RowsAdjointInput<Real>& in,
-                                    ConstraintRowsCotangent<Real>& bar) {
+REVOLUTE_HD void add_impulse_adjoint(const ConstraintRows<Real>& rows, const ImpulsePair<Real>& in, ConstraintRowsCotangent<Real>& bar) {
   for (int r = 0; r < rows.count; ++r) {
     const RowJacobian<Real>& J = rows.J[r];
-    add_row_transpose(J, bar.b[r], in.v_free_bar, in.F_b);
     if (J.link_a >= 0) in.F_w[J.link_a] += in.lambda[r] * J.force_a;
     if (J.link_b >= 0) in.F_w[J.link_b] += in.lambda[r] * J.force_b;
-    add_row_cotangent(J, bar.b[r], at.v_free, at.V_free, bar.J[r]);
     add_row_cotangent(J, in.lambda[r], in.w, in.W, bar.J[r]);
   }
 }
+// J_bar_r += b_bar_r v*,  v*_bar += J' b_bar in its two parts: by coefficients, and F_b = sum b_bar f per link
+template <class Real>
+REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const ConstraintRows<Real>& rows, Real* v_free_bar, Force<Real>* F_b,
+                                        ConstraintRowsCotangent<Real>& bar) {
+  for (int r = 0; r < rows.count; ++r) {
+    add_row_transpose(rows.J[r], bar.b[r], v_free_bar, F_b);
+    add_row_cotangent(rows.J[r], bar.b[r], at.v_free, at.V_free, bar.J[r]);
+  }
+}
 
-// From J_bar, bias_bar = b_bar and bound_bar to the configuration, the contacts and the parameters.
+// From J_bar, bias_bar = b_bar, bound_bar and shift_bar to the configuration, the contacts and the parameters; F_v and
+// F_b get the cotangents of the links' velocities at the start of the step and without constraints.
 template <class Real>
 REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                         const Contacts<Real>& contacts, const ConstraintRows<Real>& rows, const RowsAdjointInput<Real>& in,
-                                         ConstraintRowsCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar,
+                                         const Contacts<Real>& contacts, const ConstraintRows<Real>& rows, Real* qpos_bar,
+                                         Force<Real>* F_v, Force<Real>* F_b, ConstraintRowsCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar,
                                          Parameters<Real>& parameters_bar) {
   for (int r = 0; r < rows.count; ++r) {
     const RowOrigin& origin = rows.origin[r];
     switch (origin.source) {
       case RowSource::equality:
-        equality_row_adjoint(model, at, model.equalities[origin.index], origin.component, bar.b[r], bar.J[r], kin_bar, in.qpos_bar);
+        equality_row_adjoint(model, at, model.equalities[origin.index], origin.component, bar.b[r], bar.J[r], kin_bar, qpos_bar);
         break;
       case RowSource::dry_friction: dry_friction_row_adjoint(at, origin.index, bar.bound[r], parameters_bar); break;
-      case RowSource::limit: limit_row_adjoint(model, at, model.limits_list[origin.index], bar.b[r], bar.J[r], in.qpos_bar); break;
+      case RowSource::limit: limit_row_adjoint(model, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar); break;
       default:
-        contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r], bar.bound[r], bar.J[r],
-                            bar.contacts[origin.index], in.F_v, parameters_bar);
+        contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r], bar.bound[r], -bar.shift_b[r], bar.J[r],
+                            bar.contacts[origin.index], F_v, F_b, parameters_bar);
     }
   }
 }

@@ -1,0 +1,255 @@
+// Two convex shapes: their contact manifold, in one environment.
+//
+// The signed distance of two convex sets is the largest separation s(n) over all directions n
+// (convex_shape.hpp). Its maximum lies at the normal of a face of either shape, at the cross product of two
+// edges, or at a stationary pair of vertices, edges, rims and smooth surfaces. All that are near the
+// direction that nearest_points.hpp finds are tried, and the largest separation wins; a face wins against
+// others that are no better, because it gives a whole contact area. (1)
+#pragma once
+
+#include "revolute/collision/face_manifold.hpp"
+#include "revolute/collision/nearest_points.hpp"
+
+namespace revolute {
+
+namespace detail {
+
+constexpr double facing = 0.2;  // faces that turn farther away from the first direction are not tried
+constexpr double band = 0.02;         // edges and faces that lie deeper than this part of the shape's size are not tried,
+constexpr int few_faces = 12;         // except of hulls of so few faces
+constexpr int cap_corners = polygon_corners;
+constexpr double parallel = 5e-3;  // edges at a smaller angle touch along a stretch
+
+struct BestFace {
+  double separation = -1e300;  // without the incident radius
+  int face = -1;               // cylinder: 0 upper cap, 1 lower cap
+  Vector normal;               // outward
+};
+
+// The face of `shape` over which `other` stands the highest; `towards`: roughly from shape to other.
+REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShape& other,
+                                      const Vector& towards) {
+  BestFace best;
+  const auto consider = [&](int index, const Vector& normal) {
+    const double s = separation(shape, other, normal);
+    if (s > best.separation) best = {s, index, normal};
+  };
+  if (shape.geom->shape == Shape::cylinder) {
+    const Vector axis = shape.axis();
+    if (std::fabs(dot(axis, towards)) > facing)
+      dot(axis, towards) > 0 ? consider(0, axis) : consider(1, -axis);
+    return best;
+  }
+  if (shape.geom->faces == 0) return best;
+  const double reach = dot(towards, support(shape, towards)) - band * shape.size;
+  for (int f = 0; f < shape.geom->faces; ++f) {
+    const HullFace& face = shape.face(f);
+    const Vector normal = shape.R * vector3<double>(face.normal);
+    if (dot(normal, towards) < facing) continue;
+    bool near = shape.geom->faces <= few_faces;
+    for (int i = 0; !near && i < face.corners; ++i) near = dot(towards, shape.corner(face, i)) >= reach;
+    if (near) consider(f, normal);
+  }
+  return best;
+}
+
+REVOLUTE_HD inline ReferenceFace reference_face(const ConvexShape& shape, const BestFace& best, bool of_a) {
+  ReferenceFace out;
+  out.of_a = of_a;
+  out.normal = best.normal;
+  out.origin = support(shape, best.normal);
+  if (shape.geom->shape == Shape::cylinder) {
+    out.corners = cap_corners;
+    // about the cap's circle, at most a hundredth of the radius outside of it
+    const double radius = shape.geom->radius / std::cos(3.141592653589793 / cap_corners);
+    cap_polygon(shape, best.face == 0 ? 1.0 : -1.0, radius, cap_corners, out.corner);
+    return out;
+  }
+  const HullFace& face = shape.face(best.face);
+  out.corners = face.corners;
+  for (int i = 0; i < face.corners; ++i) out.corner[i] = shape.corner(face, i);
+  return out;
+}
+
+// Whether an edge of the shape carries its support in direction m, m across the edge.
+REVOLUTE_HD inline bool carries(const ConvexShape& shape, const HullEdge& edge, const Vector& m) {
+  const Vector local = transpose_times(shape.R, m);
+  return dot(local, vector3<double>(edge.inward[0])) <= 1e-9 &&
+         dot(local, vector3<double>(edge.inward[1])) <= 1e-9;
+}
+
+// The edges of a hull that may carry its support near direction m.
+struct NearEdges {
+  static constexpr int most = 64;
+  int count = 0, index[most];
+  Vector from[most], to[most], along[most];
+
+  REVOLUTE_HD NearEdges(const ConvexShape& shape, const Vector& m) {
+    const double depth = shape.geom->faces <= few_faces ? shape.size : band * shape.size;
+    const double reach = dot(m, support(shape, m)) - depth;
+    for (int i = 0; i < shape.geom->edges && count < most; ++i) {
+      const HullEdge& edge = shape.edge(i);
+      from[count] = shape.vertex(edge.from);
+      to[count] = shape.vertex(edge.to);
+      if (dot(m, from[count]) < reach && dot(m, to[count]) < reach) continue;
+      along[count] = unit(to[count] - from[count]);
+      index[count++] = i;
+    }
+  }
+};
+
+// The pair of edges of two hulls with the largest separation, near direction n.
+REVOLUTE_HD inline bool best_edges(const ConvexShape& a, const ConvexShape& b, const Vector& n,
+                                   StationaryPair& best) {
+  bool found = false;
+  const NearEdges edges_a(a, n), edges_b(b, -n);
+  for (int i = 0; i < edges_a.count; ++i) {
+    for (int j = 0; j < edges_b.count; ++j) {
+      const Vector across = cross(edges_a.along[i], edges_b.along[j]);
+      const double squared = dot(across, across), facing_n = dot(across, n);
+      if (squared < 1e-6 || facing_n * facing_n < facing * facing * squared) continue;
+      const Vector normal = ((facing_n < 0 ? -1 : 1) / std::sqrt(squared)) * across;
+      const double s = dot(normal, edges_b.from[j] - edges_a.from[i]);
+      if (found && s <= best.distance) continue;
+      if (!carries(a, a.edge(edges_a.index[i]), normal) || !carries(b, b.edge(edges_b.index[j]), -normal)) continue;
+      found = true;
+      best = {edge_element(edges_a.from[i], edges_a.to[i], a.radius),
+              edge_element(edges_b.from[j], edges_b.to[j], b.radius), normal, s};
+    }
+  }
+  return found;
+}
+
+// Two edges that are parallel and beside each other, near direction n.
+REVOLUTE_HD inline bool parallel_edges(const ConvexShape& a, const ConvexShape& b, const Vector& n,
+                                       StationaryPair& pair) {
+  constexpr double tolerance = 2e-2;
+  pair = {support_element(a, n, tolerance), support_element(b, -n, tolerance), n, 0};
+  if (pair.a.feature != Feature::edge || pair.b.feature != Feature::edge) return false;
+  const Vector &u = pair.a.tangent[0], across = cross(u, pair.b.tangent[0]),
+               between = pair.b.point - pair.a.point;
+  if (dot(across, across) > parallel * parallel) return false;
+  if (std::fabs(dot(u, between)) > 0.99 * (pair.a.half + pair.b.half)) return false;
+  pair.normal = unit(n - dot(n, u) * u);
+  pair.distance = dot(pair.normal, between);
+  return true;
+}
+
+// They touch along a stretch: its two ends, each the end of one edge against the other edge.
+REVOLUTE_HD inline void add_parallel_edges(const StationaryPair& pair, double size, ContactManifold& out) {
+  const SurfaceElement &a = pair.a, &b = pair.b;
+  const Vector u_a = a.tangent[0], u_b = dot(u_a, b.tangent[0]) < 0 ? -b.tangent[0] : b.tangent[0];
+  const double middle = dot(u_a, b.point - a.point);
+  for (double end : {-1.0, 1.0}) {
+    const double end_a = end * a.half, end_b = middle + end * b.half;
+    StationaryPair point = pair;
+    if (end * (end_a - end_b) <= 1e-3 * size) {  // the shorter one's end; a's where both end together
+      point.a = vertex_element(a.point + end_a * u_a, a.radius);
+      point.b.point = b.point + dot(u_b, point.a.point - b.point) * u_b;
+    } else {
+      point.b = vertex_element(b.point + (end * b.half) * u_b, b.radius);
+      point.a.point = a.point + dot(u_a, point.b.point - a.point) * u_a;
+    }
+    const Vector between = point.b.point - point.a.point;
+    const double side = dot(between, pair.normal) < 0 ? -1 : 1;
+    if (dot(between, between) > 1e-8 * size * size) point.normal = side * unit(between);
+    point.distance = dot(point.normal, between);
+    add_stationary(point, out);
+  }
+}
+
+REVOLUTE_HD inline double core_separation(const ConvexShape& a, const ConvexShape& b,
+                                          const StationaryPair& pair) {
+  return pair.distance - (pair.a.radius - a.radius) - (pair.b.radius - b.radius);
+}
+REVOLUTE_HD inline bool same_element(const SurfaceElement& one, const SurfaceElement& other) {
+  if (one.feature != other.feature) return false;
+  const Vector gap = one.point - other.point;
+  return one.feature == Feature::smooth || one.feature == Feature::rim || dot(gap, gap) == 0;
+}
+
+// The stationary pair near direction n with the largest separation, trying coarser and coarser features. None
+// that is less apart than in direction n itself.
+REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape& b, const Vector& n,
+                                        StationaryPair& best) {
+  const double size = a.size + b.size;
+  double most = separation(a, b, n) - 1e-9 * size;
+  bool found = false;
+  StationaryPair tried = {};
+  tried.a.feature = tried.b.feature = Feature::face;
+  for (double tolerance : {1e-7, 1e-5, 1e-3, 1e-2, 5e-2, 2e-1}) {
+    StationaryPair pair = {support_element(a, n, tolerance), support_element(b, -n, tolerance), n, 0};
+    if (pair.a.feature == Feature::face || pair.b.feature == Feature::face) continue;
+    if (same_element(pair.a, tried.a) && same_element(pair.b, tried.b)) continue;
+    tried = pair;
+    if (!find_stationary(a, b, pair)) continue;
+    // both must be supports of the shapes' cores in that direction
+    const double apart = core_separation(a, b, pair);
+    if (apart <= most || std::fabs(separation(a, b, pair.normal) - apart) > 1e-8 * size) continue;
+    most = apart;
+    best = pair;
+    found = true;
+  }
+  return found;
+}
+
+// A last resort: the support points in direction n as they are.
+REVOLUTE_HD inline StationaryPair support_pair(const ConvexShape& a, const ConvexShape& b, const Vector& n) {
+  StationaryPair pair = {vertex_element(support(a, n), a.radius), vertex_element(support(b, -n), b.radius), n,
+                         0};
+  pair.distance = separation(a, b, n);
+  return pair;
+}
+
+}  // namespace detail
+
+// `limit`: pairs farther apart than this are left out.
+REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, double limit,
+                                    ContactManifold& out) {
+  using namespace detail;
+  const double size = a.size + b.size, radii = a.radius + b.radius;
+  const NearestPoints nearest = nearest_points(a, b, 1, limit + radii);
+  if (nearest.distance - radii > limit) return;
+  // a direction that is known well: that of hulls which touch by their overlap, that of round shapes drawn together
+  const bool hulls = a.is_hull() && b.is_hull();
+  const bool apart = nearest.distance > 1e-6 * size;
+  Vector n = nearest.normal;
+  if (hulls && !apart) {
+    n = overlap_normal(a, b);
+  } else if (!hulls && nearest.distance < 1e-3 * size) {
+    const NearestPoints drawn = nearest_points(a, b, 0.9, 1e300);
+    n = drawn.distance > 1e-3 * size ? drawn.normal : overlap_normal(a, b);
+  }
+  const BestFace face_a = best_face(a, b, n), face_b = best_face(b, a, -n);
+  const bool a_first = face_a.separation >= face_b.separation - 1e-6 * size;
+  const BestFace& face = a_first ? face_a : face_b;
+  // (1); no separation exceeds the distance, and that of hulls which overlap is the one along n
+  const double bound = apart ? nearest.distance : hulls ? separation(a, b, n) : 1e300;
+  StationaryPair pair, other;
+  double most = -1e300;
+  const auto take = [&](const StationaryPair& found) {
+    const double s = core_separation(a, b, found);
+    if (s > most) pair = found, most = s;
+  };
+  bool stretch = false;
+  if (face.separation < bound - 1e-6 * size) {
+    const Vector& start = apart ? nearest.normal : n;
+    stretch = parallel_edges(a, b, start, other);
+    if (stretch || best_stationary(a, b, start, other)) take(other);
+    const bool short_of_bound = face.separation < bound - 1e-6 * size && most < bound - 1e-6 * size;
+    if (hulls && !stretch && short_of_bound && best_edges(a, b, n, other) && find_stationary(a, b, other)) take(other);
+  }
+  if (face.face >= 0 && face.separation >= most - 1e-6 * size) {
+    const ConvexShape &reference = a_first ? a : b, &incident = a_first ? b : a;
+    const double tolerance = 1e-3 * std::fmin(a.size, b.size);
+    face_manifold(reference_face(reference, face, a_first), incident, tolerance, limit, out);
+    if (out.count > 0) return;
+  }
+  if (most < -1e299) pair = support_pair(a, b, n);
+  if (stretch)
+    add_parallel_edges(pair, size, out);
+  else
+    add_stationary(pair, out);
+}
+
+}  // namespace revolute

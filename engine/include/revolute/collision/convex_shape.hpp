@@ -1,0 +1,96 @@
+// A convex shape of one environment: hulls (box, mesh, and the cores of spheres and capsules), cylinders and
+// ellipsoids.
+//
+// A shape is a core with a radius about it: a vertex for a sphere, an edge for a capsule; the others have
+// radius 0. The core's support point in direction m is the one with the largest m.x:
+//   ellipsoid: D^2 m / |D m|,   cylinder: r (radial part of m)/|...| + h sign(m.a) a,   hull: a vertex (1)
+// The search for the nearest features is discrete and runs in double, one environment at a time.
+#pragma once
+
+#include "revolute/collision/contact_point.hpp"
+#include "revolute/model/model.hpp"
+
+namespace revolute {
+
+using Vector = Vector3<double>;
+
+struct ConvexShape {
+  const Model* model;
+  const Geom* geom;
+  Matrix3<double> R;  // frame of the local coordinates: the link's for hulls, the geom's for round shapes
+  Vector p;
+  Vector centre;
+  double radius;  // about the core
+  double size;    // of the shape, for tolerances
+
+  REVOLUTE_HD bool is_hull() const {
+    return geom->shape != Shape::ellipsoid && geom->shape != Shape::cylinder;
+  }
+  REVOLUTE_HD Vector vertex(int i) const {
+    return p + R * vector3<double>(model->vertices + 3 * (geom->vertex + i));
+  }
+  REVOLUTE_HD const HullFace& face(int i) const { return model->faces[geom->face + i]; }
+  REVOLUTE_HD const HullEdge& edge(int i) const { return model->edges[geom->edge + i]; }
+  REVOLUTE_HD Vector corner(const HullFace& face, int i) const {
+    return vertex(model->corners[face.corner + i]);
+  }
+  REVOLUTE_HD Vector axis() const { return R.column(2); }
+};
+
+REVOLUTE_HD inline double norm(const Vector& a) { return std::sqrt(dot(a, a)); }
+REVOLUTE_HD inline Vector unit(const Vector& a) {
+  double size, inverse;
+  return direction(a, size, inverse);
+}
+// Two unit vectors that complete n to a right-handed frame. They jump where two components of n are 0.6, far
+// from the axes along which shapes rest.
+REVOLUTE_HD inline void complete_frame(const Vector& n, Vector& e1, Vector& e2) {
+  const Vector other = std::fabs(n.x) < 0.6   ? Vector{1, 0, 0}
+                       : std::fabs(n.y) < 0.6 ? Vector{0, 1, 0}
+                                              : Vector{0, 0, 1};
+  e1 = unit(cross(n, other));
+  e2 = cross(n, e1);
+}
+
+// Index of the hull vertex that lies farthest in direction m; the first of several.
+REVOLUTE_HD inline int support_vertex(const ConvexShape& shape, const Vector& m) {
+  const Vector local = transpose_times(shape.R, m);
+  const double* v = shape.model->vertices + 3 * shape.geom->vertex;
+  int best = 0;
+  double height = -1e300;
+  for (int i = 0; i < shape.geom->vertices; ++i, v += 3) {
+    const double h = local.x * v[0] + local.y * v[1] + local.z * v[2];
+    if (h > height) {
+      height = h;
+      best = i;
+    }
+  }
+  return best;
+}
+
+// Support point of the core, (1). The core is drawn together about its centre by `scale`.
+REVOLUTE_HD inline Vector support(const ConvexShape& shape, const Vector& m, double scale = 1) {
+  if (shape.is_hull()) {
+    const Vector v = shape.vertex(support_vertex(shape, m));
+    return scale == 1 ? v : shape.centre + scale * (v - shape.centre);
+  }
+  const Vector local = transpose_times(shape.R, m);
+  const double* half = shape.geom->half;
+  Vector x;
+  if (shape.geom->shape == Shape::ellipsoid) {
+    const Vector scaled = unit({half[0] * local.x, half[1] * local.y, half[2] * local.z});
+    x = {half[0] * scaled.x, half[1] * scaled.y, half[2] * scaled.z};
+  } else {
+    const double radial = std::sqrt(local.x * local.x + local.y * local.y);
+    const double factor = radial > 1e-14 ? shape.geom->radius / radial : 0;
+    x = {factor * local.x, factor * local.y, local.z < 0 ? -half[2] : half[2]};
+  }
+  return shape.p + shape.R * (scale * x);
+}
+
+// How far the cores are apart in direction n (from a to b); the largest over all n is their signed distance.
+REVOLUTE_HD inline double separation(const ConvexShape& a, const ConvexShape& b, const Vector& n) {
+  return dot(n, support(b, -n) - support(a, n));
+}
+
+}  // namespace revolute

@@ -1,0 +1,250 @@
+// The nearest points of two surface elements that are not faces: vertices, edges, rims of cylinders, smooth
+// surfaces.
+//
+// Element a at its point x has k = 0, 1 or 2 directions T in which the nearest point may slide, with
+// curvature K:
+//   x(u) = x + T u - (u'K u / 2) m,   m outward normal (n for a, -n for b) (1)
+// With n the unit normal from a to b and phi the signed distance, x_b = x_a + phi n, n.T_a = 0, n.T_b = 0.
+// When a is displaced by a small rotation w and translation (delta at x_a) the points slide by (du, dv) and n
+// turns by nu = E y, where the columns of E complete n to a frame:
+//   T_a'E y - K_a du                    = -w.(T_a x n) - T_a.n
+//   T_b'E y + K_b dv                    = -T_b.n (2) E'(T_b dv - T_a du) - phi y         = E'(delta - (x_b -
+//   x_a))
+// The last terms are zero at the solution; with w = delta = 0 this is Newton's method for it. The adjoint
+// solves with the transposed matrix. Edges that are parallel have no single nearest pair: a singular pivot
+// gives no motion.           (3)
+#pragma once
+
+#include "revolute/collision/convex_shape.hpp"
+
+namespace revolute {
+
+enum class Feature : int { vertex, edge, rim, smooth, face };
+
+struct SurfaceElement {
+  Feature feature;
+  int freedoms;
+  Vector point;
+  Vector tangent[2];
+  double curvature[2][2];
+  double radius;  // about the element
+  double half;    // edge: half its length
+};
+
+struct StationaryPair {
+  SurfaceElement a, b;
+  Vector normal;
+  double distance;  // phi, without radii
+};
+
+namespace detail {
+
+struct StationarySystem {
+  double M[6][6];
+  Vector e1, e2;
+
+  REVOLUTE_HD explicit StationarySystem(const StationaryPair& pair) {
+    const Vector& n = pair.normal;
+    complete_frame(n, e1, e2);
+    for (auto& row : M)
+      for (double& entry : row) entry = 0;
+    for (int i = 0; i < 2; ++i) {
+      fill(pair.a, i, 0, -1);
+      fill(pair.b, i, 2, 1);
+      M[4 + i][4 + i] = -pair.distance;
+    }
+  }
+  REVOLUTE_HD void fill(const SurfaceElement& element, int i, int offset, double sign) {
+    if (i >= element.freedoms) {
+      M[offset + i][offset + i] = 1;
+      return;
+    }
+    for (int j = 0; j < element.freedoms; ++j) M[offset + i][offset + j] = sign * element.curvature[i][j];
+    const double along1 = dot(e1, element.tangent[i]), along2 = dot(e2, element.tangent[i]);
+    M[offset + i][4] = along1;
+    M[offset + i][5] = along2;
+    M[4][offset + i] = sign * along1;
+    M[5][offset + i] = sign * along2;
+  }
+
+  // x <- M^-1 x, or M'^-1 x; (3)
+  REVOLUTE_HD void solve(double* x, bool transposed) const {
+    double A[6][6], scale[6];
+    for (int i = 0; i < 6; ++i) {
+      scale[i] = 0;
+      for (int j = 0; j < 6; ++j) {
+        A[i][j] = transposed ? M[j][i] : M[i][j];
+        scale[i] = std::fmax(scale[i], std::fabs(A[i][j]));
+      }
+      if (scale[i] <= 0) scale[i] = 1;
+      for (int j = 0; j < 6; ++j) A[i][j] /= scale[i];
+      x[i] /= scale[i];
+    }
+    bool regular[6];
+    for (int c = 0; c < 6; ++c) {
+      int pivot = c;
+      for (int r = c + 1; r < 6; ++r)
+        if (std::fabs(A[r][c]) > std::fabs(A[pivot][c])) pivot = r;
+      regular[c] = std::fabs(A[pivot][c]) > 1e-10;
+      if (!regular[c]) continue;
+      for (int j = 0; j < 6; ++j) {
+        const double kept = A[c][j];
+        A[c][j] = A[pivot][j];
+        A[pivot][j] = kept;
+      }
+      const double kept = x[c];
+      x[c] = x[pivot];
+      x[pivot] = kept;
+      for (int r = c + 1; r < 6; ++r) {
+        const double factor = A[r][c] / A[c][c];
+        for (int j = c; j < 6; ++j) A[r][j] -= factor * A[c][j];
+        x[r] -= factor * x[c];
+      }
+    }
+    for (int c = 5; c >= 0; --c) {
+      for (int j = c + 1; j < 6; ++j) x[c] -= A[c][j] * x[j];
+      x[c] = regular[c] ? x[c] / A[c][c] : 0;
+    }
+  }
+};
+
+}  // namespace detail
+
+REVOLUTE_HD inline SurfaceElement vertex_element(const Vector& point, double radius) {
+  return {Feature::vertex, 0, point, {zero3<double>(), zero3<double>()}, {{0, 0}, {0, 0}}, radius, 0};
+}
+REVOLUTE_HD inline SurfaceElement edge_element(const Vector& from, const Vector& to, double radius) {
+  const Vector along = to - from;
+  const double size = norm(along);
+  return {Feature::edge,    1,      0.5 * (from + to), {unit(along), zero3<double>()},
+          {{0, 0}, {0, 0}}, radius, 0.5 * size};
+}
+
+// Rim of a cylinder's cap where it lies farthest in direction m.
+REVOLUTE_HD inline SurfaceElement rim_element(const ConvexShape& shape, const Vector& m) {
+  const Vector axis = shape.axis();
+  const double along = dot(m, axis), radius = shape.geom->radius, half = shape.geom->half[2];
+  double radial, inverse;
+  const Vector outward = direction(m - along * axis, radial, inverse);
+  return {Feature::rim,
+          1,
+          shape.p + (along < 0 ? -half : half) * axis + radius * outward,
+          {cross(axis, outward), zero3<double>()},
+          {{radial / radius, 0}, {0, 0}},
+          0,
+          0};
+}
+
+// How the support point of an ellipsoid moves when m turns, W = (D^2 - x x')/|D m| in local axes; world axes
+// here.
+REVOLUTE_HD inline Matrix3<double> ellipsoid_roll(const ConvexShape& shape, const Vector& m) {
+  const Vector local = transpose_times(shape.R, m), x = transpose_times(shape.R, support(shape, m) - shape.p);
+  const double* half = shape.geom->half;
+  const double height = dot(local, x);
+  const double X[3] = {x.x, x.y, x.z};
+  Matrix3<double> W;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) W(i, j) = ((i == j ? half[i] * half[i] : 0) - X[i] * X[j]) / height;
+  return shape.R * W * transpose(shape.R);
+}
+REVOLUTE_HD inline SurfaceElement smooth_element(const ConvexShape& shape, const Vector& m) {
+  SurfaceElement out = {Feature::smooth, 2, support(shape, m), {}, {}, 0, 0};
+  complete_frame(m, out.tangent[0], out.tangent[1]);
+  const Matrix3<double> W = ellipsoid_roll(shape, m);
+  const Vector w0 = W * out.tangent[0], w1 = W * out.tangent[1];
+  const double a = dot(out.tangent[0], w0), b = dot(out.tangent[0], w1), d = dot(out.tangent[1], w1),
+               determinant = a * d - b * b;
+  out.curvature[0][0] = d / determinant;
+  out.curvature[0][1] = out.curvature[1][0] = -b / determinant;
+  out.curvature[1][1] = a / determinant;
+  return out;
+}
+
+// The element that carries the support in direction m, where angles below `tolerance` count as zero.
+REVOLUTE_HD inline SurfaceElement support_element(const ConvexShape& shape, const Vector& m,
+                                                  double tolerance) {
+  if (shape.geom->shape == Shape::ellipsoid) return smooth_element(shape, m);
+  if (shape.geom->shape == Shape::cylinder) {
+    const Vector axis = shape.axis();
+    const double along = dot(m, axis);
+    if (std::fabs(along) < tolerance) {
+      const Vector reach = shape.geom->half[2] * axis;
+      return edge_element(shape.p - reach, shape.p + reach, shape.geom->radius);
+    }
+    SurfaceElement rim = rim_element(shape, m);
+    if (rim.curvature[0][0] * shape.geom->radius < tolerance) rim.feature = Feature::face;
+    return rim;
+  }
+  const double height = dot(m, shape.vertex(support_vertex(shape, m))) - tolerance * shape.size;
+  int touching[3], count = 0;
+  for (int i = 0; i < shape.geom->vertices && count < 3; ++i)
+    if (dot(m, shape.vertex(i)) >= height) touching[count++] = i;
+  if (count == 1) return vertex_element(shape.vertex(touching[0]), shape.radius);
+  if (count == 2) return edge_element(shape.vertex(touching[0]), shape.vertex(touching[1]), shape.radius);
+  SurfaceElement face = vertex_element(shape.vertex(touching[0]), shape.radius);
+  face.feature = Feature::face;
+  return face;
+}
+
+// Newton's method from pair.normal; false when it does not converge to points of both shapes.
+REVOLUTE_HD inline bool find_stationary(const ConvexShape& a, const ConvexShape& b, StationaryPair& pair) {
+  constexpr int iterations = 25;
+  const Vector base_a = pair.a.point, base_b = pair.b.point;
+  const auto renew = [](const ConvexShape& shape, const Vector& m, const Vector& base,
+                        SurfaceElement& element) {
+    if (element.feature == Feature::smooth)
+      element = smooth_element(shape, m);
+    else if (element.feature == Feature::rim)
+      element = rim_element(shape, m);
+    else
+      element.point = base;
+  };
+  const double size = a.size + b.size;
+  for (int i = 0; i < iterations; ++i) {
+    renew(a, pair.normal, base_a, pair.a);
+    renew(b, -pair.normal, base_b, pair.b);
+    const Vector between = pair.b.point - pair.a.point;
+    pair.distance = dot(pair.normal, between);
+    const detail::StationarySystem system(pair);
+    double x[6] = {0, 0, 0, 0, -dot(system.e1, between), -dot(system.e2, between)};
+    for (int k = 0; k < pair.a.freedoms; ++k) x[k] = -dot(pair.a.tangent[k], pair.normal);
+    for (int k = 0; k < pair.b.freedoms; ++k) x[2 + k] = -dot(pair.b.tangent[k], pair.normal);
+    system.solve(x, false);
+    // a step of at most half a radian
+    const double turn = std::sqrt(x[4] * x[4] + x[5] * x[5]), kept = turn > 0.5 ? 0.5 / turn : 1;
+    if (!(turn < 1e6)) return false;
+    pair.normal = unit(pair.normal + (kept * x[4]) * system.e1 + (kept * x[5]) * system.e2);
+    if (turn > 1e-13) continue;
+    if (pair.a.feature == Feature::edge) pair.a.point = base_a + x[0] * pair.a.tangent[0];
+    if (pair.b.feature == Feature::edge) pair.b.point = base_b + x[2] * pair.b.tangent[0];
+    const bool on_a = pair.a.feature != Feature::edge || std::fabs(x[0]) <= pair.a.half + 1e-9 * size;
+    const bool on_b = pair.b.feature != Feature::edge || std::fabs(x[2]) <= pair.b.half + 1e-9 * size;
+    pair.distance = dot(pair.normal, pair.b.point - pair.a.point);
+    return on_a && on_b;
+  }
+  return false;
+}
+
+REVOLUTE_HD inline ContactPoint<double> answer(const StationaryPair& pair) {
+  const double gap = pair.distance - pair.a.radius - pair.b.radius;
+  return {gap, pair.a.point + (pair.a.radius + 0.5 * gap) * pair.normal, pair.normal};
+}
+
+// Cotangent by a displacement of a, as a moment about the origin: reverse of (2) and of `answer`.
+REVOLUTE_HD inline Force<double> stationary_adjoint(const StationaryPair& pair,
+                                                    const ContactPoint<double>& at,
+                                                    const ContactPoint<double>& bar) {
+  const Vector& n = pair.normal;
+  const detail::StationarySystem system(pair);
+  const Vector n_bar = bar.normal + (pair.a.radius + 0.5 * at.gap) * bar.point;
+  double x[6] = {0, 0, 0, 0, dot(system.e1, n_bar), dot(system.e2, n_bar)};
+  for (int k = 0; k < pair.a.freedoms; ++k) x[k] = dot(pair.a.tangent[k], bar.point);
+  system.solve(x, true);
+  const Vector delta_bar =
+      bar.point - (bar.gap + 0.5 * dot(n, bar.point)) * n + x[4] * system.e1 + x[5] * system.e2;
+  Force<double> moment = force_at(pair.a.point, delta_bar);
+  for (int k = 0; k < pair.a.freedoms; ++k) moment.n -= x[k] * cross(pair.a.tangent[k], n);
+  return moment;
+}
+
+}  // namespace revolute

@@ -1,0 +1,43 @@
+"""Case A01: the gradient of an exchange of speed between two equal balls.
+
+Graded: without restitution the answer is the closed form, the impact time moves with the inputs. With
+restitution the answer is the event-frozen one: a contact bounces in the step in which it would be
+reached, and which step that is is not differentiated (docs/gradients_cases.md).
+"""
+
+import numpy as np
+import pytest
+
+from revolute_engine import Engine, Model, load_model
+from tests.cases.case_files import case_file, expected
+from tests.cases.final_state import final_gradient
+
+START_OF_BALL_2 = 0.7
+EPSILON = 1e-7
+"""Of the central difference; the balls meet far from the ends of a step, in terms of this."""
+
+
+def _final_place(model: Model, inputs: np.ndarray) -> float:
+    """Return the world place of ball 2 after 1 s from (x1, x2, v1, v2)."""
+    rollout = Engine(threads=1).rollout(model, inputs[:2], inputs[2:], np.zeros((1000, 0)))
+    return START_OF_BALL_2 + float(rollout.qpos[-1, 1])
+
+
+@pytest.mark.parametrize(("restitution", "answer"), [(1.0, "frozen"), (0.0, "grad")])
+def test_place_and_gradient_of_the_struck_ball(restitution: float, answer: str) -> None:
+    numbers = expected("A01")
+    closed_form = numbers[f"e{restitution:.0f}"]
+    model, engine = load_model(case_file("A01", "two_balls.xml"), restitution=restitution), Engine(threads=1)
+    inputs = np.array([0.0, 0.0, *numbers["v0"]])
+    rollout = engine.rollout(model, inputs[:2], inputs[2:], np.zeros((1000, 0)))
+    place = START_OF_BALL_2 + rollout.qpos[-1, 1]
+    assert abs(place - closed_form["xf2"]) < 2 * numbers["h"] * numbers["v0"][0]
+
+    gradient = final_gradient(engine, model, rollout, qpos=1)
+    exact = np.concatenate([gradient.qpos, gradient.qvel])
+    difference = [
+        (_final_place(model, inputs + step) - _final_place(model, inputs - step)) / (2 * EPSILON)
+        for step in EPSILON * np.eye(4)
+    ]
+    assert np.abs(exact - difference).max() < 1e-5
+    assert np.abs(exact - closed_form[answer]).max() < 0.02 * np.abs(closed_form[answer]).max()

@@ -1,0 +1,285 @@
+"""Contacts of boxes, cylinders, ellipsoids and meshes, through the public interface.
+
+Distances and normals are MuJoCo's: a frictionless contact takes from an approaching body just the velocity that
+would carry it through the surface, so the velocity after one step tells the gap and the normal.
+"""
+
+import itertools
+
+import mujoco
+import numpy as np
+import pytest
+
+from revolute_engine import Engine, Model, Rollout, _native, load_model
+from tests.cases.case_files import case_file
+
+_POINTS = np.random.default_rng(0).normal(size=(14, 3))
+_ROCK = _POINTS / np.linalg.norm(_POINTS, axis=1, keepdims=True) * [0.12, 0.2, 0.15]
+_CORNERS = np.array(list(itertools.product((-0.1, 0.1), (-0.15, 0.15), (-0.2, 0.2))))
+_ANGLES = np.linspace(0, 2 * np.pi, 40, endpoint=False)
+_DRUM = np.array([[0.1 * np.cos(t), 0.1 * np.sin(t), z] for z in (-0.1, 0.1) for t in _ANGLES])
+
+
+def _mesh(name: str, vertices: np.ndarray) -> str:
+    return f'<mesh name="{name}" vertex="{" ".join(f"{value:.9g}" for value in vertices.ravel())}"/>'
+
+
+ASSETS = f"<asset>{_mesh('rock', _ROCK)}{_mesh('cube', _CORNERS)}{_mesh('drum', _DRUM)}</asset>"
+SHAPES = {
+    "plane": 'type="plane" size="1 1 1"',
+    "sphere": 'type="sphere" size=".13"',
+    "capsule": 'type="capsule" size=".08 .15"',
+    "ellipsoid": 'type="ellipsoid" size=".1 .2 .15"',
+    "cylinder": 'type="cylinder" size=".12 .15"',
+    "box": 'type="box" size=".1 .15 .2"',
+    "rock": 'type="mesh" mesh="rock"',
+}
+PAIRS = list(itertools.combinations_with_replacement(SHAPES, 2))[1:]
+TIMESTEP = 0.1
+# MuJoCo's iteration for convex pairs stops at 1e-6 of its own; a face wins against a point that is better by
+# 1e-6 of the shapes' size
+DISTANCE = 5e-6
+NORMAL = 1e-4
+# central differences of a trajectory in contact, with steps that switch nothing
+GRADIENT = 2e-6
+
+
+def _scene(first: str, second: str, random: np.random.Generator) -> tuple[str, np.ndarray]:
+    """Return a fixed shape and one that slides towards it, turned at random, and the direction between them."""
+    turns = [" ".join(f"{value:.6f}" for value in random.normal(size=4)) for _ in range(2)]
+    direction = random.normal(size=3)
+    direction /= np.linalg.norm(direction)
+    if first == "plane":
+        turns[0], direction = "1 0 0 0", np.array([0, 0, 1.0])
+    place = random.uniform(0.15 if first == "plane" else 0.3, 0.45) * direction
+    slides = "".join(f'<joint type="slide" axis="{axis}"/>' for axis in ("1 0 0", "0 1 0", "0 0 1"))
+    text = (
+        f'<mujoco><option timestep="{TIMESTEP}" gravity="0 0 0"/>{ASSETS}<worldbody>'
+        f'<geom name="a" {SHAPES[first]} quat="{turns[0]}" condim="1"/>'
+        f'<body pos="{" ".join(map(str, place))}">{slides}<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+        f'<geom name="b" {SHAPES[second]} quat="{turns[1]}" condim="1"/></body></worldbody></mujoco>'
+    )
+    return text, direction
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_distances_and_normals_are_mujocos(first: str, second: str) -> None:
+    random = np.random.default_rng(PAIRS.index((first, second)))
+    engine, compared = Engine(threads=1), 0
+    for _ in range(12):
+        text, direction = _scene(first, second, random)
+        model = load_model(text, margin=0.1, erp=1.0, iterations=200)
+        qvel = -30 * direction
+        rollout = engine.rollout(model, model.qpos0, qvel, np.zeros((1, 0)))
+        push = rollout.qvel[1] - qvel
+        normal = push / np.linalg.norm(push)
+        gap = -TIMESTEP * normal @ rollout.qvel[1]
+
+        reference = model.mujoco_model
+        reference.opt.ccd_tolerance, reference.opt.ccd_iterations = 1e-12, 200
+        data = mujoco.MjData(reference)
+        mujoco.mj_forward(reference, data)
+        ends = np.zeros(6)
+        theirs = mujoco.mj_geomDistance(
+            reference, data, reference.geom("a").id, reference.geom("b").id, 2, ends
+        )
+        if theirs < -0.05 and {first, second} == {"capsule", "box"}:
+            continue  # MuJoCo's own formula for this pair is not the depth once the capsule's axis enters the box
+        compared += 1
+        assert gap == pytest.approx(theirs, abs=DISTANCE)
+        if abs(theirs) > 1e-3:
+            assert normal @ (ends[3:] - ends[:3]) / theirs == pytest.approx(1, abs=NORMAL)
+    assert compared >= 6
+
+
+# --- whole steps -----------------------------------------------------------------------------------------------
+
+FLOOR = '<geom type="plane" size="5 5 1"/>'
+SLAB = '<body pos="0 0 .05"><freejoint/><geom type="box" size=".4 .4 .05" density="500"/></body>'
+
+
+def _world(*bodies: tuple[str, str], floor: str = FLOOR, gravity: str = "0 0 -9.81", timestep: float = 0.002) -> str:
+    """Return free bodies, each a (place and turn, shape), on a floor."""
+    text = "".join(f'<body {place}><freejoint/><geom {shape} density="500"/></body>' for place, shape in bodies)
+    option = f'<option timestep="{timestep}" gravity="{gravity}"/>'
+    return f"<mujoco>{option}{ASSETS}<worldbody>{floor}{text}</worldbody></mujoco>"
+
+
+BOX, CYLINDER = 'type="box" size=".1 .15 .2"', 'type="cylinder" size=".1 .15"'
+RESTING = {
+    "box on a box": _world(('pos="0 0 .2"', BOX), ('pos=".02 .03 .6" euler="0 0 20"', BOX)),
+    "box on an equal box": _world(('pos="0 0 .2"', BOX), ('pos="0 0 .6"', BOX)),
+    "box on a fixed box": _world(('pos="0 0 .2"', BOX), floor='<geom type="box" size="3 3 .5" pos="0 0 -.5"/>'),
+    "cylinder that stands": _world(('pos="0 0 .15"', CYLINDER)),
+    "cylinder that stands on a box": _world(('pos="0 0 .25"', CYLINDER), floor=FLOOR + SLAB),
+    "cylinder that lies": _world(('pos="0 0 .1" euler="90 0 0"', CYLINDER)),
+    "cylinder that lies on a box": _world(('pos="0 0 .2" euler="90 0 0"', CYLINDER), floor=FLOOR + SLAB),
+    "cylinder on a cylinder": _world(('pos="0 0 .15"', CYLINDER), ('pos=".01 .02 .45"', CYLINDER)),
+    "capsule on a box": _world(('pos="0 0 .16" euler="90 0 0"', 'type="capsule" size=".06 .15"'), floor=FLOOR + SLAB),
+    "ellipsoid on a box": _world(('pos="0 0 .15"', 'type="ellipsoid" size=".2 .15 .05"'), floor=FLOOR + SLAB),
+    "mesh on the floor": _world(('pos="0 0 .2"', 'type="mesh" mesh="cube"')),
+    "mesh on a box": _world(('pos="0 0 .3"', 'type="mesh" mesh="cube"'), floor=FLOOR + SLAB),
+    "drum on a drum": _world(
+        ('pos="0 0 .1"', 'type="mesh" mesh="drum"'), ('pos=".01 .02 .3"', 'type="mesh" mesh="drum"')
+    ),
+    "box on two boxes": _world(('pos="0 -.16 .2"', BOX), ('pos="0 .16 .2"', BOX), ('pos="0 0 .6"', BOX)),
+}
+
+
+def _run(model: Model, steps: int, qvel: np.ndarray | None = None, batch: int | None = None) -> Rollout:
+    shape = (steps, model.nu) if batch is None else (batch, steps, model.nu)
+    return Engine(threads=1).rollout(
+        model, model.qpos0, np.zeros(model.nv) if qvel is None else qvel, np.zeros(shape)
+    )
+
+
+@pytest.mark.parametrize("name", RESTING)
+def test_what_rests_stays(name: str) -> None:
+    model = load_model(RESTING[name])
+    rollout = _run(model, 1000)
+    moved = np.abs(rollout.qpos[-1] - rollout.qpos[0])
+    assert rollout.status == 0
+    assert moved.max() < 5e-4, moved
+    assert np.abs(rollout.qvel[-1]).max() < 1e-3
+
+
+@pytest.mark.parametrize("ratio", [1, 10, 100])
+def test_b13_a_heavy_box_rests_on_a_light_one(ratio: int) -> None:
+    text = case_file("B13", "stack.xml").read_text().replace('mass="100"', f'mass="{ratio}"')
+    rollout = _run(load_model(text), 2000)
+    heights = rollout.qpos[-1, [2, 9]]
+    assert np.abs(heights - [0.5, 1.5]).max() < 2e-3
+
+
+def test_a_mesh_cube_moves_as_a_box() -> None:
+    place = 'pos="0 0 .5" euler="20 30 10"'
+    box, mesh = (
+        _run(load_model(_world((place, shape), timestep=0.001)), 300) for shape in (BOX, 'type="mesh" mesh="cube"')
+    )
+    # the mesh's vertices are in single precision, and its frame is turned to its principal axes
+    assert box.qpos[:, 2] == pytest.approx(mesh.qpos[:, 2], abs=1e-5)
+    assert box.qvel[:, 2].min() < -1.5
+
+
+def test_a_cylinder_rolls_without_slipping() -> None:
+    model = load_model(_world(('pos="0 0 .1" euler="90 0 0"', CYLINDER), timestep=0.001))
+    start = np.array([1.0, 0, 0, 0, 0, 0])
+    rollout = _run(model, 1500, start)
+    # sliding turns into rolling: the velocity that keeps the moment about the line of contact, v = (2/3) v0
+    assert rollout.qvel[-1, 0] == pytest.approx(2 / 3, abs=2e-3)
+    assert np.linalg.norm(rollout.qvel[-1, 3:]) == pytest.approx(rollout.qvel[-1, 0] / 0.1, rel=1e-3)
+    assert rollout.qpos[-1, 2] == pytest.approx(0.1, abs=1e-6)
+
+
+COLLIDING = [pair for pair in PAIRS if "plane" not in pair]
+
+
+def _collision(first: str, second: str) -> tuple[Model, Model, np.ndarray, np.ndarray]:
+    """Return two bodies, with and without contact, and their positions and velocities one step before they touch."""
+    bodies = (('pos="0 0 0" euler="10 20 30"', SHAPES[first]), ('pos=".5 .03 .02" euler="70 10 50"', SHAPES[second]))
+    text = _world(*bodies, floor="", gravity="0 0 0", timestep=0.001)
+    model, free = load_model(text), load_model(text, contact=False)
+    flight = _run(model, 400, np.array([0.5, 0, 0, 1, -1, 0.5, -1.5, 0, 0.1, 0.5, 1, -2]))
+    hit = int(np.argmax(np.abs(np.diff(flight.qvel[:, 0])) > 1e-3))
+    assert hit > 0
+    return model, free, flight.qpos[hit], flight.qvel[hit]
+
+
+@pytest.mark.parametrize(("first", "second"), COLLIDING)
+def test_two_free_bodies_keep_their_momenta(first: str, second: str) -> None:
+    momenta = []
+    *models, qpos, qvel = _collision(first, second)
+    for model in models:
+        after = Engine(threads=1).rollout(model, qpos, qvel, np.zeros((1, 0)))
+        data = mujoco.MjData(model.mujoco_model)
+        data.qpos[:], data.qvel[:] = qpos, after.qvel[1]
+        mujoco.mj_forward(model.mujoco_model, data)
+        mujoco.mj_subtreeVel(model.mujoco_model, data)
+        total = data.subtree_linvel[0] * model.body_mass.sum()
+        momenta.append([*total, *(data.subtree_angmom[0] + np.cross(data.subtree_com[0], total)), *after.qvel[1]])
+    hit, free = np.array(momenta)
+    assert np.abs(hit[6:] - free[6:]).max() > 0.1
+    assert hit[:6] == pytest.approx(free[:6], abs=1e-12 * models[0].body_mass.sum())
+
+
+# --- gradients -------------------------------------------------------------------------------------------------
+
+
+def _gradient_error(model: Model, qpos: np.ndarray, qvel: np.ndarray, steps: int, seed: int) -> tuple[float, float]:
+    """Return the relative differences of the adjoint from central differences and from the forward tangent."""
+    random, engine = np.random.default_rng(seed), Engine(threads=1)
+    ctrl = np.zeros((steps, model.nu))
+    rollout = engine.rollout(model, qpos, qvel, ctrl)
+    bars = [random.normal(size=rollout.qpos.shape), random.normal(size=rollout.qvel.shape)]
+    gradient = engine.backward(model, rollout, *bars)
+    tangents = [random.normal(size=model.nv), random.normal(size=model.nv)]
+
+    def moved(by: float) -> np.ndarray:
+        position = np.array(qpos)
+        mujoco.mj_integratePos(model.mujoco_model, position, tangents[0], by)
+        return position
+
+    def loss(by: float) -> float:
+        at = engine.rollout(model, moved(by), qvel + by * tangents[1], ctrl)
+        return float((bars[0] * at.qpos).sum() + (bars[1] * at.qvel).sum())
+
+    def central(by: float) -> float:
+        return (loss(by) - loss(-by)) / (2 * by)
+
+    # larger steps cross the solver's switching points, smaller ones lose digits
+    differences = np.array([central(by) for by in (1e-6, 1e-7, 1e-8, 1e-9)])
+    ambient = (moved(1e-6) - moved(-1e-6)) / 2e-6
+    exact = float(gradient.qpos @ ambient + gradient.qvel @ tangents[1])
+    qpos_tan, qvel_tan = _native._extension.jvp(
+        model.native, qpos[None], qvel[None], ctrl[None], {}, tangents[0][None], tangents[1][None], 0 * ctrl[None],
+        {}, 1, None,
+    )  # fmt: skip
+    # the tangent of each state moves it along the manifold
+    forward = 0.0
+    for step in range(steps + 1):
+        ends = [np.array(rollout.qpos[step]) for _ in range(2)]
+        for end, by in zip(ends, (1e-6, -1e-6), strict=True):
+            mujoco.mj_integratePos(model.mujoco_model, end, qpos_tan[0, step], by)
+        forward += float(bars[0][step] @ (ends[0] - ends[1]) / 2e-6 + bars[1][step] @ qvel_tan[0, step])
+    scale = abs(exact) + 1e-3 * np.linalg.norm(bars[1])
+    return np.abs(exact - differences).min() / scale, abs(exact - forward) / scale
+
+
+@pytest.mark.parametrize("name", RESTING)
+def test_gradients_of_what_rests(name: str) -> None:
+    model = load_model(RESTING[name])
+    qpos = model.qpos0 + 1e-5 * np.random.default_rng(3).normal(size=model.nq)
+    mujoco.mj_normalizeQuat(model.mujoco_model, qpos)
+    settled = Engine(threads=1).rollout(model, qpos, np.zeros(model.nv), np.zeros((3, model.nu)))
+    errors = _gradient_error(model, settled.qpos[-1], settled.qvel[-1], 5, 4)
+    print(name, errors)
+    assert max(errors) < GRADIENT
+
+
+@pytest.mark.parametrize(("first", "second"), COLLIDING)
+def test_gradients_of_collisions(first: str, second: str) -> None:
+    model, _, qpos, qvel = _collision(first, second)
+    errors = _gradient_error(model, qpos, qvel, 3, 5)
+    print(first, second, errors)
+    assert max(errors) < GRADIENT
+
+
+def test_environments_do_not_depend_on_their_neighbours() -> None:
+    model = load_model(
+        _world(
+            ('pos="0 0 .2" euler="10 20 30"', BOX),
+            ('pos=".05 0 .6" euler="50 20 30"', CYLINDER),
+            ('pos="0 .05 1.0" euler="10 70 30"', 'type="mesh" mesh="rock"'),
+            ('pos="0 0 1.4"', 'type="ellipsoid" size=".2 .15 .1"'),
+        )
+    )
+    random, engine = np.random.default_rng(7), Engine(threads=1)
+    qvel = 0.3 * random.normal(size=(5, model.nv))
+    ctrl = np.zeros((5, 400, model.nu))
+    together = engine.rollout(model, model.qpos0, qvel, ctrl)
+    bar = random.normal(size=together.qpos.shape)
+    gradient = engine.backward(model, together, bar, None)
+    for one in range(5):
+        alone = engine.rollout(model, model.qpos0, qvel[one], ctrl[one])
+        assert np.array_equal(alone.qpos, together.qpos[one])
+        assert np.array_equal(engine.backward(model, alone, bar[one], None).qvel, gradient.qvel[one])
