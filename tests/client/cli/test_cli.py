@@ -116,6 +116,24 @@ def test_a_wrong_gradient_is_a_status(
     assert out.splitlines()[-1].startswith("failed; worst: ctrl[")
 
 
+def test_warnings_of_a_load_are_lines(
+    connection: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    sphere = '<collision><geometry><sphere radius="0.1"/></geometry></collision></link>'
+    joint = '<joint name="{0}{1}" type="continuous"><parent link="{0}"/><child link="{1}"/></joint>'
+    inertia = (
+        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    links = "".join(f'<link name="{name}">{inertia}{sphere}' for name in "abc")
+    joints = joint.format("a", "b") + joint.format("b", "c")
+    path = tmp_path / "chain.urdf"
+    path.write_text(f'<robot name="chain">{links}{joints}</robot>')
+    status, _, err = _run(capsys, "info", str(path), *connection)
+    assert status == 0
+    assert err.startswith("revolute: warning: chain.urdf: 1 pairs that overlap in the zero pose")
+    assert err.count("\n") == 1
+
+
 MISTAKES = {
     "model": (["rollout", "cartpoleee"], "source: expected XML text or the name of a built-in model"),
     "file": (
