@@ -130,7 +130,7 @@ def test_warnings_of_a_load_are_lines(
     path.write_text(f'<robot name="chain">{links}{joints}</robot>')
     status, _, err = _run(capsys, "info", str(path), *connection)
     assert status == 0
-    assert err.startswith("revolute: warning: chain.urdf: 1 pairs that overlap in the zero pose")
+    assert err.startswith("revolute: warning: chain.urdf: 2 pairs that overlap in the zero pose")
     assert err.count("\n") == 1
 
 
