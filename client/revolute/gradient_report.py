@@ -132,8 +132,12 @@ class GradientReport:
                 may be a word, as JSON has it.
         """
         return cls(
-            **{name: data[name] for name in ("model", "steps", "directions", "seed")},
-            **{name: float(data[name]) for name in ("tolerance", "growth")},
+            model=data["model"],
+            steps=data["steps"],
+            directions=data["directions"],
+            seed=data["seed"],
+            tolerance=float(data["tolerance"]),
+            growth=float(data["growth"]),
             inputs=tuple(_input_check(check) for check in data["inputs"]),
         )
 
@@ -164,10 +168,14 @@ def _input_check(data: Mapping[str, Any]) -> InputCheck:
     """Return the check of one input from its dictionary."""
     step, worst = data.get("step"), data.get("worst")
     return InputCheck(
-        **{name: data[name] for name in ("name", "verdict", "reason")},
-        **{name: float(data[name]) for name in ("error", "dot_error")},
+        name=data["name"],
+        verdict=data["verdict"],
+        reason=data["reason"],
+        error=float(data["error"]),
+        dot_error=float(data["dot_error"]),
         step=None if step is None else float(step),
-        **{name: tuple(map(float, data[name])) for name in ("gradients", "differences")},
+        gradients=tuple(map(float, data["gradients"])),
+        differences=tuple(map(float, data["differences"])),
         switching_steps=tuple(data["switching_steps"]),
         worst=None if worst is None else _entry_check(worst),
     )
@@ -175,8 +183,8 @@ def _input_check(data: Mapping[str, Any]) -> InputCheck:
 
 def _entry_check(data: Mapping[str, Any]) -> EntryCheck:
     """Return the check of one entry from its dictionary."""
-    numbers = {name: float(data[name]) for name in ("gradient", "difference", "error")}
-    return EntryCheck(name=data["name"], **numbers)
+    gradient, difference, error = (float(data[name]) for name in ("gradient", "difference", "error"))
+    return EntryCheck(data["name"], gradient, difference, error)
 
 
 def _row(check: InputCheck) -> tuple[str, ...]:

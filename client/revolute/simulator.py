@@ -354,7 +354,7 @@ class Simulator:
 
 def _share(name: str, value: Any) -> float:
     """Return a number between 0 and 1."""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < value < 1:
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < 1:
         return float(value)
     raise ArgumentError.expected(name, "a number between 0 and 1", repr(value))
 

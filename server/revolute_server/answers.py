@@ -6,6 +6,7 @@ say different things, only this module knows which fields an answer has.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from .stepping import State
 from .trajectories import Trajectory, ValueAndGradient
 
 Document = dict[str, Any]
+
+_KEYFRAME_BYTES = 1024**2
+"""Bytes of configurations in the description of a model, which is sent whole."""
 
 
 def document_bytes(document: Document) -> int:
@@ -38,7 +42,6 @@ def document_bytes(document: Document) -> int:
 def model_info(model: Model) -> Document:
     """Describe a model (message ModelInfo)."""
     options = {name: model.options[name] for name in OPTIONS if model.options.get(name) is not None}
-    keyframes = [{"name": name, "qpos": qpos} for name, qpos in model.keyframes.items()]
     return {
         "model_id": model.id,
         "name": model.name,
@@ -63,8 +66,14 @@ def model_info(model: Model) -> Document:
         "notes": list(model.notes),
         "warnings": list(model.warnings),
         "params": {name: default_parameter(model, name) for name in PARAMETERS},
-        "keyframes": keyframes,
+        "keyframes": _keyframes(model),
     }
+
+
+def _keyframes(model: Model) -> list[Document]:
+    """Return the configurations of the file, as many as one message takes."""
+    most = _KEYFRAME_BYTES // max(1, 8 * model.nq)
+    return [{"name": name, "qpos": qpos} for name, qpos in itertools.islice(model.keyframes.items(), most)]
 
 
 def model_list(builtins: list[str], models: list[Model]) -> Document:

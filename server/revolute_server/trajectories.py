@@ -11,6 +11,7 @@ import numpy as np
 from revolute.gradient_report import GradientReport
 from revolute.loss import Loss
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian, check_gradient
+from revolute_engine._gradient_check.check import MAX_DIRECTIONS, MAX_STEPS
 
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
@@ -18,8 +19,9 @@ from .models import Models
 from .registry import Registry, new_id
 from .stepping import jacobian_bytes
 
-_ROLLOUTS_PER_DIRECTION = 64
-"""Trajectories that a check of gradients holds at a time: differences from both sides of many sizes."""
+_ROLLOUTS_PER_DIRECTION, _ROLLOUTS_OF_ENTRIES = 64, 2048
+"""Trajectories that a check of gradients holds at a time: differences from both sides, of many sizes, along
+directions, or by the single entries of an input whose gradient is wrong."""
 
 DEFAULT_WRT = ("qpos", "qvel", "ctrl")
 
@@ -163,9 +165,7 @@ class Trajectories:
         """
         model = self._models.get(model_id)
         length = steps if start["ctrl"] is None else len(np.atleast_1d(start["ctrl"]))
-        environments = max(0, directions) * _ROLLOUTS_PER_DIRECTION
-        row = model.nq + model.nv + 2 * model.nu
-        with self._budget.reserve("a check", 8 * environments * max(0, length) * row):
+        with self._budget.reserve("a check of gradients", _check_bytes(model, length, directions)):
             return await self._pool.run(
                 lambda token: check_gradient(
                     self._engine, model, **start, steps=steps, directions=directions, **options, cancel=token
@@ -209,6 +209,12 @@ class Trajectories:
 
     def __len__(self) -> int:
         return len(self._trajectories)
+
+
+def _check_bytes(model: Model, steps: int, directions: int) -> int:
+    """Bytes that a check of gradients holds; what is out of range will be refused."""
+    environments = max(_ROLLOUTS_PER_DIRECTION * min(directions, MAX_DIRECTIONS), _ROLLOUTS_OF_ENTRIES)
+    return 8 * environments * min(max(steps, 0), MAX_STEPS) * (model.nq + model.nv + 2 * model.nu)
 
 
 def _rollout_bytes(model: Model, ctrl: Any) -> int:

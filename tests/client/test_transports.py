@@ -234,6 +234,41 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
         "session: expected at least one environment that has not diverged, got none of 2; reset it",
         lambda sim, m: _diverged_session(sim).jacobian([0.0]),
     ),
+    "check of no steps": (
+        revolute.ArgumentError,
+        "steps: expected a whole number of at least 1, got 0",
+        lambda sim, m: sim.check_gradient(m, steps=0),
+    ),
+    "check in no direction": (
+        revolute.ArgumentError,
+        "directions: expected ",
+        lambda sim, m: sim.check_gradient(m, directions=10**6),
+    ),
+    "check without tolerance": (
+        revolute.ArgumentError,
+        "tolerance: expected a number between 0 and 1, got nan",
+        lambda sim, m: sim.check_gradient(m, tolerance=np.nan),
+    ),
+    "seed": (
+        revolute.ArgumentError,
+        "seed: expected a whole number of at least 0, got -1",
+        lambda sim, m: sim.check_gradient(m, seed=-1),
+    ),
+    "check of an unknown input": (
+        revolute.ArgumentError,
+        "wrt: expected names among qpos, qvel, ctrl, geom_friction, ",
+        lambda sim, m: sim.check_gradient(m, wrt=["mass"]),
+    ),
+    "check of a batch": (
+        revolute.ArgumentError,
+        "ctrl: expected shape [time, nu=1], got [2, 4, 1]",
+        lambda sim, m: sim.check_gradient(m, ctrl=np.ones((2, 4, 1))),
+    ),
+    "check of what diverges": (
+        revolute.DivergedError,
+        "rollout: expected at least one environment with finite states, got none of 1",
+        lambda sim, m: sim.check_gradient(sim.load_model(UNSTABLE), [1.0]),
+    ),
     "loss index": (
         revolute.ArgumentError,
         "loss.terms.0.index: expected entries from 0 to 0, got 5; qpos has 1 entries",
@@ -383,6 +418,38 @@ def test_every_parameter_is_taken_shared_and_per_environment(simulators: Simulat
             for name, value in params.items():
                 assert gradient[name].shape == value.shape, name
                 assert np.isfinite(gradient[name]).all(), name
+
+
+def test_a_check_of_gradients_is_the_same(simulators: Simulators) -> None:
+    reports = []
+    for simulator in simulators.values():
+        model = simulator.load_model("laikago")
+        report = simulator.check_gradient(
+            model, steps=20, params={"restitution": 0.2}, wrt=["ctrl", "body_mass", "restitution"], seed=5
+        )
+        assert isinstance(report, revolute.GradientReport) and report.passed
+        assert [check.name for check in report.inputs] == ["ctrl", "body_mass", "restitution"]
+        reports.append(report)
+    local, *others = reports
+    for other in others:
+        assert other == local and repr(other) == repr(local)
+        assert str(other) == str(local) and other.to_dict() == local.to_dict()
+    assert local.worst in str(local)
+    assert revolute.GradientReport.from_dict(local.to_dict()) == local
+
+
+def test_a_check_takes_a_trajectory(simulators: Simulators) -> None:
+    reports = []
+    for simulator in simulators.values():
+        model = simulator.load_model(CART)
+        reports.append(
+            simulator.check_gradient(
+                model, [0.5], [1.0], np.ones((7, 1)), directions=2, tolerance=np.float32(1e-4)
+            )
+        )
+        assert (reports[-1].steps, reports[-1].directions) == (7, 2)
+        assert reports[-1]["body_inertia"].verdict == "zero"
+    assert reports[0] == reports[1] == reports[2]
 
 
 def test_without_steps(simulator: revolute.Simulator) -> None:

@@ -42,18 +42,24 @@ def test_rollouts_and_gradients_are_bit_identical(
     for name, simulator in simulators.items():
         model = load(simulator)  # type: ignore[operator]
         inputs = standing(model)
-        wrt = ["qpos", "qvel", "ctrl", "geom_friction", "body_mass"]
+        wrt = ["qpos", "qvel", "ctrl", *model.params]
         with simulator.rollout(model, **inputs) as trajectory:
             random = np.random.default_rng(3)
             qpos_bar = random.normal(size=(2, *trajectory.qpos.shape))
             qvel_bar = random.normal(size=(2, *trajectory.qvel.shape))
             gradient = trajectory.backward(qpos_bar, qvel_bar, wrt=wrt)
             arrays = {entry: gradient[entry] for entry in wrt}
-            results[name] = {"id": model.id, "qpos": trajectory.qpos, "qvel": trajectory.qvel, **arrays}
+            tangent = trajectory.jvp(
+                qpos_tan=random.normal(size=model.nv), params_tan={"body_mass": model.body_mass}
+            )
+            results[name] = {"id": model.id, "states": trajectory.qpos, "speeds": trajectory.qvel, **arrays}
+            results[name] |= {"tangent": tangent.qpos, "tangent of speeds": tangent.qvel}
+            jacobian = simulator.jacobian(model, inputs["qpos"], inputs["qvel"], inputs["ctrl"][:, 0])
+            results[name] |= {"A": jacobian.A, "B": jacobian.B}
             assert not trajectory.status.any()
     expected = results.pop("in-process")
     assert np.isfinite(expected["ctrl"]).all()
-    for name in ("ctrl", "geom_friction", "body_mass"):
+    for name in ("ctrl", "geom_friction", "body_mass", "body_ipos", "gravity", "dof_damping", "tangent", "B"):
         assert expected[name].any(), name
     for name, found in results.items():
         assert found.pop("id") == expected["id"]
@@ -118,6 +124,7 @@ for address in sys.argv[2:]:
         trajectory = simulator.rollout(model, model.qpos0, model.qvel0, np.zeros((10, model.nu)))
         gradient = trajectory.backward(np.ones_like(trajectory.qpos))
         print(model.nq, model.nv, trajectory.qpos.tobytes().hex(), gradient.ctrl.tobytes().hex())
+        print(simulator.check_gradient(model, steps=3, directions=1, wrt=["ctrl", "gravity"]).to_dict())
 try:
     revolute.connect()
 except revolute.UnavailableError as error:
@@ -132,11 +139,14 @@ def test_the_light_client_needs_no_engine(
     script.write_text(LIGHT_CLIENT)
     command = [sys.executable, str(script), str(laikago_urdf()), server.grpc, server.http]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    over_grpc, over_http, without = ended.stdout.splitlines()
+    over_grpc, *checks, without = ended.stdout.splitlines()
+    over_http = checks.pop(1)
     model = in_process.load_model(laikago_urdf(), base="free", ground=True)
     trajectory = in_process.rollout(model, model.qpos0, model.qvel0, np.zeros((10, model.nu)))
     gradient = trajectory.backward(np.ones_like(trajectory.qpos))
     expected = f"19 18 {trajectory.qpos.tobytes().hex()} {gradient.ctrl.tobytes().hex()}"
     assert over_grpc == expected
     assert over_http == expected
+    report = in_process.check_gradient(model, steps=3, directions=1, wrt=["ctrl", "gravity"])
+    assert checks == [str(report.to_dict())] * 2
     assert "revolute[server]" in without

@@ -98,6 +98,19 @@ def test_a_cancelled_rollout_keeps_nothing(busy: ServerProcess, wire: GrpcWire) 
     assert_idle(busy)
 
 
+def test_a_check_of_gradients_stops(busy: ServerProcess, wire: GrpcWire) -> None:
+    cart = wire.call("RegisterModel", {"text": CART})["model_id"]
+    check = {"model_id": cart, "steps": 20_000, "directions": 30}
+    for _ in range(2):
+        with pytest.raises(grpc.RpcError) as caught:
+            wire.call("CheckGradient", check, timeout=0.3)
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        with pytest.raises(httpx.TimeoutException), httpx.Client(base_url=busy.http, timeout=0.3) as client:
+            client.post("/v1/check-gradient", json=check)
+    assert_idle(busy)
+    assert wire.call("CheckGradient", {"model_id": cart, "steps": 3})["passed"]
+
+
 def test_more_dead_clients_than_workers_block_nobody(
     busy: ServerProcess, wire: GrpcWire, session_id: str
 ) -> None:

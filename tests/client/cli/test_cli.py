@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import revolute_engine
 from revolute.cli import main
 from tests.server.processes import ServerProcess
 
@@ -71,6 +73,67 @@ def test_gradient(connection: list[str], capsys: pytest.CaptureFixture[str], tmp
         assert np.linalg.norm(arrays["ctrl"]) > 0
 
 
+def test_check_gradient(connection: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["check-gradient", "cartpole", "--steps", "20", "--no-contact", "--wrt", "ctrl, body_mass"]
+    status, out, err = _run(capsys, *arguments, *connection)
+    assert status == 0 and err == ""
+    lines = out.splitlines()
+    assert "20 steps, 3 directions, seed 0" in lines[0]
+    assert [line.split()[:2] for line in lines if "right" in line] == [
+        ["ctrl", "right"],
+        ["body_mass", "right"],
+    ]
+    assert lines[-1].startswith("passed; worst: ")
+
+
+def test_check_gradient_as_json(
+    connection: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "in.npz", qvel=np.array([1.0, 0.0]), ctrl=np.zeros((5, 1)), gravity=[0.0, 0.0, -1.0])
+    files = ["--inputs", str(tmp_path / "in.npz"), "--seed", "2", "--directions", "1", "--tolerance", "1e-4"]
+    status, out, _ = _run(capsys, "check-gradient", "cartpole", "--json", *files, *connection)
+    report = json.loads(out)
+    assert status == 0 and report["passed"] is True
+    assert (report["steps"], report["seed"], report["directions"], report["tolerance"]) == (5, 2, 1, 1e-4)
+    assert {"qpos", "qvel", "ctrl", "gravity"} <= {check["name"] for check in report["inputs"]}
+
+
+def test_a_wrong_gradient_is_a_status(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gradient that is off by a part in a thousand is found, and named."""
+    right = revolute_engine.Engine.backward
+
+    def wrong(*arguments: Any, **options: Any) -> revolute_engine.Gradient:
+        found = right(*arguments, **options)
+        arrays = {name: array * (1.001 if name == "ctrl" else 1.0) for name, array in found.arrays.items()}
+        return revolute_engine.Gradient(arrays, found.status, found.diverged_step)
+
+    monkeypatch.setattr(revolute_engine.Engine, "backward", wrong)
+    status, out, _ = _run(capsys, "check-gradient", "cartpole", "--steps", "10", "--wrt", "qvel,ctrl")
+    assert status == 1
+    assert [line.split()[:2] for line in out.splitlines()[3:5]] == [["qvel", "right"], ["ctrl", "wrong"]]
+    assert out.splitlines()[-1].startswith("failed; worst: ctrl[")
+
+
+def test_warnings_of_a_load_are_lines(
+    connection: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    sphere = '<collision><geometry><sphere radius="0.1"/></geometry></collision></link>'
+    joint = '<joint name="{0}{1}" type="continuous"><parent link="{0}"/><child link="{1}"/></joint>'
+    inertia = (
+        '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    links = "".join(f'<link name="{name}">{inertia}{sphere}' for name in "abc")
+    joints = joint.format("a", "b") + joint.format("b", "c")
+    path = tmp_path / "chain.urdf"
+    path.write_text(f'<robot name="chain">{links}{joints}</robot>')
+    status, _, err = _run(capsys, "info", str(path), *connection)
+    assert status == 0
+    assert err.startswith("revolute: warning: chain.urdf: 2 pairs that overlap in the zero pose")
+    assert err.count("\n") == 1
+
+
 MISTAKES = {
     "model": (["rollout", "cartpoleee"], "source: expected XML text or the name of a built-in model"),
     "file": (
@@ -93,6 +156,14 @@ MISTAKES = {
     "wrt": (
         ["gradient", "cartpole", "--loss", '{"terms": [{"quantity": "qpos"}]}', "--wrt", "mass"],
         "wrt: expected names among",
+    ),
+    "check": (
+        ["check-gradient", "cartpole", "--wrt", "mass"],
+        "wrt: expected names among qpos, qvel, ctrl, geom_friction",
+    ),
+    "directions": (
+        ["check-gradient", "cartpole", "--directions", "0"],
+        "directions: expected a whole number of at least 1, got 0",
     ),
     "package": (["rollout", "cartpole", "--package", "x"], "--package: expected NAME=FOLDER, got 'x'"),
     "address": (["models", "--address", "nonsense"], "address: expected grpc://host:port"),
@@ -118,8 +189,8 @@ def test_help_lists_every_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "revolute", "--help"], capture_output=True, text=True, check=True
     )
-    for command in ("demo", "serve", "info", "models", "rollout", "gradient"):
-        assert f"    {command} " in done.stdout
+    for command in ("demo", "serve", "info", "models", "rollout", "gradient", "check-gradient"):
+        assert f"    {command}" in done.stdout
 
 
 def test_serve_help_comes_from_the_server() -> None:
