@@ -1,7 +1,8 @@
 """The same robot compiled by MuJoCo without revolute's loader, and trajectories of it.
 
 An MJCF file is given to MuJoCo as it is. Of a URDF the shapes are taken away, which the smooth dynamics do
-not need; its joints get motors, and its base a free joint where the catalogue says so.
+not need; its joints get motors, and its base a free joint where the catalogue says so. Links without mass or
+inertia get the least that MuJoCo takes, which is below rounding for the robot that carries them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ INTEGRATORS = {
     "euler": mujoco.mjtIntegrator.mjINT_EULER,
     "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST,
 }
+
+LEAST_INERTIA = 1e-14
+"""Of a link without mass (kg) or inertia (kg m²); MuJoCo refuses 1e-15."""
+
 _MOTORED = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 
 
@@ -54,7 +59,13 @@ def _from_urdf(robot: Robot) -> mujoco.MjModel:
         if joint.type in _MOTORED and joint.name not in mimics:
             motor = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
             motor.set_to_motor()
-    return spec.compile()
+    try:
+        return spec.compile()
+    except ValueError as error:
+        if "mass and inertia of moving bodies" not in str(error):
+            raise
+        spec.compiler.boundmass = spec.compiler.boundinertia = LEAST_INERTIA
+        return spec.compile()
 
 
 @dataclass(frozen=True)
