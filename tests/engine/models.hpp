@@ -282,6 +282,7 @@ inline MujocoArrays crowd() {
     m.limit(spread, -0.0495, 0.5);
     m.add_actuator(swing, 1.5, {20.0, 0, 0}, {0, -20.0, -1.0});
     m.arrays.dof_frictionloss[m.dof(swing)] = side > 0 ? 0.02 : 50.0;  // slips, sticks
+    m.arrays.dof_frictionloss[m.dof(spread)] = 0.03;
   }
   m.add_joint_dynamics();
 
@@ -321,7 +322,7 @@ inline MujocoArrays limited_chain() {
     const int joint =
         m.add_joint(i == 2 ? JointType::prismatic : JointType::revolute, {0.01, 0, 0.02}, {0.0, 0.6, 0.8});
     if (i % 2 == 0) m.limit(joint, -0.3, 0.4);
-    m.arrays.dof_frictionloss[m.dof(joint)] = i == 1 ? 400.0 : 0.05 * i;
+    m.arrays.dof_frictionloss[m.dof(joint)] = i == 1 ? 400.0 : 0.02 + 0.05 * i;
     m.add_actuator(joint, 1.0 + i, {2.0, 0, 0}, {0, -1.0, -0.1});
   }
   m.add_body(parent, {0.2, 0, 0}, {0.1, 0, 0}, 0.5);

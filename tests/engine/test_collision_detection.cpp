@@ -158,8 +158,8 @@ void rows_are_relative_velocities() {
   }
 }
 
-// All vertices of a small hull; of a larger one some that are hardly higher than the lowest, which is among them; never more than there are
-// slots.
+// All vertices of a small hull; of a larger one some that are hardly higher than the lowest, which is among
+// them; never more than there are slots.
 void lowest_vertices_of_meshes() {
   Random random(113);
   for (int vertices : {3, 4, 5, 30}) {

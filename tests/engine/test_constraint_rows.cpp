@@ -43,7 +43,7 @@ void rows_are_grouped_by_islands() {
     // rows of an island keep the order equality, dry friction, limits, contacts
     if (r > row.begin) CHECK(int(at.rows->origin[r - 1].source) <= int(origin.source));
   }
-  CHECK(sources[0] == 0 && sources[1] == 2 && sources[2] == 2 && islands == 2);
+  CHECK(sources[0] == 0 && sources[1] == 4 && sources[2] == 2 && islands == 2);
   // two feet, a rock on five vertices, two pairs of dimension 3; one pair each of dimension 1, 4 and 6
   CHECK(by_condim[1] == 1 && by_condim[3] == 3 * 9 && by_condim[4] == 4 && by_condim[6] == 6);
 
@@ -148,7 +148,10 @@ void a_weld_turns_with_both_bodies() {
 
 // A ball over a plane at `gap`, moving at `before` now and at `after` without contact: the bias of its normal
 // row.
-double contact_bias(double gap, double before, double after, double restitution) {
+struct Bias {
+  double bias, bounced, shift;
+};
+Bias contact_bias(double gap, double before, double after, double restitution) {
   ModelMaker m;
   m.arrays.restitution = restitution;
   m.arrays.margin = 1.0;
@@ -159,29 +162,42 @@ double contact_bias(double gap, double before, double after, double restitution)
   const ModelStorage storage(m.arrays);
   Stages<double> at =
       stages_at(storage, {0, 0, 0.1 + gap, 1, 0, 0, 0}, {0, 0, before, 0, 0, 0}, {0, 0, after, 0, 0, 0});
-  return bias_of(at, 0);
+  return {bias_of(at, 0), at.rows->bounced[0], -at.rows->shift_b[0]};
 }
 
 void gaps_are_closed_and_depth_is_given_back() {
   for (double gap : {0.02, 1e-5, 0.0, -0.5 * step_depth})
-    CHECK_CLOSE(contact_bias(gap, -1, -1, 0), gap / h, rounding);
+    CHECK_CLOSE(contact_bias(gap, -1, -1, 0).bias, gap / h, rounding);
   for (double gap : {-2 * step_depth, -0.1})
-    CHECK_CLOSE(contact_bias(gap, -1, -1, 0), (-step_depth + erp * (gap + step_depth)) / h, rounding);
+    CHECK_CLOSE(contact_bias(gap, -1, -1, 0).bias, (-step_depth + erp * (gap + step_depth)) / h, rounding);
   // continuous at the switch
-  CHECK_CLOSE(contact_bias(-step_depth * (1 - 1e-9), 0, 0, 0),
-              contact_bias(-step_depth * (1 + 1e-9), 0, 0, 0), 1e-8);
+  CHECK_CLOSE(contact_bias(-step_depth * (1 - 1e-9), 0, 0, 0).bias,
+              contact_bias(-step_depth * (1 + 1e-9), 0, 0, 0).bias, 1e-8);
 }
 
+// An impact at the time t = gap/|v| within the step, with acceleration a = (v* - v)/h: parting with -e (v + a
+// t) - a t, and a displacement of -(1 + e) gap besides.
 void what_is_reached_bounces() {
-  const double e = 0.5;
-  // approached and reached in this step: b = v* + e v
-  CHECK_CLOSE(contact_bias(0.001, -2, -2.1, e), -2 * e, rounding);
-  // approached, not reached; moving away; no restitution
-  CHECK_CLOSE(contact_bias(0.05, -2, -2.1, e), 0.05 / h, rounding);
-  CHECK_CLOSE(contact_bias(-0.0005, 1, 0.9, e), -0.0005 / h, rounding);
-  CHECK_CLOSE(contact_bias(0.001, -2, -2.1, 0), 0.001 / h, rounding);
-  // giving back depth is faster than the bounce
-  CHECK_CLOSE(contact_bias(-0.0009, -0.1, -0.2, e), -0.0009 / h, rounding);
+  const double e = 0.5, a = -0.1 / h;
+  for (double gap : {0.001, 0.015, 0.0}) {
+    const Bias hit = contact_bias(gap, -2, -2.1, e);
+    const double t = gap / 2;
+    CHECK_CLOSE(hit.bias, e * (-2 + a * t) + a * t, rounding);
+    CHECK_CLOSE(hit.shift, -(1 + e) * gap / h, rounding);
+    CHECK(hit.bounced == 1);
+  }
+  // penetrated already: the impact is now
+  const Bias inside = contact_bias(-0.0005, -2, -2.1, e);
+  CHECK_CLOSE(inside.bias, -2 * e, rounding);
+  CHECK_CLOSE(inside.shift, (1 + e) * 0.0005 / h, rounding);
+  // approached but not reached, moving away, no restitution, no faster than a step's acceleration
+  const std::tuple<double, double, double, double> without[] = {
+      {0.05, -2, -2.1, e}, {-0.0005, 1, 0.9, e}, {0.001, -2, -2.1, 0}, {0.0, -0.09, -0.19, e}};
+  for (const auto& [gap, before, after, restitution] : without) {
+    const Bias none = contact_bias(gap, before, after, restitution);
+    CHECK_CLOSE(none.bias, gap / h, rounding);
+    CHECK(none.bounced == 0 && none.shift == 0);
+  }
 }
 
 void limits_and_bounds() {
@@ -191,7 +207,7 @@ void limits_and_bounds() {
   const Quaternion<double> turn = exponential(Point{0.49 * 0.6, 0, 0.49 * 0.8});
   const Doubles v = {0.5, 0.2, -0.6, 0.3, 0.1, 0.2, 0.4};
   Stages<double> at = stages_at(storage, {0.41, 0.3, -0.295, 0.1, turn.w, turn.x, turn.y, turn.z}, v, v);
-  CHECK(at.rows->count == 6);
+  CHECK(at.rows->count == 7);
   for (int r = 0; r < at.rows->count; ++r) {
     const RowJacobian<double>& J = at.rows->J[r];
     if (at.rows->origin[r].source == RowSource::dry_friction) {
@@ -209,20 +225,20 @@ void limits_and_bounds() {
     CHECK_CLOSE(at.rows->bound[r], 1.0, 0.0);
   }
   // far from all limits
-  CHECK(stages_at(storage, {0.0, 0.3, 0.0, 0.1, 1, 0, 0, 0}, v, v).rows->count == 3);
+  CHECK(stages_at(storage, {0.0, 0.3, 0.0, 0.1, 1, 0, 0, 0}, v, v).rows->count == 4);
 }
 
 // --- adjoint
 // ------------------------------------------------------------------------------------------------------------
 
 // in: tangent of qpos, qvel, v*, restitution, friction, frictionloss. out: J about reference points that stay
-// where they are at tangent zero, b, and the bounds that are numbers, row by row.
+// where they are at tangent zero, b, displacements, and the bounds that are numbers, row by row.
 struct Rows {
   const ModelStorage& storage;
   Doubles qpos;
   int count = 0;
 
-  static constexpr int per_row = 12 + row_dofs + 2;
+  static constexpr int per_row = 12 + row_dofs + 3;
   const Model& model() const { return storage.model(); }
   int n_out() const { return per_row * count; }
   std::vector<Block> blocks() const {
@@ -277,6 +293,7 @@ struct Rows {
       for (int i = 0; i < J.dofs; ++i) to.next[i] += J.coefficient[i];
       to.next += row_dofs;
       to.add(at.rows->b[r]);
+      to.add(at.rows->shift_b[r]);
       if (at.rows->solver[r].kind != RowKind::unilateral) to.add(at.rows->bound[r]);
     }
   }
@@ -301,17 +318,13 @@ struct RowsPullback {
       if (at.rows->J[r].link_b >= 0) bar->J[r].force_b += force_b;
       for (Real& coefficient : bar->J[r].coefficient) coefficient += from.scalar();
       bar->b[r] += from.scalar();
+      bar->shift_b[r] += from.scalar();
       bar->bound[r] += from.scalar();
     }
-    // without impulses the terms of the solve vanish
-    const std::vector<Real> zero(std::max(nv, of.count), Real(0));
-    const std::vector<Motion<Real>> W(nv, zero_motion<Real>());
-    std::vector<Force<Real>> F_b(nv, zero_force<Real>()), F_w = F_b, F_v = F_b;
-    const RowsAdjointInput<Real> input = {zero.data(), zero.data(), W.data(),        F_b.data(),
-                                          F_w.data(),  F_v.data(),  in_bar + 2 * nv, in_bar};
-    right_side_adjoint(at.context(), *at.rows, input, *bar);
-    constraint_rows_adjoint(m, *at.parameters, at.context(), *at.contacts, *at.rows, input, *bar, *kin_bar,
-                            *parameters_bar);
+    std::vector<Force<Real>> F_b(nv, zero_force<Real>()), F_v = F_b;
+    add_right_side_adjoint(at.context(), *at.rows, in_bar + 2 * nv, F_b.data(), *bar);
+    constraint_rows_adjoint(m, *at.parameters, at.context(), *at.contacts, *at.rows, in_bar, F_v.data(),
+                            F_b.data(), *bar, *kin_bar, *parameters_bar);
     for (int c = 0; c < at.contacts->count; ++c)
       collision_detection_adjoint(m, *at.kinematics, at.contacts->list[c], bar->contacts[c], *kin_bar);
     // V* = S v*, V = S qvel
@@ -344,6 +357,37 @@ void check_rows(const char* name, Random& random, const ModelStorage& storage, c
   const std::vector<Doubles> environments = environments_around(random, in, 1e-2);
   check_lanes(name, environments, function.n_out(), function);
   check_adjoint_lanes(name, random, environments, function.n_out(), adjoint);
+}
+
+// <lambda, J w> by J row by row, and by the link velocities of w.
+void impulses_pull_back_to_rows_and_links() {
+  const MujocoArrays arrays = crowd();
+  const ModelStorage storage(arrays);
+  Random random(126);
+  const State state = crowd_state(storage, arrays, random);
+  Stages<double> at = stages_at(storage, state.qpos, state.qvel, state.qvel);
+  const int n = at.rows->count;
+  const Doubles lambda = random.normals(n), w = random.normals(arrays.nv);
+  std::vector<Motion<double>> W(arrays.nv);
+  link_velocities(storage.model(), at.kinematics->S, w.data(), W.data());
+  Owned<ConstraintRowsCotangent<double>> bar(storage.model());
+  std::vector<Force<double>> F_w(arrays.nv, zero_force<double>());
+  bar->clear(*at.rows, *at.contacts);
+  add_impulse_adjoint(*at.rows, ImpulsePair<double>{lambda.data(), w.data(), W.data(), F_w.data()}, *bar);
+  double by_rows = 0, by_links = 0, wanted = 0;
+  for (int r = 0; r < n; ++r) {
+    const RowJacobian<double>& J = at.rows->J[r];
+    const RowJacobianCotangent<double>& J_bar = bar->J[r];
+    wanted += lambda[r] * row_times(J, w.data(), W.data());
+    by_rows +=
+        inner(numbers(J.force_a), numbers(J_bar.force_a)) + inner(numbers(J.force_b), numbers(J_bar.force_b));
+    for (int i = 0; i < J.dofs; ++i) by_rows += J.coefficient[i] * J_bar.coefficient[i];
+    // rows on degrees of freedom reach w directly
+    for (int i = 0; i < J.dofs; ++i) by_links += lambda[r] * J.coefficient[i] * w[J.dof[i]];
+  }
+  for (int k = 0; k < arrays.nv; ++k) by_links += dot(W[k], F_w[k]);
+  CHECK_CLOSE(by_rows, wanted, rounding);
+  CHECK_CLOSE(by_links, wanted, rounding);
 }
 
 // Under a wide margin, and with dry friction everywhere, all rows are there whatever the differences' steps.
@@ -382,14 +426,14 @@ void takes_nothing_from_the_heap() {
     parameters_bar->clear(storage.model());
     Doubles lambda(at.rows->count, 1.0), w(nv, 1.0), v_bar(nv, 0.0), q_bar(nv, 0.0);
     std::vector<Force<double>> F(nv, zero_force<double>());
-    const RowsAdjointInput<double> input = {lambda.data(), w.data(), at.V_free.data(), F.data(),
-                                            F.data(),      F.data(), v_bar.data(),     q_bar.data()};
     check_no_allocation("constraint_rows", [&] {
       constraint_rows(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows);
       bar->clear(*at.rows, *at.contacts);
-      right_side_adjoint(at.context(), *at.rows, input, *bar);
-      constraint_rows_adjoint(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows, input,
-                              *bar, *kin_bar, *parameters_bar);
+      add_impulse_adjoint(*at.rows, ImpulsePair<double>{lambda.data(), w.data(), at.V_free.data(), F.data()},
+                          *bar);
+      add_right_side_adjoint(at.context(), *at.rows, v_bar.data(), F.data(), *bar);
+      constraint_rows_adjoint(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows,
+                              q_bar.data(), F.data(), F.data(), *bar, *kin_bar, *parameters_bar);
     });
   }
 }
@@ -404,6 +448,7 @@ int main() {
               {"gaps", gaps_are_closed_and_depth_is_given_back},
               {"bounce", what_is_reached_bounces},
               {"limits and bounds", limits_and_bounds},
+              {"impulses", impulses_pull_back_to_rows_and_links},
               {"adjoint and lanes", adjoint_and_lanes},
               {"allocation", takes_nothing_from_the_heap}});
 }

@@ -144,8 +144,7 @@ struct TouchingAdjoint {
       bar.gap = from.scalar();
       bar.point = from.vector();
       bar.normal = from.vector();
-      const PairMoments<Real> moments =
-          touch_adjoint(at.model, at.kin, contact, bar);
+      const PairMoments<Real> moments = touch_adjoint(at.model, at.kin, contact, bar);
       const auto here = less(contact.gap, Real(far_away));
       Writer<Real> to{in_bar};
       for (const Force<Real>& moment : {moments.a, moments.b}) {
@@ -198,10 +197,18 @@ double height(const ShapeOf& shape, const double* pose, const Point& m) {
   double h = 0;
   const Point& s = shape.size;
   switch (shape.type) {
-    case sphere_geom: h = s.x * norm(m); break;
-    case capsule_geom: h = s.x * norm(m) + s.y * std::fabs(local.z); break;
-    case ellipsoid_geom: h = norm({s.x * local.x, s.y * local.y, s.z * local.z}); break;
-    case cylinder_geom: h = s.x * std::hypot(local.x, local.y) + s.y * std::fabs(local.z); break;
+    case sphere_geom:
+      h = s.x * norm(m);
+      break;
+    case capsule_geom:
+      h = s.x * norm(m) + s.y * std::fabs(local.z);
+      break;
+    case ellipsoid_geom:
+      h = norm({s.x * local.x, s.y * local.y, s.z * local.z});
+      break;
+    case cylinder_geom:
+      h = s.x * std::hypot(local.x, local.y) + s.y * std::fabs(local.z);
+      break;
     case box_geom:
       h = s.x * std::fabs(local.x) + s.y * std::fabs(local.y) + s.z * std::fabs(local.z);
       break;
@@ -224,8 +231,7 @@ void check_distance(Random& random, const Pairing& pairing, const Doubles& in) {
   double most = -1e9;
   for (double spread : {10.0, 0.3, 0.03, 0.003}) {
     for (int i = 0; i < 100; ++i) {
-      const Point n =
-          at.normal + spread * Point{random.normal(), random.normal(), random.normal()};
+      const Point n = at.normal + spread * Point{random.normal(), random.normal(), random.normal()};
       most = std::fmax(most, separation((1 / norm(n)) * n));
     }
   }
