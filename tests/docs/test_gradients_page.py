@@ -85,14 +85,13 @@ def test_an_inelastic_impact_has_the_gradient_of_the_closed_form() -> None:
 
 
 @pytest.mark.parametrize("restitution", [0.5, 1.0])
-def test_a_bounce_has_the_event_frozen_gradient(restitution: float) -> None:
+def test_a_bounce_has_the_gradient_of_the_closed_form(restitution: float) -> None:
     ours, closed, frozen = impact.balls(restitution)
-    # the step in which the impact falls is held fixed: its time is known to one step
-    np.testing.assert_allclose(ours, frozen, atol=H)
-    assert np.abs(ours - closed).max() > 0.2
+    np.testing.assert_allclose(ours, closed, atol=CLOSED_FORM)
+    assert np.abs(ours - frozen).max() > 0.2
     falling = impact.drop(restitution)
     assert falling["ours"] == pytest.approx(falling["1e-07 m"], rel=1e-6)
-    assert falling["0.1 m"] == pytest.approx(falling["closed form"], abs=0.05)
+    assert falling["ours"] == pytest.approx(falling["closed form"], abs=5 * H)
 
 
 # --- switching points --------------------------------------------------------------------------------------
@@ -175,8 +174,10 @@ def test_restitution_zero_and_a_little_more_differ_by_a_jump() -> None:
             load_model(DROP, restitution=restitution), 4e-4, -1.0, wrt=("restitution",)
         )
         speeds.append(rollout.qvel[1, 0])
-        assert gradient.restitution == pytest.approx(0.0 if restitution == 0 else 1.0)
-    assert speeds == pytest.approx([-0.4, 0.0], abs=1e-8)
+        # the ball meets the floor after 0.4 ms with 1 m/s and what gravity added
+        assert gradient.restitution == pytest.approx(0.0 if restitution == 0 else 1.0 + 4e-4 * 9.81)
+        assert rollout.qpos[1, 0] == pytest.approx(0.0, abs=1e-5)
+    assert speeds == pytest.approx([-0.4, 4e-4 * 9.81], abs=1e-8)
 
 
 @pytest.mark.parametrize(("loss", "derivative"), [(0.0, 0.0), (1e-12, -H / 2), (0.1, -H / 2)])

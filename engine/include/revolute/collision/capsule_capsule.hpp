@@ -48,13 +48,15 @@ REVOLUTE_HD inline PairMoments<Real> capsule_capsule_adjoint(const Segment<Real>
   const SegmentPair<Real> p = nearest_points(A, B);
   Vector3<Real> a_bar, b_bar;
   sphere_sphere_adjoint(point_on(A, p.ta), radius_a, point_on(B, p.tb), at, bar, a_bar, b_bar);
-  // reverse of (1); parallel segments keep their parameters
-  const Real skew = indicator<Real>(!p.parallel);
-  const Real ta_bar = skew * inside(A, p.ta_free) * dot(a_bar, A.axis);
-  const Real tb_bar = skew * inside(B, p.tb_free) * (dot(b_bar, B.axis) + p.b * ta_bar);
-  const Real s_bar = inside(A, p.s_free) * p.b * tb_bar;
-  const Real numerator_bar = s_bar / p.determinant;
-  const Real c_bar = -ta_bar - numerator_bar;
+  // reverse of (1); parallel segments: t_a = s where t_b lies inside, and of (2), each end of the overlap moves with c or not
+  const auto along = p.parallel & less(abs(p.tb_free), B.half);
+  const Real point_bar = dot(a_bar, A.axis);
+  const Real ta_bar = select(along, Real(0), inside(A, p.ta_free) * point_bar);
+  const Real tb_bar = inside(B, p.tb_free) * (dot(b_bar, B.axis) + p.b * ta_bar);
+  const Real s_bar = inside(A, p.s_free) * (p.b * tb_bar + select(along, point_bar, Real(0)));
+  const Real numerator_bar = select(p.parallel, Real(0), s_bar / p.determinant);
+  const Real ends = indicator<Real>(less(-A.half, -p.c - B.half)) + indicator<Real>(less(B.half - p.c, A.half));
+  const Real c_bar = -ta_bar - select(p.parallel, Real(0.5) * ends * s_bar, numerator_bar);
   const Real f_bar = tb_bar + p.b * numerator_bar;
   const Real b_scalar_bar = p.tb * ta_bar + p.s * tb_bar + (p.f + Real(2) * p.b * p.s_free) * numerator_bar;
   const Vector3<Real> r = A.centre - B.centre;

@@ -1,7 +1,7 @@
 // Projected Gauss-Seidel: a fixed number of sweeps over the rows of  w = A x + b,  from x = 0.
 //
 // Rows come grouped in islands that do not touch each other; a row's bounds depend on its kind:
-//   bilateral: free (masked);  unilateral: 0 <= x (masked where inactive);  friction: |x| <= mu x_normal;  box: |x| <= bound.
+//   bilateral: free;  unilateral: 0 <= x (masked where inactive);  friction: |x| <= mu x_normal;  box: |x| <= bound.
 // With the rows of w divided by their diagonal (which includes the regularisation), y_j = w_j / A_jj, one update is
 //   x_r+ = clamp(x_r - y_r),   y_j += (A_rj / A_jj) (x_r+ - x_r)                               (1)
 // A row that nothing can move (a planar robot pushed out of its plane: A_rr = 0) keeps x_r = 0.
@@ -44,7 +44,7 @@ struct SolverProblem {
   const SolverRow* rows;
   const Real* A;
   const Real* b;
-  const Real* bound;          // friction: mu; box: bound; unilateral, bilateral: 1 where active, 0 elsewhere
+  const Real* bound;          // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere; bilateral: unused
 };
 
 // Arrays [count], but scaled as A and tape [iterations, count].
@@ -68,7 +68,7 @@ template <class Real>
 REVOLUTE_HD inline Real projected_update(const SolverProblem<Real>& problem, const Real* x, int r, Real y) {
   const SolverRow& row = problem.rows[r];
   const Real next = x[r] - y;
-  if (row.kind == RowKind::bilateral) return problem.bound[r] * next;
+  if (row.kind == RowKind::bilateral) return next;
   if (row.kind == RowKind::unilateral) return problem.bound[r] * select(less(Real(0), next), next, Real(0));
   const Real bound = row.kind == RowKind::friction ? problem.bound[r] * x[row.normal] : problem.bound[r];
   return select(less_equal(bound, next), bound, select(less_equal(next, -bound), -bound, next));
@@ -140,7 +140,7 @@ REVOLUTE_HD inline Real clamp_adjoint(const SolverProblem<Real>& problem, int r,
                                       SolverCotangent<Real>& bar) {
   const SolverRow& row = problem.rows[r];
   const Real next = ws.x[r];
-  if (row.kind == RowKind::bilateral) return problem.bound[r] * g;
+  if (row.kind == RowKind::bilateral) return g;
   if (row.kind == RowKind::unilateral) {
     g += ws.from_friction[r];
     ws.from_friction[r] = Real(0);

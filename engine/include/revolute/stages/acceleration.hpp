@@ -7,8 +7,8 @@
 // Reads tau, S, V, I, factors. Writes C, a0, v*.
 //
 // Adjoint, after ADJOINT.md: with w0 = h M^-1 v*_bar, tau_bar = w0, and what is left is the gradient of the scalar
-//   L = - <w0, ID(q, v, a0)> + sum_links V . F_v + sum_pairs (- <w, M x> + sum_links W . F_w)            (3)
-// with w0, a0, F_v, w, x, F_w held fixed; a pair (w, x, F_w) comes from the constraint rows: x = M^-1 J' lambda. One sweep out
+//   L = - <w0, ID(q, v, a0)> - <w, M x> + sum_links W . F_w + V . F_v                         (3)
+// with w0, a0, w, x, F_w, F_v held fixed (w, x, F_w, F_v come from the constraint rows: x = M^-1 J' lambda). One sweep out
 // for Z = S w0, W = S w, X = S x, A of (1), one sweep back; per link, with H = I V:
 //   Z_bar = -F,  A_bar = -I Z,  V_bar = Z x* H + I (V x Z) + F_v,  W_bar = F_w - I X,  X_bar = -I W        (4)
 //   I_bar = -(Z, A) + (V x Z, V) - (W, X)     as bilinear forms                               (5)
@@ -61,67 +61,43 @@ REVOLUTE_HD void acceleration(const Model& model, const Parameters<Real>& parame
   for (int k = 0; k < model.nv; ++k) out.v_free[k] = qvel[k] + h * out.a0[k];
 }
 
-// One pair of (3), with room for its sweeps. F_w is used up.
-template <class Real>
-struct MassPair {
-  const Real *w, *x;
-  Force<Real>* F_w;
-  Motion<Real>*W, *X;
-  Force<Real>* X_bar;
-};
-
-// The vectors of (3). F_v is used up.
+// The vectors of (3). F_w and F_v are used up; w and x may be null when no row is active.
 template <class Real>
 struct AccelerationAdjointInput {
-  const Real* w0;
-  Force<Real>* F_v;
-  int pairs;
-  MassPair<Real> pair[2];
+  const Real *w0, *w, *x;
+  Force<Real>*F_w, *F_v;
 };
 
 template <class Real>
 struct AccelerationAdjointScratch {
-  Motion<Real>* Z;
-  Force<Real>*Z_bar, *A_bar;
+  Motion<Real>*Z, *W, *X;
+  Force<Real>*Z_bar, *A_bar, *X_bar;
 
   AccelerationAdjointScratch(const Model& model, Arena& arena)
-      : Z(arena.take<Motion<Real>>(model.nv)), Z_bar(arena.take<Force<Real>>(model.nv)), A_bar(arena.take<Force<Real>>(model.nv)) {}
+      : Z(arena.take<Motion<Real>>(model.nv)),
+        W(arena.take<Motion<Real>>(model.nv)),
+        X(arena.take<Motion<Real>>(model.nv)),
+        Z_bar(arena.take<Force<Real>>(model.nv)),
+        A_bar(arena.take<Force<Real>>(model.nv)),
+        X_bar(arena.take<Force<Real>>(model.nv)) {}
 };
-
-// A pair's part of (4) and (5).
-template <class Real>
-REVOLUTE_HD void mass_pair_links(const Model& model, const Kinematics<Real>& kin, const MassPair<Real>& pair, KinematicsCotangent<Real>& kin_bar) {
-  link_velocities(model, kin.S, pair.w, pair.W);
-  link_velocities(model, kin.S, pair.x, pair.X);
-  for (int k = 0; k < model.nv; ++k) {
-    pair.X_bar[k] = zero_force<Real>();
-    if (!model.dofs[k].has_inertia) continue;
-    pair.F_w[k] -= kin.I[k] * pair.X[k];
-    pair.X_bar[k] = -(kin.I[k] * pair.W[k]);
-    add_bilinear_adjoint(kin_bar.I[k], Real(-1), pair.W[k], pair.X[k]);
-  }
-}
-// A pair's part of the sweep back, and of the diagonal.
-template <class Real>
-REVOLUTE_HD void mass_pair_sweep(const Model& model, const MassPair<Real>& pair, KinematicsCotangent<Real>& kin_bar, Real* diagonal_bar) {
-  sum_towards_root(model, pair.F_w);
-  sum_towards_root(model, pair.X_bar);
-  for (int k = 0; k < model.nv; ++k) {
-    kin_bar.S[k] += pair.w[k] * pair.F_w[k] + pair.x[k] * pair.X_bar[k];
-    diagonal_bar[k] -= pair.w[k] * pair.x[k];
-  }
-}
 
 template <class Real>
 REVOLUTE_HD void acceleration_adjoint(const Model& model, const Parameters<Real>& parameters, const Kinematics<Real>& kin,
                                       const Acceleration<Real>& at, const Real* qvel, const AccelerationAdjointInput<Real>& in,
                                       AccelerationAdjointScratch<Real>& s, KinematicsCotangent<Real>& kin_bar, Real* qvel_bar,
                                       Real* diagonal_bar, Parameters<Real>& parameters_bar) {
+  const bool rows = in.w != nullptr;
   link_accelerations(model, *parameters.gravity, kin, qvel, at.a0, at.A);
   link_velocities(model, kin.S, in.w0, s.Z);
+  if (rows) {
+    link_velocities(model, kin.S, in.w, s.W);
+    link_velocities(model, kin.S, in.x, s.X);
+  }
   // per link: (4), (5)
   for (int k = 0; k < model.nv; ++k) {
-    s.Z_bar[k] = s.A_bar[k] = zero_force<Real>();
+    s.Z_bar[k] = s.A_bar[k] = s.X_bar[k] = zero_force<Real>();
+    if (!rows) in.F_v[k] = zero_force<Real>();
     if (!model.dofs[k].has_inertia) continue;
     const RigidInertia<Real>& I = kin.I[k];
     const Motion<Real>&V = kin.V[k], &Z = s.Z[k];
@@ -132,18 +108,19 @@ REVOLUTE_HD void acceleration_adjoint(const Model& model, const Parameters<Real>
     in.F_v[k] += cross_force(Z, H) + I * VxZ;
     add_bilinear_adjoint(kin_bar.I[k], Real(-1), Z, at.A[k]);
     add_bilinear_adjoint(kin_bar.I[k], Real(1), VxZ, V);
+    if (!rows) continue;
+    in.F_w[k] -= I * s.X[k];
+    s.X_bar[k] = -(I * s.W[k]);
+    add_bilinear_adjoint(kin_bar.I[k], Real(-1), s.W[k], s.X[k]);
   }
-  for (int i = 0; i < in.pairs; ++i) {
-    mass_pair_links(model, kin, in.pair[i], kin_bar);
-    mass_pair_sweep(model, in.pair[i], kin_bar, diagonal_bar);
-  }
-  // leaf to root: reverse of the recursions for V, A, Z
+  // leaf to root: reverse of the recursions for V, A, Z, W, X
   Force<Real>* const V_bar = in.F_v;
   for (int k = model.nv - 1; k >= 0; --k) {
     const Dof& dof = model.dofs[k];
     const Motion<Real>& S = kin.S[k];
     Force<Real> S_bar = in.w0[k] * s.Z_bar[k] + at.a0[k] * s.A_bar[k] + qvel[k] * V_bar[k];
     qvel_bar[k] += dot(S, V_bar[k]);
+    if (rows) S_bar += in.w[k] * in.F_w[k] + in.x[k] * s.X_bar[k];
     if (dof.velocity_base >= 0) {
       const Motion<Real>& base = kin.V[dof.velocity_base];
       qvel_bar[k] += dot(cross_motion(base, S), s.A_bar[k]);
@@ -152,6 +129,7 @@ REVOLUTE_HD void acceleration_adjoint(const Model& model, const Parameters<Real>
     }
     kin_bar.S[k] += S_bar;
     diagonal_bar[k] -= in.w0[k] * at.a0[k];
+    if (rows) diagonal_bar[k] -= in.w[k] * in.x[k];
     if (dof.parent < 0) {
       parameters_bar.gravity[0] -= s.A_bar[k].f;
       continue;
@@ -159,6 +137,9 @@ REVOLUTE_HD void acceleration_adjoint(const Model& model, const Parameters<Real>
     V_bar[dof.parent] += V_bar[k];
     s.Z_bar[dof.parent] += s.Z_bar[k];
     s.A_bar[dof.parent] += s.A_bar[k];
+    if (!rows) continue;
+    in.F_w[dof.parent] += in.F_w[k];
+    s.X_bar[dof.parent] += s.X_bar[k];
   }
 }
 

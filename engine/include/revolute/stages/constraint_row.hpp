@@ -110,15 +110,16 @@ struct RowContext {
   const Real *qpos, *qvel;       // at the start of the step
   const Real* v_free;            // v*
   const Motion<Real>* V_free;    // link velocities of v*
+  Real impact_time;              // since the start of the step; qpos is that of this moment (impact.hpp)
 };
 
-// What a row's maker fills in. A row that bounces moves the bodies by h shift along it, besides the velocity (rows/contact.hpp).
+// What a row's maker fills in.
 template <class Real>
 struct RowValues {
   RowKind kind;
   RowJacobian<Real> J;
   Real bias, bound;
-  Real bounced, shift;  // 1 or 0; m/s
+  bool bounces;  // in any environment
 };
 
 }  // namespace revolute

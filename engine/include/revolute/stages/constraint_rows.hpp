@@ -5,7 +5,6 @@
 // Order within an island: equality, dry friction, limits, contacts, each in the model's order (MuJoCo's order).
 // Adjoint, with w = M^-1 v+_bar and b_bar from the solver (delassus.hpp gives the rest of J_bar):
 //   J_bar_r += b_bar_r v* + lambda_r w,   v*_bar += J' b_bar,   F_w += lambda_r f_r            (2)
-// and once more with the impulses and w of the displacements, where a contact bounces.
 // Not differentiated: which rows are active.
 #pragma once
 
@@ -24,8 +23,6 @@ struct ConstraintRows {
   RowJacobian<Real>* J;
   Real *b, *bound;
   bool any_bounce;
-  SolverRow* shift_solver;  // the same rows, all two-sided
-  Real *bounced, *shift_b;  // the problem A x + shift_b = 0 over the rows that bounce
   int *tree_island, *group_island;  // scratch
 
   ConstraintRows(const Model& model, Arena& arena) : count(0) {
@@ -35,9 +32,6 @@ struct ConstraintRows {
     J = arena.take<RowJacobian<Real>>(rows);
     b = arena.take<Real>(rows);
     bound = arena.take<Real>(rows);
-    shift_solver = arena.take<SolverRow>(rows);
-    bounced = arena.take<Real>(rows);
-    shift_b = arena.take<Real>(rows);
     tree_island = arena.take<int>(model.ntree);
     group_island = arena.take<int>(model.nequality + model.nv + model.nlimit + model.ncandidate);
   }
@@ -60,19 +54,18 @@ struct ConstraintRows {
 template <class Real>
 struct ConstraintRowsCotangent {
   RowJacobianCotangent<Real>* J;
-  Real *b, *bound, *shift_b;
+  Real *b, *bound;
   ContactCotangent<Real>* contacts;
 
   ConstraintRowsCotangent(const Model& model, Arena& arena)
       : J(arena.take<RowJacobianCotangent<Real>>(ConstraintRows<Real>::capacity(model))),
         b(arena.take<Real>(ConstraintRows<Real>::capacity(model))),
         bound(arena.take<Real>(ConstraintRows<Real>::capacity(model))),
-        shift_b(arena.take<Real>(ConstraintRows<Real>::capacity(model))),
         contacts(arena.take<ContactCotangent<Real>>(model.ncandidate)) {}
 
   void clear(const ConstraintRows<Real>& rows, const Contacts<Real>& list) {
     for (int r = 0; r < rows.count; ++r) {
-      b[r] = bound[r] = shift_b[r] = Real(0);
+      b[r] = bound[r] = Real(0);
       J[r].force_a = J[r].force_b = zero_force<Real>();
       for (int i = 0; i < row_dofs; ++i) J[r].coefficient[i] = Real(0);
     }
@@ -174,9 +167,7 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
         out.J[r] = row.J;
         out.b[r] = row_times(row.J, at.v_free, at.V_free) + row.bias;  // (1)
         out.bound[r] = row.bound;
-        out.bounced[r] = row.bounced;
-        out.shift_b[r] = -row.shift;
-        out.any_bounce = out.any_bounce || any(less(Real(0), row.bounced));
+        out.any_bounce = out.any_bounce || row.bounces;
         entries += model.paths[group.path].count;
       }
     }
@@ -185,29 +176,21 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
       out.solver[r].end = out.count;
       out.solver[r].A = A_size;
       A_size += out.count - begin;
-      out.shift_solver[r] = out.solver[r];
-      out.shift_solver[r].kind = RowKind::bilateral;
     }
   }
 }
 
 // --- adjoint ------------------------------------------------------------------------------------------------------------
 
-// Impulses and the vector they are paired with: (lambda, w) of the velocities, or of the displacements.
+// J_bar_r += lambda_r w,  F_w += lambda_r f_r per link; W: link velocities of w
 template <class Real>
-struct ImpulsePair {
-  const Real *lambda, *w;
-  const Motion<Real>* W;  // link velocities of w
-  Force<Real>* F_w;       // sum over rows of lambda f, per link
-};
-// J_bar_r += lambda_r w,  F_w += lambda_r f_r
-template <class Real>
-REVOLUTE_HD void add_impulse_adjoint(const ConstraintRows<Real>& rows, const ImpulsePair<Real>& in, ConstraintRowsCotangent<Real>& bar) {
+REVOLUTE_HD void add_impulse_adjoint(const ConstraintRows<Real>& rows, const Real* lambda, const Real* w, const Motion<Real>* W,
+                                     Force<Real>* F_w, ConstraintRowsCotangent<Real>& bar) {
   for (int r = 0; r < rows.count; ++r) {
     const RowJacobian<Real>& J = rows.J[r];
-    if (J.link_a >= 0) in.F_w[J.link_a] += in.lambda[r] * J.force_a;
-    if (J.link_b >= 0) in.F_w[J.link_b] += in.lambda[r] * J.force_b;
-    add_row_cotangent(J, in.lambda[r], in.w, in.W, bar.J[r]);
+    if (J.link_a >= 0) F_w[J.link_a] += lambda[r] * J.force_a;
+    if (J.link_b >= 0) F_w[J.link_b] += lambda[r] * J.force_b;
+    add_row_cotangent(J, lambda[r], w, W, bar.J[r]);
   }
 }
 // J_bar_r += b_bar_r v*,  v*_bar += J' b_bar in its two parts: by coefficients, and F_b = sum b_bar f per link
@@ -220,12 +203,12 @@ REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const Constr
   }
 }
 
-// From J_bar, bias_bar = b_bar, bound_bar and shift_bar to the configuration, the contacts and the parameters; F_v and
+// From J_bar, bias_bar = b_bar, bound_bar to the configuration, the contacts and the parameters; F_v and
 // F_b get the cotangents of the links' velocities at the start of the step and without constraints.
 template <class Real>
 REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at,
                                          const Contacts<Real>& contacts, const ConstraintRows<Real>& rows, Real* qpos_bar,
-                                         Force<Real>* F_v, Force<Real>* F_b, ConstraintRowsCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar,
+                                         Force<Real>* F_v, Force<Real>* F_b, Real& time_bar, ConstraintRowsCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar,
                                          Parameters<Real>& parameters_bar) {
   for (int r = 0; r < rows.count; ++r) {
     const RowOrigin& origin = rows.origin[r];
@@ -236,8 +219,8 @@ REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Re
       case RowSource::dry_friction: dry_friction_row_adjoint(at, origin.index, bar.bound[r], parameters_bar); break;
       case RowSource::limit: limit_row_adjoint(model, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar); break;
       default:
-        contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r], bar.bound[r], -bar.shift_b[r], bar.J[r],
-                            bar.contacts[origin.index], F_v, F_b, parameters_bar);
+        contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r], bar.bound[r], bar.J[r],
+                            bar.contacts[origin.index], F_v, F_b, time_bar, parameters_bar);
     }
   }
 }

@@ -50,8 +50,8 @@ REVOLUTE_HD RowValues<Real> equality_row(const Model& model, const RowContext<Re
   const Kinematics<Real>& kin = *at.kinematics;
   RowValues<Real> row;
   row.kind = RowKind::bilateral;
-  row.bound = Real(1);
-  row.bounced = row.shift = Real(0);
+  row.bound = Real(0);
+  row.bounces = false;
   Real violation;
   if (equality.type == EqualityType::joint) {
     Real p(equality.polynomial[0]), slope(0), curvature;

@@ -38,7 +38,7 @@ REVOLUTE_HD inline RowValues<Real> limit_row(const Model& model, const RowContex
   Real gap;
   const RowJacobian<Real> J = limit_jacobian(limit, at.qpos, gap);
   const auto active = may_act(model, at.h, gap, row_times(J, at.v_free, at.V_free));
-  return {RowKind::unilateral, J, gap_bias(model, at.h, gap), indicator<Real>(active), Real(0), Real(0)};
+  return {RowKind::unilateral, J, gap_bias(model, at.h, gap), indicator<Real>(active), false};
 }
 
 template <class Real>
