@@ -44,7 +44,7 @@ GRADIENT = 2e-6
 
 
 def _scene(first: str, second: str, random: np.random.Generator) -> tuple[str, np.ndarray]:
-    """Return a fixed shape and one that slides towards it, turned at random, and the direction between them."""
+    """Return a fixed shape and one that slides towards it, turned at random, and their direction."""
     turns = [" ".join(f"{value:.6f}" for value in random.normal(size=4)) for _ in range(2)]
     direction = random.normal(size=3)
     direction /= np.linalg.norm(direction)
@@ -252,7 +252,8 @@ def _gradient_error(
 
 @pytest.mark.parametrize("name", RESTING)
 def test_gradients_of_what_rests(name: str) -> None:
-    model = load_model(RESTING[name])
+    # after few sweeps a pile's contacts are still switching, within any difference
+    model = load_model(RESTING[name], iterations=500)
     qpos = model.qpos0 + 1e-5 * np.random.default_rng(3).normal(size=model.nq)
     mujoco.mj_normalizeQuat(model.mujoco_model, qpos)
     settled = Engine(threads=1).rollout(model, qpos, np.zeros(model.nv), np.zeros((3, model.nu)))

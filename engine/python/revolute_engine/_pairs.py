@@ -57,7 +57,7 @@ def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tupl
             left out with a note.
 
     Returns:
-        The pairs in the order of their geom indices, and notes.
+        The pairs in the order in which the solver goes through them, and notes.
 
     Raises:
         ModelError: a mesh that can touch has no convex hull.
@@ -74,7 +74,17 @@ def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tupl
             continue
         _check_hulls(model, label, pair)
         pairs.append(pair)
-    return sorted(pairs, key=lambda pair: (pair.geom1, pair.geom2)), _left_out_note(left_out)
+    return sorted(pairs, key=lambda pair: _solver_order(model, pair)), _left_out_note(left_out)
+
+
+def _solver_order(model: mujoco.MjModel, pair: Pair) -> tuple[bool, int, int]:
+    """Return the sorting key of a pair: contacts with the fixed world after those of moving bodies.
+
+    The solver goes through the contacts in this order, so that a sweep ends with what carries all the rest. A
+    box of 1000 kg on one of 1 kg then stands after 50 sweeps; in the other order it sinks.
+    """
+    bodies = model.geom_bodyid[[pair.geom1, pair.geom2]]
+    return bool((model.body_weldid[bodies] == 0).any()), pair.geom1, pair.geom2
 
 
 def _left_out_note(elements: list[str]) -> list[str]:
