@@ -55,7 +55,8 @@ def _scene(first: str, second: str, random: np.random.Generator) -> tuple[str, n
     text = (
         f'<mujoco><option timestep="{TIMESTEP}" gravity="0 0 0"/>{ASSETS}<worldbody>'
         f'<geom name="a" {SHAPES[first]} quat="{turns[0]}" condim="1"/>'
-        f'<body pos="{" ".join(map(str, place))}">{slides}<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+        f'<body pos="{" ".join(map(str, place))}">{slides}'
+        '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
         f'<geom name="b" {SHAPES[second]} quat="{turns[1]}" condim="1"/></body></worldbody></mujoco>'
     )
     return text, direction
