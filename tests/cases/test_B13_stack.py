@@ -21,16 +21,7 @@ def _rest(ratio: int, iterations: int) -> tuple[np.ndarray, np.ndarray]:
     return rollout.qpos[-1, [2, 9]], np.array([top, low + top])
 
 
-@pytest.mark.parametrize(
-    ("ratio", "iterations"),
-    [
-        *((1, 50), (10, 50), (100, 50), (1000, 1000)),
-        pytest.param(
-            *(1000, 50),
-            marks=pytest.mark.xfail(reason="50 sweeps do not converge at this ratio, and no status says so"),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("ratio", "iterations"), [(1, 50), (10, 50), (100, 50), (1000, 50), (1000, 1000)])
 def test_boxes_rest_on_each_other(ratio: int, iterations: int) -> None:
     heights, forces = _rest(ratio, iterations)
     assert np.abs(heights - expected("B13")["z"]).max() < 2e-3

@@ -1,7 +1,7 @@
 """Contacts of boxes, cylinders, ellipsoids and meshes, through the public interface.
 
-Distances and normals are MuJoCo's: a frictionless contact takes from an approaching body just the velocity that
-would carry it through the surface, so the velocity after one step tells the gap and the normal.
+Distances and normals are MuJoCo's: a frictionless contact takes from an approaching body just the velocity
+that would carry it through the surface, so the velocity after one step tells the gap and the normal.
 """
 
 import itertools
@@ -10,8 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from revolute_engine import Engine, Model, Rollout, _native, load_model
-from tests.cases.case_files import case_file
+from revolute_engine import Engine, Model, Rollout, load_model
 
 _POINTS = np.random.default_rng(0).normal(size=(14, 3))
 _ROCK = _POINTS / np.linalg.norm(_POINTS, axis=1, keepdims=True) * [0.12, 0.2, 0.15]
@@ -45,7 +44,7 @@ GRADIENT = 2e-6
 
 
 def _scene(first: str, second: str, random: np.random.Generator) -> tuple[str, np.ndarray]:
-    """Return a fixed shape and one that slides towards it, turned at random, and the direction between them."""
+    """Return a fixed shape and one that slides towards it, turned at random, and their direction."""
     turns = [" ".join(f"{value:.6f}" for value in random.normal(size=4)) for _ in range(2)]
     direction = random.normal(size=3)
     direction /= np.linalg.norm(direction)
@@ -56,7 +55,8 @@ def _scene(first: str, second: str, random: np.random.Generator) -> tuple[str, n
     text = (
         f'<mujoco><option timestep="{TIMESTEP}" gravity="0 0 0"/>{ASSETS}<worldbody>'
         f'<geom name="a" {SHAPES[first]} quat="{turns[0]}" condim="1"/>'
-        f'<body pos="{" ".join(map(str, place))}">{slides}<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+        f'<body pos="{" ".join(map(str, place))}">{slides}'
+        '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
         f'<geom name="b" {SHAPES[second]} quat="{turns[1]}" condim="1"/></body></worldbody></mujoco>'
     )
     return text, direction
@@ -84,7 +84,8 @@ def test_distances_and_normals_are_mujocos(first: str, second: str) -> None:
             reference, data, reference.geom("a").id, reference.geom("b").id, 2, ends
         )
         if theirs < -0.05 and {first, second} == {"capsule", "box"}:
-            continue  # MuJoCo's own formula for this pair is not the depth once the capsule's axis enters the box
+            # MuJoCo's own formula for this pair is not the depth once the capsule's axis enters the box
+            continue
         compared += 1
         assert gap == pytest.approx(theirs, abs=DISTANCE)
         if abs(theirs) > 1e-3:
@@ -92,15 +93,19 @@ def test_distances_and_normals_are_mujocos(first: str, second: str) -> None:
     assert compared >= 6
 
 
-# --- whole steps -----------------------------------------------------------------------------------------------
+# --- whole steps -----------------------------------------------------------------------------------------
 
 FLOOR = '<geom type="plane" size="5 5 1"/>'
 SLAB = '<body pos="0 0 .05"><freejoint/><geom type="box" size=".4 .4 .05" density="500"/></body>'
 
 
-def _world(*bodies: tuple[str, str], floor: str = FLOOR, gravity: str = "0 0 -9.81", timestep: float = 0.002) -> str:
+def _world(
+    *bodies: tuple[str, str], floor: str = FLOOR, gravity: str = "0 0 -9.81", timestep: float = 0.002
+) -> str:
     """Return free bodies, each a (place and turn, shape), on a floor."""
-    text = "".join(f'<body {place}><freejoint/><geom {shape} density="500"/></body>' for place, shape in bodies)
+    text = "".join(
+        f'<body {place}><freejoint/><geom {shape} density="500"/></body>' for place, shape in bodies
+    )
     option = f'<option timestep="{timestep}" gravity="{gravity}"/>'
     return f"<mujoco>{option}{ASSETS}<worldbody>{floor}{text}</worldbody></mujoco>"
 
@@ -109,13 +114,17 @@ BOX, CYLINDER = 'type="box" size=".1 .15 .2"', 'type="cylinder" size=".1 .15"'
 RESTING = {
     "box on a box": _world(('pos="0 0 .2"', BOX), ('pos=".02 .03 .6" euler="0 0 20"', BOX)),
     "box on an equal box": _world(('pos="0 0 .2"', BOX), ('pos="0 0 .6"', BOX)),
-    "box on a fixed box": _world(('pos="0 0 .2"', BOX), floor='<geom type="box" size="3 3 .5" pos="0 0 -.5"/>'),
+    "box on a fixed box": _world(
+        ('pos="0 0 .2"', BOX), floor='<geom type="box" size="3 3 .5" pos="0 0 -.5"/>'
+    ),
     "cylinder that stands": _world(('pos="0 0 .15"', CYLINDER)),
     "cylinder that stands on a box": _world(('pos="0 0 .25"', CYLINDER), floor=FLOOR + SLAB),
     "cylinder that lies": _world(('pos="0 0 .1" euler="90 0 0"', CYLINDER)),
     "cylinder that lies on a box": _world(('pos="0 0 .2" euler="90 0 0"', CYLINDER), floor=FLOOR + SLAB),
     "cylinder on a cylinder": _world(('pos="0 0 .15"', CYLINDER), ('pos=".01 .02 .45"', CYLINDER)),
-    "capsule on a box": _world(('pos="0 0 .16" euler="90 0 0"', 'type="capsule" size=".06 .15"'), floor=FLOOR + SLAB),
+    "capsule on a box": _world(
+        ('pos="0 0 .16" euler="90 0 0"', 'type="capsule" size=".06 .15"'), floor=FLOOR + SLAB
+    ),
     "ellipsoid on a box": _world(('pos="0 0 .15"', 'type="ellipsoid" size=".2 .15 .05"'), floor=FLOOR + SLAB),
     "mesh on the floor": _world(('pos="0 0 .2"', 'type="mesh" mesh="cube"')),
     "mesh on a box": _world(('pos="0 0 .3"', 'type="mesh" mesh="cube"'), floor=FLOOR + SLAB),
@@ -143,18 +152,11 @@ def test_what_rests_stays(name: str) -> None:
     assert np.abs(rollout.qvel[-1]).max() < 1e-3
 
 
-@pytest.mark.parametrize("ratio", [1, 10, 100])
-def test_b13_a_heavy_box_rests_on_a_light_one(ratio: int) -> None:
-    text = case_file("B13", "stack.xml").read_text().replace('mass="100"', f'mass="{ratio}"')
-    rollout = _run(load_model(text), 2000)
-    heights = rollout.qpos[-1, [2, 9]]
-    assert np.abs(heights - [0.5, 1.5]).max() < 2e-3
-
-
 def test_a_mesh_cube_moves_as_a_box() -> None:
     place = 'pos="0 0 .5" euler="20 30 10"'
     box, mesh = (
-        _run(load_model(_world((place, shape), timestep=0.001)), 300) for shape in (BOX, 'type="mesh" mesh="cube"')
+        _run(load_model(_world((place, shape), timestep=0.001)), 300)
+        for shape in (BOX, 'type="mesh" mesh="cube"')
     )
     # the mesh's vertices are in single precision, and its frame is turned to its principal axes
     assert box.qpos[:, 2] == pytest.approx(mesh.qpos[:, 2], abs=1e-5)
@@ -175,8 +177,11 @@ COLLIDING = [pair for pair in PAIRS if "plane" not in pair]
 
 
 def _collision(first: str, second: str) -> tuple[Model, Model, np.ndarray, np.ndarray]:
-    """Return two bodies, with and without contact, and their positions and velocities one step before they touch."""
-    bodies = (('pos="0 0 0" euler="10 20 30"', SHAPES[first]), ('pos=".5 .03 .02" euler="70 10 50"', SHAPES[second]))
+    """Return two bodies, with and without contact, and their state one step before they touch."""
+    bodies = (
+        ('pos="0 0 0" euler="10 20 30"', SHAPES[first]),
+        ('pos=".5 .03 .02" euler="70 10 50"', SHAPES[second]),
+    )
     text = _world(*bodies, floor="", gravity="0 0 0", timestep=0.001)
     model, free = load_model(text), load_model(text, contact=False)
     flight = _run(model, 400, np.array([0.5, 0, 0, 1, -1, 0.5, -1.5, 0, 0.1, 0.5, 1, -2]))
@@ -196,17 +201,21 @@ def test_two_free_bodies_keep_their_momenta(first: str, second: str) -> None:
         mujoco.mj_forward(model.mujoco_model, data)
         mujoco.mj_subtreeVel(model.mujoco_model, data)
         total = data.subtree_linvel[0] * model.body_mass.sum()
-        momenta.append([*total, *(data.subtree_angmom[0] + np.cross(data.subtree_com[0], total)), *after.qvel[1]])
+        momenta.append(
+            [*total, *(data.subtree_angmom[0] + np.cross(data.subtree_com[0], total)), *after.qvel[1]]
+        )
     hit, free = np.array(momenta)
     assert np.abs(hit[6:] - free[6:]).max() > 0.1
     assert hit[:6] == pytest.approx(free[:6], abs=1e-12 * models[0].body_mass.sum())
 
 
-# --- gradients -------------------------------------------------------------------------------------------------
+# --- gradients -------------------------------------------------------------------------------------------
 
 
-def _gradient_error(model: Model, qpos: np.ndarray, qvel: np.ndarray, steps: int, seed: int) -> tuple[float, float]:
-    """Return the relative differences of the adjoint from central differences and from the forward tangent."""
+def _gradient_error(
+    model: Model, qpos: np.ndarray, qvel: np.ndarray, steps: int, seed: int
+) -> tuple[float, float]:
+    """Return how far the adjoint is from central differences and from the forward tangent, relatively."""
     random, engine = np.random.default_rng(seed), Engine(threads=1)
     ctrl = np.zeros((steps, model.nu))
     rollout = engine.rollout(model, qpos, qvel, ctrl)
@@ -230,24 +239,22 @@ def _gradient_error(model: Model, qpos: np.ndarray, qvel: np.ndarray, steps: int
     differences = np.array([central(by) for by in (1e-6, 1e-7, 1e-8, 1e-9)])
     ambient = (moved(1e-6) - moved(-1e-6)) / 2e-6
     exact = float(gradient.qpos @ ambient + gradient.qvel @ tangents[1])
-    qpos_tan, qvel_tan = _native._extension.jvp(
-        model.native, qpos[None], qvel[None], ctrl[None], {}, tangents[0][None], tangents[1][None], 0 * ctrl[None],
-        {}, 1, None,
-    )  # fmt: skip
+    pushed = engine.jvp(model, rollout, qpos_tan=tangents[0], qvel_tan=tangents[1])
     # the tangent of each state moves it along the manifold
     forward = 0.0
     for step in range(steps + 1):
         ends = [np.array(rollout.qpos[step]) for _ in range(2)]
         for end, by in zip(ends, (1e-6, -1e-6), strict=True):
-            mujoco.mj_integratePos(model.mujoco_model, end, qpos_tan[0, step], by)
-        forward += float(bars[0][step] @ (ends[0] - ends[1]) / 2e-6 + bars[1][step] @ qvel_tan[0, step])
+            mujoco.mj_integratePos(model.mujoco_model, end, pushed.qpos[step], by)
+        forward += float(bars[0][step] @ (ends[0] - ends[1]) / 2e-6 + bars[1][step] @ pushed.qvel[step])
     scale = abs(exact) + 1e-3 * np.linalg.norm(bars[1])
     return np.abs(exact - differences).min() / scale, abs(exact - forward) / scale
 
 
 @pytest.mark.parametrize("name", RESTING)
 def test_gradients_of_what_rests(name: str) -> None:
-    model = load_model(RESTING[name])
+    # after few sweeps a pile's contacts are still switching, within any difference
+    model = load_model(RESTING[name], iterations=500)
     qpos = model.qpos0 + 1e-5 * np.random.default_rng(3).normal(size=model.nq)
     mujoco.mj_normalizeQuat(model.mujoco_model, qpos)
     settled = Engine(threads=1).rollout(model, qpos, np.zeros(model.nv), np.zeros((3, model.nu)))

@@ -97,7 +97,9 @@ def test_pairs_of_the_ant_are_mujocos() -> None:
 
 
 def test_shapes_of_a_urdf_that_overlap_in_its_zero_pose_do_not_meet() -> None:
-    with pytest.warns(UserWarning, match="4 pairs that overlap in the zero pose are not watched for contact: geom 1"):
+    with pytest.warns(
+        UserWarning, match="4 pairs that overlap in the zero pose are not watched for contact: geom 1"
+    ):
         model = load_model(laikago_urdf(), base="free", ground=True)
     ours = set(_our_pairs(model.arrays))
     theirs = _mujoco_pairs(model.mujoco_model)

@@ -42,7 +42,8 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
         label: what messages call the file.
 
     Raises:
-        ModelError: several actuators share a limit on their joint's total force, or a mesh has no proper hull.
+        ModelError: several actuators share a limit on their joint's total force, or a mesh has no proper
+            hull.
     """
     arrays: Arrays = {name: int(getattr(model, name)) for name in _SIZES}
     arrays.update({name: _real(getattr(model, name)) for name in _COPIED_REAL})
@@ -102,7 +103,9 @@ def _hulls(model: mujoco.MjModel, label: str) -> Arrays:
     arrays: Arrays = {name: np.zeros(model.ngeom, np.int32) for name in names}
     first_vertex = first_face = 0
     for geom in np.flatnonzero(model.geom_type == int(mujoco.mjtGeom.mjGEOM_MESH)):
-        points, faces = _hull(model, int(model.geom_dataid[geom]), f"{label}: {element_name(model, 'geom', int(geom))}")
+        points, faces = _hull(
+            model, int(model.geom_dataid[geom]), f"{label}: {element_name(model, 'geom', int(geom))}"
+        )
         counts = (first_vertex, len(points), first_face, len(faces))
         for name, value in zip(names, counts, strict=True):
             arrays[name][geom] = value
@@ -129,13 +132,16 @@ def _hull(
     graph = int(model.mesh_graphadr[mesh])
     if graph < 0:
         return np.zeros((0, 3)), []
-    # mesh_graph: number of hull vertices, of hull triangles, one edge address per vertex, then the vertices' indices
+    # mesh_graph: number of hull vertices, of hull triangles, one edge address per vertex, then the vertices'
+    # indices
     hull_count = int(model.mesh_graph[graph])
     indices = np.asarray(model.mesh_graph[graph + 2 + hull_count : graph + 2 + 2 * hull_count])
     place = np.full(count, -1, np.int32)
     place[indices] = np.arange(hull_count, dtype=np.int32)
     faces = []
-    for face in range(int(model.mesh_polyadr[mesh]), int(model.mesh_polyadr[mesh] + model.mesh_polynum[mesh])):
+    for face in range(
+        int(model.mesh_polyadr[mesh]), int(model.mesh_polyadr[mesh] + model.mesh_polynum[mesh])
+    ):
         start = int(model.mesh_polyvertadr[face])
         corners = place[model.mesh_polyvert[start : start + int(model.mesh_polyvertnum[face])]]
         if (corners < 0).any():

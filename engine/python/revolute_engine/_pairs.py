@@ -53,11 +53,11 @@ def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tupl
     Args:
         model: the compiled model.
         label: what messages call the file.
-        is_urdf: a URDF cannot say which shapes should not meet, so those that overlap in its zero pose are left
-            out with a note.
+        is_urdf: a URDF cannot say which shapes should not meet, so those that overlap in its zero pose are
+            left out with a note.
 
     Returns:
-        The pairs in the order of their geom indices, and notes.
+        The pairs in the order in which the solver goes through them, and notes.
 
     Raises:
         ModelError: a mesh that can touch has no convex hull.
@@ -74,9 +74,26 @@ def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tupl
             continue
         _check_hulls(model, label, pair)
         pairs.append(pair)
-    named = "; ".join(left_out[:_NAMED]) + (f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else "")
-    note = f"{len(left_out)} pairs that overlap in the zero pose are not watched for contact: {named}"
-    return sorted(pairs, key=lambda pair: (pair.geom1, pair.geom2)), [note] if left_out else []
+    return sorted(pairs, key=lambda pair: _solver_order(model, pair)), _left_out_note(left_out)
+
+
+def _solver_order(model: mujoco.MjModel, pair: Pair) -> tuple[bool, int, int]:
+    """Return the sorting key of a pair: contacts with the fixed world after those of moving bodies.
+
+    The solver goes through the contacts in this order, so that a sweep ends with what carries all the rest. A
+    box of 1000 kg on one of 1 kg then stands after 50 sweeps; in the other order it sinks.
+    """
+    bodies = model.geom_bodyid[[pair.geom1, pair.geom2]]
+    return bool((model.body_weldid[bodies] == 0).any()), pair.geom1, pair.geom2
+
+
+def _left_out_note(elements: list[str]) -> list[str]:
+    """Return a note that names the first of the pairs that are not watched, or none."""
+    if not elements:
+        return []
+    more = len(elements) - _NAMED
+    named = "; ".join([*elements[:_NAMED], *([f"and {more} more"] if more > 0 else [])])
+    return [f"{len(elements)} pairs that overlap in the zero pose are not watched for contact: {named}"]
 
 
 def _overlapping(model: mujoco.MjModel) -> set[frozenset[int]]:

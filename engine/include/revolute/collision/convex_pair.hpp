@@ -15,8 +15,9 @@ namespace revolute {
 namespace detail {
 
 constexpr double facing = 0.2;  // faces that turn farther away from the first direction are not tried
-constexpr double band = 0.02;         // edges and faces that lie deeper than this part of the shape's size are not tried,
-constexpr int few_faces = 12;         // except of hulls of so few faces
+constexpr double band =
+    0.02;  // edges and faces that lie deeper than this part of the shape's size are not tried,
+constexpr int few_faces = 12;  // except of hulls of so few faces
 constexpr int cap_corners = polygon_corners;
 constexpr double parallel = 5e-3;  // edges at a smaller angle touch along a stretch
 
@@ -111,7 +112,8 @@ REVOLUTE_HD inline bool best_edges(const ConvexShape& a, const ConvexShape& b, c
       const Vector normal = ((facing_n < 0 ? -1 : 1) / std::sqrt(squared)) * across;
       const double s = dot(normal, edges_b.from[j] - edges_a.from[i]);
       if (found && s <= best.distance) continue;
-      if (!carries(a, a.edge(edges_a.index[i]), normal) || !carries(b, b.edge(edges_b.index[j]), -normal)) continue;
+      if (!carries(a, a.edge(edges_a.index[i]), normal) || !carries(b, b.edge(edges_b.index[j]), -normal))
+        continue;
       found = true;
       best = {edge_element(edges_a.from[i], edges_a.to[i], a.radius),
               edge_element(edges_b.from[j], edges_b.to[j], b.radius), normal, s};
@@ -210,7 +212,8 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
   const double size = a.size + b.size, radii = a.radius + b.radius;
   const NearestPoints nearest = nearest_points(a, b, 1, limit + radii);
   if (nearest.distance - radii > limit) return;
-  // a direction that is known well: that of hulls which touch by their overlap, that of round shapes drawn together
+  // a direction that is known well: that of hulls which touch by their overlap, that of round shapes drawn
+  // together
   const bool hulls = a.is_hull() && b.is_hull();
   const bool apart = nearest.distance > 1e-6 * size;
   Vector n = nearest.normal;
@@ -237,7 +240,8 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
     stretch = parallel_edges(a, b, start, other);
     if (stretch || best_stationary(a, b, start, other)) take(other);
     const bool short_of_bound = face.separation < bound - 1e-6 * size && most < bound - 1e-6 * size;
-    if (hulls && !stretch && short_of_bound && best_edges(a, b, n, other) && find_stationary(a, b, other)) take(other);
+    if (hulls && !stretch && short_of_bound && best_edges(a, b, n, other) && find_stationary(a, b, other))
+      take(other);
   }
   if (face.face >= 0 && face.separation >= most - 1e-6 * size) {
     const ConvexShape &reference = a_first ? a : b, &incident = a_first ? b : a;

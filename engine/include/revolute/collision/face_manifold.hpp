@@ -138,9 +138,10 @@ REVOLUTE_HD inline void cap_polygon(const ConvexShape& shape, double cap, double
   }
 }
 
-// The points of the rim come first: were the middle of the cap to carry all of the weight first, each of them would be left
-// with exactly nothing, which is a switching point of the solver.
-REVOLUTE_HD inline void add_cylinder(const ReferenceFace& face, const ConvexShape& shape, double tolerance, RawPoints& out) {
+// The points of the rim come first: were the middle of the cap to carry all of the weight first, each of them
+// would be left with exactly nothing, which is a switching point of the solver.
+REVOLUTE_HD inline void add_cylinder(const ReferenceFace& face, const ConvexShape& shape, double tolerance,
+                                     RawPoints& out) {
   const Vector towards = -face.normal;
   const double along = dot(towards, shape.axis());
   const bool stands = std::fabs(along) > 0.5;
@@ -152,7 +153,8 @@ REVOLUTE_HD inline void add_cylinder(const ReferenceFace& face, const ConvexShap
     cap_polygon(shape, near_cap, shape.geom->radius, rim_points, rim.corner);
     add_polygon(face, rim, tolerance, out);
   }
-  const FaceContact first = lowest_rim_point(shape, towards, 1), second = lowest_rim_point(shape, towards, -1);
+  const FaceContact first = lowest_rim_point(shape, towards, 1),
+                    second = lowest_rim_point(shape, towards, -1);
   if (face.holds(first.point, tolerance)) out.add(first);
   if (face.holds(second.point, tolerance)) out.add(second);
   if (!stands) add_cuts(face, first.point, second.point, 0, first.roll, tolerance, out);
