@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -44,7 +48,7 @@ def one_step(
     return rollout, engine.backward(model, rollout, None, bar, wrt=wrt)
 
 
-# --- figures -----------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("steps", [1, 10, 100])
@@ -94,7 +98,7 @@ def test_a_bounce_has_the_gradient_of_the_closed_form(restitution: float) -> Non
     assert falling["ours"] == pytest.approx(falling["closed form"], abs=5 * H)
 
 
-# --- switching points --------------------------------------------------------------------------------------
+# --- switching points -----------------------------------------------------------------------------------
 
 
 def test_on_the_bound_of_its_range_a_control_counts() -> None:
@@ -191,7 +195,7 @@ def test_dry_friction_of_exactly_zero_has_no_derivative(loss: float, derivative:
     assert gradient.dof_frictionloss[0] == pytest.approx(derivative, rel=1e-12)
 
 
-# --- algorithm.md ------------------------------------------------------------------------------------------
+# --- algorithm.md ---------------------------------------------------------------------------------------
 
 
 def test_softness_makes_a_contact_rest_deeper() -> None:
@@ -211,3 +215,22 @@ def test_friction_is_a_square_pyramid() -> None:
         rollout = Engine(threads=1).rollout(model, [0.0, 0.0], [1.0, 0.0], np.zeros((10, 1)), params=params)
         decelerations.append((1.0 - rollout.qvel[-1, 0]) / (10 * H))
     assert decelerations == pytest.approx([0.5 * 9.81, np.sqrt(2) * 0.5 * 9.81], rel=1e-9)
+
+
+# --- the tables -----------------------------------------------------------------------------------------
+
+
+def test_tables_of_closed_forms_are_what_the_command_prints() -> None:
+    page = (Path(__file__).parents[2] / "docs/gradients.md").read_text()
+    tables = [*impact.table().split("\n\n"), sliding.table().split("\n\n")[1]]
+    assert len(tables) == 3
+    for table in tables:
+        assert table in page, table
+
+
+def test_the_command_refuses_an_unknown_figure() -> None:
+    command = [sys.executable, "-m", "benchmarks.gradients", "moon"]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "expected any of standing, horizon, sliding, impact, kink, got 'moon'" in done.stderr

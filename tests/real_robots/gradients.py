@@ -179,7 +179,9 @@ def _plateau(further: Array, back: Array, middle: float) -> dict[str, float]:
     """Return the central difference where neighbouring step sizes agree best, and its company."""
     central = (further - back) / (2 * STEP_SIZES)
     gaps = np.abs(np.diff(central))
-    spreads = np.maximum(gaps[:-1], gaps[1:])
+    # small steps may agree by chance on a few rounding errors
+    rounding = np.finfo(float).eps * abs(middle) / STEP_SIZES
+    spreads = np.maximum(gaps[:-1], gaps[1:]) + rounding[1:-1]
     best = int(np.nanargmin(spreads)) + 1
     size = STEP_SIZES[best]
     return {
