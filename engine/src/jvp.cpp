@@ -68,7 +68,7 @@ struct JvpRunner {
     load_parameters(storage.parameters(), pointers, 0, storage.model(), parameters);
   }
 
-  // dq = q (0, d)/2 for a quaternion; the quaternion is normalised first, as the step reads it
+  // dq = q (0, d)/2 for a quaternion, which the step normalises
   void seed_configuration(const Model& model, const double* tangent) {
     for (int j = 0; j < model.njnt; ++j) {
       const Joint& joint = model.joints[j];
@@ -77,18 +77,14 @@ struct JvpRunner {
       if (joint.type > JointType::ball) continue;
       Real* q = qpos + joint.qpos + linear;
       const double* d = tangent + joint.dof + linear;
-      const Quaternion<Real> unit = load_quaternion(q);
-      const Quaternion<double> value = {unit.w.value, unit.x.value, unit.y.value, unit.z.value};
+      const Quaternion<double> value = {q[0].value, q[1].value, q[2].value, q[3].value};
       const Quaternion<double> rate = value * Quaternion<double>{0.0, 0.5 * d[0], 0.5 * d[1], 0.5 * d[2]};
-      const double values[4] = {value.w, value.x, value.y, value.z}, rates[4] = {rate.w, rate.x, rate.y, rate.z};
-      for (int i = 0; i < 4; ++i) {
-        q[i] = Real(values[i]);
-        q[i].tangent[0] = rates[i];
-      }
+      const double rates[4] = {rate.w, rate.x, rate.y, rate.z};
+      for (int i = 0; i < 4; ++i) q[i].tangent[0] = rates[i];
     }
   }
 
-  // d = 2 E(q)' dq: the tangent of a quaternion is twice what a cotangent's projection gives
+  // d = 2 E(q)' dq/|q|^2, with half of E(q)' dq from a cotangent's projection
   void write_state(const Model& model, const JvpArrays& arrays, std::size_t b, std::size_t t) const {
     const std::size_t row = (b * (arrays.shape.steps + 1) + t) * model.nv;
     double *dq = arrays.qpos_tan + row, *dv = arrays.qvel_tan + row;
@@ -102,9 +98,10 @@ struct JvpRunner {
       const Vector3<double> half =
           tangent_cotangent(Quaternion<double>{q[0].value, q[1].value, q[2].value, q[3].value},
                             Quaternion<double>{q[0].tangent[0], q[1].tangent[0], q[2].tangent[0], q[3].tangent[0]});
-      dq[joint.dof + linear] = 4.0 * half.x;
-      dq[joint.dof + linear + 1] = 4.0 * half.y;
-      dq[joint.dof + linear + 2] = 4.0 * half.z;
+      const double scale = 4.0 / (q[0].value * q[0].value + q[1].value * q[1].value + q[2].value * q[2].value + q[3].value * q[3].value);
+      dq[joint.dof + linear] = scale * half.x;
+      dq[joint.dof + linear + 1] = scale * half.y;
+      dq[joint.dof + linear + 2] = scale * half.z;
     }
   }
 };

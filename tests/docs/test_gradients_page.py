@@ -168,6 +168,28 @@ def test_equal_frictions_share_the_derivative() -> None:
     np.testing.assert_allclose(shares, [[whole / 2, whole / 2], [whole, 0.0]], rtol=CLOSED_FORM, atol=1e-12)
 
 
+def test_restitution_zero_and_a_little_more_differ_by_a_jump() -> None:
+    speeds = []
+    for restitution in (0.0, 1e-9):
+        rollout, gradient = one_step(
+            load_model(DROP, restitution=restitution), 4e-4, -1.0, wrt=("restitution",)
+        )
+        speeds.append(rollout.qvel[1, 0])
+        assert gradient.restitution == pytest.approx(0.0 if restitution == 0 else 1.0)
+    assert speeds == pytest.approx([-0.4, 0.0], abs=1e-8)
+
+
+@pytest.mark.parametrize(("loss", "derivative"), [(0.0, 0.0), (1e-12, -H / 2), (0.1, -H / 2)])
+def test_dry_friction_of_exactly_zero_has_no_derivative(loss: float, derivative: float) -> None:
+    model, engine = load_model(CART.format(limited="false")), Engine(threads=1)
+    params = {"dof_frictionloss": np.array([loss])}
+    rollout = engine.rollout(model, [0.0], [1.0], np.zeros((1, 1)), params=params)
+    bar = np.zeros_like(rollout.qvel)
+    bar[-1] = 1.0
+    gradient = engine.backward(model, rollout, None, bar, wrt=("dof_frictionloss",))
+    assert gradient.dof_frictionloss[0] == pytest.approx(derivative, rel=1e-12)
+
+
 # --- algorithm.md ------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""algorithm.md, adjoint.md and gradients.md name what there is: files, options, parameters, pairs, headings."""
+"""algorithm.md, adjoint.md and gradients.md name what there is: files, options, parameters, headings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from revolute.gradient_report import VERDICTS
 from revolute_engine._options import Options
 
 ROOT = Path(__file__).parents[2]
@@ -105,3 +106,8 @@ def test_every_row_of_the_corrections_has_its_test() -> None:
 def test_the_page_says_how_its_figures_are_made() -> None:
     commands = re.findall(r"python -m benchmarks\.gradients (\w+)", PAGES["gradients"])
     assert set(commands) == {"standing", "horizon", "sliding", "impact", "kink"}
+
+
+def test_every_verdict_of_a_check_is_explained() -> None:
+    for verdict in VERDICTS:
+        assert f"*{verdict}*" in PAGES["gradients"], verdict

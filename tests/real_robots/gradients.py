@@ -2,7 +2,8 @@
 
 The loss is a random linear function of three states of the trajectory. For each input one random direction is
 taken; the differences of all step sizes run as one batch. The difference that counts is the one that agrees
-best with that of the next smaller step size: the plateau between truncation and rounding errors.
+best with those of both neighbouring step sizes: the plateau between truncation and rounding errors. In
+contact that plateau can begin as low as 1e-9, where the nearest switching point no longer lies between.
 """
 
 from __future__ import annotations
@@ -10,15 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import mujoco
 import numpy as np
 from tests.tangents import ambient, moved
 
 from revolute_engine import Engine, Model
 
+from .catalogue import Robot
 from .mujoco_reference import Array
+from .smooth_dynamics import moderate_range, random_states
 
-STEP_SIZES = np.logspace(-2, -9, 15)
+STEP_SIZES = np.logspace(-2, -11, 19)
 INPUTS = ("qpos", "qvel", "ctrl")
+SMALL = 1e-6
+"""Gradients below this are zeros with rounding errors: a joint at rest on its limits forgets its start."""
+
 PARAMETERS = (
     "body_mass",
     "body_ipos",
@@ -114,7 +121,7 @@ def derivatives(
         found[name] = DirectionalDerivative(
             pulled=float((gradient * rate).sum()),
             pushed=float((pushed_qpos * qpos_bar).sum() + (pushed.qvel * qvel_bar).sum()),
-            scale=float(size),
+            scale=max(float(size), SMALL),
             **plateau,
         )
     return found
@@ -171,7 +178,8 @@ def _losses(
 def _plateau(further: Array, back: Array, middle: float) -> dict[str, float]:
     """Return the central difference where neighbouring step sizes agree best, and its company."""
     central = (further - back) / (2 * STEP_SIZES)
-    spreads = np.abs(np.diff(central))
+    gaps = np.abs(np.diff(central))
+    spreads = np.maximum(gaps[:-1], gaps[1:])
     best = int(np.nanargmin(spreads)) + 1
     size = STEP_SIZES[best]
     return {
@@ -180,3 +188,68 @@ def _plateau(further: Array, back: Array, middle: float) -> dict[str, float]:
         "left": float((middle - back[best]) / size),
         "right": float((further[best] - middle) / size),
     }
+
+
+def free_start(model: Model, seed: int = 7, steps: int = 50) -> Start:
+    """Return a start near the reference pose with random controls well inside their ranges."""
+    states = random_states(model.mujoco_model, model.qpos0, 1, seed, spread=0.1, speed=0.1)
+    return Start(states.qpos[0], states.qvel[0], _controls(model, np.random.default_rng(seed), steps, 0.2))
+
+
+def _controls(model: Model, random: np.random.Generator, steps: int, share: float) -> Array:
+    low, high = moderate_range(model).T
+    return (low + high) / 2 + share * (high - low) / 2 * random.uniform(-1, 1, size=(steps, model.nu))
+
+
+def standing_start(model: Model, seed: int = 3, steps: int = 50) -> Start:
+    """Return a slow start in the reference pose, a free base put down so that the lowest shape touches."""
+    random = np.random.default_rng(seed)
+    qpos = np.array(model.qpos0)
+    lowest = lowest_point(model, qpos)
+    if model.arrays["jnt_type"][0] == int(mujoco.mjtJoint.mjJNT_FREE) and np.isfinite(lowest):
+        qpos[2] -= lowest
+    return Start(qpos, 0.01 * random.normal(size=model.nv), _controls(model, random, steps, 0.1))
+
+
+def lying_start(model: Model, seconds: float = 1.0, steps: int = 50) -> Start:
+    """Return where the robot comes to lie (or hang) when its motors do nothing."""
+    start = standing_start(model, steps=steps)
+    idle = np.tile(_controls(model, np.random.default_rng(0), 1, 0.0), (int(seconds / model.timestep), 1))
+    rollout = Engine(threads=1).rollout(model, start.qpos, start.qvel, idle)
+    assert rollout.status == 0, f"diverged at step {rollout.diverged_step}"
+    return Start(rollout.qpos[-1], rollout.qvel[-1], start.ctrl)
+
+
+def lowest_point(model: Model, qpos: Array) -> float:
+    """Return the height of the lowest point of the shapes that move and can touch; infinite without any."""
+    mj = model.mujoco_model
+    data = mujoco.MjData(mj)
+    data.qpos[:] = qpos
+    mujoco.mj_kinematics(mj, data)
+    touching = (mj.geom_contype | mj.geom_conaffinity).astype(bool) & (mj.body_weldid[mj.geom_bodyid] != 0)
+    heights = [data.geom_xpos[geom, 2] - _reach_down(model, data, geom) for geom in np.flatnonzero(touching)]
+    return float(min(heights, default=np.inf))
+
+
+def _reach_down(model: Model, data: mujoco.MjData, geom: int) -> float:
+    """Return how far a shape reaches below its centre."""
+    down = data.geom_xmat[geom].reshape(3, 3)[2]
+    size, kind = model.mujoco_model.geom_size[geom], mujoco.mjtGeom(int(model.mujoco_model.geom_type[geom]))
+    if kind == mujoco.mjtGeom.mjGEOM_MESH:
+        first, count = model.arrays["hull_adr"][geom], model.arrays["hull_num"][geom]
+        return float(-(model.arrays["hull_vert"][first : first + count] @ down).min())
+    if kind == mujoco.mjtGeom.mjGEOM_BOX:
+        return float(np.abs(down) @ size)
+    if kind == mujoco.mjtGeom.mjGEOM_ELLIPSOID:
+        return float(np.linalg.norm(down * size))
+    radius, half = size[0], size[1] if kind != mujoco.mjtGeom.mjGEOM_SPHERE else 0.0
+    if kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
+        return float(abs(down[2]) * half + radius * np.hypot(down[0], down[1]))
+    return float(radius + abs(down[2]) * half)
+
+
+def on_the_ground(robot: Robot) -> Model:
+    """Load the robot with contacts, and a ground when its file has none."""
+    model = robot.load()
+    has_plane = np.any(model.arrays["geom_type"] == int(mujoco.mjtGeom.mjGEOM_PLANE))
+    return model if has_plane else robot.load(ground=True)

@@ -42,6 +42,14 @@ struct Dual {
   }
 };
 
+// rounded as in every other width: values, and so branches, are those of the trajectory
+template <int N>
+inline Dual<N> multiply_add(const Dual<N>& a, const Dual<N>& b, const Dual<N>& c) {
+  Dual<N> out = Dual<N>::chain(multiply_add(a.value, b.value, c.value), b.value, a, a.value, b);
+  for (int i = 0; i < N; ++i) out.tangent[i] += c.tangent[i];
+  return out;
+}
+
 template <int N>
 struct HasTangents<Dual<N>> {
   static constexpr bool value = true;
