@@ -1,8 +1,7 @@
 """Case A01: the gradient of an exchange of speed between two equal balls.
 
-Graded: without restitution the answer is the closed form, the impact time moves with the inputs. With
-restitution the answer is the event-frozen one: a contact bounces in the step in which it would be
-reached, and which step that is is not differentiated (docs/gradients_cases.md).
+Graded: the answer is the closed form, with and without restitution; place and time of an impact within
+its step move smoothly with the inputs (docs/gradients_cases.md).
 """
 
 import numpy as np
@@ -23,8 +22,8 @@ def _final_place(model: Model, inputs: np.ndarray) -> float:
     return START_OF_BALL_2 + float(rollout.qpos[-1, 1])
 
 
-@pytest.mark.parametrize(("restitution", "answer"), [(1.0, "frozen"), (0.0, "grad")])
-def test_place_and_gradient_of_the_struck_ball(restitution: float, answer: str) -> None:
+@pytest.mark.parametrize("restitution", [1.0, 0.0])
+def test_place_and_gradient_of_the_struck_ball(restitution: float) -> None:
     numbers = expected("A01")
     closed_form = numbers[f"e{restitution:.0f}"]
     model, engine = load_model(case_file("A01", "two_balls.xml"), restitution=restitution), Engine(threads=1)
@@ -40,4 +39,6 @@ def test_place_and_gradient_of_the_struck_ball(restitution: float, answer: str) 
         for step in EPSILON * np.eye(4)
     ]
     assert np.abs(exact - difference).max() < 1e-5
-    assert np.abs(exact - closed_form[answer]).max() < 0.02 * np.abs(closed_form[answer]).max()
+    # the case asks for 2 %; without acceleration the scheme has no error
+    assert np.abs(exact - closed_form["grad"]).max() < 1e-9
+    assert np.abs(exact - closed_form["frozen"]).max() > 0.2

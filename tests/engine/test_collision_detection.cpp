@@ -158,7 +158,7 @@ void rows_are_relative_velocities() {
   }
 }
 
-// Vertices of the hull that are hardly higher than the lowest, which is among them; never more than there are
+// All vertices of a small hull; of a larger one some that are hardly higher than the lowest, which is among them; never more than there are
 // slots.
 void lowest_vertices_of_meshes() {
   Random random(113);
@@ -193,7 +193,8 @@ void lowest_vertices_of_meshes() {
     for (double gap : gaps) {
       const auto nearest = std::lower_bound(heights.begin(), heights.end(), gap - rounding);
       CHECK(nearest != heights.end() && *nearest <= gap + rounding);
-      CHECK(gap <= std::max(heights[0], 0.0) + 1e-3 * m.arrays.geom_rbound[mesh] + rounding);
+      if (vertices > manifold_points)
+        CHECK(gap <= std::max(heights[0], 0.0) + 1e-3 * m.arrays.geom_rbound[mesh] + rounding);
     }
   }
 }

@@ -44,8 +44,8 @@ void rows_are_grouped_by_islands() {
     if (r > row.begin) CHECK(int(at.rows->origin[r - 1].source) <= int(origin.source));
   }
   CHECK(sources[0] == 0 && sources[1] == 2 && sources[2] == 2 && islands == 2);
-  // two feet, a rock of four vertices, two pairs of dimension 3; one pair each of dimension 1, 4 and 6
-  CHECK(by_condim[1] == 1 && by_condim[3] == 3 * 8 && by_condim[4] == 4 && by_condim[6] == 6);
+  // two feet, a rock on five vertices, two pairs of dimension 3; one pair each of dimension 1, 4 and 6
+  CHECK(by_condim[1] == 1 && by_condim[3] == 3 * 9 && by_condim[4] == 4 && by_condim[6] == 6);
 
   MujocoArrays without = arrays;
   without.contact = without.limits = without.dry_friction = false;

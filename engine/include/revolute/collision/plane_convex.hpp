@@ -1,6 +1,6 @@
 // A fixed plane a and a convex shape b of one environment: mesh, cylinder, ellipsoid.
 //
-// Of a mesh's vertices those count that would be below the plane after the step, or within `band` of the
+// A mesh of few vertices touches with any of them, as a box does with its corners. Of more vertices those count that would be below the plane after the step, or within `band` of the
 // lowest then, and of these the deepest and the farthest out (contact_manifold.hpp); the directions turn with
 // the mesh.
 #pragma once
@@ -20,6 +20,10 @@ REVOLUTE_HD inline void plane_convex(const Vector& normal, const Vector& origin,
   plane.origin = origin;
   plane.corners = 0;
   if (!shape.is_hull()) return face_manifold(plane, shape, 1e-3 * shape.size, limit, out);
+  if (shape.geom->vertices <= manifold_points) {
+    for (int i = 0; i < shape.geom->vertices; ++i) add_face_contact(plane, at_vertex(shape.vertex(i), 0), out);
+    return;
+  }
   constexpr double band = 1e-3;  // of the shape's size
   const auto at = [&](int i) { return shape.vertex(i); };
   const auto height = [&](int i) {
