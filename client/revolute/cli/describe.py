@@ -59,6 +59,7 @@ def _model_facts(model: ModelHandle) -> dict[str, object]:
         "bodies": list(model.body_names),
         "joints": list(model.joint_names),
         "actuators": list(model.actuator_names),
+        "keyframes": list(model.keyframes),
         "options": dict(model.options),
         "notes": list(model.notes),
     }
