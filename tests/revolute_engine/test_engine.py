@@ -174,11 +174,11 @@ def test_a_token_stops_a_running_call(ant: Model) -> None:
     arguments["ctrl"][:] = 0
     timer = threading.Timer(0.05, token.cancel)
     timer.start()
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(Cancelled):
         Engine(threads=1).rollout(ant, **arguments, cancel=token)
-    # all steps take many seconds
-    assert time.perf_counter() - start < 1.0
+    # all steps take 2 s of computing; waiting for a busy machine does not count
+    assert time.process_time() - start < 1.0
     timer.join()
 
 
