@@ -63,7 +63,7 @@ _DOT_TOLERANCE = 1e-8
 _UNSTABLE = 1e3
 """Growth of a perturbation from which a trajectory is called sensitive."""
 
-_ENTRIES, _ENTRIES_WHEN_WRONG = 8, 64
+_ENTRIES, _ENTRIES_WHEN_WRONG = 4, 64
 _SHOWN_STEPS = 10
 
 
