@@ -117,7 +117,10 @@ def load_model(
     compiled = compile_source(
         document, base=options.base, ground=options.ground, fuse_fixed=options.fuse_fixed
     )
-    notes = [*document.notes, *check_support(compiled, document.label)]
+    supported = check_support(
+        compiled, document.label, limits=options.limits, dry_friction=options.dry_friction
+    )
+    notes = [*document.notes, *supported]
     arrays, alarming = _engine_arrays(compiled, document, options)
     model_name = given.name or document.declared_name or "model"
     model = _model(model_name, given, document, compiled, arrays, options, notes, alarming)
