@@ -67,6 +67,17 @@ def test_truly_negative_moments_are_refused() -> None:
         load_model(_link({"ixx": -0.1, "iyy": 0.2, "izz": 0.2}))
 
 
+def test_a_fixed_link_only_adds_to_the_one_that_carries_it() -> None:
+    antenna = (
+        '<link name="antenna"><inertial><mass value="0.001"/><inertia ixx="0.02" ixy="0.06" ixz="0" iyy="0.03" '
+        'iyz="0" izz="0.04"/></inertial></link><joint name="f" type="fixed"><parent link="body"/>'
+        '<child link="antenna"/></joint>'
+    )
+    model = load_model(_link({"ixx": 0.5, "iyy": 0.5, "izz": 0.5}, fixed=antenna))
+    assert _inertia_about_the_joint(model) == pytest.approx(0.5 + 2 * 0.1**2 + 0.04, rel=1e-12)
+    assert any("links 'antenna'" in note for note in model.notes)
+
+
 def test_merged_links_and_mjcf_are_judged_by_mujoco() -> None:
     tensor = {"ixx": 0.1, "iyy": 0.2, "izz": 0.9}
     with pytest.raises(ModelError, match="inertia must satisfy A \\+ B >= C"):

@@ -1,8 +1,8 @@
 """Inertia tensors of a URDF that MuJoCo's compiler refuses although the motion they give is well defined.
 
 The moments of a real body obey A + B >= C; many published tensors break that by a little or by a lot, and
-some have a moment of zero that rounding has made negative. The equations of motion need only that no moment
-is negative. Such links compile with a valid tensor and get their own back afterwards, as in Pinocchio and
+some have a moment of zero that rounding has made negative. The equations of motion need only that what moves
+has no negative moment. Such links compile with a valid tensor and get their own back afterwards, as in Pinocchio and
 Bullet.
 """
 
@@ -36,8 +36,8 @@ class GivenInertia:
 def lend_valid_inertia(spec: mujoco.MjSpec) -> list[GivenInertia]:
     """Replace tensors that break A + B >= C, or whose zeros were rounded; return what they were.
 
-    Tensors with truly negative moments are left for MuJoCo to refuse. Where fixed links are merged their
-    tensors are left too, since they enter sums.
+    Tensors of moving links with truly negative moments are left for MuJoCo to refuse; a fixed link only adds
+    to the one that carries it. Where fixed links are merged their tensors are left too, since they enter sums.
     """
     if spec.compiler.fusestatic or spec.compiler.balanceinertia:
         return []
@@ -48,9 +48,10 @@ def lend_valid_inertia(spec: mujoco.MjSpec) -> list[GivenInertia]:
             continue
         xx, yy, zz, xy, xz, yz = tensor
         moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        if moments[0] < -_ROUNDING * moments[2]:
+        if moments[0] >= -_ROUNDING * moments[2]:
+            moments = np.maximum(moments, 0.0)
+        elif list(body.joints):
             continue
-        moments = np.maximum(moments, 0.0)
         if moments[0] > 0 and moments[0] + moments[1] >= moments[2]:
             continue
         if np.linalg.det(axes) < 0:
@@ -60,7 +61,7 @@ def lend_valid_inertia(spec: mujoco.MjSpec) -> list[GivenInertia]:
         mujoco.mju_mulQuat(quaternion, body.iquat, turned)
         given.append(GivenInertia(body.name, moments, quaternion))
         body.fullinertia = np.full(6, np.nan)
-        body.inertia = np.full(3, moments[2])
+        body.inertia = np.full(3, np.abs(moments).max())
     return given
 
 
