@@ -69,8 +69,8 @@ def test_truly_negative_moments_are_refused() -> None:
 
 def test_a_fixed_link_only_adds_to_the_one_that_carries_it() -> None:
     antenna = (
-        '<link name="antenna"><inertial><mass value="0.001"/><inertia ixx="0.02" ixy="0.06" ixz="0" iyy="0.03" '
-        'iyz="0" izz="0.04"/></inertial></link><joint name="f" type="fixed"><parent link="body"/>'
+        '<link name="antenna"><inertial><mass value="0.001"/><inertia ixx="0.02" ixy="0.06" ixz="0" '
+        'iyy="0.03" iyz="0" izz="0.04"/></inertial></link><joint name="f" type="fixed"><parent link="body"/>'
         '<child link="antenna"/></joint>'
     )
     model = load_model(_link({"ixx": 0.5, "iyy": 0.5, "izz": 0.5}, fixed=antenna))

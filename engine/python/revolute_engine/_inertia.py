@@ -1,9 +1,9 @@
 """Inertia tensors of a URDF that MuJoCo's compiler refuses although the motion they give is well defined.
 
 The moments of a real body obey A + B >= C; many published tensors break that by a little or by a lot, and
-some have a moment of zero that rounding has made negative. The equations of motion need only that what moves
-has no negative moment. Such links compile with a valid tensor and get their own back afterwards, as in Pinocchio and
-Bullet.
+some have a moment of zero that rounding has made negative. The equations of motion need only that what
+moves has no negative moment. Such links compile with a valid tensor and get their own back afterwards, as in
+Pinocchio and Bullet.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def lend_valid_inertia(spec: mujoco.MjSpec) -> list[GivenInertia]:
     """Replace tensors that break A + B >= C, or whose zeros were rounded; return what they were.
 
     Tensors of moving links with truly negative moments are left for MuJoCo to refuse; a fixed link only adds
-    to the one that carries it. Where fixed links are merged their tensors are left too, since they enter sums.
+    to the one that carries it. Where fixed links are merged their tensors are left too: they enter sums.
     """
     if spec.compiler.fusestatic or spec.compiler.balanceinertia:
         return []

@@ -38,8 +38,12 @@ _DOT_TOLERANCE = 1e-8
 _UNSTABLE = 1e3
 """Growth of a perturbation from which a trajectory is called sensitive."""
 
+_UNTRACEABLE = 1e-2
+"""Relative error of differences from which they say nothing about a trajectory, whatever its growth."""
+
 _ENTRIES, _ENTRIES_WHEN_WRONG = 2, 64
 _SHOWN_STEPS = 10
+_NO_STEPS: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,10 @@ class InputChecker:
         differences = self._differences(STEPS, np.arange(len(backward)))
         if self._is_zero(backward, forward, differences):
             return self._zero(backward)
-        dot_error = float((np.abs(backward - forward) / np.maximum(terms, 1e-300)).max())
+        apart = np.abs(backward - forward)
+        dot_error = float((apart / np.maximum(terms, 1e-300)).max())
+        # what differences of the largest step could not see is rounding of both
+        opposed = bool((apart > np.maximum(_DOT_TOLERANCE * terms, differences.rounding[:, 0])).any())
         found = self._agreements(backward, differences, STEPS)
         doubtful = np.flatnonzero([not each.agrees for each in found])
         if len(doubtful):
@@ -149,7 +156,11 @@ class InputChecker:
                 found[k] = each if each.error < found[k].error else found[k]
         error = max(each.error for each in found)
         agrees = [each.agrees for each in found]
-        verdict, reason, switching = self._verdict(dot_error, error, agrees)
+        verdict, reason, switching = (
+            (WRONG, f"backward and forward derivatives differ by {dot_error:.1e}", _NO_STEPS)
+            if opposed
+            else self._verdict(error, agrees)
+        )
         count = _ENTRIES_WHEN_WRONG if verdict == WRONG else _ENTRIES
         worst = worst_entry(
             self.engine,
@@ -253,14 +264,11 @@ class InputChecker:
             agreements.append(_Agreement(agrees, relative(exact, found.value), found.value, step))
         return agreements
 
-    def _verdict(
-        self, dot_error: float, error: float, agrees: list[bool]
-    ) -> tuple[str, str, tuple[int, ...]]:
-        """Return verdict, reason and switching steps."""
-        if dot_error > _DOT_TOLERANCE:
-            return WRONG, f"backward and forward derivatives differ by {dot_error:.1e}", ()
+    def _verdict(self, error: float, agrees: list[bool]) -> tuple[str, str, tuple[int, ...]]:
+        """Return verdict, reason and switching steps where backward equals forward."""
         if all(agrees):
-            return RIGHT, f"differences agree to {error:.1e}", ()
+            limit = "" if error <= self.tolerance else ", as far as rounding lets them"
+            return RIGHT, f"differences agree to {error:.1e}{limit}", ()
         return self._explained(error, [self._steps(k) for k, good in enumerate(agrees) if not good])
 
     def _explained(self, error: float, findings: list[StepFindings]) -> tuple[str, str, tuple[int, ...]]:
@@ -280,7 +288,7 @@ class InputChecker:
             where = f"{len(unresolved)} of {checked} steps: {_list(unresolved)}; all others are right"
             return SENSITIVE, f"{found}, because of instability within {where}", ()
         steps = f"each of {checked} single steps is right"
-        if self.setting.growth > _UNSTABLE:
+        if self.setting.growth > _UNSTABLE or error > _UNTRACEABLE:
             return SENSITIVE, f"{found}, because perturbations grow by {self.setting.growth:.1e}; {steps}", ()
         return RIGHT, f"{steps} and backward equals forward; over the whole trajectory {found}", ()
 
