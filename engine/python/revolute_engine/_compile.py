@@ -14,7 +14,7 @@ import numpy as np
 from revolute.errors import ModelError
 
 from ._floating import Floating, float_links, floating_joints, without_joints
-from ._massless import lend_inertia, take_back
+from ._massless import lend_inertia, notes_on, take_back
 from ._mimic import add_held_joints
 from ._source import Source
 from ._xml import Element, name_of, write
@@ -58,6 +58,7 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
             add_held_joints(spec, source.held_joints)
             _add_motors(spec)
         loans = lend_inertia(spec) if source.is_urdf else []
+        source.notes += notes_on(loans)
         compiled = spec.compile()
         take_back(compiled, loans, source.label)
         return compiled
