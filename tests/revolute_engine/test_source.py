@@ -71,8 +71,8 @@ def test_a_mesh_without_name_is_called_by_its_file() -> None:
     [
         ("<html/>", "a.xml: expected <mujoco> or <robot> as first element, got <html>"),
         (
-            '<mujoco><asset><mesh file="a.dae"/></asset></mujoco>',
-            "a.xml: mesh 'a.dae': expected one of .stl, .obj, .msh, got .dae; convert it",
+            '<mujoco><asset><mesh file="a.ply"/></asset></mujoco>',
+            "a.xml: mesh 'a.ply': expected one of .stl, .obj, .msh, .dae, got .ply; convert it",
         ),
         (
             '<mujoco><asset><mesh name="foot" file="foot.stl"/></asset></mujoco>',

@@ -1,10 +1,11 @@
 """What the engine does not simulate is refused by name; what it does in its own way is noted."""
 
 import mujoco
+import numpy as np
 import pytest
 
 from revolute.errors import ModelError
-from revolute_engine import load_model
+from revolute_engine import Engine, load_model
 
 SOFT = (
     "contacts, limits and dry friction are solved by projected Gauss-Seidel on velocities, "
@@ -30,9 +31,27 @@ def _actuator(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [
+        *(
+            (
+                _mjcf(
+                    after=f'<tendon><fixed name="t" {attribute}><joint joint="j" coef="1"/></fixed></tendon>'
+                ),
+                f"tendon 't': a tendon with a {what} is not supported; drive and limit the joints themselves",
+            )
+            for attribute, what in (
+                ('limited="true" range="-1 1"', "limit"),
+                ('frictionloss="1"', "friction loss"),
+                ('stiffness="1"', "spring"),
+                ('damping="1"', "damper"),
+                ('armature="1"', "armature"),
+            )
+        ),
         (
-            _mjcf(after='<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'),
-            "tendon 't': a tendon is not supported; drive and limit the joints themselves",
+            _mjcf(
+                after='<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+                '<actuator><motor name="a" tendon="t"/></actuator>'
+            ),
+            "actuator 'a': a transmission to a tendon is not supported; drive a hinge or slide joint",
         ),
         (
             _mjcf(before='<option density="1.2"/>'),
@@ -50,10 +69,6 @@ def _actuator(text: str) -> str:
         (
             _mjcf(body='gravcomp="1"'),
             "body 'b': gravity compensation (gravcomp) is not supported; set it to 0",
-        ),
-        (
-            _mjcf(after='<worldbody><body name="hand" mocap="true"/></worldbody>'),
-            "body 'hand': a mocap body is not supported; give it joints or fix it",
         ),
         (
             _mjcf('stiffness="1 2"'),
@@ -200,6 +215,35 @@ def test_without_contact_shapes_do_not_matter() -> None:
     model = load_model(text, contact=False)
     assert model.arrays["pair_geom1"].size == 0
     assert model.arrays["contact"] == 0
+
+
+TENDON = '<tendon><fixed name="t" {}><joint joint="j" coef="2"/></fixed></tendon>'
+
+
+def test_tendons_that_only_measure_are_noted() -> None:
+    note = "tendons exert no force and are not computed (1)"
+    assert note in load_model(_mjcf(after=TENDON.format(""))).notes
+    limited = _mjcf(after=TENDON.format('limited="true" range="-1 1" frictionloss="1"'))
+    assert note in load_model(limited, limits=False, dry_friction=False).notes
+    with pytest.raises(ModelError, match="a tendon with a limit"):
+        load_model(limited, dry_friction=False)
+    with pytest.raises(ModelError, match="a tendon with a friction loss"):
+        load_model(limited, limits=False)
+
+
+def test_a_mocap_body_is_a_part_of_the_world() -> None:
+    """What is welded to it hangs there, and what falls on it rests there, as nobody moves it."""
+    text = """<mujoco><option timestep="0.002"/><worldbody>
+      <body name="hand" mocap="true" pos="0 0 2"/>
+      <body name="table" mocap="true" pos="1 0 0.5"><geom type="box" size="0.3 0.3 0.1"/></body>
+      <body name="held" pos="0 0 2"><freejoint/><geom size="0.05"/></body>
+      <body name="ball" pos="1 0 0.75"><freejoint/><geom size="0.1"/></body>
+    </worldbody><equality><weld body1="hand" body2="held"/></equality></mujoco>"""
+    model = load_model(text)
+    assert "mocap bodies stay where the file puts them (2)" in model.notes
+    rollout = Engine(threads=1).rollout(model, model.qpos0, model.qvel0, np.zeros((500, 0)))
+    assert rollout.qpos[-1, 2] == pytest.approx(2, abs=1e-3)
+    assert rollout.qpos[-1, 9] == pytest.approx(0.7, abs=1e-4)
 
 
 def test_numerical_methods_are_noted_once() -> None:

@@ -65,3 +65,19 @@ def test_deep_nesting_is_refused() -> None:
     deep = "<a>" * (MAX_DEPTH + 1) + "</a>" * (MAX_DEPTH + 1)
     with pytest.raises(ModelError, match="at most 200 nested elements"):
         parse("a.xml", deep)
+
+
+def test_a_comment_may_hold_anything() -> None:
+    root = parse("a.urdf", "<robot>\n<!-- a -- b\n <link> & -->\n<link name='x'/><!----></robot>")
+    assert [(element.tag, element.line) for element in root.walk()] == [("robot", 1), ("link", 4)]
+
+
+@pytest.mark.parametrize("stray", [b"\x00\x00", b"\n\x00garbage", b"\xff"])
+def test_stray_bytes_after_the_document_are_no_part_of_it(stray: bytes) -> None:
+    assert parse("a.urdf", b"<robot name='a'><link/></robot>\n" + stray).attributes == {"name": "a"}
+
+
+@pytest.mark.parametrize("text", ["<robot/><robot/>", "<robot/>\x00<link/>", "<!-- <robot/>"])
+def test_a_second_document_is_refused(text: str) -> None:
+    with pytest.raises(ModelError, match=r"a\.urdf: expected XML, got"):
+        parse("a.urdf", text)

@@ -14,6 +14,7 @@ import numpy as np
 from revolute.errors import ModelError
 
 from ._floating import Floating, float_links, floating_joints, without_joints
+from ._inertia import give_back_inertia, lend_valid_inertia
 from ._massless import lend_inertia, notes_on, take_back
 from ._mimic import add_held_joints
 from ._source import Source
@@ -58,8 +59,10 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
             add_held_joints(spec, source.held_joints)
             _add_motors(spec)
         loans = lend_inertia(spec) if source.is_urdf else []
+        given = lend_valid_inertia(spec) if source.is_urdf else []
         source.notes += notes_on(loans)
         compiled = spec.compile()
+        source.notes.extend(give_back_inertia(compiled, given))
         take_back(compiled, loans, source.label)
         return compiled
     except ModelError:
@@ -88,6 +91,9 @@ def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
         if spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO:
             # a link without <inertial> weighs nothing, whatever its shapes
             spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
+            # shapes weigh nothing: thin or open ones need no volume
+            for mesh in spec.meshes:
+                mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
     elif fuse_fixed:
         spec.compiler.fusestatic = True
 

@@ -119,7 +119,10 @@ def load_model(
         compiled = compile_source(
             document, base=options.base, ground=options.ground, fuse_fixed=options.fuse_fixed
         )
-        notes = [*document.notes, *check_support(compiled, document.label)]
+        supported = check_support(
+            compiled, document.label, limits=options.limits, dry_friction=options.dry_friction
+        )
+        notes = [*document.notes, *supported]
         arrays, alarming = _engine_arrays(compiled, document, options)
     alarming = [*dict.fromkeys(mujoco_warnings), *alarming]
     model_name = given.name or document.declared_name or "model"

@@ -7,6 +7,7 @@ environments, or per environment with a leading batch axis.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -117,10 +118,8 @@ def is_per_environment(name: str, value: Float64Array) -> bool:
 
 def parameter_rows(params: Mapping[str, Float64Array]) -> dict[str, Float64Array]:
     """Return parameters as the compiled engine reads them: [1, n] shared or [batch, n]."""
-    return {
-        name: value.reshape((len(value), -1) if is_per_environment(name, value) else (1, -1))
-        for name, value in params.items()
-    }
+    rows = {name: value if is_per_environment(name, value) else value[None] for name, value in params.items()}
+    return {name: value.reshape(len(value), math.prod(value.shape[1:])) for name, value in rows.items()}
 
 
 def _by_name(argument: str, given: Mapping[str, Any] | None) -> dict[str, Float64Array]:

@@ -18,11 +18,12 @@ from revolute.errors import ModelError
 
 from ._bounds import bound_document
 from ._files import FileFinder
+from ._mesh_files import readable_mesh
 from ._mimic import read_mimics
 from ._xml import MAX_DEPTH, Element, name_of, parse
 
-MESH_TYPES = (".stl", ".obj", ".msh")
-"""Mesh formats that MuJoCo decodes without further files."""
+MESH_TYPES = (".stl", ".obj", ".msh", ".dae")
+"""Mesh formats that are read; none needs further files."""
 
 _REFUSED = {
     "plugin": "remove it",
@@ -256,7 +257,8 @@ def _mesh_folder(root: Element) -> tuple[str, bool]:
 def _load_mesh(source: Source, finder: FileFinder, wanted: str, reference: str, meshdir: str) -> str:
     """Put one mesh file into `source.files` and return its name there."""
     stem, extension = posixpath.splitext(posixpath.basename(wanted.replace("\\", "/")))
-    if extension.lower() not in MESH_TYPES:
+    extension = extension.lower()
+    if extension not in MESH_TYPES:
         raise ModelError(
             f"{source.label}: mesh '{reference}': expected one of {', '.join(MESH_TYPES)}, "
             f"got {extension or 'no extension'}; convert it"
@@ -264,7 +266,8 @@ def _load_mesh(source: Source, finder: FileFinder, wanted: str, reference: str, 
     data = finder.find(wanted, meshdir)
     if data is None:
         raise ModelError(missing_file(source.label, "mesh", reference, finder.tried(wanted, meshdir)))
-    key = f"{len(source.files)}/{re.sub(r'[^A-Za-z0-9_-]', '_', stem)}{extension.lower()}"
+    extension, data = readable_mesh(source.label, reference, extension, data)
+    key = f"{len(source.files)}/{re.sub(r'[^A-Za-z0-9_-]', '_', stem)}{extension}"
     source.files[key] = data
     source.references[key] = reference
     return key

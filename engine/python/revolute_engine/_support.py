@@ -21,12 +21,14 @@ from ._names import JOINT_TYPES, element_name
 _FREE = 0
 
 
-def check_support(model: mujoco.MjModel, label: str) -> list[str]:
+def check_support(model: mujoco.MjModel, label: str, *, limits: bool, dry_friction: bool) -> list[str]:
     """Refuse what the engine does not simulate.
 
     Args:
         model: the compiled model.
         label: what messages call the file.
+        limits: limits are simulated; without them, those of tendons do not matter either.
+        dry_friction: dry friction is simulated, likewise.
 
     Returns:
         Notes on what the engine does in its own way.
@@ -36,6 +38,7 @@ def check_support(model: mujoco.MjModel, label: str) -> list[str]:
     """
     check = _Checker(model, label)
     check.sizes()
+    check.tendons(limits, dry_friction)
     check.options()
     check.bodies()
     check.joints()
@@ -70,7 +73,6 @@ class _Checker:
         """Whole groups of elements."""
         model = self.model
         groups: Sequence[tuple[int, str, str, str]] = (
-            (model.ntendon, "tendon", "a tendon", "drive and limit the joints themselves"),
             (model.nplugin, "plugin", "a plugin", "remove it"),
             (model.nflex, "flex", "a deformable body", "use rigid bodies"),
             (model.nhfield, "hfield", "a height field", "build the ground from planes and boxes"),
@@ -81,6 +83,21 @@ class _Checker:
                 self.refuse(element_name(model, kind, 0) if named else f"{kind} 0", what, advice)
         if model.nv == 0:
             raise ModelError(f"{self.label}: expected at least one joint, got none; nothing could move")
+
+    def tendons(self, limits: bool, dry_friction: bool) -> None:
+        """Tendons may only measure: one that pulls is refused."""
+        model = self.model
+        pulls: dict[str, npt.NDArray[np.bool_]] = {
+            "limit": np.asarray(model.tendon_limited, bool) & limits,
+            "friction loss": (model.tendon_frictionloss != 0) & dry_friction,
+            "spring": np.any(model.tendon_stiffnesspoly != 0, axis=1) | (model.tendon_stiffness != 0),
+            "damper": np.any(model.tendon_dampingpoly != 0, axis=1) | (model.tendon_damping != 0),
+            "armature": model.tendon_armature != 0,
+        }
+        for what, has in pulls.items():
+            if has.any():
+                element = element_name(model, "tendon", int(np.flatnonzero(has)[0]))
+                self.refuse(element, f"a tendon with a {what}", "drive and limit the joints themselves")
 
     def options(self) -> None:
         """Physical options."""
@@ -97,7 +114,6 @@ class _Checker:
     def bodies(self) -> None:
         """Body properties."""
         model = self.model
-        self._refuse_where("body", model.body_mocapid, "a mocap body", "give it joints or fix it", default=-1)
         self._refuse_where("body", model.body_gravcomp, "gravity compensation (gravcomp)", "set it to 0")
 
     def joints(self) -> None:
@@ -271,6 +287,11 @@ def _differs(model: mujoco.MjModel, kind: str, name: str, default: float | tuple
 def _observer_notes(model: mujoco.MjModel) -> list[str]:
     """Say which elements only observe and are not computed."""
     notes = [f"sensors are not computed ({model.nsensor})"] if model.nsensor else []
+    if model.ntendon:
+        notes.append(f"tendons exert no force and are not computed ({model.ntendon})")
+    mocap = int(np.count_nonzero(model.body_mocapid >= 0))
+    if mocap:
+        notes.append(f"mocap bodies stay where the file puts them ({mocap})")
     asleep = int(np.count_nonzero(np.asarray(model.eq_active0) == 0))
     if asleep:
         notes.append(f"equality constraints that start inactive stay so ({asleep})")

@@ -8,6 +8,7 @@ ever sees written text: it and this module cannot disagree about what a file say
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
@@ -48,6 +49,14 @@ class Element:
         return [element for element in self.walk() if element.tag in tags]
 
 
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+
+
+def _blank(comment: re.Match[bytes]) -> bytes:
+    """Return the lines of a comment without its text, which need not be well-formed."""
+    return b"\n" * comment.group().count(b"\n")
+
+
 def name_of(element: Element) -> str:
     """Return how a message names an element: its name, else its file or link, else its line."""
     for attribute in ("name", "file", "filename", "plugin", "prefix", "link"):
@@ -81,6 +90,7 @@ class _TreeBuilder:
         self._open: list[Element] = []
         # text is UTF-8 here whatever it declares; bytes are read as they declare
         given = data.encode("utf-8", "replace") if isinstance(data, str) else data
+        given = _COMMENT.sub(_blank, given)
         self._data = given.lstrip()
         self._skipped_lines = given[: len(given) - len(self._data)].count(b"\n")
         self._parser = expat.ParserCreate("utf-8" if isinstance(data, str) else None)
@@ -93,6 +103,9 @@ class _TreeBuilder:
         try:
             self._parser.Parse(self._data, True)
         except expat.ExpatError as error:
+            rest = self._data[self._parser.ErrorByteIndex :]
+            if self._root is not None and not self._open and b"<" not in rest:
+                return self._root  # stray bytes after the document are no part of it
             raise ModelError(
                 f"{self._label}: expected XML, got {expat.ErrorString(error.code)} at line "
                 f"{error.lineno + self._skipped_lines}, column {error.offset + 1}; give an MJCF or URDF file"

@@ -4,7 +4,7 @@
 - `differences`: directional derivatives of the whole trajectory by differences of many step sizes.
 - `single_steps`: the same for each step by itself, where the whole is too unstable or switches.
 - `entries`: single entries by name.
-- `check`: puts them together.
+- `one_input`: puts them together for one input; `check` for all.
 """
 
 from .check import check_gradient

@@ -20,8 +20,11 @@ from .start import Trajectory
 
 Float64Array = npt.NDArray[np.float64]
 
-STEPS = 10.0 ** -np.arange(2.0, 9.01, 0.5)
+STEPS = 10.0 ** -np.arange(2.0, 9.01)
 """Step sizes, relative to the scale of the input."""
+
+FINE_STEPS = 10.0 ** -np.arange(2.0, 9.51, 0.5)
+"""More of them, for directions whose derivative they do not agree with."""
 
 _WINDOW = 3
 """Neighbouring step sizes that must agree on a plateau."""

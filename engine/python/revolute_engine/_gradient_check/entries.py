@@ -15,7 +15,7 @@ from .start import Trajectory
 
 Float64Array = npt.NDArray[np.float64]
 
-_SIZES = 10.0 ** -np.arange(2.0, 8.01)
+_SIZES = 10.0 ** -np.arange(2.0, 7.01)
 
 _AXES = ("x", "y", "z")
 

@@ -226,7 +226,7 @@ def _moved_steps(
         model,
         qpos.reshape(-1, model.nq),
         qvel.reshape(-1, model.nv),
-        ctrl.reshape(-1, 1, model.nu),
+        ctrl.reshape(factors.size, 1, model.nu),
         params=params,
         cancel=cancel,
     )

@@ -1,0 +1,237 @@
+"""`check_gradient` itself: it passes right gradients, finds wrong ones by name, and explains what differences
+cannot tell.
+"""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from revolute.errors import ArgumentError, DivergedError
+from revolute.gradient_report import GradientReport
+from revolute_engine import (
+    Cancelled,
+    CancelToken,
+    Engine,
+    Gradient,
+    Jvp,
+    Model,
+    Rollout,
+    check_gradient,
+    load_model,
+)
+from revolute_engine._parameters import PARAMETERS
+from tests.robots import THREE_TREES
+
+KNEE = """<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody>
+  <body name="shin"><joint name="knee" axis="0 1 0" range="0 60"/>
+  <inertial pos="0 0 -0.3" mass="1" diaginertia="0.01 0.01 0.01"/></body>
+</worldbody><actuator><motor name="motor" joint="knee"/></actuator></mujoco>"""
+
+INVERTED = """<mujoco><option timestep="0.005"/><worldbody>
+  <body><joint name="lower" axis="0 1 0"/><inertial pos="0 0 0.25" mass="1" diaginertia="0.02 0.02 0.001"/>
+    <body pos="0 0 0.5"><joint name="upper" axis="0 1 0"/>
+    <inertial pos="0 0 0.25" mass="1" diaginertia="0.02 0.02 0.001"/></body></body>
+</worldbody><actuator><motor joint="lower"/></actuator></mujoco>"""
+
+
+class ScaledEngine(Engine):
+    """An engine whose gradients are wrong: those of some inputs are scaled, backward only or forward too."""
+
+    def __init__(self, factors: dict[str, float], forward: float = 1.0) -> None:
+        super().__init__(threads=1)
+        self._factors = factors
+        self._forward = forward
+
+    def backward(self, *arguments: Any, **options: Any) -> Gradient:
+        gradient = super().backward(*arguments, **options)
+        scaled = {name: array * self._factors.get(name, 1.0) for name, array in gradient.arrays.items()}
+        return Gradient(scaled, gradient.status, gradient.diverged_step)
+
+    def jvp(self, model: Model, rollout: Rollout, **options: Any) -> Jvp:
+        jvp = super().jvp(model, rollout, **options)
+        # a missing part of what controls do
+        factor = self._forward if options.get("ctrl_tan") is not None else 1.0
+        return Jvp(factor * jvp.qpos, factor * jvp.qvel)
+
+
+@pytest.fixture(scope="module")
+def laikago() -> Model:
+    return load_model("laikago")
+
+
+@pytest.mark.parametrize("name", ["cartpole", "ant", "laikago", "pendulum3"])
+def test_right_gradients_pass(name: str) -> None:
+    model = load_model(name)
+    report = check_gradient(Engine(threads=1), model, steps=40)
+    print(report.to_text())
+    assert report.passed
+    assert report.steps == 40 and report.model == name
+    contacts = name in ("ant", "laikago")
+    names = {"qpos", "qvel", "ctrl", *PARAMETERS} - (set() if contacts else {"geom_friction", "restitution"})
+    assert {check.name for check in report.inputs} == names
+    for check in report.inputs:
+        assert check.dot_error < 1e-10
+        assert check.verdict in ("right", "zero")
+        assert check.verdict == "zero" or check.error < 1e-3
+    assert report["qvel"].error < 1e-6
+
+
+def test_every_joint_and_actuator_type_passes() -> None:
+    report = check_gradient(Engine(threads=1), load_model(THREE_TREES), steps=30)
+    assert report.passed
+    assert all(check.verdict == "right" for check in report.inputs), report.to_text()
+
+
+def test_a_wrong_gradient_fails_by_name(laikago: Model) -> None:
+    report = check_gradient(ScaledEngine({"ctrl": 1.001}), laikago, steps=20, wrt=["qpos", "ctrl"])
+    assert not report.passed
+    assert report["qpos"].verdict == "right"
+    assert report["ctrl"].verdict == "wrong"
+    assert "backward and forward derivatives differ" in report["ctrl"].reason
+    assert report.worst.startswith("ctrl[")
+    assert report["ctrl"].worst is not None
+    assert report["ctrl"].worst.gradient == pytest.approx(1.001 * report["ctrl"].worst.difference, rel=1e-5)
+    assert "failed; worst: ctrl[" in report.to_text()
+
+
+def test_a_single_wrong_entry_is_named(laikago: Model) -> None:
+    class OneWrong(Engine):
+        def backward(self, *arguments: Any, **options: Any) -> Gradient:
+            gradient = super().backward(*arguments, **options)
+            ctrl = np.array(gradient.ctrl)
+            ctrl[..., 3, laikago.actuator_names.index("RL_upper")] *= 1.1
+            return Gradient({"ctrl": ctrl}, gradient.status, gradient.diverged_step)
+
+    report = check_gradient(OneWrong(threads=1), laikago, steps=8, wrt="ctrl")
+    assert report["ctrl"].verdict == "wrong"
+    assert report.worst == "ctrl[3, RL_upper]"
+
+
+def test_derivatives_that_agree_with_each_other_but_not_with_the_motion_fail(laikago: Model) -> None:
+    engine = ScaledEngine({"ctrl": 1.001}, forward=1.001)
+    report = check_gradient(engine, laikago, steps=20, wrt=["ctrl", "qvel"])
+    assert report["qvel"].verdict == "right"
+    assert report["ctrl"].verdict == "wrong"
+    assert report["ctrl"].dot_error < 1e-10
+    assert "single steps" in report["ctrl"].reason
+    assert not report.passed
+
+
+def test_a_start_exactly_on_a_limit_is_a_switching_point() -> None:
+    model = load_model(KNEE)
+    report = check_gradient(Engine(threads=1), model, [0.0], [0.0], np.zeros((10, 1)))
+    assert report.passed
+    for name in ("qpos", "qvel", "ctrl"):
+        assert report[name].verdict == "at a switching point", report.to_text()
+        assert report[name].dot_error < 1e-12
+        assert report[name].switching_steps[0] == 0
+        assert report[name].error > 0.1
+    assert report["body_mass"].verdict == "zero"
+
+
+def test_off_the_limit_the_same_gradient_is_right() -> None:
+    report = check_gradient(Engine(threads=1), load_model(KNEE), [0.3], [0.1], np.full((10, 1), 0.2))
+    assert {check.verdict for check in report.inputs} == {"right"}, report.to_text()
+
+
+def test_an_unstable_trajectory_is_sensitive_and_says_how_much() -> None:
+    model = load_model(INVERTED)
+    # it falls and swings on chaotically
+    report = check_gradient(
+        Engine(threads=1),
+        model,
+        [0.1, -0.2],
+        [0.0, 0.0],
+        np.zeros((6000, 1)),
+        wrt=["qpos", "qvel", "gravity"],
+    )
+    assert report.passed
+    assert report.growth > 1e6
+    for check in report.inputs:
+        assert check.verdict == "sensitive", report.to_text()
+        assert f"grow by {report.growth:.1e}" in check.reason
+        assert check.dot_error < 1e-8
+
+
+def test_a_wrong_gradient_is_found_on_an_unstable_trajectory_too() -> None:
+    model = load_model(INVERTED)
+    engine = ScaledEngine({"ctrl": 1.001}, forward=1.001)
+    start = [0.1, -0.2], [0.0, 0.0], np.zeros((6000, 1))
+    assert check_gradient(engine, model, *start, wrt="ctrl")["ctrl"].verdict == "wrong"
+    assert check_gradient(Engine(threads=1), model, *start, wrt="ctrl")["ctrl"].verdict == "sensitive"
+
+
+def test_the_same_seed_gives_the_same_report_and_another_one_another(laikago: Model) -> None:
+    engine = Engine(threads=1)
+    reports = [check_gradient(engine, laikago, steps=5, wrt="qvel", seed=seed) for seed in (3, 3, 4)]
+    assert reports[0] == reports[1]
+    assert reports[0]["qvel"].gradients != reports[2]["qvel"].gradients
+
+
+def test_the_report_survives_json() -> None:
+    report = check_gradient(Engine(threads=1), load_model(KNEE), [0.0], [0.0], np.zeros((5, 1)))
+    data = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert data["passed"] is True and data["worst"] == report.worst
+    assert GradientReport.from_dict(data) == report
+    with pytest.raises(KeyError):
+        report["wind"]
+
+
+def test_zeros_that_must_not_be_negative_are_checked_beside_zero() -> None:
+    model = load_model("pendulum2")
+    assert not model.arrays["dof_armature"].any()
+    report = check_gradient(Engine(threads=1), model, steps=20, wrt=["dof_armature", "dof_damping"])
+    assert [check.verdict for check in report.inputs] == ["right", "right"]
+    # given parameters are checked as they are
+    given = check_gradient(
+        Engine(threads=1), model, steps=20, wrt="dof_armature", params={"dof_armature": np.zeros(2)}
+    )
+    assert given["dof_armature"].gradients == (0.0, 0.0, 0.0)
+
+
+def test_a_robot_in_the_ground_is_lifted_out_of_it() -> None:
+    text = """<mujoco><worldbody><geom type="plane" size="0 0 1"/><body><freejoint/>
+      <geom type="box" size="0.2 0.2 0.1"/></body></worldbody></mujoco>"""
+    report = check_gradient(Engine(threads=1), load_model(text), steps=50, wrt=["qpos", "qvel", "gravity"])
+    assert report.passed and report["qvel"].verdict == "right", report.to_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "steps: expected an integer from 1 to 1000000, got 0"),
+        ({"directions": 1.5}, "directions: expected an integer from 1 to 100, got 1.5"),
+        ({"seed": -1}, "seed: expected an integer >= 0, got -1"),
+        ({"tolerance": 2}, "tolerance: expected a number between 0 and 1, got 2"),
+        (
+            {"ctrl": np.zeros((2, 5, 1))},
+            "ctrl: expected shape [time, nu=1], got [2, 5, 1]; check one trajectory at a time",
+        ),
+        ({"qpos": [0.0, 0.0]}, "qpos: expected shape [nq=1], got [2]; model 'model' has nq=1 and nv=1"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        check_gradient(Engine(threads=1), load_model(KNEE), **options)
+    assert str(caught.value) == message
+
+
+def test_unknown_inputs_are_named() -> None:
+    with pytest.raises(ArgumentError, match="wrt: expected names among qpos, qvel, ctrl, geom_friction"):
+        check_gradient(Engine(threads=1), load_model(KNEE), wrt=["wind"])
+
+
+def test_a_trajectory_that_diverges_cannot_be_checked(laikago: Model) -> None:
+    qvel = np.zeros(laikago.nv)
+    qvel[7] = 1e200
+    with pytest.raises(DivergedError, match="diverged first at step 0"):
+        check_gradient(Engine(threads=1), laikago, qvel=qvel, steps=5)
+
+
+def test_a_check_can_be_cancelled(laikago: Model) -> None:
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(Cancelled):
+        check_gradient(Engine(threads=1), laikago, cancel=token)
