@@ -11,6 +11,10 @@ def _package_folder(name: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
+LAIKAGO_HEIGHT = 0.518
+"""Height in metres at which that robot's feet touch the ground in its zero pose."""
+
+
 def laikago_urdf() -> Path:
     """Return pybullet's Laikago: 19 positions, 18 velocities with a free base, 25.567 kg."""
     return _package_folder("pybullet_data") / "laikago" / "laikago_toes_zup.urdf"

@@ -39,36 +39,77 @@ MujocoArrays read_arrays(const py::dict& in) {
     const auto array = in[name].cast<py::array_t<int, py::array::c_style | py::array::forcecast>>();
     value.assign(array.data(), array.data() + array.size());
   };
-#define REVOLUTE_READ(kind, name) kind(#name, out.name);
-  REVOLUTE_READ(integer, nq) REVOLUTE_READ(integer, nv) REVOLUTE_READ(integer, nu) REVOLUTE_READ(integer, nbody)
-  REVOLUTE_READ(integer, njnt) REVOLUTE_READ(integer, ngeom) REVOLUTE_READ(integer, iterations)
-  REVOLUTE_READ(integer, integrator)
-  REVOLUTE_READ(number, timestep) REVOLUTE_READ(number, erp) REVOLUTE_READ(number, cfm) REVOLUTE_READ(number, restitution)
-  REVOLUTE_READ(number, margin)
-  REVOLUTE_READ(flag, contact) REVOLUTE_READ(flag, limits) REVOLUTE_READ(flag, dry_friction)
-  REVOLUTE_READ(doubles, gravity)
-  REVOLUTE_READ(integers, body_parentid)
-  REVOLUTE_READ(doubles, body_pos) REVOLUTE_READ(doubles, body_quat) REVOLUTE_READ(doubles, body_ipos)
-  REVOLUTE_READ(doubles, body_iquat) REVOLUTE_READ(doubles, body_mass) REVOLUTE_READ(doubles, body_inertia)
-  REVOLUTE_READ(integers, jnt_type) REVOLUTE_READ(integers, jnt_bodyid) REVOLUTE_READ(integers, jnt_qposadr)
-  REVOLUTE_READ(integers, jnt_dofadr) REVOLUTE_READ(integers, jnt_limited)
-  REVOLUTE_READ(doubles, jnt_pos) REVOLUTE_READ(doubles, jnt_axis) REVOLUTE_READ(doubles, jnt_stiffness)
-  REVOLUTE_READ(doubles, jnt_range)
-  REVOLUTE_READ(doubles, qpos0) REVOLUTE_READ(doubles, qpos_spring) REVOLUTE_READ(doubles, dof_armature)
-  REVOLUTE_READ(doubles, dof_damping) REVOLUTE_READ(doubles, dof_frictionloss)
-  REVOLUTE_READ(integers, geom_type) REVOLUTE_READ(integers, geom_bodyid)
-  REVOLUTE_READ(doubles, geom_pos) REVOLUTE_READ(doubles, geom_quat) REVOLUTE_READ(doubles, geom_size)
-  REVOLUTE_READ(doubles, geom_friction) REVOLUTE_READ(doubles, geom_rbound)
-  REVOLUTE_READ(integers, hull_adr) REVOLUTE_READ(integers, hull_num) REVOLUTE_READ(doubles, hull_vert)
-  REVOLUTE_READ(integers, hull_polyadr) REVOLUTE_READ(integers, hull_polynum) REVOLUTE_READ(integers, hull_polyvertnum)
-  REVOLUTE_READ(integers, hull_polyvert)
-  REVOLUTE_READ(integers, pair_geom1) REVOLUTE_READ(integers, pair_geom2) REVOLUTE_READ(integers, pair_mu_from)
-  REVOLUTE_READ(integers, pair_condim) REVOLUTE_READ(doubles, pair_friction)
-  REVOLUTE_READ(integers, eq_type) REVOLUTE_READ(integers, eq_obj1) REVOLUTE_READ(integers, eq_obj2) REVOLUTE_READ(doubles, eq_data)
-  REVOLUTE_READ(integers, act_dof) REVOLUTE_READ(integers, act_qpos) REVOLUTE_READ(integers, act_ctrllimited)
-  REVOLUTE_READ(integers, act_forcelimited)
-  REVOLUTE_READ(doubles, act_gear) REVOLUTE_READ(doubles, act_gain) REVOLUTE_READ(doubles, act_bias)
-  REVOLUTE_READ(doubles, act_ctrlrange) REVOLUTE_READ(doubles, act_forcerange)
+#define REVOLUTE_READ(kind, name) kind(#name, out.name)
+  REVOLUTE_READ(integer, nq);
+  REVOLUTE_READ(integer, nv);
+  REVOLUTE_READ(integer, nu);
+  REVOLUTE_READ(integer, nbody);
+  REVOLUTE_READ(integer, njnt);
+  REVOLUTE_READ(integer, ngeom);
+  REVOLUTE_READ(integer, iterations);
+  REVOLUTE_READ(integer, integrator);
+  REVOLUTE_READ(number, timestep);
+  REVOLUTE_READ(number, erp);
+  REVOLUTE_READ(number, cfm);
+  REVOLUTE_READ(number, restitution);
+  REVOLUTE_READ(number, margin);
+  REVOLUTE_READ(flag, contact);
+  REVOLUTE_READ(flag, limits);
+  REVOLUTE_READ(flag, dry_friction);
+  REVOLUTE_READ(doubles, gravity);
+  REVOLUTE_READ(integers, body_parentid);
+  REVOLUTE_READ(doubles, body_pos);
+  REVOLUTE_READ(doubles, body_quat);
+  REVOLUTE_READ(doubles, body_ipos);
+  REVOLUTE_READ(doubles, body_iquat);
+  REVOLUTE_READ(doubles, body_mass);
+  REVOLUTE_READ(doubles, body_inertia);
+  REVOLUTE_READ(integers, jnt_type);
+  REVOLUTE_READ(integers, jnt_bodyid);
+  REVOLUTE_READ(integers, jnt_qposadr);
+  REVOLUTE_READ(integers, jnt_dofadr);
+  REVOLUTE_READ(integers, jnt_limited);
+  REVOLUTE_READ(doubles, jnt_pos);
+  REVOLUTE_READ(doubles, jnt_axis);
+  REVOLUTE_READ(doubles, jnt_stiffness);
+  REVOLUTE_READ(doubles, jnt_range);
+  REVOLUTE_READ(doubles, qpos0);
+  REVOLUTE_READ(doubles, qpos_spring);
+  REVOLUTE_READ(doubles, dof_armature);
+  REVOLUTE_READ(doubles, dof_damping);
+  REVOLUTE_READ(doubles, dof_frictionloss);
+  REVOLUTE_READ(integers, geom_type);
+  REVOLUTE_READ(integers, geom_bodyid);
+  REVOLUTE_READ(doubles, geom_pos);
+  REVOLUTE_READ(doubles, geom_quat);
+  REVOLUTE_READ(doubles, geom_size);
+  REVOLUTE_READ(doubles, geom_friction);
+  REVOLUTE_READ(doubles, geom_rbound);
+  REVOLUTE_READ(integers, hull_adr);
+  REVOLUTE_READ(integers, hull_num);
+  REVOLUTE_READ(doubles, hull_vert);
+  REVOLUTE_READ(integers, hull_polyadr);
+  REVOLUTE_READ(integers, hull_polynum);
+  REVOLUTE_READ(integers, hull_polyvertnum);
+  REVOLUTE_READ(integers, hull_polyvert);
+  REVOLUTE_READ(integers, pair_geom1);
+  REVOLUTE_READ(integers, pair_geom2);
+  REVOLUTE_READ(integers, pair_mu_from);
+  REVOLUTE_READ(integers, pair_condim);
+  REVOLUTE_READ(doubles, pair_friction);
+  REVOLUTE_READ(integers, eq_type);
+  REVOLUTE_READ(integers, eq_obj1);
+  REVOLUTE_READ(integers, eq_obj2);
+  REVOLUTE_READ(doubles, eq_data);
+  REVOLUTE_READ(integers, act_dof);
+  REVOLUTE_READ(integers, act_qpos);
+  REVOLUTE_READ(integers, act_ctrllimited);
+  REVOLUTE_READ(integers, act_forcelimited);
+  REVOLUTE_READ(doubles, act_gear);
+  REVOLUTE_READ(doubles, act_gain);
+  REVOLUTE_READ(doubles, act_bias);
+  REVOLUTE_READ(doubles, act_ctrlrange);
+  REVOLUTE_READ(doubles, act_forcerange);
 #undef REVOLUTE_READ
   return out;
 }
@@ -89,16 +130,24 @@ ParameterInputs parameter_inputs(const py::dict& parameters, std::vector<Array>&
   return out;
 }
 
-py::object rollout_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0, const Array& ctrl, const py::dict& parameters,
-                          int threads, const CancelToken* cancel) {
+py::object rollout_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
+                          const Array& ctrl, const py::dict& parameters, int threads,
+                          const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1));
   Array qpos({batch, steps + 1, m.nq}), qvel({batch, steps + 1, m.nv});
   py::array_t<std::int32_t> status(batch);
   py::array_t<std::int64_t> diverged_step(batch);
   std::vector<Array> owners;
-  const RolloutArrays arrays = {{batch, steps}, qpos0.data(), qvel0.data(), ctrl.data(), parameter_inputs(parameters, owners),
-                                qpos.mutable_data(), qvel.mutable_data(), status.mutable_data(), diverged_step.mutable_data()};
+  const RolloutArrays arrays = {{batch, steps},
+                                qpos0.data(),
+                                qvel0.data(),
+                                ctrl.data(),
+                                parameter_inputs(parameters, owners),
+                                qpos.mutable_data(),
+                                qvel.mutable_data(),
+                                status.mutable_data(),
+                                diverged_step.mutable_data()};
   bool completed;
   {
     const py::gil_scoped_release unlocked;
@@ -108,8 +157,10 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   return py::make_tuple(qpos, qvel, status, diverged_step);
 }
 
-py::object backward_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, const py::dict& parameters,
-                           const Array& qpos_bar, const Array& qvel_bar, const std::vector<std::string>& wrt_parameters, int threads, const CancelToken* cancel) {
+py::object backward_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
+                           const py::dict& parameters, const Array& qpos_bar, const Array& qvel_bar,
+                           const std::vector<std::string>& wrt_parameters, int threads,
+                           const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1)), cotangents = int(qpos_bar.shape(0));
   py::dict out;
@@ -119,13 +170,22 @@ py::object backward_python(const ModelStorage& model, const Array& qpos, const A
     return array.mutable_data();
   };
   std::vector<Array> owners;
-  BackwardArrays arrays{{batch, steps}, cotangents, qpos.data(), qvel.data(), ctrl.data(), parameter_inputs(parameters, owners),
-                        qpos_bar.data(), qvel_bar.data(),
-                        result("qpos", {cotangents, batch, m.nq}), result("qvel", {cotangents, batch, m.nv}),
-                        result("ctrl", {cotangents, batch, steps, m.nu}), {}};
+  BackwardArrays arrays{{batch, steps},
+                        cotangents,
+                        qpos.data(),
+                        qvel.data(),
+                        ctrl.data(),
+                        parameter_inputs(parameters, owners),
+                        qpos_bar.data(),
+                        qvel_bar.data(),
+                        result("qpos", {cotangents, batch, m.nq}),
+                        result("qvel", {cotangents, batch, m.nv}),
+                        result("ctrl", {cotangents, batch, steps, m.nu}),
+                        {}};
   for (const std::string& name : wrt_parameters) {
     const int p = parameter_index(name);
-    arrays.parameter_bars[p] = result(parameter_names[p], {cotangents, batch, model.parameter_size(Parameter(p))});
+    arrays.parameter_bars[p] =
+        result(parameter_names[p], {cotangents, batch, model.parameter_size(Parameter(p))});
   }
   bool completed;
   {
@@ -136,16 +196,25 @@ py::object backward_python(const ModelStorage& model, const Array& qpos, const A
   return out;
 }
 
-py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, const py::dict& parameters,
-                      const Array& qpos_tan, const Array& qvel_tan, const Array& ctrl_tan, const py::dict& parameter_tangents, int threads,
+py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
+                      const py::dict& parameters, const Array& qpos_tan, const Array& qvel_tan,
+                      const Array& ctrl_tan, const py::dict& parameter_tangents, int threads,
                       const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1));
   Array qpos_out({batch, steps + 1, m.nv}), qvel_out({batch, steps + 1, m.nv});
   std::vector<Array> owners;
-  const JvpArrays arrays = {{batch, steps}, qpos.data(), qvel.data(), ctrl.data(), parameter_inputs(parameters, owners),
-                            qpos_tan.data(), qvel_tan.data(), ctrl_tan.data(), parameter_inputs(parameter_tangents, owners),
-                            qpos_out.mutable_data(), qvel_out.mutable_data()};
+  const JvpArrays arrays = {{batch, steps},
+                            qpos.data(),
+                            qvel.data(),
+                            ctrl.data(),
+                            parameter_inputs(parameters, owners),
+                            qpos_tan.data(),
+                            qvel_tan.data(),
+                            ctrl_tan.data(),
+                            parameter_inputs(parameter_tangents, owners),
+                            qpos_out.mutable_data(),
+                            qvel_out.mutable_data()};
   bool completed;
   {
     const py::gil_scoped_release unlocked;
@@ -155,13 +224,18 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
   return py::make_tuple(qpos_out, qvel_out);
 }
 
-py::object jacobian_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, const py::dict& parameters,
-                           int threads, const CancelToken* cancel) {
+py::object jacobian_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
+                           const py::dict& parameters, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
   Array A({batch, 2 * m.nv, 2 * m.nv}), B({batch, 2 * m.nv, m.nu});
   std::vector<Array> owners;
-  const JacobianArrays arrays = {batch, qpos.data(), qvel.data(), ctrl.data(), parameter_inputs(parameters, owners), A.mutable_data(),
+  const JacobianArrays arrays = {batch,
+                                 qpos.data(),
+                                 qvel.data(),
+                                 ctrl.data(),
+                                 parameter_inputs(parameters, owners),
+                                 A.mutable_data(),
                                  B.mutable_data()};
   bool completed;
   {
@@ -181,27 +255,35 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
   module.attr("isa") = REVOLUTE_ISA_NAME;
   module.attr("lanes") = REVOLUTE_LANES;
 
-  py::class_<CancelToken>(module, "CancelToken", "Stops a running rollout or backward call before its next step.")
+  py::class_<CancelToken>(module, "CancelToken",
+                          "Stops a running rollout or backward call before its next step.")
       .def(py::init<>())
       .def("cancel", &CancelToken::cancel)
       .def_property_readonly("cancelled", &CancelToken::cancelled);
 
   py::class_<ModelStorage>(module, "Model", "A model in the engine's own arrays, translated from MuJoCo's.")
-      .def(py::init([](const py::dict& arrays) { return std::make_unique<ModelStorage>(read_arrays(arrays)); }), py::arg("arrays"))
+      .def(py::init(
+               [](const py::dict& arrays) { return std::make_unique<ModelStorage>(read_arrays(arrays)); }),
+           py::arg("arrays"))
       .def("parameter_size", [](const ModelStorage& model, const std::string& name) {
         return model.parameter_size(Parameter(parameter_index(name)));
       });
 
-  module.def("rollout", &rollout_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"), py::arg("params"),
-             py::arg("threads"), py::arg("cancel").none(true),
-             "(qpos [B, T+1, nq], qvel [B, T+1, nv], status [B], diverged_step [B]), or None when cancelled.");
-  module.def("backward", &backward_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("params"),
-             py::arg("qpos_bar"), py::arg("qvel_bar"), py::arg("wrt_params"), py::arg("threads"), py::arg("cancel").none(true),
-             "Dict of qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu] and each of wrt_params [K, B, n], or None when cancelled.");
+  module.def(
+      "rollout", &rollout_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"),
+      py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
+      "(qpos [B, T+1, nq], qvel [B, T+1, nv], status [B], diverged_step [B]), or None when cancelled.");
+  module.def("backward", &backward_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
+             py::arg("ctrl"), py::arg("params"), py::arg("qpos_bar"), py::arg("qvel_bar"),
+             py::arg("wrt_params"), py::arg("threads"), py::arg("cancel").none(true),
+             "Dict of qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu] and each of wrt_params [K, B, n], "
+             "or None when cancelled.");
 
-  module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("params"),
-             py::arg("qpos_tan"), py::arg("qvel_tan"), py::arg("ctrl_tan"), py::arg("param_tans"), py::arg("threads"),
-             py::arg("cancel").none(true), "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv]), or None when cancelled.");
-  module.def("jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("params"),
-             py::arg("threads"), py::arg("cancel").none(true), "(A [B, 2nv, 2nv], B [B, 2nv, nu]), or None when cancelled.");
+  module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
+             py::arg("params"), py::arg("qpos_tan"), py::arg("qvel_tan"), py::arg("ctrl_tan"),
+             py::arg("param_tans"), py::arg("threads"), py::arg("cancel").none(true),
+             "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv]), or None when cancelled.");
+  module.def("jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
+             py::arg("ctrl"), py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
+             "(A [B, 2nv, 2nv], B [B, 2nv, nu]), or None when cancelled.");
 }

@@ -14,7 +14,8 @@ struct BackwardRunner {
   std::vector<StateCotangent<Real>> states;
   std::vector<Parameters<Real>> parameter_bars;
 
-  BackwardRunner(const Model& model, int cotangents, Arena& arena) : forward(model, arena), workspace(model, arena) {
+  BackwardRunner(const Model& model, int cotangents, Arena& arena)
+      : forward(model, arena), workspace(model, arena) {
     qpos_next = arena.take<Real>(model.nq);
     qvel_next = arena.take<Real>(model.nv);
     ctrl_bar = arena.take<Real>(model.nu);
@@ -25,9 +26,11 @@ struct BackwardRunner {
     }
   }
 
-  bool run(const ModelStorage& storage, const BackwardArrays& arrays, const Slice& slice, const CancelToken* cancel) {
+  bool run(const ModelStorage& storage, const BackwardArrays& arrays, const Slice& slice,
+           const CancelToken* cancel) {
     const Model& model = storage.model();
-    const std::size_t steps = arrays.shape.steps, q_stride = (steps + 1) * model.nq, v_stride = (steps + 1) * model.nv;
+    const std::size_t steps = arrays.shape.steps, q_stride = (steps + 1) * model.nq,
+                      v_stride = (steps + 1) * model.nv;
     forward.load(storage, arrays.parameters, slice);
     for (int k = 0; k < arrays.cotangents; ++k) {
       parameter_bars[k].clear(model);
@@ -41,13 +44,15 @@ struct BackwardRunner {
       gather(arrays.qpos, q_stride, t * model.nq, model.nq, slice, forward.qpos);
       gather(arrays.qvel, v_stride, t * model.nv, model.nv, slice, forward.qvel);
       gather(arrays.ctrl, steps * model.nu, t * model.nu, model.nu, slice, forward.ctrl);
-      step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace, qpos_next, qvel_next);
+      step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
+           qpos_next, qvel_next);
       for (int k = 0; k < arrays.cotangents; ++k) {
         std::fill_n(ctrl_bar, model.nu, Real(0));
-        step_adjoint(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, forward.workspace, workspace, states[k], ctrl_bar,
-                     parameter_bars[k]);
+        step_adjoint(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, forward.workspace,
+                     workspace, states[k], ctrl_bar, parameter_bars[k]);
         if (arrays.ctrl_bar)
-          scatter(ctrl_bar, steps * model.nu, t * model.nu, model.nu, slice, arrays.ctrl_bar + k * arrays.shape.batch * steps * model.nu);
+          scatter(ctrl_bar, steps * model.nu, t * model.nu, model.nu, slice,
+                  arrays.ctrl_bar + k * arrays.shape.batch * steps * model.nu);
       }
     }
     gather(arrays.qpos, q_stride, 0, model.nq, slice, forward.qpos);
@@ -59,7 +64,8 @@ struct BackwardRunner {
   }
 
   // Adds the caller's cotangents of state t, projected on the tangent space at forward.qpos.
-  void add_state_cotangent(const Model& model, const BackwardArrays& arrays, const Slice& slice, int k, std::size_t t) {
+  void add_state_cotangent(const Model& model, const BackwardArrays& arrays, const Slice& slice, int k,
+                           std::size_t t) {
     const std::size_t rows = arrays.shape.steps + 1, first = std::size_t(k) * arrays.shape.batch * rows;
     if (arrays.qvel_bar) {
       gather(arrays.qvel_bar + first * model.nv, rows * model.nv, t * model.nv, model.nv, slice, qvel_next);
@@ -74,16 +80,20 @@ struct BackwardRunner {
       if (joint.type > JointType::ball) continue;
       const Real* bar = ambient + joint.qpos + linear;
       const Quaternion<Real> q = load_quaternion(forward.qpos + joint.qpos + linear);
-      add3(states[k].qpos + joint.dof + linear, tangent_cotangent(q, Quaternion<Real>{bar[0], bar[1], bar[2], bar[3]}));
+      add3(states[k].qpos + joint.dof + linear,
+           tangent_cotangent(q, Quaternion<Real>{bar[0], bar[1], bar[2], bar[3]}));
     }
   }
 
-  static Real inverse_length(const Real* q) { return Real(1) / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]); }
+  static Real inverse_length(const Real* q) {
+    return Real(1) / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+  }
 
   void write_results(const ModelStorage& storage, const BackwardArrays& arrays, const Slice& slice, int k) {
     const Model& model = storage.model();
     const std::size_t batch = arrays.shape.batch;
-    if (arrays.qvel0_bar) scatter(states[k].qvel, model.nv, 0, model.nv, slice, arrays.qvel0_bar + k * batch * model.nv);
+    if (arrays.qvel0_bar)
+      scatter(states[k].qvel, model.nv, 0, model.nv, slice, arrays.qvel0_bar + k * batch * model.nv);
     if (arrays.qpos0_bar) {
       to_ambient(model, states[k].qpos);
       scatter(ambient, model.nq, 0, model.nq, slice, arrays.qpos0_bar + k * batch * model.nq);
@@ -100,7 +110,8 @@ struct BackwardRunner {
         wanted = true;
       }
       if (wanted)
-        add_parameter_cotangents(storage.parameters(), parameter_values(storage, arrays.parameters, environment), lane, model,
+        add_parameter_cotangents(storage.parameters(),
+                                 parameter_values(storage, arrays.parameters, environment), lane, model,
                                  parameter_bars[k], out);
     }
   }
@@ -113,7 +124,8 @@ struct BackwardRunner {
       for (int i = 0; i < linear; ++i) ambient[joint.qpos + i] = tangent[joint.dof + i];
       if (joint.type > JointType::ball) continue;
       const Real* q = forward.qpos + joint.qpos + linear;
-      const Quaternion<Real> bar = ambient_cotangent(load_quaternion(q), inverse_length(q) * load3(tangent + joint.dof + linear));
+      const Quaternion<Real> bar =
+          ambient_cotangent(load_quaternion(q), inverse_length(q) * load3(tangent + joint.dof + linear));
       Real* out = ambient + joint.qpos + linear;
       out[0] = bar.w;
       out[1] = bar.x;
@@ -126,7 +138,8 @@ struct BackwardRunner {
 }  // namespace
 
 bool backward(const ModelStorage& storage, const BackwardArrays& arrays, const Execution& execution) {
-  return spread(slices(arrays.shape.batch), execution.threads, worker<BackwardRunner>(storage, arrays, execution, arrays.cotangents));
+  return spread(slices(arrays.shape.batch), execution.threads,
+                worker<BackwardRunner>(storage, arrays, execution, arrays.cotangents));
 }
 
 }  // namespace revolute

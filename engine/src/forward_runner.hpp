@@ -23,12 +23,15 @@ struct ForwardRunner {
 
   void load(const ModelStorage& storage, const ParameterInputs& inputs, const Slice& slice) {
     for (int lane = 0; lane < Width<Real>::value; ++lane)
-      load_parameters(storage.parameters(), parameter_values(storage, inputs, slice.environment(lane)), lane, storage.model(), parameters);
+      load_parameters(storage.parameters(), parameter_values(storage, inputs, slice.environment(lane)), lane,
+                      storage.model(), parameters);
   }
 
-  bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice, const CancelToken* cancel) {
+  bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice,
+           const CancelToken* cancel) {
     const Model& model = storage.model();
-    const std::size_t steps = arrays.shape.steps, q_stride = (steps + 1) * model.nq, v_stride = (steps + 1) * model.nv;
+    const std::size_t steps = arrays.shape.steps, q_stride = (steps + 1) * model.nq,
+                      v_stride = (steps + 1) * model.nv;
     load(storage, arrays.parameters, slice);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
     gather(arrays.qvel0, model.nv, 0, model.nv, slice, qvel);

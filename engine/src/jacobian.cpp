@@ -25,11 +25,13 @@ struct JacobianRunner {
         adjoint_workspace(model, arena),
         state_bar(model, arena) {}
 
-  bool run(const ModelStorage& storage, const JacobianArrays& arrays, const Slice& slice, const CancelToken* cancel) {
+  bool run(const ModelStorage& storage, const JacobianArrays& arrays, const Slice& slice,
+           const CancelToken* cancel) {
     const Model& model = storage.model();
     const Slice same = {slice.first, 1};  // every lane holds this environment
     for (int lane = 0; lane < lanes; ++lane)
-      load_parameters(storage.parameters(), parameter_values(storage, arrays.parameters, slice.first), lane, model, parameters);
+      load_parameters(storage.parameters(), parameter_values(storage, arrays.parameters, slice.first), lane,
+                      model, parameters);
     gather(arrays.qpos, model.nq, 0, model.nq, same, qpos);
     gather(arrays.qvel, model.nv, 0, model.nv, same, qvel);
     gather(arrays.ctrl, model.nu, 0, model.nu, same, ctrl);
@@ -53,7 +55,8 @@ struct JacobianRunner {
       const int i = first + lane;
       set_lane(i < nv ? state_bar.qpos[i] : state_bar.qvel[i - nv], lane, 1.0);
     }
-    step_adjoint(model, parameters, qpos, qvel, ctrl, step_workspace, adjoint_workspace, state_bar, ctrl_bar, parameters_bar);
+    step_adjoint(model, parameters, qpos, qvel, ctrl, step_workspace, adjoint_workspace, state_bar, ctrl_bar,
+                 parameters_bar);
     for (int lane = 0; lane < rows; ++lane) {
       double* A = arrays.A + (std::size_t(environment) * nx + first + lane) * nx;
       double* B = arrays.B + (std::size_t(environment) * nx + first + lane) * model.nu;

@@ -32,7 +32,8 @@ struct JvpRunner {
         parameters(model, arena),
         workspace(model, arena) {}
 
-  bool run(const ModelStorage& storage, const JvpArrays& arrays, const Slice& slice, const CancelToken* cancel) {
+  bool run(const ModelStorage& storage, const JvpArrays& arrays, const Slice& slice,
+           const CancelToken* cancel) {
     const Model& model = storage.model();
     const std::size_t b = slice.first, steps = arrays.shape.steps;
     load_dual_parameters(storage, arrays, int(b));
@@ -95,10 +96,11 @@ struct JvpRunner {
       for (int i = 0; i < linear; ++i) dq[joint.dof + i] = qpos[joint.qpos + i].tangent[0];
       if (joint.type > JointType::ball) continue;
       const Real* q = qpos + joint.qpos + linear;
-      const Vector3<double> half =
-          tangent_cotangent(Quaternion<double>{q[0].value, q[1].value, q[2].value, q[3].value},
-                            Quaternion<double>{q[0].tangent[0], q[1].tangent[0], q[2].tangent[0], q[3].tangent[0]});
-      const double scale = 4.0 / (q[0].value * q[0].value + q[1].value * q[1].value + q[2].value * q[2].value + q[3].value * q[3].value);
+      const Vector3<double> half = tangent_cotangent(
+          Quaternion<double>{q[0].value, q[1].value, q[2].value, q[3].value},
+          Quaternion<double>{q[0].tangent[0], q[1].tangent[0], q[2].tangent[0], q[3].tangent[0]});
+      const double scale = 4.0 / (q[0].value * q[0].value + q[1].value * q[1].value +
+                                  q[2].value * q[2].value + q[3].value * q[3].value);
       dq[joint.dof + linear] = scale * half.x;
       dq[joint.dof + linear + 1] = scale * half.y;
       dq[joint.dof + linear + 2] = scale * half.z;

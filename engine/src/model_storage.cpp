@@ -15,7 +15,8 @@ namespace revolute {
 
 namespace {
 
-constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_ellipsoid = 4, mujoco_cylinder = 5, mujoco_box = 6;
+constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_ellipsoid = 4,
+              mujoco_cylinder = 5, mujoco_box = 6;
 
 struct Pose {
   Matrix3<double> R;
@@ -24,7 +25,8 @@ struct Pose {
 Pose operator*(const Pose& a, const Pose& b) { return {a.R * b.R, a.p + a.R * b.p}; }
 Pose identity() { return {{{1, 0, 0, 0, 1, 0, 0, 0, 1}}, {0, 0, 0}}; }
 Pose pose(const double* position, const double* quaternion) {
-  return {rotation_matrix(normalized(Quaternion<double>{quaternion[0], quaternion[1], quaternion[2], quaternion[3]})),
+  return {rotation_matrix(
+              normalized(Quaternion<double>{quaternion[0], quaternion[1], quaternion[2], quaternion[3]})),
           vector3<double>(position)};
 }
 void store(const Matrix3<double>& R, double* out) { std::copy(R.m, R.m + 9, out); }
@@ -71,33 +73,62 @@ class ModelBuilder {
 
   static void expect(const char* name, std::size_t got, std::size_t wanted) {
     if (got != wanted)
-      throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(wanted) + " numbers, got " + std::to_string(got));
+      throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(wanted) +
+                                  " numbers, got " + std::to_string(got));
   }
   void check_sizes() const {
-    const std::size_t nq = in_.nq, nv = in_.nv, nu = in_.nu, nb = in_.nbody, nj = in_.njnt, ng = in_.ngeom, np = in_.pair_geom1.size();
+    const std::size_t nq = in_.nq, nv = in_.nv, nu = in_.nu, nb = in_.nbody, nj = in_.njnt, ng = in_.ngeom,
+                      np = in_.pair_geom1.size();
     const std::vector<std::tuple<const char*, std::size_t, std::size_t>> sizes = {
-        {"gravity", in_.gravity.size(), 3}, {"body_parentid", in_.body_parentid.size(), nb}, {"body_pos", in_.body_pos.size(), 3 * nb},
-        {"body_quat", in_.body_quat.size(), 4 * nb}, {"body_ipos", in_.body_ipos.size(), 3 * nb},
-        {"body_iquat", in_.body_iquat.size(), 4 * nb}, {"body_mass", in_.body_mass.size(), nb},
-        {"body_inertia", in_.body_inertia.size(), 3 * nb}, {"jnt_type", in_.jnt_type.size(), nj},
-        {"jnt_bodyid", in_.jnt_bodyid.size(), nj}, {"jnt_qposadr", in_.jnt_qposadr.size(), nj},
-        {"jnt_dofadr", in_.jnt_dofadr.size(), nj}, {"jnt_limited", in_.jnt_limited.size(), nj}, {"jnt_pos", in_.jnt_pos.size(), 3 * nj},
-        {"jnt_axis", in_.jnt_axis.size(), 3 * nj}, {"jnt_stiffness", in_.jnt_stiffness.size(), nj},
-        {"jnt_range", in_.jnt_range.size(), 2 * nj}, {"qpos0", in_.qpos0.size(), nq}, {"qpos_spring", in_.qpos_spring.size(), nq},
-        {"dof_armature", in_.dof_armature.size(), nv}, {"dof_damping", in_.dof_damping.size(), nv},
-        {"dof_frictionloss", in_.dof_frictionloss.size(), nv}, {"geom_type", in_.geom_type.size(), ng},
-        {"geom_bodyid", in_.geom_bodyid.size(), ng}, {"geom_pos", in_.geom_pos.size(), 3 * ng},
-        {"geom_quat", in_.geom_quat.size(), 4 * ng}, {"geom_size", in_.geom_size.size(), 3 * ng},
-        {"geom_friction", in_.geom_friction.size(), ng}, {"geom_rbound", in_.geom_rbound.size(), ng},
-        {"hull_adr", in_.hull_adr.size(), ng}, {"hull_num", in_.hull_num.size(), ng},
-        {"hull_polyadr", in_.hull_polyadr.size(), ng}, {"hull_polynum", in_.hull_polynum.size(), ng},
+        {"gravity", in_.gravity.size(), 3},
+        {"body_parentid", in_.body_parentid.size(), nb},
+        {"body_pos", in_.body_pos.size(), 3 * nb},
+        {"body_quat", in_.body_quat.size(), 4 * nb},
+        {"body_ipos", in_.body_ipos.size(), 3 * nb},
+        {"body_iquat", in_.body_iquat.size(), 4 * nb},
+        {"body_mass", in_.body_mass.size(), nb},
+        {"body_inertia", in_.body_inertia.size(), 3 * nb},
+        {"jnt_type", in_.jnt_type.size(), nj},
+        {"jnt_bodyid", in_.jnt_bodyid.size(), nj},
+        {"jnt_qposadr", in_.jnt_qposadr.size(), nj},
+        {"jnt_dofadr", in_.jnt_dofadr.size(), nj},
+        {"jnt_limited", in_.jnt_limited.size(), nj},
+        {"jnt_pos", in_.jnt_pos.size(), 3 * nj},
+        {"jnt_axis", in_.jnt_axis.size(), 3 * nj},
+        {"jnt_stiffness", in_.jnt_stiffness.size(), nj},
+        {"jnt_range", in_.jnt_range.size(), 2 * nj},
+        {"qpos0", in_.qpos0.size(), nq},
+        {"qpos_spring", in_.qpos_spring.size(), nq},
+        {"dof_armature", in_.dof_armature.size(), nv},
+        {"dof_damping", in_.dof_damping.size(), nv},
+        {"dof_frictionloss", in_.dof_frictionloss.size(), nv},
+        {"geom_type", in_.geom_type.size(), ng},
+        {"geom_bodyid", in_.geom_bodyid.size(), ng},
+        {"geom_pos", in_.geom_pos.size(), 3 * ng},
+        {"geom_quat", in_.geom_quat.size(), 4 * ng},
+        {"geom_size", in_.geom_size.size(), 3 * ng},
+        {"geom_friction", in_.geom_friction.size(), ng},
+        {"geom_rbound", in_.geom_rbound.size(), ng},
+        {"hull_adr", in_.hull_adr.size(), ng},
+        {"hull_num", in_.hull_num.size(), ng},
+        {"hull_polyadr", in_.hull_polyadr.size(), ng},
+        {"hull_polynum", in_.hull_polynum.size(), ng},
         {"pair_geom2", in_.pair_geom2.size(), np},
-        {"pair_mu_from", in_.pair_mu_from.size(), np}, {"pair_condim", in_.pair_condim.size(), np},
-        {"pair_friction", in_.pair_friction.size(), 3 * np}, {"eq_obj1", in_.eq_obj1.size(), in_.eq_type.size()},
-        {"eq_obj2", in_.eq_obj2.size(), in_.eq_type.size()}, {"eq_data", in_.eq_data.size(), 11 * in_.eq_type.size()}, {"act_dof", in_.act_dof.size(), nu}, {"act_qpos", in_.act_qpos.size(), nu},
-        {"act_ctrllimited", in_.act_ctrllimited.size(), nu}, {"act_forcelimited", in_.act_forcelimited.size(), nu},
-        {"act_gear", in_.act_gear.size(), nu}, {"act_gain", in_.act_gain.size(), 3 * nu}, {"act_bias", in_.act_bias.size(), 3 * nu},
-        {"act_ctrlrange", in_.act_ctrlrange.size(), 2 * nu}, {"act_forcerange", in_.act_forcerange.size(), 2 * nu}};
+        {"pair_mu_from", in_.pair_mu_from.size(), np},
+        {"pair_condim", in_.pair_condim.size(), np},
+        {"pair_friction", in_.pair_friction.size(), 3 * np},
+        {"eq_obj1", in_.eq_obj1.size(), in_.eq_type.size()},
+        {"eq_obj2", in_.eq_obj2.size(), in_.eq_type.size()},
+        {"eq_data", in_.eq_data.size(), 11 * in_.eq_type.size()},
+        {"act_dof", in_.act_dof.size(), nu},
+        {"act_qpos", in_.act_qpos.size(), nu},
+        {"act_ctrllimited", in_.act_ctrllimited.size(), nu},
+        {"act_forcelimited", in_.act_forcelimited.size(), nu},
+        {"act_gear", in_.act_gear.size(), nu},
+        {"act_gain", in_.act_gain.size(), 3 * nu},
+        {"act_bias", in_.act_bias.size(), 3 * nu},
+        {"act_ctrlrange", in_.act_ctrlrange.size(), 2 * nu},
+        {"act_forcerange", in_.act_forcerange.size(), 2 * nu}};
     for (const auto& [name, got, wanted] : sizes) expect(name, got, wanted);
   }
 
@@ -151,7 +182,8 @@ class ModelBuilder {
     std::copy_n(&in_.qpos_spring[joint.qpos], joint.type == JointType::ball ? 4 : 1, joint.spring);
     const Vector3<double> anchor = vector3<double>(&in_.jnt_pos[3 * j]);
     const bool along_axis = joint.type == JointType::prismatic || joint.type == JointType::revolute;
-    const Pose moved = {along_axis ? frame_with_z(vector3<double>(&in_.jnt_axis[3 * j])) : identity().R, anchor};
+    const Pose moved = {along_axis ? frame_with_z(vector3<double>(&in_.jnt_axis[3 * j])) : identity().R,
+                        anchor};
     const Pose frame = at * moved;
     store(frame.R, joint.rotation);
     store(frame.p, joint.position);
@@ -172,7 +204,8 @@ class ModelBuilder {
       out_.tree_origin_.insert(out_.tree_origin_.end(), joint.position, joint.position + 3);
       ++out_.model_.ntree;
     }
-    const int tree = joint.parent < 0 ? out_.model_.ntree - 1 : out_.dofs_[joint.parent].tree, first = joint.dof;
+    const int tree = joint.parent < 0 ? out_.model_.ntree - 1 : out_.dofs_[joint.parent].tree,
+              first = joint.dof;
     const auto add = [&](int base, int carrier) {
       const int k = int(out_.dofs_.size());
       out_.dofs_.push_back({k == first ? joint.parent : k - 1, base, carrier, tree, false});
@@ -185,7 +218,8 @@ class ModelBuilder {
       case JointType::ball:
         for (int i = 0; i < 3; ++i) add(joint.parent, first + 2);
         break;
-      default: add(joint.parent, first);
+      default:
+        add(joint.parent, first);
     }
   }
 
@@ -208,13 +242,20 @@ class ModelBuilder {
 
   static Shape shape_of(int mujoco_type) {
     switch (mujoco_type) {
-      case mujoco_plane: return Shape::plane;
-      case mujoco_sphere: return Shape::sphere;
-      case mujoco_capsule: return Shape::capsule;
-      case mujoco_ellipsoid: return Shape::ellipsoid;
-      case mujoco_cylinder: return Shape::cylinder;
-      case mujoco_box: return Shape::box;
-      default: return Shape::mesh;
+      case mujoco_plane:
+        return Shape::plane;
+      case mujoco_sphere:
+        return Shape::sphere;
+      case mujoco_capsule:
+        return Shape::capsule;
+      case mujoco_ellipsoid:
+        return Shape::ellipsoid;
+      case mujoco_cylinder:
+        return Shape::cylinder;
+      case mujoco_box:
+        return Shape::box;
+      default:
+        return Shape::mesh;
     }
   }
 
@@ -228,7 +269,8 @@ class ModelBuilder {
       geom.link = body_link_[body];
       store(at.R, geom.rotation);
       store(at.p, geom.position);
-      const bool round = geom.shape == Shape::sphere || geom.shape == Shape::capsule || geom.shape == Shape::cylinder;
+      const bool round =
+          geom.shape == Shape::sphere || geom.shape == Shape::capsule || geom.shape == Shape::cylinder;
       geom.radius = round ? size[0] : 0.0;
       std::copy_n(size, 3, geom.half);
       if (geom.shape == Shape::capsule || geom.shape == Shape::cylinder) geom.half[2] = size[1];
@@ -247,17 +289,25 @@ class ModelBuilder {
     std::vector<Ints> polygons;
     const double* half = geom.half;
     switch (geom.shape) {
-      case Shape::sphere: vertices = {{0, 0, 0}}; break;
-      case Shape::capsule: vertices = {{0, 0, -half[2]}, {0, 0, half[2]}}; break;
+      case Shape::sphere:
+        vertices = {{0, 0, 0}};
+        break;
+      case Shape::capsule:
+        vertices = {{0, 0, -half[2]}, {0, 0, half[2]}};
+        break;
       case Shape::box:
-        for (int i = 0; i < 8; ++i) vertices.push_back({i & 4 ? half[0] : -half[0], i & 2 ? half[1] : -half[1], i & 1 ? half[2] : -half[2]});
+        for (int i = 0; i < 8; ++i)
+          vertices.push_back(
+              {i & 4 ? half[0] : -half[0], i & 2 ? half[1] : -half[1], i & 1 ? half[2] : -half[2]});
         polygons = {{0, 1, 3, 2}, {4, 6, 7, 5}, {0, 4, 5, 1}, {2, 3, 7, 6}, {0, 2, 6, 4}, {1, 5, 7, 3}};
         break;
       case Shape::mesh:
-        for (int i = 0; i < in_.hull_num[g]; ++i) vertices.push_back(vector3<double>(&in_.hull_vert[3 * (in_.hull_adr[g] + i)]));
+        for (int i = 0; i < in_.hull_num[g]; ++i)
+          vertices.push_back(vector3<double>(&in_.hull_vert[3 * (in_.hull_adr[g] + i)]));
         polygons = mesh_polygons(g);
         break;
-      default: break;
+      default:
+        break;
     }
     for (Vector3<double>& vertex : vertices) {
       vertex = at.p + at.R * vertex;
@@ -281,8 +331,8 @@ class ModelBuilder {
       for (int i = 0; i < in_.hull_polyvertnum.at(p); ++i) {
         polygon.push_back(in_.hull_polyvert.at(corner++));
         if (polygon.back() < 0 || polygon.back() >= in_.hull_num[g])
-          throw std::invalid_argument("hull_polyvert: expected a vertex of geom " + std::to_string(g) + ", got " +
-                                      std::to_string(polygon.back()));
+          throw std::invalid_argument("hull_polyvert: expected a vertex of geom " + std::to_string(g) +
+                                      ", got " + std::to_string(polygon.back()));
       }
       if (polygon.size() >= 3) polygons.push_back(polygon);
     }
@@ -297,7 +347,8 @@ class ModelBuilder {
     for (Ints& polygon : polygons) {
       Vector3<double> normal = {0, 0, 0};  // Newell's
       for (std::size_t i = 0; i < polygon.size(); ++i)
-        normal += cross(vertices[polygon[i]] - vertices[polygon[0]], vertices[polygon[(i + 1) % polygon.size()]] - vertices[polygon[0]]);
+        normal += cross(vertices[polygon[i]] - vertices[polygon[0]],
+                        vertices[polygon[(i + 1) % polygon.size()]] - vertices[polygon[0]]);
       if (dot(normal, normal) <= 0) continue;
       normal = (1 / std::sqrt(dot(normal, normal))) * normal;
       if (dot(normal, vertices[polygon[0]] - middle) < 0) {
@@ -308,9 +359,11 @@ class ModelBuilder {
       store(normal, face.normal);
       face.corner = int(out_.corners_.size());
       face.corners = std::min(int(polygon.size()), polygon_corners);
-      for (int i = 0; i < face.corners; ++i) out_.corners_.push_back(polygon[std::size_t(i) * polygon.size() / face.corners]);
+      for (int i = 0; i < face.corners; ++i)
+        out_.corners_.push_back(polygon[std::size_t(i) * polygon.size() / face.corners]);
       out_.faces_.push_back(face);
-      for (std::size_t i = 0; i < polygon.size(); ++i) add_edge(vertices, polygon[i], polygon[(i + 1) % polygon.size()], normal, edge_of);
+      for (std::size_t i = 0; i < polygon.size(); ++i)
+        add_edge(vertices, polygon[i], polygon[(i + 1) % polygon.size()], normal, edge_of);
     }
   }
   void add_edge(const std::vector<Vector3<double>>& vertices, int from, int to, const Vector3<double>& normal,
@@ -370,24 +423,31 @@ class ModelBuilder {
   void add_pair(Candidate candidate) {
     const Shape a = out_.geoms_[candidate.geom_a].shape, b = out_.geoms_[candidate.geom_b].shape;
     if (b == Shape::plane)
-      throw std::invalid_argument("pair_geom2: no contact between two planes, geoms " + std::to_string(candidate.geom_a) + " and " +
+      throw std::invalid_argument("pair_geom2: no contact between two planes, geoms " +
+                                  std::to_string(candidate.geom_a) + " and " +
                                   std::to_string(candidate.geom_b));
     if (a == Shape::plane && (b == Shape::sphere || b == Shape::capsule || b == Shape::box))
       return add_plane_points(candidate, out_.geoms_[candidate.geom_b]);
     candidate.slots = 1;
-    if (a == Shape::sphere && b == Shape::sphere) candidate.pair = Pair::sphere_sphere;
-    else if (a == Shape::sphere && b == Shape::capsule) candidate.pair = Pair::sphere_capsule;
-    else if (a == Shape::capsule && b == Shape::capsule) candidate.pair = Pair::capsule_capsule;
-    else if (a == Shape::sphere && b == Shape::box) candidate.pair = Pair::sphere_box;
+    if (a == Shape::sphere && b == Shape::sphere)
+      candidate.pair = Pair::sphere_sphere;
+    else if (a == Shape::sphere && b == Shape::capsule)
+      candidate.pair = Pair::sphere_capsule;
+    else if (a == Shape::capsule && b == Shape::capsule)
+      candidate.pair = Pair::capsule_capsule;
+    else if (a == Shape::sphere && b == Shape::box)
+      candidate.pair = Pair::sphere_box;
     else {
       for (int geom : {candidate.geom_a, candidate.geom_b})
         if (a != Shape::plane && out_.geoms_[geom].shape == Shape::mesh && out_.geoms_[geom].faces == 0)
-          throw std::invalid_argument("hull_polynum: expected the faces of geom " + std::to_string(geom) + "'s hull, got none");
+          throw std::invalid_argument("hull_polynum: expected the faces of geom " + std::to_string(geom) +
+                                      "'s hull, got none");
       candidate.pair = a == Shape::plane ? Pair::plane_convex : Pair::convex_convex;
       candidate.slots = slots(a == Shape::plane ? b : a, b);
       ++out_.model_.nconvex;
     }
-    for (candidate.slot = 0; candidate.slot < candidate.slots; ++candidate.slot) out_.candidates_.push_back(candidate);
+    for (candidate.slot = 0; candidate.slot < candidate.slots; ++candidate.slot)
+      out_.candidates_.push_back(candidate);
   }
 
   // The points of a shape that can be nearest to a plane: a sphere's centre, a capsule's ends, a box's corners.
@@ -396,7 +456,8 @@ class ModelBuilder {
     candidate.slots = 1;
     candidate.radius = shape.radius;
     const bool ends = shape.shape == Shape::capsule, corners = shape.shape == Shape::box;
-    const double x = corners ? shape.half[0] : 0, y = corners ? shape.half[1] : 0, z = corners || ends ? shape.half[2] : 0;
+    const double x = corners ? shape.half[0] : 0, y = corners ? shape.half[1] : 0,
+                 z = corners || ends ? shape.half[2] : 0;
     const int count = corners ? 8 : ends ? 2 : 1;
     for (int i = 0; i < count; ++i) {
       const Vector3<double> local = {i & 4 ? -x : x, i & 2 ? -y : y, i & 1 ? -z : z};
@@ -450,7 +511,8 @@ class ModelBuilder {
   void add_body_equality(int a, int b, const double* data, Equality& out) {
     const bool weld = out.type == EqualityType::weld;
     const Pose relative = weld ? pose(data + 3, data + 6) : identity();
-    const Vector3<double> in_a = vector3<double>(weld ? data + 3 : data), in_b = vector3<double>(weld ? data : data + 3);
+    const Vector3<double> in_a = vector3<double>(weld ? data + 3 : data),
+                          in_b = vector3<double>(weld ? data : data + 3);
     out.link_a = body_link_[a];
     out.link_b = body_link_[b];
     store(body_pose_[a].p + body_pose_[a].R * in_a, out.anchor_a);

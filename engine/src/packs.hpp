@@ -29,25 +29,29 @@ struct Slice {
 };
 
 template <class Real>
-void gather(const double* array, std::size_t stride, std::size_t offset, int size, const Slice& slice, Real* out) {
+void gather(const double* array, std::size_t stride, std::size_t offset, int size, const Slice& slice,
+            Real* out) {
   for (int lane = 0; lane < Width<Real>::value; ++lane) {
     const double* row = array + slice.environment(lane) * stride + offset;
     for (int i = 0; i < size; ++i) set_lane(out[i], lane, row[i]);
   }
 }
 template <class Real>
-void scatter(const Real* values, std::size_t stride, std::size_t offset, int size, const Slice& slice, double* array) {
+void scatter(const Real* values, std::size_t stride, std::size_t offset, int size, const Slice& slice,
+             double* array) {
   for (int lane = 0; lane < slice.count; ++lane) {
     double* row = array + slice.environment(lane) * stride + offset;
     for (int i = 0; i < size; ++i) row[i] = get_lane(values[i], lane);
   }
 }
 
-inline ParameterPointers parameter_values(const ModelStorage& storage, const ParameterInputs& inputs, int environment) {
+inline ParameterPointers parameter_values(const ModelStorage& storage, const ParameterInputs& inputs,
+                                          int environment) {
   ParameterPointers out;
   for (int p = 0; p < parameter_count; ++p) {
     const std::size_t size = storage.parameter_size(Parameter(p));
-    out[p] = !inputs[p].values ? storage.parameters().defaults[p].data() : inputs[p].values + (inputs[p].rows > 1 ? environment * size : 0);
+    out[p] = !inputs[p].values ? storage.parameters().defaults[p].data()
+                               : inputs[p].values + (inputs[p].rows > 1 ? environment * size : 0);
   }
   return out;
 }
@@ -62,7 +66,8 @@ inline std::vector<Slice> slices(int batch) {
 template <class Runner, class... Extra>
 class LazyRunner {
  public:
-  LazyRunner(const Model& model, Extra... extra) : arena_(measure(model, extra...)), runner_(model, extra..., arena_) {}
+  LazyRunner(const Model& model, Extra... extra)
+      : arena_(measure(model, extra...)), runner_(model, extra..., arena_) {}
   Runner& operator*() { return runner_; }
 
  private:
@@ -108,8 +113,8 @@ auto worker(const ModelStorage& storage, const Arrays& arrays, const Execution& 
   return [&storage, &arrays, &execution, extra...] {
     using Single = LazyRunner<Runner<double>, Extra...>;
     using Packed = LazyRunner<Runner<Pack>, Extra...>;
-    return [&storage, &arrays, &execution, single = std::unique_ptr<Single>(), packed = std::unique_ptr<Packed>(),
-            extra...](const Slice& slice) mutable {
+    return [&storage, &arrays, &execution, single = std::unique_ptr<Single>(),
+            packed = std::unique_ptr<Packed>(), extra...](const Slice& slice) mutable {
       if (slice.count == 1) {
         if (!single) single = std::make_unique<Single>(storage.model(), extra...);
         return (**single).run(storage, arrays, slice, execution.cancel);

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import revolute
-from tests.robots import gymnasium_ant, laikago_urdf
+from tests.robots import LAIKAGO_HEIGHT, gymnasium_ant, laikago_urdf
 
 Simulators = dict[str, revolute.Simulator]
 
@@ -29,11 +29,14 @@ UNSTABLE = CART.replace('timestep="0.001"', 'timestep="10"').replace("<joint", '
 FINAL = revolute.Loss([revolute.Term("qpos", target=0.1, index=[0]), revolute.Term("ctrl", weight=0.01)])
 
 
-def _results(simulator: revolute.Simulator, source: Any, steps: int, **options: Any) -> dict[str, np.ndarray]:
+def _results(
+    simulator: revolute.Simulator, source: Any, steps: int, lift: float, **options: Any
+) -> dict[str, np.ndarray]:
     """Return every array that a rollout, its gradients, a loss and a session give."""
     model = simulator.load_model(source, **options)
     random = np.random.default_rng(3)
     qpos = model.qpos0 + np.zeros((2, model.nq))
+    qpos[:, 2] += lift
     qvel = 0.1 * random.normal(size=(2, model.nv))
     ctrl = 0.1 * random.normal(size=(2, steps, model.nu))
     friction = model.geom_friction * np.array([[1.0], [0.5]])
@@ -62,7 +65,7 @@ def _results(simulator: revolute.Simulator, source: Any, steps: int, **options: 
     value, gradient = simulator.value_and_gradient(model, qpos[0], qvel[0], ctrl[0], FINAL, wrt=wrt)
     found |= {"value": np.asarray(value), **{f"loss.{name}": gradient[name] for name in wrt}}
     with simulator.session(model, 2) as session:
-        session.reset(qvel=qvel)
+        session.reset(qpos=qpos, qvel=qvel)
         state = session.step(ctrl[:, 0], steps=3)
         found |= {"session.qpos": state.qpos, "session.qvel": session.state().qvel}
         jacobian = session.jacobian(ctrl[0, 0])
@@ -71,18 +74,19 @@ def _results(simulator: revolute.Simulator, source: Any, steps: int, **options: 
     return found
 
 
-ROBOTS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
-    "laikago": (laikago_urdf, {"base": "free", "ground": True, "timestep": 1e-3}),
-    "ant": (gymnasium_ant, {"contact": False}),
-    "built-in": (lambda: "laikago", {}),
+ROBOTS: dict[str, tuple[Callable[[], Any], dict[str, Any], float]] = {
+    "laikago": (laikago_urdf, {"base": "free", "ground": True, "timestep": 1e-3}, LAIKAGO_HEIGHT),
+    "ant": (gymnasium_ant, {"contact": False}, 0.0),
+    "built-in": (lambda: "laikago", {}, 0.0),
 }
+"""Robots with the options to load them, and how far to lift them to stand on the ground."""
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_results_are_bit_identical(robot: str, simulators: Simulators) -> None:
-    source, options = ROBOTS[robot]
-    local, *others = (_results(simulator, source(), 20, **options) for simulator in simulators.values())
+    source, options, lift = ROBOTS[robot]
+    local, *others = (_results(simulator, source(), 20, lift, **options) for simulator in simulators.values())
     for other in others:
         assert list(other) == list(local)
         for name, array in local.items():

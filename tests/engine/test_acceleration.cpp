@@ -209,10 +209,10 @@ struct StageAdjoint {
     // v* = qvel + h a0,  w0 = h M^-1 v*_bar = tau_bar
     std::vector<Real> w0(nv);
     std::copy_n(v_free_bar, nv, in_bar + 16 * nv);
-    std::vector<Force<Real>> F_v(nv, zero_force<Real>());
+    std::vector<Force<Real>> F_v(nv);
     solve(model, *kin, *factors, v_free_bar, w0.data());
     for (Real& entry : w0) entry *= h;
-    const AccelerationAdjointInput<Real> input = {w0.data(), F_v.data(), 0, {}};
+    const AccelerationAdjointInput<Real> input = {w0.data(), nullptr, nullptr, nullptr, F_v.data()};
     acceleration_adjoint(model, *parameters, *kin, *at, of.inputs.qvel(in), input, *scratch, *kin_bar,
                          in_bar + 16 * nv, in_bar + 17 * nv, *parameters_bar);
     of.inputs.store(*kin_bar, *parameters_bar, in_bar);
@@ -220,26 +220,15 @@ struct StageAdjoint {
   }
 };
 
-// The scalar L of the stage's equation (3) with two pairs from constraint rows; w0, a0, F_v, w, x, F_w are
+// The scalar L of the stage's equation (3) with what the constraint rows add, all of w0, a0, w, x, F_w, F_v
 // held fixed.
-struct HeldPair {
-  Doubles w, x, F_w;
-};
 struct Held {
-  Doubles w0, a0, F_v;
-  HeldPair pairs[2];
+  Doubles w0, a0, w, x, F_w, F_v;
 };
 struct WithRows {
   Inputs inputs;
   const Held& held;
 
-  template <class Real>
-  std::vector<Motion<Real>> velocities(const Kinematics<Real>& kin, const Doubles& x) const {
-    const std::vector<Real> reals(x.begin(), x.end());
-    std::vector<Motion<Real>> out(inputs.model().nv);
-    link_velocities(inputs.model(), kin.S, reals.data(), out.data());
-    return out;
-  }
   template <class Real>
   void operator()(const Real* in, Real* out) const {
     const Model& model = inputs.model();
@@ -247,25 +236,21 @@ struct WithRows {
     Owned<Parameters<Real>> parameters(model);
     Owned<Kinematics<Real>> kin(model);
     inputs.load(in, *parameters, *kin);
-    const auto force = [](const Doubles& a, int k) {
-      return Force<Real>{vector3<Real>(&a[6 * k]), vector3<Real>(&a[6 * k + 3])};
-    };
-    const std::vector<Real> a0(held.a0.begin(), held.a0.end());
-    const std::vector<Motion<Real>> Z = velocities(*kin, held.w0);
-    std::vector<Motion<Real>> A(nv);
+    const auto reals = [](const Doubles& a) { return std::vector<Real>(a.begin(), a.end()); };
+    const std::vector<Real> w0 = reals(held.w0), a0 = reals(held.a0), w = reals(held.w), x = reals(held.x);
+    const std::vector<Real> F_w = reals(held.F_w), F_v = reals(held.F_v);
+    std::vector<Motion<Real>> Z(nv), W(nv), X(nv), A(nv);
+    link_velocities(model, kin->S, w0.data(), Z.data());
+    link_velocities(model, kin->S, w.data(), W.data());
+    link_velocities(model, kin->S, x.data(), X.data());
     link_accelerations(model, *parameters->gravity, *kin, inputs.qvel(in), a0.data(), A.data());
     Real L(0);
     for (int k = 0; k < nv; ++k) {
-      L += dot(kin->V[k], force(held.F_v, k)) - inputs.diagonal(in)[k] * Real(held.w0[k] * held.a0[k]);
-      if (model.dofs[k].has_inertia)
-        L -= dot(Z[k], kin->I[k] * A[k] + cross_force(kin->V[k], kin->I[k] * kin->V[k]));
-    }
-    for (const HeldPair& pair : held.pairs) {
-      const std::vector<Motion<Real>> W = velocities(*kin, pair.w), X = velocities(*kin, pair.x);
-      for (int k = 0; k < nv; ++k) {
-        L += dot(W[k], force(pair.F_w, k)) - inputs.diagonal(in)[k] * Real(pair.w[k] * pair.x[k]);
-        if (model.dofs[k].has_inertia) L -= dot(W[k], kin->I[k] * X[k]);
-      }
+      L += dot(W[k], Reader<Real>{&F_w[6 * k]}.force()) + dot(kin->V[k], Reader<Real>{&F_v[6 * k]}.force());
+      L -= inputs.diagonal(in)[k] * (w0[k] * a0[k] + w[k] * x[k]);
+      if (!model.dofs[k].has_inertia) continue;
+      const RigidInertia<Real>& I = kin->I[k];
+      L -= dot(Z[k], I * A[k] + cross_force(kin->V[k], I * kin->V[k])) + dot(W[k], I * X[k]);
     }
     out[0] += L;
   }
@@ -284,32 +269,21 @@ struct WithRowsAdjoint {
     of.inputs.load(in, *parameters, *kin);
     parameters_bar->clear(model);
     kin_bar->clear(model);
-    // the scalar's cotangent scales w0, F_v, and of each pair x and F_w
-    const auto scaled = [&](const Doubles& a, Real s) {
-      std::vector<Real> out(a.begin(), a.end());
-      for (Real& entry : out) entry *= s;
-      return out;
-    };
-    const auto forces = [&](const Doubles& a) {
-      std::vector<Force<Real>> out(nv);
-      for (int k = 0; k < nv; ++k)
-        out[k] = out_bar[0] * Force<Real>{vector3<Real>(&a[6 * k]), vector3<Real>(&a[6 * k + 3])};
-      return out;
-    };
-    for (int k = 0; k < nv; ++k) at->a0[k] = Real(of.held.a0[k]);
-    std::vector<Real> w0 = scaled(of.held.w0, out_bar[0]), w[2], x[2];
-    std::vector<Force<Real>> F_v = forces(of.held.F_v), F_w[2], X_bar[2];
-    std::vector<Motion<Real>> W[2], X[2];
-    AccelerationAdjointInput<Real> input = {w0.data(), F_v.data(), 2, {}};
-    for (int i = 0; i < 2; ++i) {
-      w[i] = scaled(of.held.pairs[i].w, Real(1));
-      x[i] = scaled(of.held.pairs[i].x, out_bar[0]);
-      F_w[i] = forces(of.held.pairs[i].F_w);
-      X_bar[i].resize(nv);
-      W[i].resize(nv);
-      X[i].resize(nv);
-      input.pair[i] = {w[i].data(), x[i].data(), F_w[i].data(), W[i].data(), X[i].data(), X_bar[i].data()};
+    // the scalar's cotangent scales w0, w (with F_w) and F_v
+    std::vector<Real> w0(nv), w(nv), x(nv);
+    std::vector<Force<Real>> F_w(nv), F_v(nv);
+    for (int k = 0; k < nv; ++k) {
+      w0[k] = out_bar[0] * Real(of.held.w0[k]);
+      w[k] = Real(of.held.w[k]);
+      x[k] = out_bar[0] * Real(of.held.x[k]);
+      at->a0[k] = Real(of.held.a0[k]);
+      const auto force = [&](const Doubles& a) {
+        return out_bar[0] * Force<Real>{vector3<Real>(&a[6 * k]), vector3<Real>(&a[6 * k + 3])};
+      };
+      F_w[k] = force(of.held.F_w);
+      F_v[k] = force(of.held.F_v);
     }
+    const AccelerationAdjointInput<Real> input = {w0.data(), w.data(), x.data(), F_w.data(), F_v.data()};
     acceleration_adjoint(model, *parameters, *kin, *at, of.inputs.qvel(in), input, *scratch, *kin_bar,
                          in_bar + 16 * nv, in_bar + 17 * nv, *parameters_bar);
     of.inputs.store(*kin_bar, *parameters_bar, in_bar);
@@ -341,8 +315,8 @@ void adjoint_with_constraint_rows() {
   const ModelStorage storage(arrays);
   Random random(74);
   const int nv = arrays.nv;
-  const auto pair = [&] { return HeldPair{random.normals(nv), random.normals(nv), random.normals(6 * nv)}; };
-  const Held held{random.normals(nv), random.normals(nv), random.normals(6 * nv), {pair(), pair()}};
+  const Held held{random.normals(nv), random.normals(nv),     random.normals(nv),
+                  random.normals(nv), random.normals(6 * nv), random.normals(6 * nv)};
   const WithRows function{{storage, arrays}, held};
   const WithRowsAdjoint adjoint{function};
   std::vector<Block> blocks = function.inputs.blocks();
@@ -361,15 +335,15 @@ void takes_nothing_from_the_heap() {
   Owned<AccelerationAdjointScratch<double>> scratch(model);
   Owned<Parameters<double>> parameters_bar(model);
   Doubles qvel_bar(model.nv, 0.0), diagonal_bar(model.nv, 0.0);
-  std::vector<Force<double>> F_v(model.nv, zero_force<double>());
+  std::vector<Force<double>> F_v(model.nv);
   parameters_bar->clear(model);
   check_no_allocation("acceleration", [&] {
     acceleration(model, *at.parameters, model.timestep, *at.kinematics, *at.factors, qvel.data(),
                  *at.acceleration);
     kin_bar->clear(model);
     acceleration_adjoint(model, *at.parameters, *at.kinematics, *at.acceleration, qvel.data(),
-                         {w0.data(), F_v.data(), 0, {}}, *scratch, *kin_bar, qvel_bar.data(),
-                         diagonal_bar.data(), *parameters_bar);
+                         {w0.data(), nullptr, nullptr, nullptr, F_v.data()}, *scratch, *kin_bar,
+                         qvel_bar.data(), diagonal_bar.data(), *parameters_bar);
   });
 }
 

@@ -298,6 +298,22 @@ void parallel_capsules() {
               -radius_a - radius_b, rounding);
 }
 
+// A shift along the axis keeps the capsules parallel, and moves the middle of their overlap.
+void parallel_capsules_slide_along_each_other() {
+  Random random(92);
+  for (double shift : {0.0, 0.4, -0.6, 2.0}) {
+    const Doubles in = pose_inputs({0, 0, 0}, unturned, {0.5, 0, shift}, unturned);
+    for (int side : {0, 6}) {
+      Doubles along(n_in, 0.0), in_bar(n_in, 0.0);
+      along[side + 5] = 1;
+      const Doubles out_bar = random.normals(n_out);
+      TouchAdjoint<CapsuleCapsule>()(in.data(), out_bar.data(), in_bar.data());
+      CHECK_CLOSE(in_bar[side + 5],
+                  inner(out_bar, differences(Touch<CapsuleCapsule>(), in, along, 1e-4, n_out)), smooth);
+    }
+  }
+}
+
 void spheres_in_boxes() {
   Random random(85);
   const auto at = [&](const Point& centre) {
@@ -400,6 +416,7 @@ int main() {
               {"normals and points", normals_and_points},
               {"coincident centres", coincident_centres},
               {"parallel capsules", parallel_capsules},
+              {"sliding parallel capsules", parallel_capsules_slide_along_each_other},
               {"spheres in boxes", spheres_in_boxes},
               {"friction directions", friction_directions},
               {"adjoints and lanes", adjoints_and_lanes}});

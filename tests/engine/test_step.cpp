@@ -128,8 +128,6 @@ void a_box_on_a_slope_slides_or_sticks() {
 // --- conservation
 // -------------------------------------------------------------------------------------------------------
 
-// At the poses of the step, and after it as well where nothing bounces: a bounce moves the balls along the
-// normal, which turns their lever arms.
 void colliding_balls_keep_their_momentum() {
   Random random(130);
   for (double restitution : {0.0, 0.4}) {
@@ -146,8 +144,7 @@ void colliding_balls_keep_their_momentum() {
       CHECK(next.qvel[0] < 1.9 &&
             std::fabs(next.qvel[1] - state.qvel[1]) > 1e-3);  // they collide, with friction
       const Doubles before = total_momentum(m.arrays, state.qpos, state.qvel);
-      CHECK_CLOSE(total_momentum(m.arrays, state.qpos, next.qvel), before, 1e-12);
-      if (restitution == 0) CHECK_CLOSE(total_momentum(m.arrays, next.qpos, next.qvel), before, 1e-12);
+      CHECK_CLOSE(total_momentum(m.arrays, next.qpos, next.qvel), before, 1e-12);
     }
   }
 }
@@ -181,8 +178,10 @@ void contact_impulses_are_equal_and_opposite() {
     Workspace<double> ws(storage.model());
     next_state(storage, state, {}, ws);
     const Doubles change(ws.step->velocity_change, ws.step->velocity_change + 12);
+    const double* configuration = ws.step->configuration(state.qpos.data());
+    const Doubles at(configuration, configuration + 14);
     CHECK(std::sqrt(inner(change, change)) > 0.1);
-    CHECK_CLOSE(total_momentum(arrays, state.qpos, change), Doubles(6, 0.0), 1e-12);
+    CHECK_CLOSE(total_momentum(arrays, at, change), Doubles(6, 0.0), 1e-12);
   }
 }
 

@@ -14,7 +14,7 @@ import pytest
 
 import revolute
 from tests.packaging.client_job import job
-from tests.robots import gymnasium_ant, laikago_urdf
+from tests.robots import LAIKAGO_HEIGHT, gymnasium_ant, laikago_urdf
 from tests.server.processes import ServerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,10 +22,11 @@ IMPORT_SECONDS = 0.5
 
 SCRIPT = Path(__file__).with_name("client_job.py")
 
-ROBOTS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "laikago": (laikago_urdf, {"base": "free", "ground": True, "timestep": 1e-3}),
-    "ant": (gymnasium_ant, {}),
+ROBOTS: dict[str, tuple[Any, dict[str, Any], float]] = {
+    "laikago": (laikago_urdf, {"base": "free", "ground": True, "timestep": 1e-3}, LAIKAGO_HEIGHT),
+    "ant": (gymnasium_ant, {}, 0.0),
 }
+"""Robots with the options to load them, and how far to lift them to stand on the ground."""
 
 
 def _run(python: Path, *arguments: str) -> str:
@@ -103,11 +104,11 @@ def test_robots_over_the_network(
     in_process: revolute.Simulator,
     tmp_path: Path,
 ) -> None:
-    find, options = ROBOTS[robot]
+    find, options, lift = ROBOTS[robot]
     output = tmp_path / "results.npz"
-    arguments = getattr(server, transport), str(find()), json.dumps(options), str(output)
+    arguments = getattr(server, transport), str(find()), json.dumps(options), str(lift), str(output)
     _run(python, str(SCRIPT), *arguments)
-    local = job(in_process, str(find()), options)
+    local = job(in_process, str(find()), options, lift)
     with np.load(output) as remote:
         assert set(remote.files) == set(local)
         for name in remote.files:

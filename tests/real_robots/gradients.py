@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from tests.tangents import ambient, moved
 
 from revolute_engine import Engine, Model
+from tests.tangents import ambient, moved
 
 from .catalogue import Robot
 from .mujoco_reference import Array
@@ -117,7 +117,7 @@ def derivatives(
         pushed_qpos = ambient(model, rollout.qpos, pushed.qpos)
         values = _losses(engine, model, start, base, name, direction, qpos_bar, qvel_bar)
         plateau = _plateau(*values)
-        size = np.linalg.norm(gradient) * np.linalg.norm(rate) / np.sqrt(np.count_nonzero(direction))
+        size = np.linalg.norm(gradient) * np.linalg.norm(rate) / np.sqrt(max(np.count_nonzero(direction), 1))
         found[name] = DirectionalDerivative(
             pulled=float((gradient * rate).sum()),
             pushed=float((pushed_qpos * qpos_bar).sum() + (pushed.qvel * qvel_bar).sum()),

@@ -20,7 +20,8 @@ class Arena {
  public:
   // An arena without memory measures: take() counts, pointers must not be used.
   Arena() = default;
-  explicit Arena(std::size_t bytes) : block_(take_block(rounded(bytes + alignment)), Free{rounded(bytes + alignment)}) {
+  explicit Arena(std::size_t bytes)
+      : block_(take_block(rounded(bytes + alignment)), Free{rounded(bytes + alignment)}) {
     if (!block_) throw std::bad_alloc();
   }
 
@@ -42,7 +43,8 @@ class Arena {
   static void* take_block(std::size_t bytes) {
 #if defined(__linux__)
     if (bytes > small) {
-      void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* block =
+          mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       return block == MAP_FAILED ? nullptr : block;
     }
 #endif

@@ -37,22 +37,22 @@ struct BatchShape {
 
 struct RolloutArrays {
   BatchShape shape;
-  const double *qpos0, *qvel0, *ctrl;   // [B, nq], [B, nv], [B, T, nu]
+  const double *qpos0, *qvel0, *ctrl;  // [B, nq], [B, nv], [B, T, nu]
   ParameterInputs parameters;
-  double *qpos, *qvel;                  // [B, T + 1, nq], [B, T + 1, nv]
-  std::int32_t* status;                 // [B]
-  std::int64_t* diverged_step;          // [B], -1 where completed
+  double *qpos, *qvel;          // [B, T + 1, nq], [B, T + 1, nv]
+  std::int32_t* status;         // [B]
+  std::int64_t* diverged_step;  // [B], -1 where completed
 };
 
 // K cotangents at once; a null cotangent is zero, a null result is not wanted. Results are overwritten.
 struct BackwardArrays {
   BatchShape shape;
   int cotangents;
-  const double *qpos, *qvel, *ctrl;     // the rollout
+  const double *qpos, *qvel, *ctrl;  // the rollout
   ParameterInputs parameters;
-  const double *qpos_bar, *qvel_bar;    // [K, B, T + 1, nq], [K, B, T + 1, nv]
-  double *qpos0_bar, *qvel0_bar;        // [K, B, nq], [K, B, nv]
-  double* ctrl_bar;                     // [K, B, T, nu]
+  const double *qpos_bar, *qvel_bar;                    // [K, B, T + 1, nq], [K, B, T + 1, nv]
+  double *qpos0_bar, *qvel0_bar;                        // [K, B, nq], [K, B, nv]
+  double* ctrl_bar;                                     // [K, B, T, nu]
   std::array<double*, parameter_count> parameter_bars;  // [K, B, size]
 };
 
@@ -60,19 +60,19 @@ struct BackwardArrays {
 // of the configuration (nv).
 struct JvpArrays {
   BatchShape shape;
-  const double *qpos, *qvel, *ctrl;                 // the rollout
+  const double *qpos, *qvel, *ctrl;  // the rollout
   ParameterInputs parameters;
-  const double *qpos0_tan, *qvel0_tan, *ctrl_tan;   // [B, nv], [B, nv], [B, T, nu]; null is zero
-  ParameterInputs parameter_tangents;               // rows as in `parameters`, or one; null is zero
-  double *qpos_tan, *qvel_tan;                      // [B, T + 1, nv] each
+  const double *qpos0_tan, *qvel0_tan, *ctrl_tan;  // [B, nv], [B, nv], [B, T, nu]; null is zero
+  ParameterInputs parameter_tangents;              // rows as in `parameters`, or one; null is zero
+  double *qpos_tan, *qvel_tan;                     // [B, T + 1, nv] each
 };
 
 // The Jacobian of one step, in the tangent convention of MuJoCo's mjd_transitionFD: state (dq, v), 2 nv coordinates.
 struct JacobianArrays {
   int batch;
-  const double *qpos, *qvel, *ctrl;                 // [B, nq], [B, nv], [B, nu]
+  const double *qpos, *qvel, *ctrl;  // [B, nq], [B, nv], [B, nu]
   ParameterInputs parameters;
-  double *A, *B;                                    // [batch, 2 nv, 2 nv], [batch, 2 nv, nu]
+  double *A, *B;  // [batch, 2 nv, 2 nv], [batch, 2 nv, nu]
 };
 
 struct Execution {

@@ -91,8 +91,8 @@ struct StepWorkspace {
 
 // The stages up to the constraint rows, at one configuration.
 template <class Real>
-REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos, const Real* qvel,
-                           const Real* ctrl, StepWorkspace<Real>& ws) {
+REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos,
+                           const Real* qvel, const Real* ctrl, StepWorkspace<Real>& ws) {
   actuation(model, parameters, h, qpos, qvel, ctrl, ws.acceleration.tau, ws.acceleration.diagonal);
   kinematics(model, parameters, qpos, qvel, ws.kinematics);
   articulated_inertia(model, ws.acceleration.diagonal, ws.kinematics, ws.factors);
@@ -103,8 +103,9 @@ REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameter
 }
 
 template <class Real>
-REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, const Real* qpos, const Real* qvel, const Real* ctrl,
-                      bool record, StepWorkspace<Real>& ws, Real* qpos_next, Real* qvel_next) {
+REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
+                      const Real* qvel, const Real* ctrl, bool record, StepWorkspace<Real>& ws,
+                      Real* qpos_next, Real* qvel_next) {
   const Real h(model.timestep);
   ws.impact.any = false;
   ws.impact.time = Real(0);
@@ -132,7 +133,8 @@ template <class Real>
 struct StateCotangent {
   Real *qpos, *qvel;
 
-  StateCotangent(const Model& model, Arena& arena) : qpos(arena.take<Real>(model.nv)), qvel(arena.take<Real>(model.nv)) {}
+  StateCotangent(const Model& model, Arena& arena)
+      : qpos(arena.take<Real>(model.nv)), qvel(arena.take<Real>(model.nv)) {}
 };
 
 template <class Real>
@@ -148,9 +150,14 @@ struct StepAdjointWorkspace {
   Force<Real>*F_b, *F_w, *F_v;
 
   StepAdjointWorkspace(const Model& model, Arena& arena)
-      : kinematics(model, arena), factors(model, arena), rows(model, arena), delassus(model, arena), acceleration(model, arena) {
+      : kinematics(model, arena),
+        factors(model, arena),
+        rows(model, arena),
+        delassus(model, arena),
+        acceleration(model, arena) {
     const std::size_t capacity = ConstraintRows<Real>::capacity(model);
-    for (Real** array : {&qpos_bar, &start_bar, &qvel_bar, &diagonal_bar, &w, &w0, &v_free_bar}) *array = arena.take<Real>(model.nv);
+    for (Real** array : {&qpos_bar, &start_bar, &qvel_bar, &diagonal_bar, &w, &w0, &v_free_bar})
+      *array = arena.take<Real>(model.nv);
     for (Real** array : {&lambda_bar, &solver.x, &solver.from_friction}) *array = arena.take<Real>(capacity);
     solver.steps = arena.take<Real>(capacity * model.iterations);
     W = arena.take<Motion<Real>>(model.nv);
@@ -160,8 +167,9 @@ struct StepAdjointWorkspace {
 
 // Reverse of solver and rows: from qvel+_bar in ws.v_free_bar to v*_bar in the same place; adds to the impact's time_bar.
 template <class Real>
-REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& context,
-                                    const StepWorkspace<Real>& at, StepAdjointWorkspace<Real>& ws, Real& time_bar,
+REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                    const RowContext<Real>& context, const StepWorkspace<Real>& at,
+                                    StepAdjointWorkspace<Real>& ws, Real& time_bar,
                                     Parameters<Real>& parameters_bar) {
   const Kinematics<Real>& kin = at.kinematics;
   for (int k = 0; k < model.nv; ++k) ws.F_b[k] = ws.F_w[k] = ws.F_v[k] = zero_force<Real>();
@@ -176,9 +184,10 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
   projected_gauss_seidel_adjoint(at.problem(model), at.solver, ws.solver, solver_bar);
   add_impulse_adjoint(at.rows, at.solver.x, ws.w, ws.W, ws.F_w, ws.rows);
   add_right_side_adjoint(context, at.rows, ws.v_free_bar, ws.F_b, ws.rows);
-  delassus_adjoint(model, kin, at.factors, at.rows, at.delassus, ws.delassus, ws.rows, ws.factors, ws.kinematics);
-  constraint_rows_adjoint(model, parameters, context, at.contacts, at.rows, ws.qpos_bar, ws.F_v, ws.F_b, time_bar, ws.rows, ws.kinematics,
-                          parameters_bar);
+  delassus_adjoint(model, kin, at.factors, at.rows, at.delassus, ws.delassus, ws.rows, ws.factors,
+                   ws.kinematics);
+  constraint_rows_adjoint(model, parameters, context, at.contacts, at.rows, ws.qpos_bar, ws.F_v, ws.F_b,
+                          time_bar, ws.rows, ws.kinematics, parameters_bar);
   for (int c = 0; c < at.contacts.count; ++c)
     collision_detection_adjoint(model, kin, at.contacts.list[c], ws.rows.contacts[c], ws.kinematics);
   articulated_inertia_adjoint(model, kin, at.factors, ws.factors, ws.kinematics, ws.diagonal_bar);
@@ -192,25 +201,27 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
 
 // Reverse of  qpos_t = qpos (+) t qvel  and of t: from qpos_t_bar in ws.qpos_bar to qpos_bar in the same place.
 template <class Real>
-REVOLUTE_HD void impact_adjoint(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos, const Real* qvel,
-                                const StepWorkspace<Real>& at, StepAdjointWorkspace<Real>& ws, Real time_bar,
+REVOLUTE_HD void impact_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
+                                const Real* qpos, const Real* qvel, const StepWorkspace<Real>& at,
+                                StepAdjointWorkspace<Real>& ws, Real time_bar,
                                 Parameters<Real>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) {
     time_bar += qvel[k] * ws.qpos_bar[k];
     ws.start_bar[k] = Real(0);
   }
   integration_adjoint(model, at.impact.time, qvel, ws.qpos_bar, ws.start_bar, ws.qvel_bar);
-  find_impact_adjoint(model, parameters, at.start_context(h, qpos, qvel), at.start_contacts, at.impact, time_bar, ws.kinematics, ws.F_v,
-                      ws.start_bar, ws.qvel_bar, parameters_bar);
+  find_impact_adjoint(model, parameters, at.start_context(h, qpos, qvel), at.start_contacts, at.impact,
+                      time_bar, ws.kinematics, ws.F_v, ws.start_bar, ws.qvel_bar, parameters_bar);
   for (int k = 0; k < model.nv; ++k) ws.qpos_bar[k] = ws.start_bar[k];
 }
 
 // Pulls (qpos+, qvel+) cotangents in `state_bar` back to (qpos, qvel) cotangents in the same place; adds to ctrl_bar and
 // parameters_bar. `at` is the workspace of the step at this (qpos, qvel, ctrl), taken with record = true.
 template <class Real>
-REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos, const Real* qvel,
-                              const Real* ctrl, StepWorkspace<Real>& at, StepAdjointWorkspace<Real>& ws,
-                              StateCotangent<Real>& state_bar, Real* ctrl_bar, Parameters<Real>& parameters_bar) {
+REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
+                              const Real* qvel, const Real* ctrl, StepWorkspace<Real>& at,
+                              StepAdjointWorkspace<Real>& ws, StateCotangent<Real>& state_bar, Real* ctrl_bar,
+                              Parameters<Real>& parameters_bar) {
   const Real h(model.timestep);
   const bool rows = at.rows.count > 0;
   const Real* configuration = at.configuration(qpos);
@@ -222,19 +233,21 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   }
   ws.kinematics.clear(model);
   integration_adjoint(model, h - at.impact.time, at.qvel_next, state_bar.qpos, ws.qpos_bar, ws.v_free_bar);
-  if (rows) constraint_adjoint(model, parameters, at.context(h, qpos, qvel), at, ws, time_bar, parameters_bar);
+  if (rows)
+    constraint_adjoint(model, parameters, at.context(h, qpos, qvel), at, ws, time_bar, parameters_bar);
   // v* = qvel + h a0
   solve(model, at.kinematics, at.factors, ws.v_free_bar, ws.w0);
   for (int k = 0; k < model.nv; ++k) {
     ws.w0[k] = h * ws.w0[k];
     ws.qvel_bar[k] = ws.v_free_bar[k];
   }
-  const AccelerationAdjointInput<Real> in = {ws.w0, rows ? ws.w : nullptr, rows ? at.velocity_change : nullptr, ws.F_w, ws.F_v};
-  acceleration_adjoint(model, parameters, at.kinematics, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, ws.qvel_bar,
-                       ws.diagonal_bar, parameters_bar);
+  const AccelerationAdjointInput<Real> in = {ws.w0, rows ? ws.w : nullptr,
+                                             rows ? at.velocity_change : nullptr, ws.F_w, ws.F_v};
+  acceleration_adjoint(model, parameters, at.kinematics, at.acceleration, qvel, in, ws.acceleration,
+                       ws.kinematics, ws.qvel_bar, ws.diagonal_bar, parameters_bar);
   kinematics_adjoint(model, at.kinematics, ws.kinematics, ws.qpos_bar, parameters_bar);
-  actuation_adjoint(model, parameters, h, configuration, qvel, ctrl, ws.w0, ws.diagonal_bar, ws.qpos_bar, ws.qvel_bar, ctrl_bar,
-                    parameters_bar);
+  actuation_adjoint(model, parameters, h, configuration, qvel, ctrl, ws.w0, ws.diagonal_bar, ws.qpos_bar,
+                    ws.qvel_bar, ctrl_bar, parameters_bar);
   if (at.impact.any) impact_adjoint(model, parameters, h, qpos, qvel, at, ws, time_bar, parameters_bar);
   for (int k = 0; k < model.nv; ++k) {
     state_bar.qpos[k] = ws.qpos_bar[k];

@@ -2,6 +2,7 @@
 
 from revolute.gradient_report import GradientReport
 
+from . import _mujoco as _mujoco  # before anything else imports MuJoCo
 from ._engine import Engine
 from ._gradient_check import check_gradient
 from ._load import load_model, models

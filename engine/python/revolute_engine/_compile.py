@@ -15,7 +15,7 @@ from revolute.errors import ModelError
 
 from ._floating import Floating, float_links, floating_joints, without_joints
 from ._inertia import give_back_inertia, lend_valid_inertia
-from ._massless import lend_inertia, take_back
+from ._massless import lend_inertia, notes_on, take_back
 from ._mimic import add_held_joints
 from ._source import Source
 from ._xml import Element, name_of, write
@@ -60,6 +60,7 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
             _add_motors(spec)
         loans = lend_inertia(spec) if source.is_urdf else []
         given = lend_valid_inertia(spec) if source.is_urdf else []
+        source.notes += notes_on(loans)
         compiled = spec.compile()
         source.notes.extend(give_back_inertia(compiled, given))
         take_back(compiled, loans, source.label)

@@ -22,6 +22,7 @@ from ._arrays import Arrays, compiled_arrays, disabled_switches
 from ._compile import compile_source
 from ._files import FileFinder
 from ._model import Model
+from ._mujoco import collected_warnings
 from ._options import Options
 from ._pairs import Pair, candidate_pairs, pair_arrays
 from ._source import Source, read_source
@@ -114,14 +115,16 @@ def load_model(
     ).checked()
     given = _open(source, assets or {}, mesh_paths, package_paths or {}, allow_files, name)
     document = read_source(given.label, given.data, given.finder)
-    compiled = compile_source(
-        document, base=options.base, ground=options.ground, fuse_fixed=options.fuse_fixed
-    )
-    supported = check_support(
-        compiled, document.label, limits=options.limits, dry_friction=options.dry_friction
-    )
-    notes = [*document.notes, *supported]
-    arrays, alarming = _engine_arrays(compiled, document, options)
+    with collected_warnings() as mujoco_warnings:
+        compiled = compile_source(
+            document, base=options.base, ground=options.ground, fuse_fixed=options.fuse_fixed
+        )
+        supported = check_support(
+            compiled, document.label, limits=options.limits, dry_friction=options.dry_friction
+        )
+        notes = [*document.notes, *supported]
+        arrays, alarming = _engine_arrays(compiled, document, options)
+    alarming = [*dict.fromkeys(mujoco_warnings), *alarming]
     model_name = given.name or document.declared_name or "model"
     model = _model(model_name, given, document, compiled, arrays, options, notes, alarming)
     for note in alarming if warn else ():

@@ -18,6 +18,9 @@ _LEAST_PIVOT = 1e-10
 """Share of the inertia along a degree of freedom that must be left when all beyond it may follow; less is
 rounding."""
 
+_NAMED = 3
+"""Of the links in a note, how many it names."""
+
 
 @dataclass(frozen=True)
 class Loan:
@@ -61,6 +64,20 @@ def lend_inertia(spec: mujoco.MjSpec) -> list[Loan]:
             body.fullinertia = np.full(6, np.nan)
             body.inertia = np.ones(3)
     return loans
+
+
+def notes_on(loans: list[Loan]) -> list[str]:
+    """Say which links move without mass or as a point, which MuJoCo and other simulators do not allow."""
+    kinds = (
+        ("links without mass that move", [loan.link for loan in loans if loan.mass]),
+        ("links whose mass is in a point", [loan.link for loan in loans if not loan.mass]),
+    )
+    notes = []
+    for what, links in kinds:
+        more = f" and {len(links) - _NAMED} more" if len(links) > _NAMED else ""
+        if links:
+            notes.append(f"{what}, as the file says: {', '.join(links[:_NAMED])}{more}")
+    return notes
 
 
 def take_back(compiled: mujoco.MjModel, loans: list[Loan], label: str) -> None:

@@ -37,14 +37,17 @@ REVOLUTE_HD inline SegmentPair<Real> nearest_points(const Segment<Real>& A, cons
 }
 
 template <class Real>
-REVOLUTE_HD inline ContactPoint<Real> capsule_capsule(const Segment<Real>& A, Real radius_a, const Segment<Real>& B, Real radius_b) {
+REVOLUTE_HD inline ContactPoint<Real> capsule_capsule(const Segment<Real>& A, Real radius_a,
+                                                      const Segment<Real>& B, Real radius_b) {
   const SegmentPair<Real> p = nearest_points(A, B);
   return sphere_sphere(point_on(A, p.ta), radius_a, point_on(B, p.tb), radius_b);
 }
 
 template <class Real>
-REVOLUTE_HD inline PairMoments<Real> capsule_capsule_adjoint(const Segment<Real>& A, Real radius_a, const Segment<Real>& B,
-                                                             const ContactPoint<Real>& at, const ContactPoint<Real>& bar) {
+REVOLUTE_HD inline PairMoments<Real> capsule_capsule_adjoint(const Segment<Real>& A, Real radius_a,
+                                                             const Segment<Real>& B,
+                                                             const ContactPoint<Real>& at,
+                                                             const ContactPoint<Real>& bar) {
   const SegmentPair<Real> p = nearest_points(A, B);
   Vector3<Real> a_bar, b_bar;
   sphere_sphere_adjoint(point_on(A, p.ta), radius_a, point_on(B, p.tb), at, bar, a_bar, b_bar);
@@ -55,7 +58,8 @@ REVOLUTE_HD inline PairMoments<Real> capsule_capsule_adjoint(const Segment<Real>
   const Real tb_bar = inside(B, p.tb_free) * (dot(b_bar, B.axis) + p.b * ta_bar);
   const Real s_bar = inside(A, p.s_free) * (p.b * tb_bar + select(along, point_bar, Real(0)));
   const Real numerator_bar = select(p.parallel, Real(0), s_bar / p.determinant);
-  const Real ends = indicator<Real>(less(-A.half, -p.c - B.half)) + indicator<Real>(less(B.half - p.c, A.half));
+  const Real ends =
+      indicator<Real>(less(-A.half, -p.c - B.half)) + indicator<Real>(less(B.half - p.c, A.half));
   const Real c_bar = -ta_bar - select(p.parallel, Real(0.5) * ends * s_bar, numerator_bar);
   const Real f_bar = tb_bar + p.b * numerator_bar;
   const Real b_scalar_bar = p.tb * ta_bar + p.s * tb_bar + (p.f + Real(2) * p.b * p.s_free) * numerator_bar;

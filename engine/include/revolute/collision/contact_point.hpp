@@ -32,7 +32,8 @@ REVOLUTE_HD inline Force<Real> answer_moment(const ContactPoint<Real>& at, const
   return moment;
 }
 template <class Real>
-REVOLUTE_HD inline PairMoments<Real> with_other_side_b(const Force<Real>& a, const ContactPoint<Real>& at, const ContactPoint<Real>& bar) {
+REVOLUTE_HD inline PairMoments<Real> with_other_side_b(const Force<Real>& a, const ContactPoint<Real>& at,
+                                                       const ContactPoint<Real>& bar) {
   return {a, answer_moment(at, bar) + (-a)};
 }
 
@@ -48,7 +49,8 @@ REVOLUTE_HD inline Vector3<Real> direction(const Vector3<Real>& a, Real& length,
 }
 // adjoint of a -> a/|a|
 template <class Real>
-REVOLUTE_HD inline Vector3<Real> direction_adjoint(const Vector3<Real>& unit, Real inverse_length, const Vector3<Real>& unit_bar) {
+REVOLUTE_HD inline Vector3<Real> direction_adjoint(const Vector3<Real>& unit, Real inverse_length,
+                                                   const Vector3<Real>& unit_bar) {
   return inverse_length * (unit_bar - dot(unit, unit_bar) * unit);
 }
 
@@ -69,7 +71,8 @@ REVOLUTE_HD inline void tangents(const Vector3<Real>& n, Vector3<Real>& t1, Vect
 }
 // adds to n_bar
 template <class Real>
-REVOLUTE_HD inline void tangents_adjoint(const Vector3<Real>& n, Vector3<Real> t1_bar, const Vector3<Real>& t2_bar, Vector3<Real>& n_bar) {
+REVOLUTE_HD inline void tangents_adjoint(const Vector3<Real>& n, Vector3<Real> t1_bar,
+                                         const Vector3<Real>& t2_bar, Vector3<Real>& n_bar) {
   const Vector3<Real> e = auxiliary_axis(n);
   Real length, inverse_length;
   const Vector3<Real> t1 = direction(e - dot(e, n) * n, length, inverse_length);

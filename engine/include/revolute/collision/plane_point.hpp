@@ -7,14 +7,15 @@
 namespace revolute {
 
 template <class Real>
-REVOLUTE_HD inline ContactPoint<Real> plane_point(const Vector3<Real>& normal, const Vector3<Real>& origin, const Vector3<Real>& centre,
-                                                  Real radius) {
+REVOLUTE_HD inline ContactPoint<Real> plane_point(const Vector3<Real>& normal, const Vector3<Real>& origin,
+                                                  const Vector3<Real>& centre, Real radius) {
   const Real gap = dot(normal, centre - origin) - radius;
   return {gap, centre - (radius + Real(0.5) * gap) * normal, normal};
 }
 // The plane does not move: only the point's side is returned, as the force on its centre.
 template <class Real>
-REVOLUTE_HD inline Vector3<Real> plane_point_adjoint(const ContactPoint<Real>& at, const ContactPoint<Real>& bar) {
+REVOLUTE_HD inline Vector3<Real> plane_point_adjoint(const ContactPoint<Real>& at,
+                                                     const ContactPoint<Real>& bar) {
   return bar.point + (bar.gap - Real(0.5) * dot(at.normal, bar.point)) * at.normal;
 }
 

@@ -19,7 +19,7 @@ struct SphereBoxLocal {
   Vector3<Real> c, outward;  // outward = m
   Real d, inverse_d;
   MaskOf<Real> within;
-  Vector3<Real> beyond;      // 1 for each axis on which c lies beyond the box
+  Vector3<Real> beyond;  // 1 for each axis on which c lies beyond the box
 };
 
 template <class Real>
@@ -34,31 +34,36 @@ REVOLUTE_HD inline SphereBoxLocal<Real> sphere_box_local(const Vector3<Real>& ce
   out.beyond = {indicator<Real>(out_x), indicator<Real>(out_y), indicator<Real>(out_z)};
   out.within = !(out_x | out_y | out_z);
   // (1)
-  const Vector3<Real> offset = {select(out_x, -depth.x * sign(c.x), o), select(out_y, -depth.y * sign(c.y), o),
+  const Vector3<Real> offset = {select(out_x, -depth.x * sign(c.x), o),
+                                select(out_y, -depth.y * sign(c.y), o),
                                 select(out_z, -depth.z * sign(c.z), o)};
   const Vector3<Real> away = direction(offset, out.d, out.inverse_d);
   // (2)
   const auto x_first = less_equal(depth.x, depth.y) & less_equal(depth.x, depth.z);
   const auto y_first = (!x_first) & less_equal(depth.y, depth.z);
-  const Vector3<Real> face = {select(x_first, sign(c.x), o), select(y_first, sign(c.y), o), select(x_first | y_first, o, sign(c.z))};
+  const Vector3<Real> face = {select(x_first, sign(c.x), o), select(y_first, sign(c.y), o),
+                              select(x_first | y_first, o, sign(c.z))};
   out.outward = select(out.within, face, away);
   out.d = select(out.within, -minimum(depth.x, minimum(depth.y, depth.z)), out.d);
   return out;
 }
 
 template <class Real>
-REVOLUTE_HD inline ContactPoint<Real> sphere_box(const Vector3<Real>& centre, Real radius, const Box<Real>& box) {
+REVOLUTE_HD inline ContactPoint<Real> sphere_box(const Vector3<Real>& centre, Real radius,
+                                                 const Box<Real>& box) {
   const SphereBoxLocal<Real> local = sphere_box_local(centre, box);
   const Vector3<Real> m = box.R * local.outward;
   return {local.d - radius, centre - (Real(0.5) * (local.d + radius)) * m, -m};
 }
 
 template <class Real>
-REVOLUTE_HD inline PairMoments<Real> sphere_box_adjoint(const Vector3<Real>& centre, Real radius, const Box<Real>& box,
-                                                        const ContactPoint<Real>& at, const ContactPoint<Real>& bar) {
+REVOLUTE_HD inline PairMoments<Real> sphere_box_adjoint(const Vector3<Real>& centre, Real radius,
+                                                        const Box<Real>& box, const ContactPoint<Real>& at,
+                                                        const ContactPoint<Real>& bar) {
   const SphereBoxLocal<Real> local = sphere_box_local(centre, box);
   const Vector3<Real> m = local.outward;
-  const Vector3<Real> point_bar = transpose_times(box.R, bar.point), normal_bar = transpose_times(box.R, bar.normal);
+  const Vector3<Real> point_bar = transpose_times(box.R, bar.point),
+                      normal_bar = transpose_times(box.R, bar.normal);
   const Real d_bar = bar.gap - Real(0.5) * dot(m, point_bar);
   const Vector3<Real> m_bar = -normal_bar - (Real(0.5) * (local.d + radius)) * point_bar;
   // m turns only outside, and only with the axes on which the centre lies beyond the box

@@ -7,7 +7,8 @@
 namespace revolute {
 
 template <class Real>
-REVOLUTE_HD inline ContactPoint<Real> sphere_sphere(const Vector3<Real>& a, Real radius_a, const Vector3<Real>& b, Real radius_b) {
+REVOLUTE_HD inline ContactPoint<Real> sphere_sphere(const Vector3<Real>& a, Real radius_a,
+                                                    const Vector3<Real>& b, Real radius_b) {
   Real distance, inverse;
   const Vector3<Real> n = direction(b - a, distance, inverse);
   const Real gap = distance - radius_a - radius_b;
@@ -15,8 +16,9 @@ REVOLUTE_HD inline ContactPoint<Real> sphere_sphere(const Vector3<Real>& a, Real
 }
 // cotangents by the two centres
 template <class Real>
-REVOLUTE_HD inline void sphere_sphere_adjoint(const Vector3<Real>& a, Real radius_a, const Vector3<Real>& b, const ContactPoint<Real>& at,
-                                              const ContactPoint<Real>& bar, Vector3<Real>& a_bar, Vector3<Real>& b_bar) {
+REVOLUTE_HD inline void sphere_sphere_adjoint(const Vector3<Real>& a, Real radius_a, const Vector3<Real>& b,
+                                              const ContactPoint<Real>& at, const ContactPoint<Real>& bar,
+                                              Vector3<Real>& a_bar, Vector3<Real>& b_bar) {
   Real distance, inverse;
   const Vector3<Real> n = direction(b - a, distance, inverse);
   const Vector3<Real> n_bar = bar.normal + (radius_a + Real(0.5) * at.gap) * bar.point;

@@ -14,12 +14,12 @@ enum class JointType : int { free = 0, ball = 1, prismatic = 2, revolute = 3 }; 
 
 struct Joint {
   JointType type;
-  int qpos, dof;          // first position, first degree of freedom
-  int parent;             // link the joint hangs on
-  double rotation[9];     // joint frame in the parent link's frame, before the joint moves
+  int qpos, dof;       // first position, first degree of freedom
+  int parent;          // link the joint hangs on
+  double rotation[9];  // joint frame in the parent link's frame, before the joint moves
   double position[3];
-  double reference;       // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
-  double spring[4];       // position at which the spring is at rest; ball: quaternion
+  double reference;  // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
+  double spring[4];  // position at which the spring is at rest; ball: quaternion
   bool limited;
   double range[2];
 };
@@ -29,7 +29,7 @@ struct Dof {
   int velocity_base;  // link whose velocity turns this axis: dS/dt = V_base x S
   int carrier;        // last degree of freedom whose motion carries the axis along; -1: fixed in the world
   int tree;
-  bool has_inertia;   // false for the massless links between the degrees of freedom of one body
+  bool has_inertia;  // false for the massless links between the degrees of freedom of one body
 };
 
 // force = (gain . (1, length, velocity)) ctrl + bias . (1, length, velocity)
@@ -46,9 +46,9 @@ struct Geom {
   Shape shape;
   int link;
   double rotation[9], position[3];
-  double radius;       // sphere, capsule, cylinder
-  double half[3];      // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
-  double bound;        // radius of a sphere about `position` that holds the shape
+  double radius;   // sphere, capsule, cylinder
+  double half[3];  // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
+  double bound;    // radius of a sphere about `position` that holds the shape
   // hull of a box or mesh, and the core of a sphere (one vertex) or capsule (one edge), in the link frame
   int vertex, vertices;  // first vertex and their number
   int face, faces;
@@ -68,17 +68,25 @@ struct HullEdge {
 };
 
 // A place where two geoms may touch: one contact of three rows when active.
-enum class Pair : int { plane_point, sphere_sphere, sphere_capsule, capsule_capsule, sphere_box, plane_convex, convex_convex };
+enum class Pair : int {
+  plane_point,
+  sphere_sphere,
+  sphere_capsule,
+  capsule_capsule,
+  sphere_box,
+  plane_convex,
+  convex_convex
+};
 struct Candidate {
   Pair pair;
-  int geom_a, geom_b;   // the normal points from a to b
+  int geom_a, geom_b;  // the normal points from a to b
   int link_a, link_b;
-  int friction;         // index of the pair's friction coefficient
-  int slot, slots;      // plane_convex, convex_convex: which point of the pair's contact area, of how many
-  double point[3];      // plane_point: the point in b's link frame, and the radius about it
+  int friction;     // index of the pair's friction coefficient
+  int slot, slots;  // plane_convex, convex_convex: which point of the pair's contact area, of how many
+  double point[3];  // plane_point: the point in b's link frame, and the radius about it
   double radius;
-  int path;             // degrees of freedom that move a or b
-  int condim;           // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
+  int path;                   // degrees of freedom that move a or b
+  int condim;                 // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
   double torsional, rolling;  // friction coefficients, m
 };
 
@@ -129,13 +137,13 @@ struct Model {
   const Equality* equalities;
   const Path* paths;
   const int* path_dofs;
-  const int* dof_paths;         // [nv] path of each degree of freedom
-  const double* vertices;       // hull vertices in their link frames
+  const int* dof_paths;    // [nv] path of each degree of freedom
+  const double* vertices;  // hull vertices in their link frames
   const HullFace* faces;
   const HullEdge* edges;
   const int* corners;
-  const double* tree_origin;    // [ntree, 3] reference point of a tree that has a fixed base
-  const int* tree_qpos;         // [ntree] qpos address of the reference point of a floating tree, or -1
+  const double* tree_origin;  // [ntree, 3] reference point of a tree that has a fixed base
+  const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
 };
 
 }  // namespace revolute

@@ -26,9 +26,9 @@ struct MujocoArrays {
   Doubles hull_vert;
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
   Ints pair_geom1, pair_geom2, pair_mu_from, pair_condim;
-  Doubles pair_friction;                     // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
-  Ints eq_type, eq_obj1, eq_obj2;            // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)
-  Doubles eq_data;                           // [neq, 11]
+  Doubles pair_friction;           // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
+  Ints eq_type, eq_obj1, eq_obj2;  // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)
+  Doubles eq_data;                 // [neq, 11]
   Ints act_dof, act_qpos, act_ctrllimited, act_forcelimited;
   Doubles act_gear, act_gain, act_bias, act_ctrlrange, act_forcerange;
 };

@@ -15,13 +15,23 @@
 namespace revolute {
 
 enum class Parameter : int {
-  body_mass, body_ipos, body_inertia, dof_damping, dof_armature, dof_frictionloss, jnt_stiffness, gravity, actuator_gear,
-  geom_friction, restitution, count
+  body_mass,
+  body_ipos,
+  body_inertia,
+  dof_damping,
+  dof_armature,
+  dof_frictionloss,
+  jnt_stiffness,
+  gravity,
+  actuator_gear,
+  geom_friction,
+  restitution,
+  count
 };
 constexpr int parameter_count = int(Parameter::count);
 constexpr const char* parameter_names[parameter_count] = {
-    "body_mass", "body_ipos", "body_inertia", "dof_damping", "dof_armature", "dof_frictionloss",
-    "jnt_stiffness", "gravity", "actuator_gear", "geom_friction", "restitution"};
+    "body_mass",     "body_ipos", "body_inertia",  "dof_damping",   "dof_armature", "dof_frictionloss",
+    "jnt_stiffness", "gravity",   "actuator_gear", "geom_friction", "restitution"};
 
 // One pointer per parameter: the values of one environment, or where to add their cotangents (null: not wanted).
 template <class Value>
@@ -31,14 +41,14 @@ using ParameterBarPointers = std::array<double*, parameter_count>;
 
 // What (1) needs of a body that is fixed in a link's frame.
 struct BodyInLink {
-  int link;                  // -1: fixed in the world, weighs on nothing
+  int link;                         // -1: fixed in the world, weighs on nothing
   double rotation[9], position[3];  // body frame in the link frame
-  double principal[9];       // axes of body_inertia in the link frame
+  double principal[9];              // axes of body_inertia in the link frame
 };
 
 struct FrictionPair {
   int geom_a, geom_b;
-  bool from_a, from_b;       // whose coefficient counts; neither: `fixed`
+  bool from_a, from_b;  // whose coefficient counts; neither: `fixed`
   double fixed;
 };
 
@@ -58,14 +68,16 @@ inline double* of(const ParameterBarPointers& values, Parameter p) { return valu
 
 template <class Value>
 Vector3<Value> mass_centre(const BodyInLink& body, const Value* ipos) {
-  return vector3<Value>(body.position) + matrix3<Value>(body.rotation) * Vector3<Value>{ipos[0], ipos[1], ipos[2]};
+  return vector3<Value>(body.position) +
+         matrix3<Value>(body.rotation) * Vector3<Value>{ipos[0], ipos[1], ipos[2]};
 }
 
 template <class Value>
 RigidInertia<Value> body_inertia(const BodyInLink& body, Value m, const Value* ipos, const Value* principal) {
   const Vector3<Value> c = mass_centre(body, ipos);
   const Value o(0);
-  RigidInertia<Value> out = {m, m * c, rotate(matrix3<Value>(body.principal), {principal[0], principal[1], principal[2], o, o, o})};
+  RigidInertia<Value> out = {
+      m, m * c, rotate(matrix3<Value>(body.principal), {principal[0], principal[1], principal[2], o, o, o})};
   add_symmetric_product(out.I, -m, c, c);
   const Value diagonal = m * dot(c, c);
   out.I.xx += diagonal;
@@ -77,24 +89,28 @@ RigidInertia<Value> body_inertia(const BodyInLink& body, Value m, const Value* i
 template <class Real, class Value>
 void set_inertia(RigidInertia<Real>& I, int lane, const RigidInertia<Value>& value) {
   set_lane(I.m, lane, value.m);
-  const Value* from[] = {&value.h.x, &value.h.y, &value.h.z, &value.I.xx, &value.I.yy, &value.I.zz, &value.I.xy, &value.I.xz, &value.I.yz};
+  const Value* from[] = {&value.h.x,  &value.h.y,  &value.h.z,  &value.I.xx, &value.I.yy,
+                         &value.I.zz, &value.I.xy, &value.I.xz, &value.I.yz};
   Real* to[] = {&I.h.x, &I.h.y, &I.h.z, &I.I.xx, &I.I.yy, &I.I.zz, &I.I.xy, &I.I.xz, &I.I.yz};
   for (int i = 0; i < 9; ++i) set_lane(*to[i], lane, *from[i]);
 }
 template <class Real>
 RigidInertia<double> get_inertia(const RigidInertia<Real>& I, int lane) {
   const auto at = [lane](const Real& a) { return get_lane(a, lane); };
-  return {at(I.m), {at(I.h.x), at(I.h.y), at(I.h.z)}, {at(I.I.xx), at(I.I.yy), at(I.I.zz), at(I.I.xy), at(I.I.xz), at(I.I.yz)}};
+  return {at(I.m),
+          {at(I.h.x), at(I.h.y), at(I.h.z)},
+          {at(I.I.xx), at(I.I.yy), at(I.I.zz), at(I.I.xy), at(I.I.xz), at(I.I.yz)}};
 }
 
 // adjoint of (1)
-inline void body_adjoint(const BodyInLink& body, int b, const RigidInertia<double>& bar, const ParameterPointers& values,
-                         const ParameterBarPointers& out) {
+inline void body_adjoint(const BodyInLink& body, int b, const RigidInertia<double>& bar,
+                         const ParameterPointers& values, const ParameterBarPointers& out) {
   const double m = of(values, Parameter::body_mass)[b];
   const Vector3<double> c = mass_centre(body, of(values, Parameter::body_ipos) + 3 * b);
   const Vector3<double> Gc = bar.I * c;
   const double t = trace(bar.I);
-  if (double* mass = of(out, Parameter::body_mass)) mass[b] += bar.m + dot(c, bar.h) + t * dot(c, c) - dot(c, Gc);
+  if (double* mass = of(out, Parameter::body_mass))
+    mass[b] += bar.m + dot(c, bar.h) + t * dot(c, c) - dot(c, Gc);
   if (double* ipos = of(out, Parameter::body_ipos)) {
     const Vector3<double> c_bar = m * (bar.h + 2.0 * (t * c - Gc));
     const Vector3<double> local = transpose_times(matrix3<double>(body.rotation), c_bar);
@@ -127,14 +143,16 @@ void add_array(const Real* bar, int count, int lane, double* out) {
 
 // Sets one lane of the engine's parameters. Value is double, or Dual to carry derivatives along.
 template <class Value, class Real>
-void load_parameters(const ParameterMap& map, const ParameterValues<Value>& values, int lane, const Model& model, Parameters<Real>& out) {
+void load_parameters(const ParameterMap& map, const ParameterValues<Value>& values, int lane,
+                     const Model& model, Parameters<Real>& out) {
   using namespace detail;
   std::vector<RigidInertia<Value>> links(model.nv, zero_inertia<Value>());
   for (int b = 0; b < model.nbody; ++b) {
     const BodyInLink& body = map.bodies[b];
     if (body.link < 0) continue;
-    const RigidInertia<Value> own = body_inertia(body, of(values, Parameter::body_mass)[b], of(values, Parameter::body_ipos) + 3 * b,
-                                                 of(values, Parameter::body_inertia) + 3 * b);
+    const RigidInertia<Value> own =
+        body_inertia(body, of(values, Parameter::body_mass)[b], of(values, Parameter::body_ipos) + 3 * b,
+                     of(values, Parameter::body_inertia) + 3 * b);
     RigidInertia<Value>& sum = links[body.link];
     sum.m += own.m;
     sum.h += own.h;
@@ -159,11 +177,13 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
 }
 
 template <class Real>
-void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& values, int lane, const Model& model,
-                              const Parameters<Real>& bar, const ParameterBarPointers& out) {
+void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& values, int lane,
+                              const Model& model, const Parameters<Real>& bar,
+                              const ParameterBarPointers& out) {
   using namespace detail;
   for (int b = 0; b < model.nbody; ++b)
-    if (map.bodies[b].link >= 0) body_adjoint(map.bodies[b], b, get_inertia(bar.inertia[map.bodies[b].link], lane), values, out);
+    if (map.bodies[b].link >= 0)
+      body_adjoint(map.bodies[b], b, get_inertia(bar.inertia[map.bodies[b].link], lane), values, out);
   add_array(bar.damping, model.nv, lane, of(out, Parameter::dof_damping));
   add_array(bar.armature, model.nv, lane, of(out, Parameter::dof_armature));
   add_array(bar.frictionloss, model.nv, lane, of(out, Parameter::dof_frictionloss));

@@ -22,7 +22,9 @@ struct Dual {
 
   friend Dual operator+(const Dual& a, const Dual& b) { return chain(a.value + b.value, 1.0, a, 1.0, b); }
   friend Dual operator-(const Dual& a, const Dual& b) { return chain(a.value - b.value, 1.0, a, -1.0, b); }
-  friend Dual operator*(const Dual& a, const Dual& b) { return chain(a.value * b.value, b.value, a, a.value, b); }
+  friend Dual operator*(const Dual& a, const Dual& b) {
+    return chain(a.value * b.value, b.value, a, a.value, b);
+  }
   friend Dual operator/(const Dual& a, const Dual& b) {
     const double quotient = a.value / b.value;
     return chain(quotient, 1.0 / b.value, a, -quotient / b.value, b);

@@ -60,9 +60,18 @@ struct Lanes {
   Lanes(double value) : values(Values{} + value) {}
   Lanes(Values packed) : values(packed) {}
 
-  Lanes& operator+=(Lanes other) { values += other.values; return *this; }
-  Lanes& operator-=(Lanes other) { values -= other.values; return *this; }
-  Lanes& operator*=(Lanes other) { values *= other.values; return *this; }
+  Lanes& operator+=(Lanes other) {
+    values += other.values;
+    return *this;
+  }
+  Lanes& operator-=(Lanes other) {
+    values -= other.values;
+    return *this;
+  }
+  Lanes& operator*=(Lanes other) {
+    values *= other.values;
+    return *this;
+  }
 };
 
 template <int W>
@@ -70,13 +79,19 @@ struct Width<Lanes<W>> {
   static constexpr int value = W;
 };
 
-#define REVOLUTE_LANES_OPERATOR(op)                                                                                 \
-  template <int W>                                                                                                  \
-  inline Lanes<W> operator op(Lanes<W> a, Lanes<W> b) { return Lanes<W>(a.values op b.values); }                    \
-  template <int W>                                                                                                  \
-  inline Lanes<W> operator op(Lanes<W> a, double b) { return Lanes<W>(a.values op Lanes<W>(b).values); }            \
-  template <int W>                                                                                                  \
-  inline Lanes<W> operator op(double a, Lanes<W> b) { return Lanes<W>(Lanes<W>(a).values op b.values); }
+#define REVOLUTE_LANES_OPERATOR(op)                     \
+  template <int W>                                      \
+  inline Lanes<W> operator op(Lanes<W> a, Lanes<W> b) { \
+    return Lanes<W>(a.values op b.values);              \
+  }                                                     \
+  template <int W>                                      \
+  inline Lanes<W> operator op(Lanes<W> a, double b) {   \
+    return Lanes<W>(a.values op Lanes<W>(b).values);    \
+  }                                                     \
+  template <int W>                                      \
+  inline Lanes<W> operator op(double a, Lanes<W> b) {   \
+    return Lanes<W>(Lanes<W>(a).values op b.values);    \
+  }
 REVOLUTE_LANES_OPERATOR(+)
 REVOLUTE_LANES_OPERATOR(-)
 REVOLUTE_LANES_OPERATOR(*)

@@ -80,7 +80,9 @@ REVOLUTE_HD inline void sinc_cos(Real a_squared, Real& sinc, Real& c) {
       Real(1) - z / Real(6) * (Real(1) - z / Real(20) * (Real(1) - z / Real(42) * (Real(1) - z / Real(72))));
   const Real cos_series =
       Real(1) -
-      z / Real(2) * (Real(1) - z / Real(12) * (Real(1) - z / Real(30) * (Real(1) - z / Real(56) * (Real(1) - z / Real(90)))));
+      z / Real(2) *
+          (Real(1) -
+           z / Real(12) * (Real(1) - z / Real(30) * (Real(1) - z / Real(56) * (Real(1) - z / Real(90)))));
   sinc = select(small, sinc_series, s / a);
   c = select(small, cos_series, cosine);
 }
@@ -93,11 +95,12 @@ REVOLUTE_HD inline void rotation_jacobian_coefficients(Real t_squared, Real& a, 
   a = Real(0.5) * half_sinc * half_sinc;
   const auto small = less(t_squared, Real(0.25));
   const Real z = t_squared;
-  const Real series = (Real(1) - z / Real(20) *
-                                     (Real(1) - z / Real(42) *
-                                                    (Real(1) - z / Real(72) *
-                                                                   (Real(1) - z / Real(110) * (Real(1) - z / Real(156)))))) /
-                      Real(6);
+  const Real series =
+      (Real(1) -
+       z / Real(20) *
+           (Real(1) - z / Real(42) *
+                          (Real(1) - z / Real(72) * (Real(1) - z / Real(110) * (Real(1) - z / Real(156)))))) /
+      Real(6);
   const Real full_sinc = half_sinc * half_cos;  // sin t / t
   b = select(small, series, (Real(1) - full_sinc) / select(small, Real(1), t_squared));
 }

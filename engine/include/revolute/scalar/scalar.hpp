@@ -40,13 +40,13 @@ struct HasTangents {
   static constexpr bool value = false;
 };
 
-#define REVOLUTE_SCALAR_FUNCTIONS(T)                                                              \
-  REVOLUTE_HD inline Mask<1> less(T a, T b) { return {a < b}; }                                   \
-  REVOLUTE_HD inline Mask<1> less_equal(T a, T b) { return {a <= b}; }                            \
-  REVOLUTE_HD inline T select(Mask<1> mask, T a, T b) { return mask.bit ? a : b; }                \
-  REVOLUTE_HD inline T sqrt(T a) { return std::sqrt(a); }                                         \
-  REVOLUTE_HD inline T abs(T a) { return std::fabs(a); }                                          \
-  REVOLUTE_HD inline Mask<1> is_negative(T a) { return {std::signbit(a)}; /* true of -0 */ }      \
+#define REVOLUTE_SCALAR_FUNCTIONS(T)                                                         \
+  REVOLUTE_HD inline Mask<1> less(T a, T b) { return {a < b}; }                              \
+  REVOLUTE_HD inline Mask<1> less_equal(T a, T b) { return {a <= b}; }                       \
+  REVOLUTE_HD inline T select(Mask<1> mask, T a, T b) { return mask.bit ? a : b; }           \
+  REVOLUTE_HD inline T sqrt(T a) { return std::sqrt(a); }                                    \
+  REVOLUTE_HD inline T abs(T a) { return std::fabs(a); }                                     \
+  REVOLUTE_HD inline Mask<1> is_negative(T a) { return {std::signbit(a)}; /* true of -0 */ } \
   REVOLUTE_HD inline Mask<1> is_finite(T a) { return {a - a == T(0)}; }
 
 REVOLUTE_SCALAR_FUNCTIONS(double)

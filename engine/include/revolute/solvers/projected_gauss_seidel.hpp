@@ -33,9 +33,9 @@ enum class RowKind : int { bilateral, unilateral, friction, box };
 
 struct SolverRow {
   RowKind kind;
-  int normal;             // friction: the row of its normal
-  int begin, end;         // rows of its island
-  std::size_t A;          // offset of the row in A; entry (r, j) is A[row.A + j - begin]
+  int normal;      // friction: the row of its normal
+  int begin, end;  // rows of its island
+  std::size_t A;   // offset of the row in A; entry (r, j) is A[row.A + j - begin]
 };
 
 template <class Real>
@@ -44,7 +44,7 @@ struct SolverProblem {
   const SolverRow* rows;
   const Real* A;
   const Real* b;
-  const Real* bound;          // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere; bilateral: unused
+  const Real* bound;  // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere; bilateral: unused
 };
 
 // Arrays [count], but scaled as A and tape [iterations, count].
@@ -76,7 +76,8 @@ REVOLUTE_HD inline Real projected_update(const SolverProblem<Real>& problem, con
 
 // All sweeps over the island of `rows` rows from `begin`; rows is the compile-time Rows unless that is 0.
 template <int Rows, class Real>
-REVOLUTE_HD void solve_island(const SolverProblem<Real>& problem, int begin, int rows, SolverWorkspace<Real>& ws, bool record) {
+REVOLUTE_HD void solve_island(const SolverProblem<Real>& problem, int begin, int rows,
+                              SolverWorkspace<Real>& ws, bool record) {
   const int count = Rows ? Rows : rows;
   const Real* scaled = ws.scaled + problem.rows[begin].A;
   Real registers[Rows ? Rows : 1];
@@ -110,14 +111,16 @@ REVOLUTE_HD inline void dispatch_rows(int rows, Arguments&... arguments) {
 template <int Rows>
 struct ForwardIsland {
   template <class Real>
-  REVOLUTE_HD static void run(int rows, const SolverProblem<Real>& problem, const int& begin, SolverWorkspace<Real>& ws, const bool& record) {
+  REVOLUTE_HD static void run(int rows, const SolverProblem<Real>& problem, const int& begin,
+                              SolverWorkspace<Real>& ws, const bool& record) {
     solve_island<Rows>(problem, begin, rows, ws, record);
   }
 };
 
 // Fills x; with `record` the tape too.
 template <class Real>
-REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, SolverWorkspace<Real>& ws, bool record) {
+REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, SolverWorkspace<Real>& ws,
+                                        bool record) {
   for (int r = 0; r < problem.count; ++r) {
     const SolverRow& row = problem.rows[r];
     ws.x[r] = Real(0);
@@ -136,8 +139,8 @@ REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, Solv
 
 // (3): what of g passes through the clamp of row r. A friction row's cotangent of its normal waits in from_friction.
 template <class Real>
-REVOLUTE_HD inline Real clamp_adjoint(const SolverProblem<Real>& problem, int r, Real g, SolverAdjointWorkspace<Real>& ws,
-                                      SolverCotangent<Real>& bar) {
+REVOLUTE_HD inline Real clamp_adjoint(const SolverProblem<Real>& problem, int r, Real g,
+                                      SolverAdjointWorkspace<Real>& ws, SolverCotangent<Real>& bar) {
   const SolverRow& row = problem.rows[r];
   const Real next = ws.x[r];
   if (row.kind == RowKind::bilateral) return g;
@@ -159,8 +162,9 @@ REVOLUTE_HD inline Real clamp_adjoint(const SolverProblem<Real>& problem, int r,
 
 // (2) over all sweeps of an island, backwards; ws.steps gets the s.
 template <int Rows, class Real>
-REVOLUTE_HD void solve_island_adjoint(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at, int begin, int rows,
-                                      SolverAdjointWorkspace<Real>& ws, SolverCotangent<Real>& bar) {
+REVOLUTE_HD void solve_island_adjoint(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at,
+                                      int begin, int rows, SolverAdjointWorkspace<Real>& ws,
+                                      SolverCotangent<Real>& bar) {
   const int count = Rows ? Rows : rows;
   const Real* A = problem.A + problem.rows[begin].A;
   Real registers[Rows ? Rows : 1];
@@ -185,8 +189,8 @@ REVOLUTE_HD void solve_island_adjoint(const SolverProblem<Real>& problem, const 
 
 // (4) and b_bar, row by row
 template <int Rows, class Real>
-REVOLUTE_HD void gather_steps(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at, int begin, int rows,
-                              const SolverAdjointWorkspace<Real>& ws, SolverCotangent<Real>& bar) {
+REVOLUTE_HD void gather_steps(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at, int begin,
+                              int rows, const SolverAdjointWorkspace<Real>& ws, SolverCotangent<Real>& bar) {
   const int count = Rows ? Rows : rows;
   Real* A_bar = bar.A + problem.rows[begin].A;
   for (int r = 0; r < count; ++r) {
@@ -215,8 +219,9 @@ REVOLUTE_HD void gather_steps(const SolverProblem<Real>& problem, const SolverWo
 template <int Rows>
 struct AdjointIsland {
   template <class Real>
-  REVOLUTE_HD static void run(int rows, const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at, const int& begin,
-                              SolverAdjointWorkspace<Real>& ws, SolverCotangent<Real>& bar) {
+  REVOLUTE_HD static void run(int rows, const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at,
+                              const int& begin, SolverAdjointWorkspace<Real>& ws,
+                              SolverCotangent<Real>& bar) {
     solve_island_adjoint<Rows>(problem, at, begin, rows, ws, bar);
     gather_steps<Rows>(problem, at, begin, rows, ws, bar);
   }
@@ -224,10 +229,13 @@ struct AdjointIsland {
 
 // `at` comes from a recorded solve.
 template <class Real>
-REVOLUTE_HD void projected_gauss_seidel_adjoint(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at,
-                                                SolverAdjointWorkspace<Real>& ws, SolverCotangent<Real>& bar) {
+REVOLUTE_HD void projected_gauss_seidel_adjoint(const SolverProblem<Real>& problem,
+                                                const SolverWorkspace<Real>& at,
+                                                SolverAdjointWorkspace<Real>& ws,
+                                                SolverCotangent<Real>& bar) {
   for (int r = 0; r < problem.count; ++r) {
-    ws.x[r] = problem.iterations > 0 ? at.tape[std::size_t(problem.iterations - 1) * problem.count + r] : Real(0);
+    ws.x[r] =
+        problem.iterations > 0 ? at.tape[std::size_t(problem.iterations - 1) * problem.count + r] : Real(0);
     ws.from_friction[r] = Real(0);
   }
   for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end)

@@ -27,7 +27,8 @@ REVOLUTE_HD inline Force<Real> operator*(const RigidInertia<Real>& I, const Moti
 }
 // (2) adjoint of x' I y by I:  I_bar += s d(x' I y)/dI
 template <class Real>
-REVOLUTE_HD inline void add_bilinear_adjoint(RigidInertia<Real>& I_bar, Real s, const Motion<Real>& x, const Motion<Real>& y) {
+REVOLUTE_HD inline void add_bilinear_adjoint(RigidInertia<Real>& I_bar, Real s, const Motion<Real>& x,
+                                             const Motion<Real>& y) {
   I_bar.m += s * dot(x.v, y.v);
   I_bar.h += s * (cross(y.v, x.w) + cross(x.v, y.w));
   add_symmetric_product(I_bar.I, s, x.w, y.w);
@@ -36,7 +37,8 @@ REVOLUTE_HD inline void add_bilinear_adjoint(RigidInertia<Real>& I_bar, Real s, 
 // (3) moves an inertia given in a link frame (rotation R, origin p) to world axes at the reference point:
 //     h = R h_l + m p,  I = R I_l R' - (g p' + p g') + 2 (p.g) 1 - m p p' + m p.p 1,  g = R h_l.
 template <class Real>
-REVOLUTE_HD inline RigidInertia<Real> to_world(const RigidInertia<Real>& local, const Matrix3<Real>& R, const Vector3<Real>& p) {
+REVOLUTE_HD inline RigidInertia<Real> to_world(const RigidInertia<Real>& local, const Matrix3<Real>& R,
+                                               const Vector3<Real>& p) {
   RigidInertia<Real> out;
   const Vector3<Real> g = R * local.h;
   out.m = local.m;
@@ -51,8 +53,8 @@ REVOLUTE_HD inline RigidInertia<Real> to_world(const RigidInertia<Real>& local, 
 }
 // adjoint of (3) by the link-frame inertia
 template <class Real>
-REVOLUTE_HD inline void to_world_adjoint(const RigidInertia<Real>& out_bar, const Matrix3<Real>& R, const Vector3<Real>& p,
-                                         RigidInertia<Real>& local_bar) {
+REVOLUTE_HD inline void to_world_adjoint(const RigidInertia<Real>& out_bar, const Matrix3<Real>& R,
+                                         const Vector3<Real>& p, RigidInertia<Real>& local_bar) {
   const Real t = trace(out_bar.I);
   const Vector3<Real> Gp = out_bar.I * p;
   local_bar.m += out_bar.m + dot(p, out_bar.h) - dot(p, Gp) + t * dot(p, p);
@@ -62,10 +64,12 @@ REVOLUTE_HD inline void to_world_adjoint(const RigidInertia<Real>& out_bar, cons
 
 // (4) change of L under a small rigid displacement d of the body that carries I: dL = d . moment(I, I_bar)
 template <class Real>
-REVOLUTE_HD inline Force<Real> displacement_moment(const RigidInertia<Real>& I, const RigidInertia<Real>& I_bar) {
+REVOLUTE_HD inline Force<Real> displacement_moment(const RigidInertia<Real>& I,
+                                                   const RigidInertia<Real>& I_bar) {
   const Matrix3<Real> P = full(I.I) * full(I_bar.I);
   const Vector3<Real> turn = {P.m[5] - P.m[7], P.m[6] - P.m[2], P.m[1] - P.m[3]};
-  return {cross(I.h, I_bar.h) + Real(2) * turn, I.m * I_bar.h + Real(2) * (trace(I_bar.I) * I.h - I_bar.I * I.h)};
+  return {cross(I.h, I_bar.h) + Real(2) * turn,
+          I.m * I_bar.h + Real(2) * (trace(I_bar.I) * I.h - I_bar.I * I.h)};
 }
 
 template <class Real>
@@ -98,14 +102,16 @@ REVOLUTE_HD inline Motion<Real> cotangent_times(const ArticulatedInertia<Real>& 
 }
 // M_bar += s (a b' + b a')/2
 template <class Real>
-REVOLUTE_HD inline void add_symmetric_product(ArticulatedInertia<Real>& M_bar, Real s, const Motion<Real>& a, const Motion<Real>& b) {
+REVOLUTE_HD inline void add_symmetric_product(ArticulatedInertia<Real>& M_bar, Real s, const Motion<Real>& a,
+                                              const Motion<Real>& b) {
   add_symmetric_product(M_bar.A, s, a.w, b.w);
   add_symmetric_product(M_bar.C, s, a.v, b.v);
   const Vector3<Real> aw = (Real(0.5) * s) * a.w, bw = (Real(0.5) * s) * b.w;
   const Real wa[3] = {aw.x, aw.y, aw.z}, wb[3] = {bw.x, bw.y, bw.z};
   const Real va[3] = {a.v.x, a.v.y, a.v.z}, vb[3] = {b.v.x, b.v.y, b.v.z};
   for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j) M_bar.B.m[3 * i + j] = multiply_add(wa[i], vb[j], multiply_add(wb[i], va[j], M_bar.B.m[3 * i + j]));
+    for (int j = 0; j < 3; ++j)
+      M_bar.B.m[3 * i + j] = multiply_add(wa[i], vb[j], multiply_add(wb[i], va[j], M_bar.B.m[3 * i + j]));
 }
 // M -= s u u'
 template <class Real>
@@ -128,10 +134,12 @@ REVOLUTE_HD inline void subtract_square(ArticulatedInertia<Real>& M, Real s, con
 }
 // (5) the part of a cotangent of [A B; B' C] that reaches the rigid inertia in it
 template <class Real>
-REVOLUTE_HD inline void add_articulated_adjoint(RigidInertia<Real>& I_bar, const ArticulatedInertia<Real>& M_bar) {
+REVOLUTE_HD inline void add_articulated_adjoint(RigidInertia<Real>& I_bar,
+                                                const ArticulatedInertia<Real>& M_bar) {
   const Real two(2);
   I_bar.m += trace(M_bar.C);
-  I_bar.h += two * Vector3<Real>{M_bar.B.m[7] - M_bar.B.m[5], M_bar.B.m[2] - M_bar.B.m[6], M_bar.B.m[3] - M_bar.B.m[1]};
+  I_bar.h += two * Vector3<Real>{M_bar.B.m[7] - M_bar.B.m[5], M_bar.B.m[2] - M_bar.B.m[6],
+                                 M_bar.B.m[3] - M_bar.B.m[1]};
   I_bar.I += M_bar.A;
 }
 

@@ -30,7 +30,8 @@ REVOLUTE_HD inline Matrix3<Real> rotation_matrix(const Quaternion<Real>& q) {
   const Real two(2), one(1);
   return {{one - two * (q.y * q.y + q.z * q.z), two * (q.x * q.y - q.w * q.z), two * (q.x * q.z + q.w * q.y),
            two * (q.x * q.y + q.w * q.z), one - two * (q.x * q.x + q.z * q.z), two * (q.y * q.z - q.w * q.x),
-           two * (q.x * q.z - q.w * q.y), two * (q.y * q.z + q.w * q.x), one - two * (q.x * q.x + q.y * q.y)}};
+           two * (q.x * q.z - q.w * q.y), two * (q.y * q.z + q.w * q.x),
+           one - two * (q.x * q.x + q.y * q.y)}};
 }
 // exp(d): the rotation by |d| about d
 template <class Real>
@@ -67,7 +68,8 @@ REVOLUTE_HD inline Vector3<Real> left_jacobian_inverse_times(const Vector3<Real>
   sinc_cos(Real(0.25) * t_squared, sinc, c);
   const auto small = less(t_squared, Real(1e-2));
   const Real z = t_squared;
-  const Real series = Real(1.0 / 12) + z * (Real(1.0 / 720) + z * (Real(1.0 / 30240) + z * Real(1.0 / 1209600)));
+  const Real series =
+      Real(1.0 / 12) + z * (Real(1.0 / 720) + z * (Real(1.0 / 30240) + z * Real(1.0 / 1209600)));
   const Real gamma = select(small, series, (Real(1) - c / sinc) / select(small, Real(1), t_squared));
   const Vector3<Real> da = cross(d, a);
   return a - Real(0.5) * da + gamma * cross(d, da);

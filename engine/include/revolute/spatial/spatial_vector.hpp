@@ -12,15 +12,31 @@ namespace revolute {
 template <class Real>
 struct Motion {
   Vector3<Real> w, v;
-  REVOLUTE_HD Motion& operator+=(const Motion& b) { w += b.w; v += b.v; return *this; }
-  REVOLUTE_HD Motion& operator-=(const Motion& b) { w -= b.w; v -= b.v; return *this; }
+  REVOLUTE_HD Motion& operator+=(const Motion& b) {
+    w += b.w;
+    v += b.v;
+    return *this;
+  }
+  REVOLUTE_HD Motion& operator-=(const Motion& b) {
+    w -= b.w;
+    v -= b.v;
+    return *this;
+  }
 };
 
 template <class Real>
 struct Force {
   Vector3<Real> n, f;
-  REVOLUTE_HD Force& operator+=(const Force& b) { n += b.n; f += b.f; return *this; }
-  REVOLUTE_HD Force& operator-=(const Force& b) { n -= b.n; f -= b.f; return *this; }
+  REVOLUTE_HD Force& operator+=(const Force& b) {
+    n += b.n;
+    f += b.f;
+    return *this;
+  }
+  REVOLUTE_HD Force& operator-=(const Force& b) {
+    n -= b.n;
+    f -= b.f;
+    return *this;
+  }
 };
 
 template <class Real>

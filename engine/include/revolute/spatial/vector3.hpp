@@ -9,8 +9,18 @@ template <class Real>
 struct Vector3 {
   Real x, y, z;
 
-  REVOLUTE_HD Vector3& operator+=(const Vector3& b) { x += b.x; y += b.y; z += b.z; return *this; }
-  REVOLUTE_HD Vector3& operator-=(const Vector3& b) { x -= b.x; y -= b.y; z -= b.z; return *this; }
+  REVOLUTE_HD Vector3& operator+=(const Vector3& b) {
+    x += b.x;
+    y += b.y;
+    z += b.z;
+    return *this;
+  }
+  REVOLUTE_HD Vector3& operator-=(const Vector3& b) {
+    x -= b.x;
+    y -= b.y;
+    z -= b.z;
+    return *this;
+  }
 };
 
 template <class Real>
@@ -73,20 +83,26 @@ REVOLUTE_HD inline Matrix3<Real> matrix3(const double* a) {
 }
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> operator*(const Matrix3<Real>& A, const Vector3<Real>& b) {
-  const auto row = [&](int i) { return multiply_add(A.m[i], b.x, multiply_add(A.m[i + 1], b.y, A.m[i + 2] * b.z)); };
+  const auto row = [&](int i) {
+    return multiply_add(A.m[i], b.x, multiply_add(A.m[i + 1], b.y, A.m[i + 2] * b.z));
+  };
   return {row(0), row(3), row(6)};
 }
 // A' b
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> transpose_times(const Matrix3<Real>& A, const Vector3<Real>& b) {
-  const auto column = [&](int j) { return multiply_add(A.m[j], b.x, multiply_add(A.m[j + 3], b.y, A.m[j + 6] * b.z)); };
+  const auto column = [&](int j) {
+    return multiply_add(A.m[j], b.x, multiply_add(A.m[j + 3], b.y, A.m[j + 6] * b.z));
+  };
   return {column(0), column(1), column(2)};
 }
 template <class Real>
 REVOLUTE_HD inline Matrix3<Real> operator*(const Matrix3<Real>& A, const Matrix3<Real>& B) {
   Matrix3<Real> C;
   for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j) C.m[3 * i + j] = multiply_add(A.m[3 * i], B.m[j], multiply_add(A.m[3 * i + 1], B.m[3 + j], A.m[3 * i + 2] * B.m[6 + j]));
+    for (int j = 0; j < 3; ++j)
+      C.m[3 * i + j] = multiply_add(A.m[3 * i], B.m[j],
+                                    multiply_add(A.m[3 * i + 1], B.m[3 + j], A.m[3 * i + 2] * B.m[6 + j]));
   return C;
 }
 template <class Real>
@@ -109,7 +125,8 @@ REVOLUTE_HD inline Matrix3<Real> identity_matrix() {
 // a b'
 template <class Real>
 REVOLUTE_HD inline Matrix3<Real> outer_product(const Vector3<Real>& a, const Vector3<Real>& b) {
-  return {{a.x * b.x, a.x * b.y, a.x * b.z, a.y * b.x, a.y * b.y, a.y * b.z, a.z * b.x, a.z * b.y, a.z * b.z}};
+  return {
+      {a.x * b.x, a.x * b.y, a.x * b.z, a.y * b.x, a.y * b.y, a.y * b.z, a.z * b.x, a.z * b.y, a.z * b.z}};
 }
 template <class Real>
 REVOLUTE_HD inline Matrix3<Real> transpose(const Matrix3<Real>& A) {
@@ -122,7 +139,12 @@ struct Symmetric3 {
   Real xx, yy, zz, xy, xz, yz;
 
   REVOLUTE_HD Symmetric3& operator+=(const Symmetric3& b) {
-    xx += b.xx; yy += b.yy; zz += b.zz; xy += b.xy; xz += b.xz; yz += b.yz;
+    xx += b.xx;
+    yy += b.yy;
+    zz += b.zz;
+    xy += b.xy;
+    xz += b.xz;
+    yz += b.yz;
     return *this;
   }
 };
@@ -133,7 +155,8 @@ REVOLUTE_HD inline Symmetric3<Real> zero_symmetric3() {
 }
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> operator*(const Symmetric3<Real>& A, const Vector3<Real>& b) {
-  return {multiply_add(A.xx, b.x, multiply_add(A.xy, b.y, A.xz * b.z)), multiply_add(A.xy, b.x, multiply_add(A.yy, b.y, A.yz * b.z)),
+  return {multiply_add(A.xx, b.x, multiply_add(A.xy, b.y, A.xz * b.z)),
+          multiply_add(A.xy, b.x, multiply_add(A.yy, b.y, A.yz * b.z)),
           multiply_add(A.xz, b.x, multiply_add(A.yz, b.y, A.zz * b.z))};
 }
 template <class Real>
@@ -146,7 +169,8 @@ REVOLUTE_HD inline Real trace(const Symmetric3<Real>& A) {
 }
 // A += s (a b' + b a')/2
 template <class Real>
-REVOLUTE_HD inline void add_symmetric_product(Symmetric3<Real>& A, Real s, const Vector3<Real>& a, const Vector3<Real>& b) {
+REVOLUTE_HD inline void add_symmetric_product(Symmetric3<Real>& A, Real s, const Vector3<Real>& a,
+                                              const Vector3<Real>& b) {
   const Vector3<Real> sa = s * a;
   const Vector3<Real> ha = Real(0.5) * sa, hb = Real(0.5) * (s * b);
   A.xx = multiply_add(sa.x, b.x, A.xx);
@@ -161,7 +185,9 @@ template <class Real>
 REVOLUTE_HD inline Symmetric3<Real> rotate(const Matrix3<Real>& R, const Symmetric3<Real>& A) {
   Vector3<Real> row[3];
   for (int i = 0; i < 3; ++i) row[i] = A * Vector3<Real>{R.m[3 * i], R.m[3 * i + 1], R.m[3 * i + 2]};
-  const auto entry = [&](int i, int j) { return dot(row[i], Vector3<Real>{R.m[3 * j], R.m[3 * j + 1], R.m[3 * j + 2]}); };
+  const auto entry = [&](int i, int j) {
+    return dot(row[i], Vector3<Real>{R.m[3 * j], R.m[3 * j + 1], R.m[3 * j + 2]});
+  };
   return {entry(0, 0), entry(1, 1), entry(2, 2), entry(0, 1), entry(0, 2), entry(1, 2)};
 }
 

@@ -20,12 +20,12 @@ namespace revolute {
 
 template <class Real>
 struct Acceleration {
-  Real* tau;         // [nv] actuation
-  Real* diagonal;    // [nv] actuation: what is added to the mass matrix
-  Real* a0;          // [nv]
-  Real* v_free;      // [nv] v*
-  Motion<Real>* A;   // [nv] scratch
-  Force<Real>* F;    // [nv] scratch
+  Real* tau;        // [nv] actuation
+  Real* diagonal;   // [nv] actuation: what is added to the mass matrix
+  Real* a0;         // [nv]
+  Real* v_free;     // [nv] v*
+  Motion<Real>* A;  // [nv] scratch
+  Force<Real>* F;   // [nv] scratch
 
   Acceleration(const Model& model, Arena& arena)
       : tau(arena.take<Real>(model.nv)),
@@ -38,8 +38,9 @@ struct Acceleration {
 
 // (1), for qacc = `acceleration`, or zero when that is null
 template <class Real>
-REVOLUTE_HD void link_accelerations(const Model& model, const Vector3<Real>& gravity, const Kinematics<Real>& kin, const Real* qvel,
-                                    const Real* acceleration, Motion<Real>* A) {
+REVOLUTE_HD void link_accelerations(const Model& model, const Vector3<Real>& gravity,
+                                    const Kinematics<Real>& kin, const Real* qvel, const Real* acceleration,
+                                    Motion<Real>* A) {
   const Motion<Real> world = {zero3<Real>(), -gravity};
   for (int k = 0; k < model.nv; ++k) {
     const Dof& dof = model.dofs[k];
@@ -50,11 +51,13 @@ REVOLUTE_HD void link_accelerations(const Model& model, const Vector3<Real>& gra
 }
 
 template <class Real>
-REVOLUTE_HD void acceleration(const Model& model, const Parameters<Real>& parameters, Real h, const Kinematics<Real>& kin,
-                              const Factors<Real>& factors, const Real* qvel, Acceleration<Real>& out) {
+REVOLUTE_HD void acceleration(const Model& model, const Parameters<Real>& parameters, Real h,
+                              const Kinematics<Real>& kin, const Factors<Real>& factors, const Real* qvel,
+                              Acceleration<Real>& out) {
   link_accelerations(model, *parameters.gravity, kin, qvel, static_cast<const Real*>(nullptr), out.A);
   for (int k = 0; k < model.nv; ++k)
-    out.F[k] = model.dofs[k].has_inertia ? kin.I[k] * out.A[k] + cross_force(kin.V[k], kin.I[k] * kin.V[k]) : zero_force<Real>();
+    out.F[k] = model.dofs[k].has_inertia ? kin.I[k] * out.A[k] + cross_force(kin.V[k], kin.I[k] * kin.V[k])
+                                         : zero_force<Real>();
   sum_towards_root(model, out.F);  // (2)
   for (int k = 0; k < model.nv; ++k) out.a0[k] = out.tau[k] - dot(kin.S[k], out.F[k]);
   solve(model, kin, factors, out.a0, out.a0);
@@ -83,10 +86,11 @@ struct AccelerationAdjointScratch {
 };
 
 template <class Real>
-REVOLUTE_HD void acceleration_adjoint(const Model& model, const Parameters<Real>& parameters, const Kinematics<Real>& kin,
-                                      const Acceleration<Real>& at, const Real* qvel, const AccelerationAdjointInput<Real>& in,
-                                      AccelerationAdjointScratch<Real>& s, KinematicsCotangent<Real>& kin_bar, Real* qvel_bar,
-                                      Real* diagonal_bar, Parameters<Real>& parameters_bar) {
+REVOLUTE_HD void acceleration_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                      const Kinematics<Real>& kin, const Acceleration<Real>& at,
+                                      const Real* qvel, const AccelerationAdjointInput<Real>& in,
+                                      AccelerationAdjointScratch<Real>& s, KinematicsCotangent<Real>& kin_bar,
+                                      Real* qvel_bar, Real* diagonal_bar, Parameters<Real>& parameters_bar) {
   const bool rows = in.w != nullptr;
   link_accelerations(model, *parameters.gravity, kin, qvel, at.a0, at.A);
   link_velocities(model, kin.S, in.w0, s.Z);

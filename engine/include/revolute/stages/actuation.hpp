@@ -19,10 +19,10 @@ namespace revolute {
 template <class Real>
 struct ActuatorState {
   Real length, velocity;
-  Real ctrl;            // within its range
-  Real ctrl_cut;        // 0 where the range cut the control off, 1 elsewhere
-  Real force;           // within its range
-  Real force_cut;       // likewise
+  Real ctrl;                    // within its range
+  Real ctrl_cut;                // 0 where the range cut the control off, 1 elsewhere
+  Real force;                   // within its range
+  Real force_cut;               // likewise
   Real by_length, by_velocity;  // df/dl, df/dd before the range
 };
 
@@ -36,21 +36,23 @@ REVOLUTE_HD inline Real within_range(bool limited, const double* range, Real val
 }
 
 template <class Real>
-REVOLUTE_HD inline ActuatorState<Real> actuator_state(const Actuator& actuator, Real gear, const Real* qpos, const Real* qvel, Real ctrl) {
+REVOLUTE_HD inline ActuatorState<Real> actuator_state(const Actuator& actuator, Real gear, const Real* qpos,
+                                                      const Real* qvel, Real ctrl) {
   ActuatorState<Real> s;
   s.length = gear * qpos[actuator.qpos];
   s.velocity = gear * qvel[actuator.dof];
   s.ctrl = within_range(actuator.ctrl_limited, actuator.ctrl_range, ctrl, s.ctrl_cut);
   s.by_length = actuator.gain[1] * s.ctrl + Real(actuator.bias[1]);
   s.by_velocity = actuator.gain[2] * s.ctrl + Real(actuator.bias[2]);
-  const Real force = actuator.gain[0] * s.ctrl + Real(actuator.bias[0]) + s.by_length * s.length + s.by_velocity * s.velocity;  // (1)
+  const Real force = actuator.gain[0] * s.ctrl + Real(actuator.bias[0]) + s.by_length * s.length +
+                     s.by_velocity * s.velocity;  // (1)
   s.force = within_range(actuator.force_limited, actuator.force_range, force, s.force_cut);
   return s;
 }
 
 template <class Real>
-REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos, const Real* qvel,
-                           const Real* ctrl, Real* tau, Real* diagonal) {
+REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos,
+                           const Real* qvel, const Real* ctrl, Real* tau, Real* diagonal) {
   for (int k = 0; k < model.nv; ++k) {
     tau[k] = -parameters.damping[k] * qvel[k];
     diagonal[k] = parameters.armature[k] + h * parameters.damping[k];
@@ -65,14 +67,16 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
     const Real gear = parameters.gear[a];
     const ActuatorState<Real> s = actuator_state(actuator, gear, qpos, qvel, ctrl[a]);
     tau[actuator.dof] += gear * s.force;
-    if (model.integrator == Integrator::implicitfast) diagonal[actuator.dof] -= h * (gear * gear * (s.force_cut * s.by_velocity));  // (3)
+    if (model.integrator == Integrator::implicitfast)
+      diagonal[actuator.dof] -= h * (gear * gear * (s.force_cut * s.by_velocity));  // (3)
   }
 }
 
 template <class Real>
-REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos, const Real* qvel,
-                                   const Real* ctrl, const Real* tau_bar, const Real* diagonal_bar, Real* qpos_bar, Real* qvel_bar,
-                                   Real* ctrl_bar, Parameters<Real>& parameters_bar) {
+REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
+                                   const Real* qpos, const Real* qvel, const Real* ctrl, const Real* tau_bar,
+                                   const Real* diagonal_bar, Real* qpos_bar, Real* qvel_bar, Real* ctrl_bar,
+                                   Parameters<Real>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) {
     qvel_bar[k] -= parameters.damping[k] * tau_bar[k];
     parameters_bar.damping[k] += h * diagonal_bar[k] - qvel[k] * tau_bar[k];
@@ -82,8 +86,10 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
     const Joint& joint = model.joints[j];
     const Real stiffness = parameters.stiffness[j];
     Real& stiffness_bar = parameters_bar.stiffness[j];
-    if (joint.type == JointType::ball) BallJoint::add_spring_adjoint(joint, stiffness, qpos, tau_bar, qpos_bar, stiffness_bar);
-    if (joint.type > JointType::ball) RevoluteJoint::add_spring_adjoint(joint, stiffness, qpos, tau_bar, qpos_bar, stiffness_bar);
+    if (joint.type == JointType::ball)
+      BallJoint::add_spring_adjoint(joint, stiffness, qpos, tau_bar, qpos_bar, stiffness_bar);
+    if (joint.type > JointType::ball)
+      RevoluteJoint::add_spring_adjoint(joint, stiffness, qpos, tau_bar, qpos_bar, stiffness_bar);
   }
   for (int a = 0; a < model.nu; ++a) {
     const Actuator& actuator = model.actuators[a];
@@ -92,7 +98,8 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
     const ActuatorState<Real> s = actuator_state(actuator, gear, qpos, qvel, ctrl[a]);
     const Real force_bar = s.force_cut * (gear * tau_bar[k]);
     Real gear_bar = s.force * tau_bar[k];
-    Real clamped_bar = (actuator.gain[0] + actuator.gain[1] * s.length + actuator.gain[2] * s.velocity) * force_bar;
+    Real clamped_bar =
+        (actuator.gain[0] + actuator.gain[1] * s.length + actuator.gain[2] * s.velocity) * force_bar;
     if (model.integrator == Integrator::implicitfast) {
       const Real slope_bar = -h * (s.force_cut * diagonal_bar[k]);  // by gear^2 by_velocity
       clamped_bar += actuator.gain[2] * (gear * gear * slope_bar);

@@ -31,12 +31,14 @@ struct Factors {
 
 template <class Real>
 struct FactorsCotangent {
-  Motion<Real>* U;                   // [nv]
-  Real* D;                           // [nv]
-  ArticulatedInertia<Real>* IA;      // [nv] entries of the full symmetric matrix
+  Motion<Real>* U;               // [nv]
+  Real* D;                       // [nv]
+  ArticulatedInertia<Real>* IA;  // [nv] entries of the full symmetric matrix
 
   FactorsCotangent(const Model& model, Arena& arena)
-      : U(arena.take<Motion<Real>>(model.nv)), D(arena.take<Real>(model.nv)), IA(arena.take<ArticulatedInertia<Real>>(model.nv)) {}
+      : U(arena.take<Motion<Real>>(model.nv)),
+        D(arena.take<Real>(model.nv)),
+        IA(arena.take<ArticulatedInertia<Real>>(model.nv)) {}
 
   void clear(const Model& model) {
     for (int k = 0; k < model.nv; ++k) {
@@ -52,7 +54,8 @@ REVOLUTE_HD inline ArticulatedInertia<Real> zero_articulated() {
 }
 
 template <class Real>
-REVOLUTE_HD void articulated_inertia(const Model& model, const Real* diagonal, const Kinematics<Real>& kin, Factors<Real>& out) {
+REVOLUTE_HD void articulated_inertia(const Model& model, const Real* diagonal, const Kinematics<Real>& kin,
+                                     Factors<Real>& out) {
   for (int k = 0; k < model.nv; ++k)
     out.IA[k] = model.dofs[k].has_inertia ? articulated(kin.I[k]) : zero_articulated<Real>();
   for (int k = model.nv - 1; k >= 0; --k) {
@@ -69,8 +72,9 @@ REVOLUTE_HD void articulated_inertia(const Model& model, const Real* diagonal, c
 
 // Reverse of (2) and (1), root to leaf. `bar` comes with the cotangents of U and D from the solves.
 template <class Real>
-REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& at,
-                                             FactorsCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar, Real* diagonal_bar) {
+REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, const Kinematics<Real>& kin,
+                                             const Factors<Real>& at, FactorsCotangent<Real>& bar,
+                                             KinematicsCotangent<Real>& kin_bar, Real* diagonal_bar) {
   for (int k = 0; k < model.nv; ++k) {
     const int parent = model.dofs[k].parent;
     ArticulatedInertia<Real> IA_bar = parent < 0 ? zero_articulated<Real>() : bar.IA[parent];
@@ -92,7 +96,8 @@ REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, const Kinematic
 
 // (4): x from u
 template <class Real>
-REVOLUTE_HD void solve_outward(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors, const Real* u, Real* x) {
+REVOLUTE_HD void solve_outward(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
+                               const Real* u, Real* x) {
   for (int k = 0; k < model.nv; ++k) {
     const Motion<Real> parent = at_link(factors.a, model.dofs[k].parent);
     x[k] = (u[k] - dot(parent, factors.U[k])) * factors.D_inverse[k];
@@ -101,12 +106,14 @@ REVOLUTE_HD void solve_outward(const Model& model, const Kinematics<Real>& kin, 
 }
 // x = M^-1 b; x and b may be the same array
 template <class Real>
-REVOLUTE_HD void solve(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors, const Real* b, Real* x) {
+REVOLUTE_HD void solve(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
+                       const Real* b, Real* x) {
   for (int k = 0; k < model.nv; ++k) factors.P[k] = zero_force<Real>();
   for (int k = model.nv - 1; k >= 0; --k) {
     x[k] = b[k] - dot(kin.S[k], factors.P[k]);  // (3)
     const int parent = model.dofs[k].parent;
-    if (parent >= 0) factors.P[parent] += multiply_add(x[k] * factors.D_inverse[k], factors.U[k], factors.P[k]);
+    if (parent >= 0)
+      factors.P[parent] += multiply_add(x[k] * factors.D_inverse[k], factors.U[k], factors.P[k]);
   }
   solve_outward(model, kin, factors, x, x);
 }

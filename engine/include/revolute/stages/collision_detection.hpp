@@ -28,10 +28,10 @@ struct Contact {
   int candidate;
   MaskOf<Real> active;
   Real gap;
-  Vector3<Real> centre;        // plane_point: the point that touches
-  Touch* touches;              // convex pairs: one for each lane
+  Vector3<Real> centre;  // plane_point: the point that touches
+  Touch* touches;        // convex pairs: one for each lane
   ContactPoint<Real> at;
-  Vector3<Real> axis[3];       // normal, two tangents
+  Vector3<Real> axis[3];  // normal, two tangents
   Force<Real> force_a[3], force_b[3];
 };
 
@@ -79,26 +79,34 @@ REVOLUTE_HD inline Matrix3<Real> geom_rotation(const Kinematics<Real>& kin, cons
 template <class Real>
 REVOLUTE_HD inline Segment<Real> segment(const Model& model, const Kinematics<Real>& kin, const Geom& geom) {
   const Vector3<Real> axis = {Real(geom.rotation[2]), Real(geom.rotation[5]), Real(geom.rotation[8])};
-  return {world_point(model, kin, geom.link, geom.position), geom.link < 0 ? axis : kin.links[geom.link].R * axis, Real(geom.half[2])};
+  return {world_point(model, kin, geom.link, geom.position),
+          geom.link < 0 ? axis : kin.links[geom.link].R * axis, Real(geom.half[2])};
 }
 template <class Real>
 REVOLUTE_HD inline Box<Real> box(const Model& model, const Kinematics<Real>& kin, const Geom& geom) {
-  return {geom_rotation(kin, geom), world_point(model, kin, geom.link, geom.position), vector3<Real>(geom.half)};
+  return {geom_rotation(kin, geom), world_point(model, kin, geom.link, geom.position),
+          vector3<Real>(geom.half)};
 }
 
 template <class Real>
-REVOLUTE_HD ContactPoint<Real> touch(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate, Vector3<Real>& centre) {
+REVOLUTE_HD ContactPoint<Real> touch(const Model& model, const Kinematics<Real>& kin,
+                                     const Candidate& candidate, Vector3<Real>& centre) {
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   const Vector3<Real> at_a = world_point(model, kin, a.link, a.position);
   const Real radius_a(a.radius), radius_b(b.radius);
   switch (candidate.pair) {
     case Pair::plane_point:
       centre = world_point(model, kin, b.link, candidate.point);
-      return plane_point({Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, at_a, centre, Real(candidate.radius));
-    case Pair::sphere_sphere: return sphere_sphere(at_a, radius_a, world_point(model, kin, b.link, b.position), radius_b);
-    case Pair::sphere_capsule: return sphere_capsule(at_a, radius_a, segment(model, kin, b), radius_b);
-    case Pair::capsule_capsule: return capsule_capsule(segment(model, kin, a), radius_a, segment(model, kin, b), radius_b);
-    default: return sphere_box(at_a, radius_a, box(model, kin, b));
+      return plane_point({Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, at_a, centre,
+                         Real(candidate.radius));
+    case Pair::sphere_sphere:
+      return sphere_sphere(at_a, radius_a, world_point(model, kin, b.link, b.position), radius_b);
+    case Pair::sphere_capsule:
+      return sphere_capsule(at_a, radius_a, segment(model, kin, b), radius_b);
+    case Pair::capsule_capsule:
+      return capsule_capsule(segment(model, kin, a), radius_a, segment(model, kin, b), radius_b);
+    default:
+      return sphere_box(at_a, radius_a, box(model, kin, b));
   }
 }
 
@@ -116,7 +124,8 @@ REVOLUTE_HD inline void set_lane(Vector3<Real>& a, int lane, const Vector& value
 }
 // A shape in world axes about `origin`, near which no digits are lost.
 template <class Real>
-REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>& kin, const Geom& geom, int lane, const Vector& origin) {
+REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>& kin, const Geom& geom,
+                                     int lane, const Vector& origin) {
   ConvexShape out;
   out.model = &model;
   out.geom = &geom;
@@ -127,7 +136,8 @@ REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>&
   Vector p = -origin;
   if (geom.link >= 0) {
     for (int i = 0; i < 9; ++i) R.m[i] = get_lane(kin.links[geom.link].R.m[i], lane);
-    p = (get_lane(kin.origin[model.dofs[geom.link].tree], lane) - origin) + get_lane(kin.links[geom.link].p, lane);
+    p = (get_lane(kin.origin[model.dofs[geom.link].tree], lane) - origin) +
+        get_lane(kin.links[geom.link].p, lane);
   }
   out.centre = p + R * vector3<double>(geom.position);
   out.R = out.is_hull() ? R : R * matrix3<double>(geom.rotation);
@@ -136,13 +146,15 @@ REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>&
 }
 // The origin for a pair: the centre of the shape that is not a plane.
 template <class Real>
-REVOLUTE_HD Vector pair_origin(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate, int lane) {
+REVOLUTE_HD Vector pair_origin(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate,
+                               int lane) {
   const Geom& geom = model.geoms[candidate.pair == Pair::plane_convex ? candidate.geom_b : candidate.geom_a];
   return get_lane(world_point(model, kin, geom.link, geom.position), lane);
 }
 
 template <class Real>
-REVOLUTE_HD void swept_spheres(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h, Contacts<Real>& out) {
+REVOLUTE_HD void swept_spheres(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                               Real h, Contacts<Real>& out) {
   for (int g = 0; g < model.ngeom; ++g) {
     const Geom& geom = model.geoms[g];
     const Motion<Real> V = at_link(V_free, geom.link);
@@ -154,13 +166,16 @@ REVOLUTE_HD void swept_spheres(const Model& model, const Kinematics<Real>& kin, 
 }
 // Whether the two may come closer than the margin within the step, and `limit`: farther apart now they cannot.
 template <class Real>
-REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& contacts, const Candidate& candidate, Real& limit) {
+REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& contacts,
+                                  const Candidate& candidate, Real& limit) {
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
-  const SweptSphere<Real> &at_a = contacts.spheres[candidate.geom_a], &at_b = contacts.spheres[candidate.geom_b];
+  const SweptSphere<Real>&at_a = contacts.spheres[candidate.geom_a],
+        &at_b = contacts.spheres[candidate.geom_b];
   const Vector3<Real> between = at_b.centre - at_a.centre;
   if (candidate.pair == Pair::plane_convex) {
     limit = Real(model.margin) + at_b.travel;
-    return less(dot({Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, between), Real(b.bound) + limit);
+    return less(dot({Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, between),
+                Real(b.bound) + limit);
   }
   limit = Real(model.margin) + at_a.travel + at_b.travel;
   const Real reach = Real(a.bound) + Real(b.bound) + limit;
@@ -168,12 +183,14 @@ REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& cont
 }
 
 template <class Real>
-REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, double h,
-                               const Candidate& candidate, int lane, double limit, ContactManifold& out) {
+REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                               double h, const Candidate& candidate, int lane, double limit,
+                               ContactManifold& out) {
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   const Vector origin = pair_origin(model, kin, candidate, lane);
   const ConvexShape shape_b = convex_shape(model, kin, b, lane, origin);
-  if (candidate.pair == Pair::convex_convex) return convex_pair(convex_shape(model, kin, a, lane, origin), shape_b, limit, out);
+  if (candidate.pair == Pair::convex_convex)
+    return convex_pair(convex_shape(model, kin, a, lane, origin), shape_b, limit, out);
   const Vector normal = {a.rotation[2], a.rotation[5], a.rotation[8]};
   const Motion<Real> V = at_link(V_free, b.link);
   const Vector w = get_lane(V.w, lane), to_origin = origin - get_lane(tree_origin(model, kin, b.link), lane);
@@ -183,13 +200,15 @@ REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, 
 
 // The reverse: moments about the world's origin.
 template <class Real>
-REVOLUTE_HD PairMoments<Real> convex_adjoint(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate,
-                                             const Touch* touches, const ContactPoint<Real>& bar) {
+REVOLUTE_HD PairMoments<Real> convex_adjoint(const Model& model, const Kinematics<Real>& kin,
+                                             const Candidate& candidate, const Touch* touches,
+                                             const ContactPoint<Real>& bar) {
   PairMoments<Real> out = {zero_force<Real>(), zero_force<Real>()};
   for (int lane = 0; lane < Width<Real>::value; ++lane) {
     if (touches[lane].kind == TouchKind::none) continue;
     const Vector origin = pair_origin(model, kin, candidate, lane);
-    const ContactPoint<double> bar_lane = {get_lane(bar.gap, lane), get_lane(bar.point, lane), get_lane(bar.normal, lane)};
+    const ContactPoint<double> bar_lane = {get_lane(bar.gap, lane), get_lane(bar.point, lane),
+                                           get_lane(bar.normal, lane)};
     const PairMoments<double> moments = touch_adjoint(touches[lane], bar_lane);
     set_lane(out.a.f, lane, moments.a.f);
     set_lane(out.b.f, lane, moments.b.f);
@@ -201,7 +220,8 @@ REVOLUTE_HD PairMoments<Real> convex_adjoint(const Model& model, const Kinematic
 
 // Forward mode: the twist of a link about `origin` by its tangents; its values are zero.
 template <class Real>
-REVOLUTE_HD Motion<Real> link_tangent(const Model& model, const Kinematics<Real>& kin, int link, const Vector& origin) {
+REVOLUTE_HD Motion<Real> link_tangent(const Model& model, const Kinematics<Real>& kin, int link,
+                                      const Vector& origin) {
   if (link < 0) return zero_motion<Real>();
   const double centre[3] = {0, 0, 0};
   const Vector3<Real> p = world_point(model, kin, link, centre);
@@ -219,41 +239,50 @@ REVOLUTE_HD Motion<Real> link_tangent(const Model& model, const Kinematics<Real>
 }
 // Adds the tangents of a convex pair's answer, component by component from its adjoint.
 template <class Real>
-REVOLUTE_HD void add_touch_tangents(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate, const Touch& touch,
-                                    ContactPoint<Real>& at) {
+REVOLUTE_HD void add_touch_tangents(const Model& model, const Kinematics<Real>& kin,
+                                    const Candidate& candidate, const Touch& touch, ContactPoint<Real>& at) {
   const Vector origin = pair_origin(model, kin, candidate, 0);
-  const Motion<Real> a = link_tangent(model, kin, candidate.link_a, origin), b = link_tangent(model, kin, candidate.link_b, origin);
+  const Motion<Real> a = link_tangent(model, kin, candidate.link_a, origin),
+                     b = link_tangent(model, kin, candidate.link_b, origin);
   const auto real = [](const Vector& v) { return Vector3<Real>{Real(v.x), Real(v.y), Real(v.z)}; };
-  Real* components[7] = {&at.gap, &at.point.x, &at.point.y, &at.point.z, &at.normal.x, &at.normal.y, &at.normal.z};
+  Real* components[7] = {&at.gap,      &at.point.x,  &at.point.y, &at.point.z,
+                         &at.normal.x, &at.normal.y, &at.normal.z};
   for (int i = 0; i < 7; ++i) {
     const auto one = [i](int j) { return i == j ? 1.0 : 0.0; };
-    const PairMoments<double> moments = touch_adjoint(touch, {one(0), {one(1), one(2), one(3)}, {one(4), one(5), one(6)}});
-    *components[i] += dot(a, Force<Real>{real(moments.a.n), real(moments.a.f)}) + dot(b, Force<Real>{real(moments.b.n), real(moments.b.f)});
+    const PairMoments<double> moments =
+        touch_adjoint(touch, {one(0), {one(1), one(2), one(3)}, {one(4), one(5), one(6)}});
+    *components[i] += dot(a, Force<Real>{real(moments.a.n), real(moments.a.f)}) +
+                      dot(b, Force<Real>{real(moments.b.n), real(moments.b.f)});
   }
 }
 
 // The reverse of `touch`: moments about the world's origin.
 template <class Real>
-REVOLUTE_HD PairMoments<Real> touch_adjoint(const Model& model, const Kinematics<Real>& kin, const Contact<Real>& contact,
-                                            const ContactPoint<Real>& bar) {
+REVOLUTE_HD PairMoments<Real> touch_adjoint(const Model& model, const Kinematics<Real>& kin,
+                                            const Contact<Real>& contact, const ContactPoint<Real>& bar) {
   const Candidate& candidate = model.candidates[contact.candidate];
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   const Vector3<Real> at_a = world_point(model, kin, a.link, a.position);
   const Real radius_a(a.radius);
   switch (candidate.pair) {
-    case Pair::plane_point: return {zero_force<Real>(), force_at(contact.centre, plane_point_adjoint(contact.at, bar))};
+    case Pair::plane_point:
+      return {zero_force<Real>(), force_at(contact.centre, plane_point_adjoint(contact.at, bar))};
     case Pair::sphere_sphere: {
       const Vector3<Real> at_b = world_point(model, kin, b.link, b.position);
       Vector3<Real> a_bar, b_bar;
       sphere_sphere_adjoint(at_a, radius_a, at_b, contact.at, bar, a_bar, b_bar);
       return {force_at(at_a, a_bar), force_at(at_b, b_bar)};
     }
-    case Pair::sphere_capsule: return sphere_capsule_adjoint(at_a, radius_a, segment(model, kin, b), contact.at, bar);
+    case Pair::sphere_capsule:
+      return sphere_capsule_adjoint(at_a, radius_a, segment(model, kin, b), contact.at, bar);
     case Pair::capsule_capsule:
-      return capsule_capsule_adjoint(segment(model, kin, a), radius_a, segment(model, kin, b), contact.at, bar);
+      return capsule_capsule_adjoint(segment(model, kin, a), radius_a, segment(model, kin, b), contact.at,
+                                     bar);
     case Pair::plane_convex:
-    case Pair::convex_convex: return convex_adjoint(model, kin, candidate, contact.touches, bar);
-    default: return sphere_box_adjoint(at_a, radius_a, box(model, kin, b), contact.at, bar);
+    case Pair::convex_convex:
+      return convex_adjoint(model, kin, candidate, contact.touches, bar);
+    default:
+      return sphere_box_adjoint(at_a, radius_a, box(model, kin, b), contact.at, bar);
   }
 }
 
@@ -278,20 +307,21 @@ REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, 
 
 // Adds the contact to the list if (1) holds in any environment.
 template <class Real>
-REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h, Contact<Real>& contact,
-                          Contacts<Real>& out) {
+REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h,
+                          Contact<Real>& contact, Contacts<Real>& out) {
   place_contact(model, kin, contact);
   contact.gap = contact.at.gap;
   const Candidate& candidate = model.candidates[contact.candidate];
-  const Real speed = dot(at_link(V_free, candidate.link_a), contact.force_a[0]) + dot(at_link(V_free, candidate.link_b), contact.force_b[0]);  // (2)
+  const Real speed = dot(at_link(V_free, candidate.link_a), contact.force_a[0]) +
+                     dot(at_link(V_free, candidate.link_b), contact.force_b[0]);  // (2)
   contact.active = less(minimum(contact.gap, contact.gap + h * speed), Real(model.margin));
   if (any(contact.active)) ++out.count;
 }
 
 // Adds the points of a convex pair, each environment its own; slots that an environment does not use stay far away.
 template <class Real>
-REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h, int first,
-                                 Contacts<Real>& out) {
+REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                                 Real h, int first, Contacts<Real>& out) {
   const Candidate& candidate = model.candidates[first];
   Real limit;
   const auto near = may_meet(model, out, candidate, limit);
@@ -300,7 +330,8 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
   int count = 0;
   for (int lane = 0; lane < Width<Real>::value; ++lane) {
     if (get_lane(near, lane))
-      find_manifold(model, kin, V_free, get_lane(h, lane), candidate, lane, get_lane(limit, lane), manifolds[lane]);
+      find_manifold(model, kin, V_free, get_lane(h, lane), candidate, lane, get_lane(limit, lane),
+                    manifolds[lane]);
     count = manifolds[lane].count > count ? manifolds[lane].count : count;
   }
   for (int s = 0; s < count && s < candidate.slots; ++s) {
@@ -310,20 +341,23 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
       Touch& touch = contact.touches[lane];
       const Vector origin = pair_origin(model, kin, candidate, lane);
-      if (s < manifolds[lane].count) touch = manifolds[lane].points[s];
-      else touch.kind = TouchKind::none, touch.at = {1e9, zero3<double>(), {0, 0, 1}};
+      if (s < manifolds[lane].count)
+        touch = manifolds[lane].points[s];
+      else
+        touch.kind = TouchKind::none, touch.at = {1e9, zero3<double>(), {0, 0, 1}};
       set_lane(contact.at.gap, lane, touch.at.gap);
       set_lane(contact.at.point, lane, origin + touch.at.point);
       set_lane(contact.at.normal, lane, touch.at.normal);
     }
-    if constexpr (HasTangents<Real>::value) add_touch_tangents(model, kin, candidate, contact.touches[0], contact.at);
+    if constexpr (HasTangents<Real>::value)
+      add_touch_tangents(model, kin, candidate, contact.touches[0], contact.at);
     consider(model, kin, V_free, h, contact, out);
   }
 }
 
 template <class Real>
-REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h,
-                                     Contacts<Real>& out) {
+REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>& kin,
+                                     const Motion<Real>* V_free, Real h, Contacts<Real>& out) {
   out.count = 0;
   if (!model.contact) return;
   if (model.nconvex > 0) swept_spheres(model, kin, V_free, h, out);
@@ -344,10 +378,12 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
 
 // Adds the moments on the two links of one contact.
 template <class Real>
-REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematics<Real>& kin, const Contact<Real>& contact,
-                                             const ContactCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar) {
+REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematics<Real>& kin,
+                                             const Contact<Real>& contact, const ContactCotangent<Real>& bar,
+                                             KinematicsCotangent<Real>& kin_bar) {
   const Candidate& candidate = model.candidates[contact.candidate];
-  const Vector3<Real> origin_a = tree_origin(model, kin, candidate.link_a), origin_b = tree_origin(model, kin, candidate.link_b);
+  const Vector3<Real> origin_a = tree_origin(model, kin, candidate.link_a),
+                      origin_b = tree_origin(model, kin, candidate.link_b);
   const Vector3<Real> arm_a = contact.at.point - origin_a, arm_b = contact.at.point - origin_b;
   // reverse of the wrenches (x d; d)
   ContactPoint<Real> point_bar = {bar.gap, zero3<Real>(), zero3<Real>()};

@@ -17,17 +17,17 @@ enum class RowSource : int { equality, dry_friction, limit, contact };
 // Which constraint a row belongs to.
 struct RowOrigin {
   RowSource source;
-  int index;      // constraint of its kind; contact: place in the list of contacts
+  int index;  // constraint of its kind; contact: place in the list of contacts
   int component;
   int path;
-  int y;          // offset of the row's entries along its path
+  int y;  // offset of the row's entries along its path
 };
 
 template <class Real>
 struct RowJacobian {
-  int link_a, link_b;        // -1: none
+  int link_a, link_b;  // -1: none
   Force<Real> force_a, force_b;
-  int dofs;                  // number of coefficients
+  int dofs;  // number of coefficients
   int dof[row_dofs];
   Real coefficient[row_dofs];
 };
@@ -39,7 +39,8 @@ struct RowJacobianCotangent {
 };
 
 template <class Real>
-REVOLUTE_HD inline RowJacobian<Real> wrench_row(int link_a, const Force<Real>& force_a, int link_b, const Force<Real>& force_b) {
+REVOLUTE_HD inline RowJacobian<Real> wrench_row(int link_a, const Force<Real>& force_a, int link_b,
+                                                const Force<Real>& force_b) {
   RowJacobian<Real> J;
   J.link_a = link_a;
   J.link_b = link_b;
@@ -68,15 +69,16 @@ REVOLUTE_HD inline Real row_times(const RowJacobian<Real>& J, const Real* x, con
 }
 // Adjoint of (1) by J: J_bar += s d(J x)/dJ
 template <class Real>
-REVOLUTE_HD inline void add_row_cotangent(const RowJacobian<Real>& J, Real s, const Real* x, const Motion<Real>* X,
-                                          RowJacobianCotangent<Real>& bar) {
+REVOLUTE_HD inline void add_row_cotangent(const RowJacobian<Real>& J, Real s, const Real* x,
+                                          const Motion<Real>* X, RowJacobianCotangent<Real>& bar) {
   if (J.link_a >= 0) bar.force_a += s * Force<Real>{X[J.link_a].w, X[J.link_a].v};
   if (J.link_b >= 0) bar.force_b += s * Force<Real>{X[J.link_b].w, X[J.link_b].v};
   for (int i = 0; i < J.dofs; ++i) bar.coefficient[i] += s * x[J.dof[i]];
 }
 // Adjoint of (1) by x: x_bar += s c, and by the link velocities: X_bar += s f
 template <class Real>
-REVOLUTE_HD inline void add_row_transpose(const RowJacobian<Real>& J, Real s, Real* x_bar, Force<Real>* X_bar) {
+REVOLUTE_HD inline void add_row_transpose(const RowJacobian<Real>& J, Real s, Real* x_bar,
+                                          Force<Real>* X_bar) {
   if (J.link_a >= 0) X_bar[J.link_a] += s * J.force_a;
   if (J.link_b >= 0) X_bar[J.link_b] += s * J.force_b;
   for (int i = 0; i < J.dofs; ++i) x_bar[J.dof[i]] += s * J.coefficient[i];
@@ -107,10 +109,10 @@ template <class Real>
 struct RowContext {
   Real h;
   const Kinematics<Real>* kinematics;
-  const Real *qpos, *qvel;       // at the start of the step
-  const Real* v_free;            // v*
-  const Motion<Real>* V_free;    // link velocities of v*
-  Real impact_time;              // since the start of the step; qpos is that of this moment (impact.hpp)
+  const Real *qpos, *qvel;     // at the start of the step
+  const Real* v_free;          // v*
+  const Motion<Real>* V_free;  // link velocities of v*
+  Real impact_time;            // since the start of the step; qpos is that of this moment (impact.hpp)
 };
 
 // What a row's maker fills in.

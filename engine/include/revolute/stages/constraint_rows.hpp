@@ -36,17 +36,23 @@ struct ConstraintRows {
     group_island = arena.take<int>(model.nequality + model.nv + model.nlimit + model.ncandidate);
   }
   // Rows, and entries along their paths, when everything is active at once.
-  static std::size_t capacity(const Model& model) { return total(model, [](const Path&) { return 1; }); }
-  static std::size_t path_entries(const Model& model) { return total(model, [](const Path& path) { return path.count; }); }
+  static std::size_t capacity(const Model& model) {
+    return total(model, [](const Path&) { return 1; });
+  }
+  static std::size_t path_entries(const Model& model) {
+    return total(model, [](const Path& path) { return path.count; });
+  }
 
  private:
   template <class Count>
   static std::size_t total(const Model& model, Count count) {
     std::size_t sum = 0;
-    for (int i = 0; i < model.nequality; ++i) sum += std::size_t(equality_rows(model.equalities[i])) * count(model.paths[model.equalities[i].path]);
+    for (int i = 0; i < model.nequality; ++i)
+      sum += std::size_t(equality_rows(model.equalities[i])) * count(model.paths[model.equalities[i].path]);
     for (int k = 0; k < model.nv; ++k) sum += count(model.paths[model.dof_paths[k]]);
     for (int i = 0; i < model.nlimit; ++i) sum += count(model.paths[model.limits_list[i].path]);
-    for (int i = 0; i < model.ncandidate; ++i) sum += std::size_t(model.candidates[i].condim) * count(model.paths[model.candidates[i].path]);
+    for (int i = 0; i < model.ncandidate; ++i)
+      sum += std::size_t(model.candidates[i].condim) * count(model.paths[model.candidates[i].path]);
     return sum;
   }
 };
@@ -101,7 +107,8 @@ struct RowGroup {
 };
 template <class Real>
 REVOLUTE_HD inline RowGroup row_group(const Model& model, const Contacts<Real>& contacts, int g) {
-  if (g < model.nequality) return {RowSource::equality, g, model.equalities[g].path, equality_rows(model.equalities[g])};
+  if (g < model.nequality)
+    return {RowSource::equality, g, model.equalities[g].path, equality_rows(model.equalities[g])};
   g -= model.nequality;
   if (g < model.nv) return {RowSource::dry_friction, g, model.dof_paths[g], 1};
   g -= model.nv;
@@ -111,35 +118,44 @@ REVOLUTE_HD inline RowGroup row_group(const Model& model, const Contacts<Real>& 
   return {RowSource::contact, g, candidate.path, candidate.condim};
 }
 template <class Real>
-REVOLUTE_HD inline bool group_may_act(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at, const RowGroup& group) {
+REVOLUTE_HD inline bool group_may_act(const Model& model, const Parameters<Real>& parameters,
+                                      const RowContext<Real>& at, const RowGroup& group) {
   switch (group.source) {
-    case RowSource::dry_friction: return model.dry_friction && any(less(Real(0), parameters.frictionloss[group.index]));
+    case RowSource::dry_friction:
+      return model.dry_friction && any(less(Real(0), parameters.frictionloss[group.index]));
     case RowSource::limit: {
       if (!model.limits) return false;
       Real gap;
       const RowJacobian<Real> J = limit_jacobian(model.limits_list[group.index], at.qpos, gap);
       return any(may_act(model, at.h, gap, row_times(J, at.v_free, at.V_free)));
     }
-    default: return model.paths[group.path].count > 0;
+    default:
+      return model.paths[group.path].count > 0;
   }
 }
 
 // --- forward ------------------------------------------------------------------------------------------------------------
 
 template <class Real>
-REVOLUTE_HD RowValues<Real> make_row(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                     const Contacts<Real>& contacts, const RowOrigin& origin) {
+REVOLUTE_HD RowValues<Real> make_row(const Model& model, const Parameters<Real>& parameters,
+                                     const RowContext<Real>& at, const Contacts<Real>& contacts,
+                                     const RowOrigin& origin) {
   switch (origin.source) {
-    case RowSource::equality: return equality_row(model, at, model.equalities[origin.index], origin.component);
-    case RowSource::dry_friction: return dry_friction_row(parameters, at, origin.index);
-    case RowSource::limit: return limit_row(model, at, model.limits_list[origin.index]);
-    default: return contact_row(model, parameters, at, contacts.list[origin.index], origin.component);
+    case RowSource::equality:
+      return equality_row(model, at, model.equalities[origin.index], origin.component);
+    case RowSource::dry_friction:
+      return dry_friction_row(parameters, at, origin.index);
+    case RowSource::limit:
+      return limit_row(model, at, model.limits_list[origin.index]);
+    default:
+      return contact_row(model, parameters, at, contacts.list[origin.index], origin.component);
   }
 }
 
 template <class Real>
-REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                 const Contacts<Real>& contacts, ConstraintRows<Real>& out) {
+REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& parameters,
+                                 const RowContext<Real>& at, const Contacts<Real>& contacts,
+                                 ConstraintRows<Real>& out) {
   const int groups = model.nequality + model.nv + model.nlimit + contacts.count;
   for (int t = 0; t < model.ntree; ++t) out.tree_island[t] = t;
   for (int g = 0; g < groups; ++g) {
@@ -184,8 +200,9 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
 
 // J_bar_r += lambda_r w,  F_w += lambda_r f_r per link; W: link velocities of w
 template <class Real>
-REVOLUTE_HD void add_impulse_adjoint(const ConstraintRows<Real>& rows, const Real* lambda, const Real* w, const Motion<Real>* W,
-                                     Force<Real>* F_w, ConstraintRowsCotangent<Real>& bar) {
+REVOLUTE_HD void add_impulse_adjoint(const ConstraintRows<Real>& rows, const Real* lambda, const Real* w,
+                                     const Motion<Real>* W, Force<Real>* F_w,
+                                     ConstraintRowsCotangent<Real>& bar) {
   for (int r = 0; r < rows.count; ++r) {
     const RowJacobian<Real>& J = rows.J[r];
     if (J.link_a >= 0) F_w[J.link_a] += lambda[r] * J.force_a;
@@ -195,7 +212,8 @@ REVOLUTE_HD void add_impulse_adjoint(const ConstraintRows<Real>& rows, const Rea
 }
 // J_bar_r += b_bar_r v*,  v*_bar += J' b_bar in its two parts: by coefficients, and F_b = sum b_bar f per link
 template <class Real>
-REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const ConstraintRows<Real>& rows, Real* v_free_bar, Force<Real>* F_b,
+REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const ConstraintRows<Real>& rows,
+                                        Real* v_free_bar, Force<Real>* F_b,
                                         ConstraintRowsCotangent<Real>& bar) {
   for (int r = 0; r < rows.count; ++r) {
     add_row_transpose(rows.J[r], bar.b[r], v_free_bar, F_b);
@@ -206,21 +224,29 @@ REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const Constr
 // From J_bar, bias_bar = b_bar, bound_bar to the configuration, the contacts and the parameters; F_v and
 // F_b get the cotangents of the links' velocities at the start of the step and without constraints.
 template <class Real>
-REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                         const Contacts<Real>& contacts, const ConstraintRows<Real>& rows, Real* qpos_bar,
-                                         Force<Real>* F_v, Force<Real>* F_b, Real& time_bar, ConstraintRowsCotangent<Real>& bar, KinematicsCotangent<Real>& kin_bar,
+REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                         const RowContext<Real>& at, const Contacts<Real>& contacts,
+                                         const ConstraintRows<Real>& rows, Real* qpos_bar, Force<Real>* F_v,
+                                         Force<Real>* F_b, Real& time_bar, ConstraintRowsCotangent<Real>& bar,
+                                         KinematicsCotangent<Real>& kin_bar,
                                          Parameters<Real>& parameters_bar) {
   for (int r = 0; r < rows.count; ++r) {
     const RowOrigin& origin = rows.origin[r];
     switch (origin.source) {
       case RowSource::equality:
-        equality_row_adjoint(model, at, model.equalities[origin.index], origin.component, bar.b[r], bar.J[r], kin_bar, qpos_bar);
+        equality_row_adjoint(model, at, model.equalities[origin.index], origin.component, bar.b[r], bar.J[r],
+                             kin_bar, qpos_bar);
         break;
-      case RowSource::dry_friction: dry_friction_row_adjoint(at, origin.index, bar.bound[r], parameters_bar); break;
-      case RowSource::limit: limit_row_adjoint(model, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar); break;
+      case RowSource::dry_friction:
+        dry_friction_row_adjoint(at, origin.index, bar.bound[r], parameters_bar);
+        break;
+      case RowSource::limit:
+        limit_row_adjoint(model, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar);
+        break;
       default:
-        contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r], bar.bound[r], bar.J[r],
-                            bar.contacts[origin.index], F_v, F_b, time_bar, parameters_bar);
+        contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r],
+                            bar.bound[r], bar.J[r], bar.contacts[origin.index], F_v, F_b, time_bar,
+                            parameters_bar);
     }
   }
 }

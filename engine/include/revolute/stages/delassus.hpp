@@ -16,12 +16,12 @@ namespace revolute {
 
 template <class Real>
 struct Delassus {
-  Real* Y;                // entries along each row's path
-  Force<Real>* P;         // the forces at which they were formed
-  Real* A;                // islands' blocks, row by row
-  Real* dense;            // [nv] scratch, zero between uses
-  Force<Real>* node;      // [nv] scratch
-  Motion<Real>* node_bar; // [nv] scratch
+  Real* Y;                 // entries along each row's path
+  Force<Real>* P;          // the forces at which they were formed
+  Real* A;                 // islands' blocks, row by row
+  Real* dense;             // [nv] scratch, zero between uses
+  Force<Real>* node;       // [nv] scratch
+  Motion<Real>* node_bar;  // [nv] scratch
 
   Delassus(const Model& model, Arena& arena)
       : Y(arena.take<Real>(ConstraintRows<Real>::path_entries(model))),
@@ -59,8 +59,8 @@ REVOLUTE_HD inline RowPath row_path(const Model& model, const RowOrigin& origin)
 
 // (2)
 template <class Real>
-REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors, const RowOrigin& origin,
-                        const RowJacobian<Real>& J, Delassus<Real>& out) {
+REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
+                        const RowOrigin& origin, const RowJacobian<Real>& J, Delassus<Real>& out) {
   const RowPath path = row_path(model, origin);
   for (int i = 0; i < path.count; ++i) {
     out.node[path.dofs[i]] = zero_force<Real>();
@@ -81,15 +81,16 @@ REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const F
 }
 
 template <class Real>
-REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors, const ConstraintRows<Real>& rows,
-                          Delassus<Real>& out) {
+REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
+                          const ConstraintRows<Real>& rows, Delassus<Real>& out) {
   for (int k = 0; k < model.nv; ++k) out.dense[k] = Real(0);
   for (int r = 0; r < rows.count; ++r) fill_Y(model, kin, factors, rows.origin[r], rows.J[r], out);
   // (1)
   for (int s = 0; s < rows.count; ++s) {
     const SolverRow& row_s = rows.solver[s];
     const RowPath path_s = row_path(model, rows.origin[s]);
-    for (int i = 0; i < path_s.count; ++i) out.dense[path_s.dofs[i]] = out.Y[rows.origin[s].y + i] * factors.D_inverse[path_s.dofs[i]];
+    for (int i = 0; i < path_s.count; ++i)
+      out.dense[path_s.dofs[i]] = out.Y[rows.origin[s].y + i] * factors.D_inverse[path_s.dofs[i]];
     for (int r = s; r < row_s.end; ++r) {
       const RowPath path_r = row_path(model, rows.origin[r]);
       const Real* Y_r = out.Y + rows.origin[r].y;
@@ -105,20 +106,23 @@ REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const
 
 // x = M^-1 J' lambda, by (1)
 template <class Real>
-REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
-                                 const ConstraintRows<Real>& rows, const Delassus<Real>& at, const Real* lambda, Real* x) {
+REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin,
+                                 const Factors<Real>& factors, const ConstraintRows<Real>& rows,
+                                 const Delassus<Real>& at, const Real* lambda, Real* x) {
   for (int k = 0; k < model.nv; ++k) x[k] = Real(0);
   for (int r = 0; r < rows.count; ++r) {
     const RowPath path = row_path(model, rows.origin[r]);
-    for (int i = 0; i < path.count; ++i) x[path.dofs[i]] = multiply_add(at.Y[rows.origin[r].y + i], lambda[r], x[path.dofs[i]]);
+    for (int i = 0; i < path.count; ++i)
+      x[path.dofs[i]] = multiply_add(at.Y[rows.origin[r].y + i], lambda[r], x[path.dofs[i]]);
   }
   solve_outward(model, kin, factors, x, x);
 }
 
 // (3)
 template <class Real>
-REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, const ConstraintRows<Real>& rows, const Delassus<Real>& at,
-                           DelassusCotangent<Real>& bar, FactorsCotangent<Real>& factors_bar) {
+REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, const ConstraintRows<Real>& rows,
+                           const Delassus<Real>& at, DelassusCotangent<Real>& bar,
+                           FactorsCotangent<Real>& factors_bar) {
   for (int r = 0; r < rows.count; ++r) {
     const SolverRow& row = rows.solver[r];
     const RowPath path_r = row_path(model, rows.origin[r]);
@@ -126,7 +130,8 @@ REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, con
     for (int s = row.begin; s < row.end; ++s) {
       const Real weight = bar.A[row.A + s - row.begin] + bar.A[rows.solver[s].A + r - row.begin];
       const RowPath path_s = row_path(model, rows.origin[s]);
-      for (int i = 0; i < path_s.count; ++i) at.dense[path_s.dofs[i]] = multiply_add(weight, at.Y[rows.origin[s].y + i], at.dense[path_s.dofs[i]]);
+      for (int i = 0; i < path_s.count; ++i)
+        at.dense[path_s.dofs[i]] = multiply_add(weight, at.Y[rows.origin[s].y + i], at.dense[path_s.dofs[i]]);
     }
     for (int i = 0; i < path_r.count; ++i) {
       const int k = path_r.dofs[i], y = rows.origin[r].y + i;
@@ -142,10 +147,10 @@ REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, con
 
 // Reverse of (2).
 template <class Real>
-REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors, const RowOrigin& origin,
-                                const RowJacobian<Real>& J, const Delassus<Real>& at, const DelassusCotangent<Real>& bar,
-                                RowJacobianCotangent<Real>& J_bar, FactorsCotangent<Real>& factors_bar,
-                                KinematicsCotangent<Real>& kin_bar) {
+REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
+                                const RowOrigin& origin, const RowJacobian<Real>& J, const Delassus<Real>& at,
+                                const DelassusCotangent<Real>& bar, RowJacobianCotangent<Real>& J_bar,
+                                FactorsCotangent<Real>& factors_bar, KinematicsCotangent<Real>& kin_bar) {
   const RowPath path = row_path(model, origin);
   for (int i = path.count - 1; i >= 0; --i) {
     const int k = path.dofs[i], parent = model.dofs[k].parent;
@@ -171,13 +176,15 @@ REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin,
 }
 
 template <class Real>
-REVOLUTE_HD void delassus_adjoint(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
-                                  const ConstraintRows<Real>& rows, const Delassus<Real>& at, DelassusCotangent<Real>& bar,
-                                  ConstraintRowsCotangent<Real>& rows_bar, FactorsCotangent<Real>& factors_bar,
-                                  KinematicsCotangent<Real>& kin_bar) {
+REVOLUTE_HD void delassus_adjoint(const Model& model, const Kinematics<Real>& kin,
+                                  const Factors<Real>& factors, const ConstraintRows<Real>& rows,
+                                  const Delassus<Real>& at, DelassusCotangent<Real>& bar,
+                                  ConstraintRowsCotangent<Real>& rows_bar,
+                                  FactorsCotangent<Real>& factors_bar, KinematicsCotangent<Real>& kin_bar) {
   A_adjoint(model, factors, rows, at, bar, factors_bar);
   for (int r = 0; r < rows.count; ++r)
-    fill_Y_adjoint(model, kin, factors, rows.origin[r], rows.J[r], at, bar, rows_bar.J[r], factors_bar, kin_bar);
+    fill_Y_adjoint(model, kin, factors, rows.origin[r], rows.J[r], at, bar, rows_bar.J[r], factors_bar,
+                   kin_bar);
 }
 
 }  // namespace revolute

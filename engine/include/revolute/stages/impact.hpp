@@ -19,17 +19,18 @@ namespace revolute {
 
 template <class Real>
 struct Impact {
-  bool any;             // some environment has an impact inside of this step
-  Real time;            // 0 where there is none
-  Real* qpos;           // [nq] at that time
+  bool any;    // some environment has an impact inside of this step
+  Real time;   // 0 where there is none
+  Real* qpos;  // [nq] at that time
 
   Impact(const Model& model, Arena& arena) : any(false), time(0), qpos(arena.take<Real>(model.nq)) {}
 };
 
 // (1) for one contact; h where it does not bounce.
 template <class Real>
-REVOLUTE_HD inline Real time_of_impact(const Parameters<Real>& parameters, const RowContext<Real>& at, const Contact<Real>& contact,
-                                       const RowJacobian<Real>& J, Bounce<Real>& hit) {
+REVOLUTE_HD inline Real time_of_impact(const Parameters<Real>& parameters, const RowContext<Real>& at,
+                                       const Contact<Real>& contact, const RowJacobian<Real>& J,
+                                       Bounce<Real>& hit) {
   hit = bounce(parameters, at, contact.gap, J);
   const Real speed = select(hit.happens, -hit.before, Real(1));
   return select(hit.happens, minimum(maximum(contact.gap, Real(0)) / speed, at.h), at.h);
@@ -37,7 +38,8 @@ REVOLUTE_HD inline Real time_of_impact(const Parameters<Real>& parameters, const
 
 // `rows` are those at qpos. Fills out.any, out.time and, when there is an impact, out.qpos.
 template <class Real>
-REVOLUTE_HD void find_impact(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at, const Contacts<Real>& contacts,
+REVOLUTE_HD void find_impact(const Model& model, const Parameters<Real>& parameters,
+                             const RowContext<Real>& at, const Contacts<Real>& contacts,
                              const ConstraintRows<Real>& rows, Impact<Real>& out) {
   out.any = false;
   out.time = Real(0);
@@ -47,7 +49,8 @@ REVOLUTE_HD void find_impact(const Model& model, const Parameters<Real>& paramet
   for (int r = 0; r < rows.count; ++r) {
     if (rows.origin[r].source != RowSource::contact || rows.origin[r].component != 0) continue;
     Bounce<Real> hit;
-    first = minimum(first, time_of_impact(parameters, at, contacts.list[rows.origin[r].index], rows.J[r], hit));
+    first =
+        minimum(first, time_of_impact(parameters, at, contacts.list[rows.origin[r].index], rows.J[r], hit));
     bounces = bounces | hit.happens;
   }
   out.time = select(bounces, first, Real(0));
@@ -60,10 +63,11 @@ REVOLUTE_HD void find_impact(const Model& model, const Parameters<Real>& paramet
 
 // (3). `at`, `contacts` are those at the start of the step. Adds to qpos_bar and qvel_bar; uses up kin_bar and V_bar.
 template <class Real>
-REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                     const Contacts<Real>& contacts, const Impact<Real>& impact, Real time_bar,
-                                     KinematicsCotangent<Real>& kin_bar, Force<Real>* V_bar, Real* qpos_bar, Real* qvel_bar,
-                                     Parameters<Real>& parameters_bar) {
+REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                     const RowContext<Real>& at, const Contacts<Real>& contacts,
+                                     const Impact<Real>& impact, Real time_bar,
+                                     KinematicsCotangent<Real>& kin_bar, Force<Real>* V_bar, Real* qpos_bar,
+                                     Real* qvel_bar, Parameters<Real>& parameters_bar) {
   const auto is_first = [&](int c, RowJacobian<Real>& J, Bounce<Real>& hit) {
     const Contact<Real>& contact = contacts.list[c];
     J = contact_jacobian(model.candidates[contact.candidate], contact, 0);
@@ -80,7 +84,8 @@ REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>&
   for (int c = 0; c < contacts.count; ++c) {
     const auto first = is_first(c, J, hit);
     if (!any(first)) continue;
-    const Real gap_bar = select(first, share / select(first, -hit.before, Real(1)), Real(0)), speed_bar = impact.time * gap_bar;
+    const Real gap_bar = select(first, share / select(first, -hit.before, Real(1)), Real(0)),
+               speed_bar = impact.time * gap_bar;
     RowJacobianCotangent<Real> J_bar = {zero_force<Real>(), zero_force<Real>(), {}};
     add_row_cotangent(J, speed_bar, at.qvel, at.kinematics->V, J_bar);
     add_row_transpose(J, speed_bar, static_cast<Real*>(nullptr), V_bar);

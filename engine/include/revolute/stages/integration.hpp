@@ -9,26 +9,37 @@
 namespace revolute {
 
 template <class Real>
-REVOLUTE_HD void integration(const Model& model, Real h, const Real* qpos, const Real* qvel_next, Real* qpos_next) {
+REVOLUTE_HD void integration(const Model& model, Real h, const Real* qpos, const Real* qvel_next,
+                             Real* qpos_next) {
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     switch (joint.type) {
-      case JointType::free: FreeJoint::integrate(joint, h, qpos, qvel_next, qpos_next); break;
-      case JointType::ball: BallJoint::integrate(joint, h, qpos, qvel_next, qpos_next); break;
-      default: RevoluteJoint::integrate(joint, h, qpos, qvel_next, qpos_next);
+      case JointType::free:
+        FreeJoint::integrate(joint, h, qpos, qvel_next, qpos_next);
+        break;
+      case JointType::ball:
+        BallJoint::integrate(joint, h, qpos, qvel_next, qpos_next);
+        break;
+      default:
+        RevoluteJoint::integrate(joint, h, qpos, qvel_next, qpos_next);
     }
   }
 }
 
 template <class Real>
-REVOLUTE_HD void integration_adjoint(const Model& model, Real h, const Real* qvel_next, const Real* qpos_next_bar, Real* qpos_bar,
-                                     Real* qvel_next_bar) {
+REVOLUTE_HD void integration_adjoint(const Model& model, Real h, const Real* qvel_next,
+                                     const Real* qpos_next_bar, Real* qpos_bar, Real* qvel_next_bar) {
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     switch (joint.type) {
-      case JointType::free: FreeJoint::integrate_adjoint(joint, h, qvel_next, qpos_next_bar, qpos_bar, qvel_next_bar); break;
-      case JointType::ball: BallJoint::integrate_adjoint(joint, h, qvel_next, qpos_next_bar, qpos_bar, qvel_next_bar); break;
-      default: RevoluteJoint::integrate_adjoint(joint, h, qvel_next, qpos_next_bar, qpos_bar, qvel_next_bar);
+      case JointType::free:
+        FreeJoint::integrate_adjoint(joint, h, qvel_next, qpos_next_bar, qpos_bar, qvel_next_bar);
+        break;
+      case JointType::ball:
+        BallJoint::integrate_adjoint(joint, h, qvel_next, qpos_next_bar, qpos_bar, qvel_next_bar);
+        break;
+      default:
+        RevoluteJoint::integrate_adjoint(joint, h, qvel_next, qpos_next_bar, qpos_bar, qvel_next_bar);
     }
   }
 }

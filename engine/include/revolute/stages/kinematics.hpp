@@ -23,11 +23,11 @@ namespace revolute {
 
 template <class Real>
 struct Kinematics {
-  Vector3<Real>* origin;    // [ntree] reference points
-  Placement<Real>* links;   // [nv]
-  Motion<Real>* S;          // [nv] axes
-  Motion<Real>* V;          // [nv] link velocities
-  RigidInertia<Real>* I;    // [nv]
+  Vector3<Real>* origin;   // [ntree] reference points
+  Placement<Real>* links;  // [nv]
+  Motion<Real>* S;         // [nv] axes
+  Motion<Real>* V;         // [nv] link velocities
+  RigidInertia<Real>* I;   // [nv]
 
   Kinematics(const Model& model, Arena& arena)
       : origin(arena.take<Vector3<Real>>(model.ntree)),
@@ -39,9 +39,9 @@ struct Kinematics {
 
 template <class Real>
 struct KinematicsCotangent {
-  Force<Real>* S;           // [nv]
-  RigidInertia<Real>* I;    // [nv]
-  Force<Real>* moment;      // [nv] cotangent by a rigid displacement of the link
+  Force<Real>* S;         // [nv]
+  RigidInertia<Real>* I;  // [nv]
+  Force<Real>* moment;    // [nv] cotangent by a rigid displacement of the link
 
   KinematicsCotangent(const Model& model, Arena& arena)
       : S(arena.take<Force<Real>>(model.nv)),
@@ -75,7 +75,8 @@ REVOLUTE_HD void sum_towards_root(const Model& model, Force<Real>* F) {
 }
 
 template <class Real>
-REVOLUTE_HD void place_joint(const Model& model, const Joint& joint, const Real* qpos, Kinematics<Real>& out) {
+REVOLUTE_HD void place_joint(const Model& model, const Joint& joint, const Real* qpos,
+                             Kinematics<Real>& out) {
   if (joint.type == JointType::free) return FreeJoint::place(joint, qpos, out.links, out.S);
   Placement<Real> base;
   if (joint.parent >= 0) {
@@ -85,15 +86,18 @@ REVOLUTE_HD void place_joint(const Model& model, const Joint& joint, const Real*
             -out.origin[model.dofs[joint.dof].tree]};
   }
   switch (joint.type) {
-    case JointType::ball: return BallJoint::place(joint, base, qpos, out.links, out.S);
-    case JointType::prismatic: return PrismaticJoint::place(joint, base, qpos, out.links, out.S);
-    default: return RevoluteJoint::place(joint, base, qpos, out.links, out.S);
+    case JointType::ball:
+      return BallJoint::place(joint, base, qpos, out.links, out.S);
+    case JointType::prismatic:
+      return PrismaticJoint::place(joint, base, qpos, out.links, out.S);
+    default:
+      return RevoluteJoint::place(joint, base, qpos, out.links, out.S);
   }
 }
 
 template <class Real>
-REVOLUTE_HD void kinematics(const Model& model, const Parameters<Real>& parameters, const Real* qpos, const Real* qvel,
-                            Kinematics<Real>& out) {
+REVOLUTE_HD void kinematics(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
+                            const Real* qvel, Kinematics<Real>& out) {
   // reference points: the origin of a floating base, a fixed point otherwise
   for (int t = 0; t < model.ntree; ++t) {
     const int address = model.tree_qpos[t];
@@ -102,13 +106,15 @@ REVOLUTE_HD void kinematics(const Model& model, const Parameters<Real>& paramete
   for (int j = 0; j < model.njnt; ++j) place_joint(model, model.joints[j], qpos, out);
   link_velocities(model, out.S, qvel, out.V);  // (1)
   for (int k = 0; k < model.nv; ++k)
-    if (model.dofs[k].has_inertia) out.I[k] = to_world(parameters.inertia[k], out.links[k].R, out.links[k].p);  // (2)
+    if (model.dofs[k].has_inertia)
+      out.I[k] = to_world(parameters.inertia[k], out.links[k].R, out.links[k].p);  // (2)
 }
 
 // Adds to qpos_bar (tangent, nv) and to the link inertias' cotangents; uses up `bar`.
 template <class Real>
-REVOLUTE_HD void kinematics_adjoint(const Model& model, const Kinematics<Real>& at, KinematicsCotangent<Real>& bar,
-                                    Real* qpos_bar, Parameters<Real>& parameters_bar) {
+REVOLUTE_HD void kinematics_adjoint(const Model& model, const Kinematics<Real>& at,
+                                    KinematicsCotangent<Real>& bar, Real* qpos_bar,
+                                    Parameters<Real>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) {
     const Dof& dof = model.dofs[k];
     if (dof.carrier >= 0) bar.moment[dof.carrier] += cross_force(at.S[k], bar.S[k]);  // (3)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from .._cotangents import INPUTS
 from .._model import Model
+from .._mujoco import collected_warnings
 from .._parameters import PARAMETERS, default_parameter
 from .._tangents import normalized
 
@@ -57,7 +58,8 @@ def inertia_diagonal(model: Model, qpos: Float64Array) -> Float64Array:
     """Return the diagonal of the mass matrix [nv] in a configuration."""
     data = mujoco.MjData(model.mujoco_model)
     data.qpos[:] = qpos
-    mujoco.mj_forward(model.mujoco_model, data)
+    with collected_warnings():  # of dynamics that are not used here
+        mujoco.mj_forward(model.mujoco_model, data)
     matrix = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model.mujoco_model, data, matrix)
     return np.maximum(np.diag(matrix), 1e-12)
@@ -75,7 +77,8 @@ def _lifted(model: Model, qpos: Float64Array) -> Float64Array:
     theirs = model.mujoco_model
     data = mujoco.MjData(theirs)
     data.qpos[:] = qpos
-    mujoco.mj_forward(theirs, data)
+    with collected_warnings():  # of dynamics that are not used here
+        mujoco.mj_forward(theirs, data)
     depth: dict[int, float] = {}
     for contact in data.contact:
         roots = [int(theirs.body_rootid[theirs.geom_bodyid[geom]]) for geom in contact.geom if geom >= 0]

@@ -29,8 +29,8 @@ struct BallJoint {
   }
   // R = R_p E R(q),  p = p_p + R_p r; the link is that of the last of the three degrees of freedom
   template <class Real>
-  REVOLUTE_HD static void place(const Joint& joint, const Placement<Real>& parent, const Real* qpos, Placement<Real>* links,
-                                Motion<Real>* S) {
+  REVOLUTE_HD static void place(const Joint& joint, const Placement<Real>& parent, const Real* qpos,
+                                Placement<Real>* links, Motion<Real>* S) {
     Placement<Real>& link = links[joint.dof + 2];
     link.R = (parent.R * matrix3<Real>(joint.rotation)) * rotation_matrix(load_quaternion(qpos + joint.qpos));
     link.p = parent.p + parent.R * vector3<Real>(joint.position);
@@ -48,25 +48,28 @@ struct BallJoint {
   }
   // d+ = exp(h w)' d + h J_r(h w) dw, so  d_bar += exp(h w) d+_bar,  w_bar += h J_l(h w) d+_bar
   template <class Real>
-  REVOLUTE_HD static void turn_adjoint(Real h, const Real* omega, const Real* next_bar, Real* tangent_bar, Real* omega_bar) {
+  REVOLUTE_HD static void turn_adjoint(Real h, const Real* omega, const Real* next_bar, Real* tangent_bar,
+                                       Real* omega_bar) {
     const Vector3<Real> hw = h * load3(omega), t = load3(next_bar);
     add3(tangent_bar, rotation_matrix(exponential(hw)) * t);
     add3(omega_bar, h * left_jacobian_times(hw, t));
   }
   template <class Real>
-  REVOLUTE_HD static void integrate(const Joint& joint, Real h, const Real* qpos, const Real* qvel, Real* qpos_next) {
+  REVOLUTE_HD static void integrate(const Joint& joint, Real h, const Real* qpos, const Real* qvel,
+                                    Real* qpos_next) {
     turn(h, qpos + joint.qpos, qvel + joint.dof, qpos_next + joint.qpos);
   }
   template <class Real>
-  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real* qvel, const Real* next_bar, Real* qpos_bar,
-                                            Real* qvel_bar) {
+  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real* qvel,
+                                            const Real* next_bar, Real* qpos_bar, Real* qvel_bar) {
     turn_adjoint(h, qvel + joint.dof, next_bar + joint.dof, qpos_bar + joint.dof, qvel_bar + joint.dof);
   }
 
   // -stiffness log(q_rest^-1 q), a torque in the axes of the moving frame
   template <class Real>
   REVOLUTE_HD static Vector3<Real> displacement(const Joint& joint, const Real* qpos) {
-    const Quaternion<Real> rest = {Real(joint.spring[0]), Real(joint.spring[1]), Real(joint.spring[2]), Real(joint.spring[3])};
+    const Quaternion<Real> rest = {Real(joint.spring[0]), Real(joint.spring[1]), Real(joint.spring[2]),
+                                   Real(joint.spring[3])};
     return logarithm(conjugate(rest) * load_quaternion(qpos + joint.qpos));
   }
   template <class Real>
@@ -75,8 +78,8 @@ struct BallJoint {
   }
   // d log = J_r^-1 d, so  d_bar -= stiffness J_l^-1(log) force_bar
   template <class Real>
-  REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* qpos, const Real* force_bar,
-                                             Real* qpos_bar, Real& stiffness_bar) {
+  REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* qpos,
+                                             const Real* force_bar, Real* qpos_bar, Real& stiffness_bar) {
     const Vector3<Real> d = displacement(joint, qpos), f = load3(force_bar + joint.dof);
     stiffness_bar -= dot(d, f);
     add3(qpos_bar + joint.dof, -stiffness * left_jacobian_inverse_times(d, f));

@@ -8,7 +8,8 @@ namespace revolute {
 
 struct FreeJoint {
   template <class Real>
-  REVOLUTE_HD static void place(const Joint& joint, const Real* qpos, Placement<Real>* links, Motion<Real>* S) {
+  REVOLUTE_HD static void place(const Joint& joint, const Real* qpos, Placement<Real>* links,
+                                Motion<Real>* S) {
     Placement<Real>& link = links[joint.dof + 5];
     link.R = rotation_matrix(load_quaternion(qpos + joint.qpos + 3));
     link.p = zero3<Real>();
@@ -19,13 +20,14 @@ struct FreeJoint {
     BallJoint::place_axes(link, S + joint.dof + 3);
   }
   template <class Real>
-  REVOLUTE_HD static void integrate(const Joint& joint, Real h, const Real* qpos, const Real* qvel, Real* qpos_next) {
+  REVOLUTE_HD static void integrate(const Joint& joint, Real h, const Real* qpos, const Real* qvel,
+                                    Real* qpos_next) {
     for (int i = 0; i < 3; ++i) qpos_next[joint.qpos + i] = qpos[joint.qpos + i] + h * qvel[joint.dof + i];
     BallJoint::turn(h, qpos + joint.qpos + 3, qvel + joint.dof + 3, qpos_next + joint.qpos + 3);
   }
   template <class Real>
-  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real* qvel, const Real* next_bar, Real* qpos_bar,
-                                            Real* qvel_bar) {
+  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real* qvel,
+                                            const Real* next_bar, Real* qpos_bar, Real* qvel_bar) {
     const int k = joint.dof;
     for (int i = 0; i < 3; ++i) {
       qpos_bar[k + i] += next_bar[k + i];

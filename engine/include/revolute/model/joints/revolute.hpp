@@ -9,8 +9,8 @@ namespace revolute {
 struct RevoluteJoint {
   // R = R_p E R_z(q),  p = p_p + R_p r,  S = (z; p x z)
   template <class Real>
-  REVOLUTE_HD static void place(const Joint& joint, const Placement<Real>& parent, const Real* qpos, Placement<Real>* links,
-                                Motion<Real>* S) {
+  REVOLUTE_HD static void place(const Joint& joint, const Placement<Real>& parent, const Real* qpos,
+                                Placement<Real>* links, Motion<Real>* S) {
     const Matrix3<Real> E = parent.R * matrix3<Real>(joint.rotation);
     Real s, c;
     sincos(qpos[joint.qpos] - Real(joint.reference), s, c);
@@ -26,13 +26,14 @@ struct RevoluteJoint {
   }
 
   template <class Real>
-  REVOLUTE_HD static void integrate(const Joint& joint, Real h, const Real* qpos, const Real* qvel, Real* qpos_next) {
+  REVOLUTE_HD static void integrate(const Joint& joint, Real h, const Real* qpos, const Real* qvel,
+                                    Real* qpos_next) {
     qpos_next[joint.qpos] = qpos[joint.qpos] + h * qvel[joint.dof];
   }
   // cotangents are by the tangent of the configuration (nv)
   template <class Real>
-  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real*, const Real* next_bar, Real* qpos_bar,
-                                            Real* qvel_bar) {
+  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real*, const Real* next_bar,
+                                            Real* qpos_bar, Real* qvel_bar) {
     qpos_bar[joint.dof] += next_bar[joint.dof];
     qvel_bar[joint.dof] += h * next_bar[joint.dof];
   }
@@ -43,8 +44,8 @@ struct RevoluteJoint {
     force[joint.dof] -= stiffness * (qpos[joint.qpos] - Real(joint.spring[0]));
   }
   template <class Real>
-  REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* qpos, const Real* force_bar,
-                                             Real* qpos_bar, Real& stiffness_bar) {
+  REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* qpos,
+                                             const Real* force_bar, Real* qpos_bar, Real& stiffness_bar) {
     stiffness_bar -= force_bar[joint.dof] * (qpos[joint.qpos] - Real(joint.spring[0]));
     qpos_bar[joint.dof] -= stiffness * force_bar[joint.dof];
   }

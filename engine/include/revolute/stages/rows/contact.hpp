@@ -23,9 +23,11 @@ REVOLUTE_HD inline double rotation_friction(const Candidate& candidate, int comp
 }
 
 template <class Real>
-REVOLUTE_HD inline RowJacobian<Real> contact_jacobian(const Candidate& candidate, const Contact<Real>& contact, int component) {
+REVOLUTE_HD inline RowJacobian<Real> contact_jacobian(const Candidate& candidate,
+                                                      const Contact<Real>& contact, int component) {
   if (component < 3)
-    return wrench_row(candidate.link_a, contact.force_a[component], candidate.link_b, contact.force_b[component]);
+    return wrench_row(candidate.link_a, contact.force_a[component], candidate.link_b,
+                      contact.force_b[component]);
   const Force<Real> force = {contact.axis[rotation_axis(component)], zero3<Real>()};
   return wrench_row(candidate.link_a, -force, candidate.link_b, force);
 }
@@ -38,7 +40,8 @@ struct Bounce {
 };
 
 template <class Real>
-REVOLUTE_HD inline Bounce<Real> bounce(const Parameters<Real>& parameters, const RowContext<Real>& at, Real gap, const RowJacobian<Real>& J) {
+REVOLUTE_HD inline Bounce<Real> bounce(const Parameters<Real>& parameters, const RowContext<Real>& at,
+                                       Real gap, const RowJacobian<Real>& J) {
   Bounce<Real> out;
   const Real free = row_times(J, at.v_free, at.V_free);
   out.before = row_times(J, at.qvel, at.kinematics->V);
@@ -49,8 +52,9 @@ REVOLUTE_HD inline Bounce<Real> bounce(const Parameters<Real>& parameters, const
 }
 
 template <class Real>
-REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                        const Contact<Real>& contact, int component) {
+REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Real>& parameters,
+                                        const RowContext<Real>& at, const Contact<Real>& contact,
+                                        int component) {
   const Candidate& candidate = model.candidates[contact.candidate];
   RowValues<Real> row;
   row.J = contact_jacobian(candidate, contact, component);
@@ -58,7 +62,8 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
   row.bounces = false;
   row.kind = component == 0 ? RowKind::unilateral : RowKind::friction;
   if (component > 0) {
-    row.bound = component < 3 ? parameters.friction[candidate.friction] : Real(rotation_friction(candidate, component));
+    row.bound = component < 3 ? parameters.friction[candidate.friction]
+                              : Real(rotation_friction(candidate, component));
     return row;
   }
   const Bounce<Real> hit = bounce(parameters, at, contact.gap, row.J);
@@ -72,8 +77,9 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
 
 // Reverse of (2); adds to J_bar, to the velocities' cotangents and to that of the impact's time.
 template <class Real>
-REVOLUTE_HD void bounce_adjoint(const Parameters<Real>& parameters, const RowContext<Real>& at, const RowJacobian<Real>& J,
-                                const Bounce<Real>& hit, Real bias_bar, RowJacobianCotangent<Real>& J_bar, Force<Real>* V_bar,
+REVOLUTE_HD void bounce_adjoint(const Parameters<Real>& parameters, const RowContext<Real>& at,
+                                const RowJacobian<Real>& J, const Bounce<Real>& hit, Real bias_bar,
+                                RowJacobianCotangent<Real>& J_bar, Force<Real>* V_bar,
                                 Force<Real>* V_free_bar, Real& time_bar, Parameters<Real>& parameters_bar) {
   const Real e = *parameters.restitution, parting_bar = select(hit.happens, bias_bar, Real(0));
   *parameters_bar.restitution += parting_bar * (hit.before + hit.acceleration * at.impact_time);
@@ -89,10 +95,12 @@ REVOLUTE_HD void bounce_adjoint(const Parameters<Real>& parameters, const RowCon
 // J_bar of the row is complete but for the bounce, which is added here. V_bar, V_free_bar: cotangents of the links' velocities
 // at the start of the step, and without contact; time_bar: of the impact's time.
 template <class Real>
-REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                     const Contact<Real>& contact, int component, Real bias_bar, Real bound_bar,
-                                     RowJacobianCotangent<Real>& J_bar, ContactCotangent<Real>& contact_bar, Force<Real>* V_bar,
-                                     Force<Real>* V_free_bar, Real& time_bar, Parameters<Real>& parameters_bar) {
+REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                     const RowContext<Real>& at, const Contact<Real>& contact, int component,
+                                     Real bias_bar, Real bound_bar, RowJacobianCotangent<Real>& J_bar,
+                                     ContactCotangent<Real>& contact_bar, Force<Real>* V_bar,
+                                     Force<Real>* V_free_bar, Real& time_bar,
+                                     Parameters<Real>& parameters_bar) {
   const Candidate& candidate = model.candidates[contact.candidate];
   if (component >= 3) {
     contact_bar.axis[rotation_axis(component)] += J_bar.force_b.n - J_bar.force_a.n;
@@ -102,7 +110,8 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
     const RowJacobian<Real> J = contact_jacobian(candidate, contact, 0);
     const Bounce<Real> hit = bounce(parameters, at, contact.gap, J);
     contact_bar.gap += select(hit.happens, Real(0), gap_slope(model, at.h, contact.gap) * bias_bar);
-    if (any(hit.happens)) bounce_adjoint(parameters, at, J, hit, bias_bar, J_bar, V_bar, V_free_bar, time_bar, parameters_bar);
+    if (any(hit.happens))
+      bounce_adjoint(parameters, at, J, hit, bias_bar, J_bar, V_bar, V_free_bar, time_bar, parameters_bar);
   } else {
     parameters_bar.friction[candidate.friction] += bound_bar;
   }

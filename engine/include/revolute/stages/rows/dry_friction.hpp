@@ -7,11 +7,13 @@
 namespace revolute {
 
 template <class Real>
-REVOLUTE_HD inline RowValues<Real> dry_friction_row(const Parameters<Real>& parameters, const RowContext<Real>& at, int dof) {
+REVOLUTE_HD inline RowValues<Real> dry_friction_row(const Parameters<Real>& parameters,
+                                                    const RowContext<Real>& at, int dof) {
   return {RowKind::box, dof_row(dof, Real(1)), Real(0), at.h * parameters.frictionloss[dof], false};
 }
 template <class Real>
-REVOLUTE_HD inline void dry_friction_row_adjoint(const RowContext<Real>& at, int dof, Real bound_bar, Parameters<Real>& parameters_bar) {
+REVOLUTE_HD inline void dry_friction_row_adjoint(const RowContext<Real>& at, int dof, Real bound_bar,
+                                                 Parameters<Real>& parameters_bar) {
   parameters_bar.frictionloss[dof] += at.h * bound_bar;
 }
 

@@ -39,14 +39,16 @@ REVOLUTE_HD inline Matrix3<Real> weld_frame(const Kinematics<Real>& kin, int lin
 // (3)
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> weld_violation(const Kinematics<Real>& kin, const Equality& equality) {
-  const Matrix3<Real> A = weld_frame(kin, equality.link_a, equality.rotation_a), B = weld_frame(kin, equality.link_b, equality.rotation_b);
+  const Matrix3<Real> A = weld_frame(kin, equality.link_a, equality.rotation_a),
+                      B = weld_frame(kin, equality.link_b, equality.rotation_b);
   Vector3<Real> g = zero3<Real>();
   for (int i = 0; i < 3; ++i) g += cross(B.column(i), A.column(i));
   return Real(0.5) * g;
 }
 
 template <class Real>
-REVOLUTE_HD RowValues<Real> equality_row(const Model& model, const RowContext<Real>& at, const Equality& equality, int i) {
+REVOLUTE_HD RowValues<Real> equality_row(const Model& model, const RowContext<Real>& at,
+                                         const Equality& equality, int i) {
   const Kinematics<Real>& kin = *at.kinematics;
   RowValues<Real> row;
   row.kind = RowKind::bilateral;
@@ -56,7 +58,8 @@ REVOLUTE_HD RowValues<Real> equality_row(const Model& model, const RowContext<Re
   if (equality.type == EqualityType::joint) {
     Real p(equality.polynomial[0]), slope(0), curvature;
     if (equality.dof_b >= 0)
-      polynomial(equality.polynomial, at.qpos[equality.qpos_b] - Real(equality.reference_b), p, slope, curvature);
+      polynomial(equality.polynomial, at.qpos[equality.qpos_b] - Real(equality.reference_b), p, slope,
+                 curvature);
     violation = at.qpos[equality.qpos_a] - Real(equality.reference_a) - p;
     row.J = dof_row(equality.dof_a, Real(1));
     if (equality.dof_b >= 0) {
@@ -84,16 +87,18 @@ REVOLUTE_HD RowValues<Real> equality_row(const Model& model, const RowContext<Re
 
 // Adds a moment about the world's origin to a link's.
 template <class Real>
-REVOLUTE_HD inline void add_world_moment(const Model& model, const Kinematics<Real>& kin, int link, const Force<Real>& moment,
-                                         KinematicsCotangent<Real>& kin_bar) {
+REVOLUTE_HD inline void add_world_moment(const Model& model, const Kinematics<Real>& kin, int link,
+                                         const Force<Real>& moment, KinematicsCotangent<Real>& kin_bar) {
   if (link < 0) return;
   kin_bar.moment[link] += Force<Real>{moment.n - cross(tree_origin(model, kin, link), moment.f), moment.f};
 }
 
 template <class Real>
-REVOLUTE_HD void weld_violation_adjoint(const Model& model, const Kinematics<Real>& kin, const Equality& equality, const Vector3<Real>& g_bar,
+REVOLUTE_HD void weld_violation_adjoint(const Model& model, const Kinematics<Real>& kin,
+                                        const Equality& equality, const Vector3<Real>& g_bar,
                                         KinematicsCotangent<Real>& kin_bar) {
-  const Matrix3<Real> A = weld_frame(kin, equality.link_a, equality.rotation_a), B = weld_frame(kin, equality.link_b, equality.rotation_b);
+  const Matrix3<Real> A = weld_frame(kin, equality.link_a, equality.rotation_a),
+                      B = weld_frame(kin, equality.link_b, equality.rotation_b);
   Vector3<Real> turn_a = zero3<Real>(), turn_b = zero3<Real>();
   for (int k = 0; k < 3; ++k) {
     const Vector3<Real> a = A.column(k), b = B.column(k);
@@ -105,15 +110,18 @@ REVOLUTE_HD void weld_violation_adjoint(const Model& model, const Kinematics<Rea
 }
 
 template <class Real>
-REVOLUTE_HD void equality_row_adjoint(const Model& model, const RowContext<Real>& at, const Equality& equality, int i, Real bias_bar,
-                                      const RowJacobianCotangent<Real>& J_bar, KinematicsCotangent<Real>& kin_bar, Real* qpos_bar) {
+REVOLUTE_HD void equality_row_adjoint(const Model& model, const RowContext<Real>& at,
+                                      const Equality& equality, int i, Real bias_bar,
+                                      const RowJacobianCotangent<Real>& J_bar,
+                                      KinematicsCotangent<Real>& kin_bar, Real* qpos_bar) {
   const Kinematics<Real>& kin = *at.kinematics;
   const Real violation_bar = (Real(model.erp) / at.h) * bias_bar;
   if (equality.type == EqualityType::joint) {
     qpos_bar[equality.dof_a] += violation_bar;
     if (equality.dof_b < 0) return;
     Real p, slope, curvature;
-    polynomial(equality.polynomial, at.qpos[equality.qpos_b] - Real(equality.reference_b), p, slope, curvature);
+    polynomial(equality.polynomial, at.qpos[equality.qpos_b] - Real(equality.reference_b), p, slope,
+               curvature);
     qpos_bar[equality.dof_b] -= slope * violation_bar + curvature * J_bar.coefficient[1];
     return;
   }
@@ -122,8 +130,10 @@ REVOLUTE_HD void equality_row_adjoint(const Model& model, const RowContext<Real>
   // the wrench (x e; e) and the violation e.x of each side
   const Vector3<Real> x_a_bar = violation_bar * axis + cross(axis, J_bar.force_a.n);
   const Vector3<Real> x_b_bar = -(violation_bar * axis) - cross(axis, J_bar.force_b.n);
-  add_world_moment(model, kin, equality.link_a, force_at(world_point(model, kin, equality.link_a, equality.anchor_a), x_a_bar), kin_bar);
-  add_world_moment(model, kin, equality.link_b, force_at(world_point(model, kin, equality.link_b, equality.anchor_b), x_b_bar), kin_bar);
+  add_world_moment(model, kin, equality.link_a,
+                   force_at(world_point(model, kin, equality.link_a, equality.anchor_a), x_a_bar), kin_bar);
+  add_world_moment(model, kin, equality.link_b,
+                   force_at(world_point(model, kin, equality.link_b, equality.anchor_b), x_b_bar), kin_bar);
 }
 
 }  // namespace revolute

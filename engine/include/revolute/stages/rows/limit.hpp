@@ -34,7 +34,8 @@ REVOLUTE_HD inline RowJacobian<Real> limit_jacobian(const Limit& limit, const Re
 }
 
 template <class Real>
-REVOLUTE_HD inline RowValues<Real> limit_row(const Model& model, const RowContext<Real>& at, const Limit& limit) {
+REVOLUTE_HD inline RowValues<Real> limit_row(const Model& model, const RowContext<Real>& at,
+                                             const Limit& limit) {
   Real gap;
   const RowJacobian<Real> J = limit_jacobian(limit, at.qpos, gap);
   const auto active = may_act(model, at.h, gap, row_times(J, at.v_free, at.V_free));
@@ -42,8 +43,9 @@ REVOLUTE_HD inline RowValues<Real> limit_row(const Model& model, const RowContex
 }
 
 template <class Real>
-REVOLUTE_HD inline void limit_row_adjoint(const Model& model, const RowContext<Real>& at, const Limit& limit, Real bias_bar,
-                                          const RowJacobianCotangent<Real>& J_bar, Real* qpos_bar) {
+REVOLUTE_HD inline void limit_row_adjoint(const Model& model, const RowContext<Real>& at, const Limit& limit,
+                                          Real bias_bar, const RowJacobianCotangent<Real>& J_bar,
+                                          Real* qpos_bar) {
   Real gap;
   limit_jacobian(limit, at.qpos, gap);
   const Real gap_bar = gap_slope(model, at.h, gap) * bias_bar;

@@ -1,0 +1,89 @@
+"""MuJoCo's bindings: imported whatever MUJOCO_GL says, and what they warn of, collected.
+
+When they are imported the bindings choose a renderer, and fail where the one that MUJOCO_GL names is not
+there. Nothing here draws, so they are then imported without one.
+
+Left to itself MuJoCo writes its warnings to MUJOCO_LOG.TXT in the working directory, or issues them as Python
+warnings from the line that called it. Both belong to the model that is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["collected_warnings", "mujoco"]
+
+_RENDERER = "MUJOCO_GL"
+_PACKAGE = __package__ or ""
+_FOLDER = os.path.dirname(__file__)
+
+# the handlers of warnings belong to the whole process
+_HANDLERS = threading.Lock()
+
+
+def _import_without_renderer(error: Exception) -> Any:
+    """Import the bindings once more, after their renderer failed; `mujoco.Renderer` cannot be used then."""
+    asked = os.environ[_RENDERER]
+    os.environ[_RENDERER] = "disabled"
+    try:
+        import mujoco
+    finally:
+        os.environ[_RENDERER] = asked
+    warnings.warn(f"{_RENDERER}='{asked}': MuJoCo cannot draw in this process: {error}", stacklevel=2)
+    return mujoco
+
+
+try:
+    import mujoco
+except ImportError:
+    raise
+except Exception as error:
+    if not os.environ.get(_RENDERER):
+        raise
+    mujoco = _import_without_renderer(error)
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """Collect what MuJoCo warns of in this thread; other threads wait before they do the same.
+
+    Yields:
+        The texts, which appear as they are issued.
+    """
+    texts: list[str] = []
+    owner = threading.get_ident()
+    with _HANDLERS:
+        handler, show = mujoco.get_mju_user_warning(), warnings.showwarning
+
+        def collect(text: str) -> None:
+            if threading.get_ident() == owner:
+                texts.append(text.strip())
+            elif handler is not None:
+                handler(text)
+            else:
+                mujoco.mju_writeLog("WARNING", text)
+
+        def collect_python(message: Any, category: Any, filename: str, *rest: Any, **named: Any) -> None:
+            if threading.get_ident() == owner and os.path.dirname(filename) == _FOLDER:
+                texts.append(str(message).strip())
+            else:
+                show(message, category, filename, *rest, **named)
+
+        # not catch_warnings: it would make Python forget which warnings it has shown before
+        always: Any = ("always", None, UserWarning, re.compile(re.escape(_PACKAGE) + r"\."), 0)
+        filters: Any = warnings.filters
+        filters.insert(0, always)
+        mujoco.set_mju_user_warning(collect)
+        warnings.showwarning = collect_python
+        try:
+            yield texts
+        finally:
+            warnings.showwarning = show
+            mujoco.set_mju_user_warning(handler)
+            filters.remove(always)
