@@ -149,15 +149,15 @@ void colliding_balls_keep_their_momentum() {
   }
 }
 
-// b is moved along the normal until it touches a by a tenth of a millimetre, and thrown at it.
-State collision_state(const ModelStorage& storage, const MujocoArrays& arrays, Random& random) {
+// b is moved along the normal until it is `gap` away from a, and thrown at it.
+State collision_state(const ModelStorage& storage, const MujocoArrays& arrays, double gap, Random& random) {
   State state = {random_qpos(storage, arrays, random, 0.4), random.normals(12)};
   Workspace<double> ws(storage.model());
   next_state(storage, state, {}, ws);
   const Contact<double>& contact = ws.step->contacts.list[0];
   const Doubles normal = numbers(contact.at.normal);
   for (int i = 0; i < 3; ++i) {
-    state.qpos[7 + i] -= (contact.at.gap + 1e-4) * normal[i];
+    state.qpos[7 + i] -= (contact.at.gap - gap) * normal[i];
     state.qvel[6 + i] -= 4 * normal[i];
   }
   return state;
@@ -174,7 +174,7 @@ void contact_impulses_are_equal_and_opposite() {
     MujocoArrays arrays = two_shapes(type_a, type_b);
     arrays.margin = 10;  // all velocities below reach it
     const ModelStorage storage(arrays);
-    const State state = collision_state(storage, arrays, random);
+    const State state = collision_state(storage, arrays, -1e-4, random);
     Workspace<double> ws(storage.model());
     next_state(storage, state, {}, ws);
     const Doubles change(ws.step->velocity_change, ws.step->velocity_change + 12);
@@ -420,21 +420,28 @@ void adjoint_of_sliding_and_sticking() {
   }
 }
 
+// In touch already without and with restitution, and reached within the step.
 void adjoint_of_collisions() {
   Random random(135);
   const std::pair<int, int> pairs[] = {{sphere_geom, sphere_geom},
                                        {sphere_geom, capsule_geom},
                                        {capsule_geom, capsule_geom},
                                        {sphere_geom, box_geom}};
+  const std::pair<double, double> cases[] = {{0.0, -1e-4}, {0.5, -1e-4}, {0.5, 0.012}};
   for (const auto& [type_a, type_b] : pairs) {
-    for (double restitution : {0.0, 0.5}) {
+    for (const auto& [restitution, gap] : cases) {
       MujocoArrays arrays = two_shapes(type_a, type_b);
       arrays.restitution = restitution;
       arrays.margin = 10;
       const ModelStorage storage(arrays);
       for (int trial = 0; trial < 2; ++trial) {
-        const Ends ends = check_step("collision", random, storage, collision_state(storage, arrays, random),
-                                     restitution > 0 ? with(body_names, {"restitution"}) : body_names);
+        const State state = collision_state(storage, arrays, gap, random);
+        Workspace<double> ws(storage.model());
+        next_state(storage, state, {}, ws);
+        CHECK(ws.step->impact.any == (gap > 0));
+        const Ends ends =
+            check_step("collision", random, storage, state,
+                       restitution > 0 ? with(body_names, {"gravity", "restitution"}) : body_names);
         CHECK(ends.pressed == 1);
       }
     }
