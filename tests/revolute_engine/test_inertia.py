@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from revolute.errors import ModelError
-from revolute_engine import Engine, Model, load_model
+from revolute_engine import Engine, Model, check_gradient, load_model
 
 AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}
 
@@ -76,6 +76,8 @@ def test_a_fixed_link_only_adds_to_the_one_that_carries_it() -> None:
     model = load_model(_link({"ixx": 0.5, "iyy": 0.5, "izz": 0.5}, fixed=antenna))
     assert _inertia_about_the_joint(model) == pytest.approx(0.5 + 2 * 0.1**2 + 0.04, rel=1e-12)
     assert any("links 'antenna'" in note for note in model.notes)
+    report = check_gradient(Engine(threads=1), model, steps=5, wrt=["body_inertia", "body_mass"])
+    assert [check.verdict for check in report.inputs] == ["right", "right"]
 
 
 def test_merged_links_and_mjcf_are_judged_by_mujoco() -> None:

@@ -157,6 +157,8 @@ def _check_bounds(model: Model, name: str, value: Float64Array) -> None:
         # what has mass keeps some: the equations of motion would be singular
         has_mass = name in ("body_mass", "body_inertia")
         least = np.where(own > 0, np.finfo(float).tiny, 0.0) if has_mass else np.zeros(own.shape)
+        # a file may give a link that is fixed to another a negative moment
+        least = np.where(own < 0, -np.inf, least)
         what = f"{parameter.unit} >= 0"
         if has_mass:
             what = "masses > 0 for bodies with mass" if name == "body_mass" else "moments of inertia > 0"
