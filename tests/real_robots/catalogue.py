@@ -142,7 +142,7 @@ ROBOTS: list[Robot] = [
         "example-robot-data",
         "humanoid",
         *("talos_data/robots/talos_reduced.urdf", "talos_data/robots/talos_full_v2.urdf"),
-        *("romeo_description/urdf/romeo_small.urdf", "icub_description/robots/icub.urdf"),
+        *("icub_description/robots/icub.urdf",),
         *("simple_humanoid_description/urdf/simple_humanoid_classical.urdf",),
         *(
             "alexander_description/urdf/alexander_v1.lowerBodyOnly.urdf",
@@ -154,6 +154,13 @@ ROBOTS: list[Robot] = [
         "example-robot-data",
         "humanoid",
         "g1_description/urdf/g1_29dof_rev_1_0.urdf",
+        base="free",
+        timestep=2e-4,
+    ),
+    *_robots(
+        "example-robot-data",
+        "humanoid",
+        "romeo_description/urdf/romeo_small.urdf",
         base="free",
         timestep=2e-4,
     ),

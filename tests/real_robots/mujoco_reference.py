@@ -8,6 +8,7 @@ inertia get the least that MuJoCo takes, which is below rounding for the robot t
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import dataclass
 
 import mujoco
@@ -29,16 +30,29 @@ LEAST_INERTIA = 1e-14
 _MOTORED = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 
 
-def reference_model(robot: Robot) -> mujoco.MjModel:
-    """Compile the robot with MuJoCo and turn constraints off."""
+def reference_model(robot: Robot, loaded: mujoco.MjModel) -> tuple[mujoco.MjModel, bool]:
+    """Compile the robot with MuJoCo and turn constraints off.
+
+    Args:
+        robot: the robot.
+        loaded: what revolute's loader compiled; taken where MuJoCo refuses the file (moments of inertia that
+            no body has).
+
+    Returns:
+        The model, and whether MuJoCo compiled the file itself.
+    """
     assert robot.file is not None
-    model = _from_urdf(robot) if robot.is_urdf else mujoco.MjModel.from_xml_path(str(robot.file))
+    independent = True
+    try:
+        model = _from_urdf(robot) if robot.is_urdf else mujoco.MjModel.from_xml_path(str(robot.file))
+    except ValueError:
+        model, independent = copy(loaded), False
     if robot.timestep is not None:
         model.opt.timestep = robot.timestep
     off = (mujoco.mjtDisableBit.mjDSBL_CONSTRAINT, mujoco.mjtDisableBit.mjDSBL_CONTACT)
     for bit in (*off, mujoco.mjtDisableBit.mjDSBL_AUTORESET):
         model.opt.disableflags |= int(bit)
-    return model
+    return model, independent
 
 
 def _from_urdf(robot: Robot) -> mujoco.MjModel:

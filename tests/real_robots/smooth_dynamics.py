@@ -62,15 +62,21 @@ def _without_equalities(model: Model, integrator: str) -> Model:
 
 
 @lru_cache(maxsize=1)
-def _loaded(robot: Robot) -> tuple[Model, mujoco.MjModel]:
-    return robot.load(**FREE_OF_CONSTRAINTS), reference_model(robot)
+def _loaded(robot: Robot) -> tuple[Model, mujoco.MjModel, bool]:
+    model = robot.load(**FREE_OF_CONSTRAINTS)
+    return model, *reference_model(robot, model.mujoco_model)
 
 
 def smooth_models(robot: Robot, integrator: str) -> tuple[Model, mujoco.MjModel]:
     """Return the robot with every constraint off, in revolute (for an integrator) and in MuJoCo."""
-    model, reference = _loaded(robot)
+    model, reference, _ = _loaded(robot)
     assert (model.nq, model.nv, model.nu) == (reference.nq, reference.nv, reference.nu)
     return _without_equalities(model, integrator), reference
+
+
+def mujoco_compiles(robot: Robot) -> bool:
+    """Whether MuJoCo takes the file as it is, a URDF without its shapes."""
+    return _loaded(robot)[2]
 
 
 def random_states(
