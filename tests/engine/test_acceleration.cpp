@@ -108,8 +108,7 @@ void a_free_tree_keeps_its_momentum() {
   CHECK_CLOSE(change, Doubles(6, 0.0), differenced);
 }
 
-// --- adjoint
-// ------------------------------------------------------------------------------------------------------------
+// --- adjoint -----------------------------------------------------------------------------------------------
 
 // in: axes, link inertias, qvel, diagonal, gravity, tau.
 struct Inputs {

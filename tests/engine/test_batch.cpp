@@ -229,8 +229,7 @@ void no_steps_give_the_start() {
   CHECK_CLOSE(gradients.parameters[int(Parameter::gravity)], Doubles(6, 0.0), 0.0);
 }
 
-// --- derivatives over several steps
-// -------------------------------------------------------------------------------------
+// --- derivatives over several steps ------------------------------------------------------------------------
 
 // in: start qpos as given, quaternions of any length, start qvel, ctrl, all parameters. out: all later qpos,
 // all qvel.

@@ -160,8 +160,7 @@ ContactPoint<double> touch(const Doubles& in) {
   return Pair::touch(displaced_poses(in.data()));
 }
 
-// --- values
-// -------------------------------------------------------------------------------------------------------------
+// --- values ------------------------------------------------------------------------------------------------
 
 // the smallest value of a convex function on [lower, upper]
 template <class Function>
@@ -249,8 +248,7 @@ void normals_and_points() {
   check_normal_and_point<SphereBox>(random, 0.9);
 }
 
-// --- degenerate poses
-// ---------------------------------------------------------------------------------------------------
+// --- degenerate poses --------------------------------------------------------------------------------------
 
 // Everything stays finite, value and adjoint.
 template <class Pair>
@@ -332,8 +330,7 @@ void spheres_in_boxes() {
   CHECK_CLOSE(at({0.4, 0.3, 0.5}).gap, -radius_a, rounding);
 }
 
-// --- friction directions
-// ------------------------------------------------------------------------------------------------
+// --- friction directions -----------------------------------------------------------------------------------
 
 struct Tangents {
   template <class Real>
@@ -379,8 +376,7 @@ void friction_directions() {
   }
 }
 
-// --- adjoints
-// -----------------------------------------------------------------------------------------------------------
+// --- adjoints ----------------------------------------------------------------------------------------------
 
 template <class Pair>
 void check_pair(const char* name, unsigned seed, bool a_moves, double distance) {

@@ -199,8 +199,7 @@ void lowest_vertices_of_meshes() {
   }
 }
 
-// --- adjoint
-// ------------------------------------------------------------------------------------------------------------
+// --- adjoint -----------------------------------------------------------------------------------------------
 
 // in: tangent of qpos. out: gap, axes and wrenches of every contact, about reference points that stay where
 // they are at zero.

@@ -20,8 +20,7 @@ double bias_of(Stages<double>& at, int r) {
   return at.rows->b[r] - row_times(at.rows->J[r], at.v_free.data(), at.V_free.data());
 }
 
-// --- which rows there are
-// -----------------------------------------------------------------------------------------------
+// --- which rows there are ----------------------------------------------------------------------------------
 
 // The crowd has dry friction, limits and contacts of every pair; the rock stands alone.
 void rows_are_grouped_by_islands() {
@@ -52,8 +51,7 @@ void rows_are_grouped_by_islands() {
   CHECK(stages_at(ModelStorage(without), state.qpos, state.qvel, state.qvel).rows->count == 0);
 }
 
-// --- Jacobians
-// ----------------------------------------------------------------------------------------------------------
+// --- Jacobians ---------------------------------------------------------------------------------------------
 
 // J v of contact rows: relative velocity along the axis, or relative turning about it.
 void contact_rows_are_relative_velocities() {
@@ -143,8 +141,7 @@ void a_weld_turns_with_both_bodies() {
   check_rates(storage, qpos, random, erp / h);
 }
 
-// --- right sides and bounds
-// ---------------------------------------------------------------------------------------------
+// --- right sides and bounds --------------------------------------------------------------------------------
 
 // A ball over a plane at `gap`, moving at `before` now and at `after` without contact: the bias of its normal
 // row.
@@ -215,8 +212,7 @@ void limits_and_bounds() {
   CHECK(stages_at(storage, {0.0, 0.3, 0.0, 0.1, 1, 0, 0, 0}, v, v).rows->count == 4);
 }
 
-// --- adjoint
-// ------------------------------------------------------------------------------------------------------------
+// --- adjoint -----------------------------------------------------------------------------------------------
 
 // in: tangent of qpos, qvel, v*, restitution, friction, frictionloss, time of the impact. out: J about
 // reference points that stay where they are at tangent zero, b, and the bounds that are numbers, row by row.

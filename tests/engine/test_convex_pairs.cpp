@@ -188,7 +188,7 @@ bool deepest(const Doubles& out, ContactPoint<double>& at) {
   return found;
 }
 
-// --- values --------------------------------------------------------------------------------------------
+// --- values ------------------------------------------------------------------------------------------------
 
 // Height of a shape in direction m, from its definition.
 double height(const ShapeOf& shape, const double* pose, const Point& m) {
@@ -280,7 +280,7 @@ void spheres_and_cylinders() {
   CHECK(inside > 10 && inside < 190);
 }
 
-// --- contact areas -------------------------------------------------------------------------------------
+// --- contact areas -----------------------------------------------------------------------------------------
 
 struct AtRest {
   const ShapeOf &a, &b;
@@ -331,7 +331,7 @@ void contact_areas() {
   }
 }
 
-// --- adjoints and lanes --------------------------------------------------------------------------------
+// --- adjoints and lanes ------------------------------------------------------------------------------------
 
 void check_pair(Random& random, const Pairing& pairing, double nearest, double farthest) {
   const std::string name = std::string(pairing.a.name) + " and " + pairing.b.name;
@@ -359,7 +359,7 @@ void adjoints_and_lanes() {
   }
 }
 
-// --- degenerate poses ----------------------------------------------------------------------------------
+// --- degenerate poses --------------------------------------------------------------------------------------
 
 void coincident_shapes() {
   Random random(204);

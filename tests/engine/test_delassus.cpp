@@ -65,8 +65,7 @@ void A_and_velocity_change_match_dense_matrices() {
   }
 }
 
-// --- adjoint
-// ------------------------------------------------------------------------------------------------------------
+// --- adjoint -----------------------------------------------------------------------------------------------
 
 // The rows of a scene, which stay the same; in: axes, link inertias, diagonal, J of every row. out: A.
 struct Stage {

@@ -85,8 +85,7 @@ Placed place(const Joint& joint, const Placement<double>& base, const Doubles& q
   return out;
 }
 
-// --- placement
-// ----------------------------------------------------------------------------------------------------------
+// --- placement ---------------------------------------------------------------------------------------------
 
 void placements() {
   Random random(30);
@@ -153,8 +152,7 @@ void axes_are_derivatives_of_placements() {
   }
 }
 
-// --- integration
-// --------------------------------------------------------------------------------------------------------
+// --- integration -------------------------------------------------------------------------------------------
 
 template <class Real>
 void integrate(const Joint& joint, Real h, const Real* qpos, const Real* qvel, Real* next) {
@@ -249,8 +247,7 @@ void integration_adjoints() {
   }
 }
 
-// --- springs
-// ------------------------------------------------------------------------------------------------------------
+// --- springs -----------------------------------------------------------------------------------------------
 
 // in: tangent of qpos, stiffness. out: generalized force.
 struct Spring {

@@ -35,8 +35,7 @@ ArticulatedInertia<double> random_articulated(Random& random) {
   return {random_symmetric(random), B, random_symmetric(random)};
 }
 
-// --- Featherstone's matrices
-// --------------------------------------------------------------------------------------------
+// --- Featherstone's matrices -------------------------------------------------------------------------------
 
 Dense crm(const Motion<double>& a) {
   return blocks(cross_matrix(a.w), Dense(3, 3), cross_matrix(a.v), cross_matrix(a.w));
@@ -56,8 +55,7 @@ Dense plucker(const Matrix3<double>& R, const Vector3<double>& p) {
 // the rotation about d by |d|
 Dense rotation_by(const Vector3<double>& d) { return matrix_exponential(cross_matrix(d)); }
 
-// --- values
-// -------------------------------------------------------------------------------------------------------------
+// --- values ------------------------------------------------------------------------------------------------
 
 void three_vectors_and_matrices() {
   Random random(10);
@@ -183,8 +181,7 @@ void ambient_cotangents_of_quaternions() {
   }
 }
 
-// --- adjoints
-// -----------------------------------------------------------------------------------------------------------
+// --- adjoints ----------------------------------------------------------------------------------------------
 
 // in: inertia, rotation, origin
 struct ToWorld {

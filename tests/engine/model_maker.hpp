@@ -1,0 +1,187 @@
+// Builds MuJoCo's arrays for small models, as the loader would give them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <vector>
+
+#include "check.hpp"
+#include "revolute/model/model_storage.hpp"
+#include "revolute/spatial/quaternion.hpp"
+
+namespace revolute::check {
+
+using Point = Vector3<double>;
+
+constexpr int plane_geom = 0, sphere_geom = 2, capsule_geom = 3, ellipsoid_geom = 4, cylinder_geom = 5,
+              box_geom = 6, mesh_geom = 7;  // MuJoCo's numbers
+
+// Appends bodies, joints, shapes in MuJoCo's order: depth first, a body's joints directly after it.
+class ModelMaker {
+ public:
+  MujocoArrays arrays;
+
+  ModelMaker() {
+    arrays.timestep = 0.01;
+    arrays.iterations = 30;
+    arrays.erp = 0.2;
+    arrays.margin = 0.01;
+    arrays.gravity = {0, 0, -9.81};
+    add_body(-1, {0, 0, 0}, {0, 0, 0}, 0);
+  }
+
+  // A body with a mass centre off its origin and turned axes of inertia; `turn` is a rotation vector.
+  int add_body(int parent, Point position, Point turn, double mass) {
+    MujocoArrays& a = arrays;
+    a.body_parentid.push_back(std::max(parent, 0));
+    append(a.body_pos, position);
+    append(a.body_quat, exponential(turn));
+    append(a.body_ipos, Point{0.03, -0.02, 0.04});
+    append(a.body_iquat, exponential(Point{0.3, -0.4, 0.2}));
+    a.body_mass.push_back(mass);
+    append(a.body_inertia, mass * Point{0.02, 0.03, 0.04});
+    return a.nbody++;
+  }
+  void centre_mass(int body, Point inertia) {
+    for (int i = 0; i < 3; ++i) arrays.body_ipos[3 * body + i] = 0;
+    set(arrays.body_inertia, body, inertia);
+  }
+
+  // A joint on the body that was added last.
+  int add_joint(JointType type, Point anchor, Point axis) {
+    MujocoArrays& a = arrays;
+    const int body = a.nbody - 1;
+    a.jnt_type.push_back(int(type));
+    a.jnt_bodyid.push_back(body);
+    a.jnt_qposadr.push_back(a.nq);
+    a.jnt_dofadr.push_back(a.nv);
+    append(a.jnt_pos, anchor);
+    append(a.jnt_axis, axis);
+    a.jnt_stiffness.push_back(0);
+    a.jnt_limited.push_back(0);
+    a.jnt_range.insert(a.jnt_range.end(), {0, 0});
+    if (type == JointType::free)
+      append(a.qpos0, Point{a.body_pos[3 * body], a.body_pos[3 * body + 1], a.body_pos[3 * body + 2]});
+    if (type == JointType::free || type == JointType::ball) {
+      append(a.qpos0, Quaternion<double>{1, 0, 0, 0});
+    } else {
+      a.qpos0.push_back(0);
+    }
+    a.nq = int(a.qpos0.size());
+    a.nv += type == JointType::free ? 6 : type == JointType::ball ? 3 : 1;
+    a.qpos_spring.resize(a.nq);
+    std::copy(a.qpos0.begin() + a.jnt_qposadr.back(), a.qpos0.end(),
+              a.qpos_spring.begin() + a.jnt_qposadr.back());
+    for (Doubles* array : {&a.dof_armature, &a.dof_damping, &a.dof_frictionloss}) array->resize(a.nv, 0.0);
+    return a.njnt++;
+  }
+  int dof(int joint) const { return arrays.jnt_dofadr[joint]; }
+  void limit(int joint, double lower, double upper) {
+    arrays.jnt_limited[joint] = 1;
+    arrays.jnt_range[2 * joint] = lower;
+    arrays.jnt_range[2 * joint + 1] = upper;
+  }
+  // Distinct, non-zero values of all that acts along single degrees of freedom; free joints stay free.
+  void add_joint_dynamics() {
+    for (int j = 0; j < arrays.njnt; ++j) {
+      if (arrays.jnt_type[j] == int(JointType::free)) continue;
+      arrays.jnt_stiffness[j] = 2 + j;
+      const int last = j + 1 < arrays.njnt ? arrays.jnt_dofadr[j + 1] : arrays.nv;
+      for (int k = arrays.jnt_dofadr[j]; k < last; ++k) {
+        arrays.dof_armature[k] = 0.01 + 0.002 * k;
+        arrays.dof_damping[k] = 0.1 + 0.03 * k;
+      }
+    }
+  }
+
+  int add_geom(int body, int type, Point size, Point position = {0, 0, 0}, Point turn = {0, 0, 0},
+               double friction = 0.5) {
+    MujocoArrays& a = arrays;
+    a.geom_type.push_back(type);
+    a.geom_bodyid.push_back(body);
+    append(a.geom_pos, position);
+    append(a.geom_quat, exponential(turn));
+    append(a.geom_size, size);
+    a.geom_friction.push_back(friction);
+    a.geom_rbound.push_back(std::sqrt(dot(size, size)));
+    a.hull_adr.push_back(int(a.hull_vert.size() / 3));
+    a.hull_num.push_back(0);
+    a.hull_polyadr.push_back(int(a.hull_polyvertnum.size()));
+    a.hull_polynum.push_back(0);
+    return a.ngeom++;
+  }
+  int add_mesh(int body, std::initializer_list<Point> vertices, Point position, Point turn,
+               double friction = 0.5) {
+    const int geom = add_geom(body, mesh_geom, {0, 0, 0}, position, turn, friction);
+    for (const Point& vertex : vertices) {
+      append(arrays.hull_vert, vertex);
+      arrays.geom_rbound[geom] = std::max(arrays.geom_rbound[geom], std::sqrt(dot(vertex, vertex)));
+    }
+    arrays.hull_num[geom] = int(vertices.size());
+    return geom;
+  }
+  // The faces of the mesh that was added last: corners in order, turning either way.
+  void add_faces(std::initializer_list<std::initializer_list<int>> faces) {
+    for (const auto& face : faces) {
+      arrays.hull_polyvertnum.push_back(int(face.size()));
+      arrays.hull_polyvert.insert(arrays.hull_polyvert.end(), face.begin(), face.end());
+      ++arrays.hull_polynum.back();
+    }
+  }
+  // friction NaN: the larger of the two coefficients
+  void add_pair(int geom_a, int geom_b, double friction = std::numeric_limits<double>::quiet_NaN(),
+                int from = 0, int condim = 3) {
+    arrays.pair_geom1.push_back(geom_a);
+    arrays.pair_geom2.push_back(geom_b);
+    append(arrays.pair_friction, Point{friction, 0.02, 0.003});
+    arrays.pair_mu_from.push_back(from);
+    arrays.pair_condim.push_back(condim);
+  }
+  // MuJoCo's data: connect, weld: by bodies; joint: polynomial of joint b, which may be -1
+  void add_equality(EqualityType type, int a, int b, Doubles data) {
+    data.resize(11, 0.0);
+    arrays.eq_type.push_back(int(type));
+    arrays.eq_obj1.push_back(a);
+    arrays.eq_obj2.push_back(b);
+    arrays.eq_data.insert(arrays.eq_data.end(), data.begin(), data.end());
+  }
+
+  // MuJoCo's affine actuator: force = gain.(1, length, velocity) ctrl + bias.(1, length, velocity)
+  int add_actuator(int joint, double gear, Point gain, Point bias) {
+    MujocoArrays& a = arrays;
+    a.act_dof.push_back(a.jnt_dofadr[joint]);
+    a.act_qpos.push_back(a.jnt_qposadr[joint]);
+    a.act_gear.push_back(gear);
+    append(a.act_gain, gain);
+    append(a.act_bias, bias);
+    a.act_ctrllimited.push_back(0);
+    a.act_forcelimited.push_back(0);
+    for (Doubles* range : {&a.act_ctrlrange, &a.act_forcerange}) range->insert(range->end(), {0, 0});
+    return a.nu++;
+  }
+  void limit_ctrl(int actuator, double lower, double upper) {
+    arrays.act_ctrllimited[actuator] = 1;
+    arrays.act_ctrlrange[2 * actuator] = lower;
+    arrays.act_ctrlrange[2 * actuator + 1] = upper;
+  }
+  void limit_force(int actuator, double lower, double upper) {
+    arrays.act_forcelimited[actuator] = 1;
+    arrays.act_forcerange[2 * actuator] = lower;
+    arrays.act_forcerange[2 * actuator + 1] = upper;
+  }
+
+ private:
+  static void append(Doubles& array, const Point& a) { array.insert(array.end(), {a.x, a.y, a.z}); }
+  static void append(Doubles& array, const Quaternion<double>& q) {
+    array.insert(array.end(), {q.w, q.x, q.y, q.z});
+  }
+  static void set(Doubles& array, int row, const Point& a) {
+    array[3 * row] = a.x;
+    array[3 * row + 1] = a.y;
+    array[3 * row + 2] = a.z;
+  }
+};
+
+}  // namespace revolute::check
