@@ -1,7 +1,7 @@
 """Case A01: the gradient of an exchange of speed between two equal balls.
 
 Graded: the answer is the closed form, with and without restitution; place and time of an impact within
-its step move smoothly with the inputs (docs/gradients_cases.md).
+its step move smoothly with the inputs (docs/gradients.md, Impacts).
 """
 
 import numpy as np
