@@ -17,6 +17,8 @@
 // A step is a pure function of (qpos, qvel, ctrl, parameters): nothing is kept from one step to the next.
 #pragma once
 
+#include <initializer_list>
+
 #include "revolute/stages/acceleration.hpp"
 #include "revolute/stages/actuation.hpp"
 #include "revolute/stages/articulated_inertia.hpp"
