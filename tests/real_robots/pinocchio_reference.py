@@ -30,6 +30,10 @@ FLOOR = 1e-3
 """Entries below this count as zeros with rounding errors."""
 
 
+class UnreadableError(Exception):
+    """Pinocchio refuses the file."""
+
+
 @dataclass(frozen=True)
 class PinocchioFigures:
     """Largest errors over random states, each relative to the largest entry of its matrix or vector.
@@ -101,7 +105,10 @@ class _Pinocchio:
     def __init__(self, robot: Robot, model: Model) -> None:
         self._free = robot.base == "free"
         arguments = [pinocchio.JointModelFreeFlyer()] if self._free else []
-        self.model = pinocchio.buildModelFromUrdf(str(robot.file), *arguments)
+        try:
+            self.model = pinocchio.buildModelFromUrdf(str(robot.file), *arguments)
+        except ValueError as error:
+            raise UnreadableError(str(error)) from None
         self.data = self.model.createData()
         assert self.model.nv == model.nv
         self._joints = [

@@ -133,9 +133,12 @@ def _verdicts(engine: Engine, model: Model, wrt: list[str] | None = None) -> str
 def _pinocchio(robot: Robot) -> str:
     if not robot.is_urdf:
         return "–"
-    from .pinocchio_reference import compare
+    from .pinocchio_reference import UnreadableError, compare
 
-    figures = compare(robot)
+    try:
+        figures = compare(robot)
+    except UnreadableError:
+        return "refused"
     return _figure(max(figures.acceleration, figures.inertia, figures.by_qpos, figures.by_qvel))
 
 

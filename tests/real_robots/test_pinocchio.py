@@ -20,7 +20,10 @@ DERIVATIVE_TOLERANCE = 1e-9
 def test_dynamics_and_derivatives_are_pinocchios(robot: Robot) -> None:
     if not robot.is_urdf:
         pytest.skip("Pinocchio's reader of MJCF differs from MuJoCo's")
-    figures = pinocchio_reference.compare(robot)
+    try:
+        figures = pinocchio_reference.compare(robot)
+    except pinocchio_reference.UnreadableError as error:
+        pytest.skip(f"Pinocchio refuses it: {error}")
     assert figures.acceleration < VALUE_TOLERANCE
     assert figures.inertia < VALUE_TOLERANCE
     assert figures.by_qpos < DERIVATIVE_TOLERANCE
