@@ -50,6 +50,7 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
         spec, floating = _read(source, base)
         _configure(spec, source, fuse_fixed)
         _check_axes(spec, source.label)
+        _check_ranges(spec, source.label)
         if base is not None:
             _hold_base(spec, source.label, base, {link.link for link in floating})
         float_links(spec, floating)
@@ -106,6 +107,18 @@ def _check_axes(spec: mujoco.MjSpec, label: str) -> None:
             raise ModelError(
                 f"{label}: joint '{joint.name}': expected an axis of non-zero length, got [{axis}]; "
                 "give the axis in the joint frame"
+            )
+
+
+def _check_ranges(spec: mujoco.MjSpec, label: str) -> None:
+    """Refuse ranges that end before they begin, which would turn the limit off."""
+    for joint in spec.joints:
+        lower, upper = joint.range
+        if joint.limited != mujoco.mjtLimited.mjLIMITED_FALSE and lower > upper:
+            name = f"joint '{joint.name}'" if joint.name else f"joint of body '{joint.parent.name}'"
+            raise ModelError(
+                f"{label}: {name}: expected a range that ascends, got [{lower:g}, {upper:g}]; "
+                "exchange its ends, or set limited to false"
             )
 
 

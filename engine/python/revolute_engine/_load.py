@@ -124,7 +124,7 @@ def load_model(
         )
         notes = [*document.notes, *supported]
         arrays, alarming = _engine_arrays(compiled, document, options)
-    alarming = [*dict.fromkeys(mujoco_warnings), *alarming]
+    alarming = [*document.warnings, *dict.fromkeys(mujoco_warnings), *alarming]
     model_name = given.name or document.declared_name or "model"
     model = _model(model_name, given, document, compiled, arrays, options, notes, alarming)
     for note in alarming if warn else ():

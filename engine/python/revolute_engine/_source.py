@@ -8,7 +8,6 @@ another kind are refused by name.
 
 from __future__ import annotations
 
-import math
 import posixpath
 import re
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ from ._bounds import bound_document
 from ._files import FileFinder
 from ._mesh_files import readable_mesh
 from ._mimic import read_mimics
+from ._urdf import check_limits, check_masses, keep_known
 from ._xml import MAX_DEPTH, Element, name_of, parse
 
 MESH_TYPES = (".stl", ".obj", ".msh", ".dae")
@@ -33,12 +33,6 @@ _REFUSED = {
     "model": "write the attached model into this file, or use <include>",
 }
 _FOLDER_ATTRIBUTES = ("meshdir", "texturedir", "assetdir", "strippath")
-_URDF_CHILDREN = {
-    "robot": ("link", "joint", "mujoco"),
-    "link": ("inertial", "collision"),
-    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
-}
-_URDF_UNSEEN = ("visual", "material")
 
 
 @dataclass
@@ -53,6 +47,7 @@ class Source:
         references: those names in the model's own spelling.
         has_includes: lines of included files are not lines of this one.
         notes: what was left out and matters to a user.
+        warnings: what the file hardly means as it says it.
         held_joints: joints that mimic a fixed one and stay where they are, with their positions.
     """
 
@@ -63,6 +58,7 @@ class Source:
     references: dict[str, str] = field(default_factory=dict)
     has_includes: bool = False
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     held_joints: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -90,7 +86,7 @@ def read_source(label: str, data: str | bytes, finder: FileFinder) -> Source:
         raise ModelError(f"{label}: expected <mujoco> or <robot> as first element, got <{root.tag}>")
     source = Source(label, root.tag == "robot", root)
     if source.is_urdf:
-        _keep_known_urdf(source)
+        _read_urdf(source)
     else:
         _Includer(source, finder).expand()
         _drop_pictures(root)
@@ -164,44 +160,12 @@ def _drop_pictures(root: Element) -> None:
             texture.attributes.update(builtin="flat", width="1", height="1")
 
 
-def _keep_known_urdf(source: Source) -> None:
-    """Keep what URDF defines for physics; note what else the file holds."""
-    unread: dict[str, int] = {}
-    for element in [source.root, *source.root.find("link", "joint")]:
-        known = _URDF_CHILDREN[element.tag]
-        for child in element.children:
-            if child.tag not in known and child.tag not in _URDF_UNSEEN:
-                unread[child.tag] = unread.get(child.tag, 0) + 1
-        element.children = [child for child in element.children if child.tag in known]
-    if any(":" in tag for tag in unread):
-        raise ModelError(
-            f"{source.label}: expected URDF, got xacro; expand it first: xacro robot.xacro > robot.urdf"
-        )
+def _read_urdf(source: Source) -> None:
+    """Keep what URDF defines for physics, checked; note what else the file holds."""
+    keep_known(source.root, source.label, source.notes, source.warnings)
+    check_masses(source.root, source.label)
+    check_limits(source.root, source.label, source.notes, source.warnings)
     source.held_joints = read_mimics(source.root, source.label, source.notes)
-    _note_velocity_limits(source)
-    if unread:
-        listed = ", ".join(f"<{tag}> ({count})" for tag, count in unread.items())
-        source.notes.append(f"elements that are not URDF's were not read: {listed}")
-
-
-def _note_velocity_limits(source: Source) -> None:
-    """Note that velocity limits are not enforced; they must be numbers all the same."""
-    limits = [limit for limit in source.root.find("limit") if "velocity" in limit.attributes]
-    for limit in limits:
-        velocity = limit.attributes["velocity"]
-        if not _is_number(velocity):
-            raise ModelError(
-                f"{source.label}: limit at line {limit.line}: expected a number, got '{velocity}' in velocity"
-            )
-    if limits:
-        source.notes.append("velocity limits of joints are not enforced")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return "_" not in text and not math.isnan(float(text))
-    except ValueError:
-        return False
 
 
 def _refuse_elements(source: Source) -> None:

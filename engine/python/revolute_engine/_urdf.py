@@ -1,0 +1,140 @@
+"""What a URDF says that MuJoCo would pass over.
+
+Impossible masses and limits are refused and doubtful ones warned of; elements that URDF does not define are
+noted, and misspelt ones warned of.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+
+from revolute.errors import ModelError
+
+from ._xml import Element, name_of
+
+CHILDREN = {
+    "robot": ("link", "joint", "mujoco"),
+    "link": ("inertial", "collision"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
+    "inertial": ("origin", "mass", "inertia"),
+    "collision": ("origin", "geometry"),
+}
+"""Elements that are read, by the element they are in."""
+
+_UNSEEN = ("visual", "material")
+_LIKENESS = 0.7
+"""From which ratio of difflib a name counts as a misspelling: axes for axis, limits for limit."""
+
+
+def keep_known(root: Element, label: str, notes: list[str], warnings: list[str]) -> None:
+    """Keep what URDF defines for physics; note what else the file holds, warn of what is misspelt.
+
+    Args:
+        root: the document; changed in place.
+        label: what messages call the file.
+        notes: what was left out is added here.
+        warnings: what was left out by a slip of the pen is added here.
+
+    Raises:
+        ModelError: the document is xacro.
+    """
+    unread: dict[str, int] = {}
+    links_and_joints = [child for child in root.children if child.tag in ("link", "joint")]
+    for part in [root, *links_and_joints]:
+        inner = [child for child in part.children if child.tag in ("inertial", "collision")]
+        for element in [part, *(inner if part.tag == "link" else ())]:
+            known = CHILDREN[element.tag]
+            for child in element.children:
+                if child.tag in known or child.tag in _UNSEEN:
+                    continue
+                meant = difflib.get_close_matches(child.tag.lower(), known, 1, _LIKENESS)
+                if meant and ":" not in child.tag:
+                    warnings.append(
+                        f"{part.tag} {name_of(part)}: <{child.tag}> at line {child.line} was not read; "
+                        f"URDF has <{meant[0]}>"
+                    )
+                else:
+                    unread[child.tag] = unread.get(child.tag, 0) + 1
+            element.children = [child for child in element.children if child.tag in known]
+    if any(":" in tag for tag in unread):
+        raise ModelError(
+            f"{label}: expected URDF, got xacro; expand it first: xacro robot.xacro > robot.urdf"
+        )
+    if unread:
+        listed = ", ".join(f"<{tag}> ({count})" for tag, count in unread.items())
+        notes.append(f"elements that are not URDF's were not read: {listed}")
+
+
+def check_masses(root: Element, label: str) -> None:
+    """Refuse negative masses, which would count as none.
+
+    Raises:
+        ModelError: names the link.
+    """
+    for link in [child for child in root.children if child.tag == "link"]:
+        for mass in link.find("mass"):
+            text = mass.attributes.get("value", "")
+            if _number(text) < 0:
+                raise ModelError(
+                    f"{label}: link {name_of(link)}: expected a mass >= 0, got {text.strip()}; "
+                    "give the link's mass in kg"
+                )
+
+
+def check_limits(root: Element, label: str, notes: list[str], warnings: list[str]) -> None:
+    """Refuse limits that MuJoCo would drop in silence, and warn of doubtful ones.
+
+    Args:
+        root: the document.
+        label: what messages call the file.
+        notes: that velocity limits are not enforced is added here.
+        warnings: joints without limits and negative efforts are added here.
+
+    Raises:
+        ModelError: a lower limit above the upper one, or a velocity that is no number.
+    """
+    has_velocity = False
+    for joint in [child for child in root.children if child.tag == "joint"]:
+        kind = joint.attributes.get("type")
+        limits = [child for child in joint.children if child.tag == "limit"]
+        for limit in limits:
+            has_velocity |= _has_velocity(limit, label)
+            if kind in ("revolute", "prismatic"):
+                _check_order(joint, limit, label)
+            if _number(limit.attributes.get("effort", "")) < 0:
+                effort = limit.attributes["effort"].strip()
+                warnings.append(f"joint {name_of(joint)}: effort {effort} is negative; its size is the limit")
+        follows = any(child.tag == "mimic" for child in joint.children)
+        if kind in ("revolute", "prismatic") and not limits and not follows:
+            warnings.append(f"joint {name_of(joint)}: {kind} without <limit>; it moves without limits")
+    if has_velocity:
+        notes.append("velocity limits of joints are not enforced")
+
+
+def _check_order(joint: Element, limit: Element, label: str) -> None:
+    """Refuse a lower limit above the upper one; what is not given is 0."""
+    lower, upper = (limit.attributes.get(side, "0").strip() for side in ("lower", "upper"))
+    if _number(lower) > _number(upper):
+        raise ModelError(
+            f"{label}: joint {name_of(joint)}: expected lower <= upper, got lower {lower} and upper {upper}; "
+            "exchange them"
+        )
+
+
+def _has_velocity(limit: Element, label: str) -> bool:
+    """Whether a limit gives a velocity, which must be a number although it is not used."""
+    velocity = limit.attributes.get("velocity")
+    if velocity is not None and math.isnan(_number(velocity)):
+        raise ModelError(
+            f"{label}: limit at line {limit.line}: expected a number, got '{velocity}' in velocity"
+        )
+    return velocity is not None
+
+
+def _number(text: str) -> float:
+    """Return a number, NaN for what is none."""
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
