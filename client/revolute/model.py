@@ -34,6 +34,7 @@ class Source:
         builtin: name of a built-in model; empty for a text.
         assets: files that the text refers to, by the reference as written.
         options: options that were given, by name.
+        missing: paths tried for each file that was not found, by the reference as written; they stay here.
     """
 
     name: str = ""
@@ -41,6 +42,7 @@ class Source:
     builtin: str = ""
     assets: Mapping[str, bytes] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,7 @@ class ModelHandle:
         qpos0: default configuration, [nq].
         qvel0: default velocity, [nv].
         body_names: names by index; so are the other lists.
+        geom_names: a shape without a name is `<body>/<number among the body's shapes>`.
         ctrlrange: range of each control, [nu, 2].
         body_mass: mass of each body in kg, [nbody].
         geom_friction: sliding friction coefficient of each shape, [ngeom].

@@ -12,12 +12,12 @@ from typing import Any
 
 from .arrays import as_float64, named_float64, owned_float64
 from .derivatives import StepJacobian
-from .errors import ArgumentError, NotFoundError, RevoluteError, UnavailableError
+from .errors import ArgumentError, ModelError, NotFoundError, RevoluteError, UnavailableError
 from .gradient_report import GradientReport
 from .loss import Loss, Term, check_loss
 from .model import ModelHandle, check_model, check_options
 from .session import Session, whole_number
-from .source_files import read_source
+from .source_files import explained, read_source
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
 from .transports import Transport
 
@@ -122,7 +122,11 @@ class Simulator:
             "options": options,
             "name": model.name or None,
         }
-        handle = ModelHandle.from_document(self._call("RegisterModel", document), model)
+        try:
+            answer = self._call("RegisterModel", document)
+        except ModelError as error:
+            raise explained(error, model) from None
+        handle = ModelHandle.from_document(answer, model)
         for note in handle.warnings:
             warnings.warn(f"{model.name or model.builtin or 'XML text'}: {note}", stacklevel=2)
         return handle

@@ -1,9 +1,9 @@
 """Reads a model file and the files it refers to on the caller's side, so that no transport ever sends a path.
 
 References are found by a scan of the XML: collision meshes of a URDF, meshes and includes of an MJCF file.
-Each file that exists is taken along under its reference as written; one that does not is left out, and the
-engine says so if it needs it. Text that is not XML is passed on as it is: judging it is the engine's business
-as well.
+Each file that exists is taken along under its reference as written; one that does not is left out. The engine
+says so if it needs it, and `explained` adds where it was looked for. Text that is not XML is passed on as it
+is: judging it is the engine's business as well.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ _SCHEMES = (_PACKAGE, "model://", "file://")
 _SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro")
 _MAX_DEPTH = 64
 """Files that include each other in a chain; the engine refuses a file that includes itself."""
+
+_NOT_SENT = "expected its bytes in assets, got none"
+"""What the engine says about a file that it does not have."""
 
 
 def read_source(
@@ -88,23 +91,59 @@ def _from_text(
     documents = _Documents(search, assets)
     documents.add(text)
     _collect_meshes(documents.roots, search, assets)
-    return Source(name=name, text=text, assets=assets, options=options)
+    return Source(name=name, text=text, assets=assets, options=options, missing=search.missing)
+
+
+def explained(error: ModelError, source: Source) -> ModelError:
+    """Return an error about a file that was not sent with the paths tried; any other as it is.
+
+    Args:
+        error: what the engine or a server said about a model.
+        source: what the model was made of.
+    """
+    for reference, paths in source.missing.items():
+        start, found, _ = error.message.partition(f" '{reference}': {_NOT_SENT}")
+        if found:
+            return ModelError(
+                f"{start} '{reference}': expected a file, got none at {', '.join(paths)}; give its folder in "
+                "mesh_paths or package_paths (on the command line --mesh-path or --package), or its bytes in "
+                "assets",
+                argument=error.argument,
+            )
+    return error
 
 
 class _Search:
-    """Where the files of one model may be on disk."""
+    """Where the files of one model may be on disk.
+
+    Attributes:
+        missing: paths tried for each file that was not found, by its reference.
+    """
 
     def __init__(self, folder: Path, mesh_paths: Sequence[Path], package_paths: Mapping[str, Path]) -> None:
+        self.missing: dict[str, list[str]] = {}
         self._folder = folder
         self._mesh_paths = mesh_paths
         self._package_paths = package_paths
 
-    def read(self, reference: str, subfolders: Iterable[str] = ("",)) -> bytes | None:
-        """Return the bytes of a file, None when there is none."""
+    def read(
+        self, reference: str, subfolders: Iterable[str] = ("",), *, written: str | None = None
+    ) -> bytes | None:
+        """Return the bytes of a file, None when there is none.
+
+        Args:
+            reference: the file.
+            subfolders: where the document says that such files are.
+            written: the reference as the document writes it, under which a missing file is remembered.
+        """
+        tried: list[str] = []
         for subfolder in subfolders:
             for path in self._candidates(reference.replace("\\", "/"), subfolder):
                 if path.is_file():
                     return path.read_bytes()
+                tried.append(str(path))
+        known = self.missing.setdefault(reference if written is None else written, [])
+        known += [path for path in dict.fromkeys(tried) if path not in known]
         return None
 
     def _candidates(self, reference: str, subfolder: str) -> Iterator[Path]:
@@ -170,10 +209,10 @@ class _Documents:
 
     def _content(self, nested: str, reference: str) -> bytes | None:
         """Return the bytes of an included file, which was given or is on disk; None when it is neither."""
-        for name in (nested, reference):
+        for name in dict.fromkeys((nested, reference)):
             if name in self._assets:
                 return self._assets[name]
-            content = self._search.read(name)
+            content = self._search.read(name, written=reference)
             if content is not None:
                 self._assets[nested] = content
                 return content
@@ -188,7 +227,7 @@ def _collect_meshes(roots: Sequence[ElementTree.Element], search: _Search, asset
     for root in roots:
         for written in _mesh_references(root):
             reference = posixpath.basename(written.replace("\\", "/")) if strip else written
-            content = None if reference in assets else search.read(reference, (*folders, ""))
+            content = None if reference in assets else search.read(reference, (*folders, ""), written=written)
             if content is not None:
                 assets[reference] = content
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from revolute import ArgumentError, ModelError
-from revolute.source_files import read_source
+from revolute.source_files import explained, read_source
 
 URDF = """<?xml version="1.0"?>
 <robot name="r">
@@ -108,7 +108,20 @@ def test_includes_that_are_given_are_read_too(tmp_path: Path) -> None:
 
 def test_missing_files_are_left_out(tmp_path: Path) -> None:
     robot = _write(tmp_path / "robot.urdf", URDF.format("foot.stl"))
-    assert read_source(robot, options={}).assets == {}
+    more = tmp_path / "more"
+    source = read_source(robot, options={}, mesh_paths=[more])
+    assert source.assets == {}
+    assert source.missing == {"foot.stl": [str(tmp_path / "foot.stl"), str(more / "foot.stl")]}
+    error = explained(
+        ModelError("robot.urdf: mesh 'foot.stl': expected its bytes in assets, got none; …"), source
+    )
+    assert str(error) == (
+        f"robot.urdf: mesh 'foot.stl': expected a file, got none at {tmp_path / 'foot.stl'}, "
+        f"{more / 'foot.stl'}; give its folder in mesh_paths or package_paths (on the command line "
+        "--mesh-path or --package), or its bytes in assets"
+    )
+    other = ModelError("robot.urdf: mesh 'hand.stl': expected its bytes in assets, got none; …")
+    assert explained(other, source) is other
 
 
 @pytest.mark.parametrize("text", ["<mujoco>", "\ufeff <robot name='x'></robot", "<a>&undefined;</a>"])

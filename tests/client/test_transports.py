@@ -295,7 +295,7 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
     ),
     "mesh not sent": (
         revolute.ModelError,
-        "XML text: mesh 'foot.stl': expected its bytes in assets, got none",
+        "XML text: mesh 'foot.stl': expected a file, got none at foot.stl; give its folder in mesh_paths",
         lambda sim, m: sim.load_model('<mujoco><asset><mesh name="m" file="foot.stl"/></asset></mujoco>'),
     ),
     "built-in name": (

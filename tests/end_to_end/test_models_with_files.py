@@ -92,14 +92,19 @@ def test_a_mesh_larger_than_a_message(simulators: Simulators) -> None:
     assert models[0].id == models[1].id == models[2].id
 
 
+ADVICE = (
+    "give its folder in mesh_paths or package_paths (on the command line --mesh-path or --package), "
+    "or its bytes in assets"
+)
 MISTAKES = {
     "include": (
         {"parts/deep/meshes.xml": None},
-        "scene.xml: include 'deep/meshes.xml': expected its bytes in assets, got none; the file was not sent",
+        f"scene.xml: include 'deep/meshes.xml': expected a file, got none at parts/deep/meshes.xml, "
+        f"meshes.xml, deep/meshes.xml; {ADVICE}",
     ),
     "mesh": (
         {"rock.stl": None},
-        "scene.xml: mesh 'rock.stl': expected its bytes in assets, got none; the file was not sent",
+        f"scene.xml: mesh 'rock.stl': expected a file, got none at stl/rock.stl, rock.stl; {ADVICE}",
     ),
     "include twice": (
         {"parts/settings.xml": b'<mujocoinclude><include file="robot.xml"/></mujocoinclude>'},
