@@ -95,6 +95,15 @@ def test_laikago_stands_on_its_toes() -> None:
     assert np.array_equal(load_model("laikago_torque").keyframes["home"], home)
 
 
+def test_shapes_without_a_name_are_called_by_their_body() -> None:
+    model = load_model("laikago")
+    bodies = [model.body_names[index] for index in model.arrays["geom_bodyid"]]
+    shapes = dict(zip(model.geom_names, bodies, strict=True))
+    assert len(shapes) == model.ngeom
+    assert shapes["chassis/0"] == "chassis" and shapes["FL_hip_motor/0"] == "FL_hip_motor"
+    assert shapes["toeFL"] == bodies[model.geom_names.index("toeFL")]
+
+
 def test_laikago_settles_where_mujoco_settles() -> None:
     model = load_model("laikago")
     home = model.keyframes["home"]

@@ -119,8 +119,14 @@ class Model:
 
     @property
     def geom_names(self) -> list[str]:
-        """Names of the shapes."""
-        return [self.mujoco_model.geom(index).name for index in range(self.ngeom)]
+        """Names of the shapes; one without a name is `<body>/<number among the body's shapes>`."""
+        model = self.mujoco_model
+        names = []
+        for index in range(self.ngeom):
+            body = int(model.geom_bodyid[index])
+            number = index - int(model.body_geomadr[body])
+            names.append(model.geom(index).name or f"{model.body(body).name}/{number}")
+        return names
 
     @property
     def actuator_names(self) -> list[str]:
