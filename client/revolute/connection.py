@@ -109,7 +109,8 @@ def _network_transport(address: Address, timeout: float | None, token: str | Non
 def _no_engine(error: ImportError) -> UnavailableError:
     return UnavailableError(
         f"address: expected the engine in this process, got none ({error}); "
-        'install it with `pip install "revolute[server]"`, or connect to a server: revolute.connect("grpc://host:50051")',
+        'install it with `pip install "revolute[server]"` (from a clone: `pip install ./client .`), '
+        'or connect to a server: revolute.connect("grpc://host:50051")',
         argument="address",
     )
 

@@ -149,4 +149,4 @@ def test_the_light_client_needs_no_engine(
     assert over_http == expected
     report = in_process.check_gradient(model, steps=3, directions=1, wrt=["ctrl", "gravity"])
     assert checks == [str(report.to_dict())] * 2
-    assert "revolute[server]" in without
+    assert "revolute[server]" in without and "pip install ./client ." in without

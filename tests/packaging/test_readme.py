@@ -54,6 +54,13 @@ def test_examples_print_the_same_in_process_and_over_the_network() -> None:
     assert "(16, 500, 12)" in in_process
 
 
+def test_the_clients_readme_runs_as_written() -> None:
+    readme = (ROOT / "client/README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+    with ServerProcess() as server:
+        assert run(code.replace(EXAMPLE_ADDRESS, server.grpc_address)) == "(100, 12)\n"
+
+
 def test_readme_names_only_folders_that_exist() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     folders = re.findall(r"^\| `(\w+)/` \|", readme, flags=re.MULTILINE)

@@ -61,7 +61,7 @@ def _run_server_command(command: str, arguments: list[str]) -> int:
     except ImportError as error:
         print(
             f"revolute {command}: expected the package revolute-server, got none ({error}); "
-            'install it with `pip install "revolute[server]"`',
+            'install it with `pip install "revolute[server]"` (from a clone: `pip install ./client .`)',
             file=sys.stderr,
         )
         return 1

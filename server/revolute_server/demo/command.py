@@ -66,7 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (RevoluteError, OSError) as error:
         print(f"revolute demo: {error}", file=sys.stderr)
     except ModuleNotFoundError as error:
-        advice = "pip install 'revolute-server[demo]' brings it"
+        advice = (
+            "pip install 'revolute-server[demo]' brings it (from a clone: pip install ./client '.[demo]')"
+        )
         print(f"revolute demo: expected the package {error.name}, got none; {advice}", file=sys.stderr)
     return 2
 
