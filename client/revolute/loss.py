@@ -180,6 +180,7 @@ class Loss:
             for position, term in enumerate(self.terms):
                 term.add_to(total, arrays[term.quantity], f"loss.terms.{position}")
         _mark_diverged(total, arrays)
+        _check_overflow(total, arrays)
         return total if batched else LossValue(*(part[0, ...] for part in total))
 
     def to_dict(self) -> dict[str, Any]:
@@ -231,6 +232,21 @@ def _term_from_dict(data: Any, name: str) -> Term:
             f"{name}.{unknown[0]}", f"a field among {', '.join(sorted(fields))}", unknown[0]
         )
     return Term(**data)
+
+
+def _check_overflow(total: LossValue, arrays: Mapping[str, Float64Array]) -> None:
+    """Refuse a loss that leaves the finite numbers although the trajectory does not."""
+    ended = np.all([np.isfinite(array).all(axis=(1, 2)) for array in arrays.values()], axis=0)
+    counted = np.all([np.isfinite(part.reshape(len(part), -1)).all(axis=1) for part in total], axis=0)
+    bad = np.flatnonzero(ended & ~counted)
+    if bad.size:
+        raise ArgumentError.expected(
+            "loss",
+            "a value and derivatives within float64",
+            str(total.value[bad[0]]),
+            at=f"environment {bad[0]}",
+            advice="use smaller weights or targets",
+        )
 
 
 def _mark_diverged(total: LossValue, arrays: Mapping[str, Float64Array]) -> None:

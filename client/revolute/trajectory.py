@@ -41,8 +41,8 @@ class Gradient(Mapping[str, Float64Array]):
     """A gradient: one array per name in `wrt`, as attribute or by key, shaped like that input.
 
     Attributes:
-        status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged; rows of the
-            latter are NaN.
+        status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged, 2 for one
+            whose states are finite but whose gradient is not; rows of the latter two are NaN.
         diverged_step: [batch] int64, first step whose result is not finite, -1 where there is none.
     """
 

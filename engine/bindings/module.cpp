@@ -25,6 +25,7 @@ namespace revolute {
 namespace {
 
 using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
+using Shape = std::vector<py::ssize_t>;
 
 MujocoArrays read_arrays(const py::dict& in) {
   MujocoArrays out;
@@ -134,8 +135,9 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
                           const Array& ctrl, const py::dict& parameters, int threads,
                           const CancelToken* cancel) {
   const Model& m = model.model();
-  const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1));
-  Array qpos({batch, steps + 1, m.nq}), qvel({batch, steps + 1, m.nv});
+  const int batch = int(ctrl.shape(0));
+  const py::ssize_t steps = ctrl.shape(1);
+  Array qpos(Shape{batch, steps + 1, m.nq}), qvel(Shape{batch, steps + 1, m.nv});
   py::array_t<std::int32_t> status(batch);
   py::array_t<std::int64_t> diverged_step(batch);
   std::vector<Array> owners;
@@ -162,9 +164,10 @@ py::object backward_python(const ModelStorage& model, const Array& qpos, const A
                            const std::vector<std::string>& wrt_parameters, int threads,
                            const CancelToken* cancel) {
   const Model& m = model.model();
-  const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1)), cotangents = int(qpos_bar.shape(0));
+  const int batch = int(ctrl.shape(0)), cotangents = int(qpos_bar.shape(0));
+  const py::ssize_t steps = ctrl.shape(1);
   py::dict out;
-  const auto result = [&](const char* name, std::vector<py::ssize_t> shape) {
+  const auto result = [&](const char* name, Shape shape) {
     Array array(shape);
     out[name] = array;
     return array.mutable_data();
@@ -201,8 +204,9 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
                       const Array& ctrl_tan, const py::dict& parameter_tangents, int threads,
                       const CancelToken* cancel) {
   const Model& m = model.model();
-  const int batch = int(ctrl.shape(0)), steps = int(ctrl.shape(1));
-  Array qpos_out({batch, steps + 1, m.nv}), qvel_out({batch, steps + 1, m.nv});
+  const int batch = int(ctrl.shape(0));
+  const py::ssize_t steps = ctrl.shape(1);
+  Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, m.nv});
   std::vector<Array> owners;
   const JvpArrays arrays = {{batch, steps},
                             qpos.data(),

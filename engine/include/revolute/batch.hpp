@@ -32,7 +32,8 @@ struct ParameterRows {
 using ParameterInputs = std::array<ParameterRows, parameter_count>;
 
 struct BatchShape {
-  int batch, steps;
+  int batch;
+  std::int64_t steps;
 };
 
 struct RolloutArrays {

@@ -7,6 +7,7 @@ Nothing is guessed from sizes. A state without batch axis is shared by all envir
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +18,15 @@ import numpy.typing as npt
 from revolute.arrays import owned_float64
 from revolute.errors import ArgumentError
 
+from ._failures import too_large, trajectory_bytes
 from ._model import Model
 from ._parameters import check_finite, check_params
 
 Float64Array = npt.NDArray[np.float64]
 
 _MIN_QUATERNION = 1e-8
+_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+"""Bytes of this machine; no trajectory is larger."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,9 @@ def _check(
     controls = owned_float64("ctrl", ctrl)
     states = {"qpos": owned_float64("qpos", qpos), "qvel": owned_float64("qvel", qvel)}
     batch, batched = _batch(model, controls, states, axes)
+    steps = controls.shape[-2] if "time" in axes else 1
+    if trajectory_bytes(model, batch, steps) > _MEMORY:
+        raise too_large(model, batch, steps)
     check_finite("ctrl", controls)
     for name, state in states.items():
         states[name] = _state(model, name, state, batch, batched)

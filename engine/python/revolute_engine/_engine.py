@@ -15,11 +15,11 @@ from revolute.loss import Loss, check_loss
 from . import _native
 from ._arguments import Problem, check_rollout, check_step
 from ._cotangents import INPUTS, check_cotangents, check_tangents, check_wrt
-from ._failures import all_diverged, cancelled, too_large, too_many_cotangents
+from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_cotangents
 from ._model import Model
 from ._options import positive_integer
 from ._parameters import PARAMETERS, check_params_tan, is_per_environment, parameter_rows
-from ._results import OK, Gradient, Jvp, Rollout, StepJacobian
+from ._results import NOT_FINITE, OK, Gradient, Jvp, Rollout, StepJacobian
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class Engine:
                 cancel,
             )
         except MemoryError:
-            raise too_large(model, problem) from None
+            raise too_large(model, *problem.ctrl.shape[:2]) from None
         if states is None:
             raise cancelled("rollout")
         return _rollout_result(model, problem, *states)
@@ -152,8 +152,12 @@ class Engine:
             raise too_many_cotangents(len(bars["qpos_bar"]), arrays["ctrl"].nbytes) from None
         if pulled is None:
             raise cancelled("backward")
-        shaped = {name: _shaped(model, name, pulled[name], rollout, completed, has_k) for name in names}
-        return Gradient(shaped, rollout.status, rollout.diverged_step)
+        finite = completed & _finite_rows(pulled[name].swapaxes(0, 1) for name in names)
+        if not finite.any():
+            raise not_finite("backward", completed)
+        status = np.where(completed & ~finite, NOT_FINITE, arrays["status"]).astype(np.int32)
+        shaped = {name: _shaped(model, name, pulled[name], rollout, finite, has_k) for name in names}
+        return Gradient(shaped, status if rollout.batched else status[0, ...], rollout.diverged_step)
 
     def value_and_gradient(
         self,
@@ -264,7 +268,10 @@ class Engine:
         )
         if pushed is None:
             raise cancelled("jvp")
-        qpos_out, qvel_out = (_marked(array, completed, rollout.batched) for array in pushed)
+        finite = completed & _finite_rows(pushed)
+        if not finite.any():
+            raise not_finite("jvp", completed)
+        qpos_out, qvel_out = (_marked(array, finite, rollout.batched) for array in pushed)
         return Jvp(qpos_out, qvel_out)
 
     def jacobian(
@@ -382,6 +389,11 @@ def _rollout_result(
         checkpoint_bytes=checkpoint_bytes,
         replayed_steps=batch * steps,
     )
+
+
+def _finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
+    """Return for which environments (first axis) every number is finite."""
+    return np.all([np.isfinite(array.reshape(len(array), -1)).all(axis=1) for array in arrays], axis=0)
 
 
 def _shaped(

@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from revolute.errors import DivergedError, LimitError
 
-from ._arguments import Problem
 from ._model import Model
 from ._results import Cancelled
 
@@ -26,9 +25,23 @@ def all_diverged(model: Model, diverged_step: npt.NDArray[np.int64]) -> Diverged
     )
 
 
-def too_large(model: Model, problem: Problem) -> LimitError:
-    batch, steps = problem.ctrl.shape[:2]
-    size = batch * (steps + 1) * (model.nq + model.nv) * 8
+def not_finite(call: str, completed: npt.NDArray[np.bool_]) -> DivergedError:
+    """No environment that completed has finite derivatives: the trajectory is too unstable for its length."""
+    first = int(np.argmax(completed))
+    return DivergedError(
+        f"{call}: expected finite derivatives in at least one environment, got none; the states of "
+        f"environment {first} are finite, but their derivatives grow beyond all numbers; use fewer steps or "
+        "smaller cotangents",
+        argument=call,
+    )
+
+
+def trajectory_bytes(model: Model, batch: int, steps: int) -> int:
+    return batch * (steps + 1) * (model.nq + model.nv) * 8
+
+
+def too_large(model: Model, batch: int, steps: int) -> LimitError:
+    size = trajectory_bytes(model, batch, steps)
     return LimitError(
         f"ctrl: expected a trajectory that fits in memory, got {batch} environments of {steps} steps "
         f"({size / 1e9:.3g} GB); simulate fewer at a time",

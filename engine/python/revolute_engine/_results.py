@@ -14,8 +14,8 @@ from revolute.errors import NotFoundError
 
 Float64Array = npt.NDArray[np.float64]
 
-OK, DIVERGED = 0, 1
-"""Values of `status`."""
+OK, DIVERGED, NOT_FINITE = 0, 1, 2
+"""Values of `status`; the last of gradients only: the states are finite, their derivatives are not."""
 
 __all__ = ["DIVERGED", "OK", "Cancelled", "Gradient", "Jvp", "Rollout", "StepJacobian"]
 
@@ -64,7 +64,8 @@ class Gradient:
     Attributes:
         arrays: one array per name that was asked for, shaped like that input, with a leading axis K when the
             cotangents had one. Rows of diverged environments are NaN, and sums leave them out.
-        status: 0 completed, 1 diverged, as in the rollout.
+        status: 0 completed, 1 diverged, as in the rollout; 2 where the states stayed finite but the gradient
+            did not: its rows are NaN too.
         diverged_step: as in the rollout.
     """
 
@@ -99,7 +100,7 @@ class Jvp:
 
     Attributes:
         qpos: tangents of the positions [batch, time + 1, nv]: of a quaternion, the rotation vector in the
-            moving frame. NaN for an environment that diverged.
+            moving frame. NaN for an environment that diverged, or whose derivative left the finite numbers.
         qvel: tangents of the velocities [batch, time + 1, nv], likewise.
     """
 

@@ -305,16 +305,18 @@ REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, 
   }
 }
 
-// Adds the contact to the list if (1) holds in any environment.
+// Adds the contact to the list if (1) holds in any environment. `present` is 0 where the slot holds no contact: a place that
+// stands for "far away" could be reached by an environment that blows up, in the company of others only.
 template <class Real>
 REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h,
-                          Contact<Real>& contact, Contacts<Real>& out) {
+                          Real present, Contact<Real>& contact, Contacts<Real>& out) {
   place_contact(model, kin, contact);
   contact.gap = contact.at.gap;
   const Candidate& candidate = model.candidates[contact.candidate];
   const Real speed = dot(at_link(V_free, candidate.link_a), contact.force_a[0]) +
                      dot(at_link(V_free, candidate.link_b), contact.force_b[0]);  // (2)
-  contact.active = less(minimum(contact.gap, contact.gap + h * speed), Real(model.margin));
+  contact.active =
+      less(Real(0), present) & less(minimum(contact.gap, contact.gap + h * speed), Real(model.margin));
   if (any(contact.active)) ++out.count;
 }
 
@@ -338,20 +340,23 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
     Contact<Real>& contact = out.list[out.count];
     contact.candidate = first + s;
     contact.touches = out.touches + std::size_t(out.count) * Width<Real>::value;
+    Real present(0);
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
       Touch& touch = contact.touches[lane];
       const Vector origin = pair_origin(model, kin, candidate, lane);
-      if (s < manifolds[lane].count)
+      if (s < manifolds[lane].count) {
         touch = manifolds[lane].points[s];
-      else
+        set_lane(present, lane, 1.0);
+      } else {
         touch.kind = TouchKind::none, touch.at = {1e9, zero3<double>(), {0, 0, 1}};
+      }
       set_lane(contact.at.gap, lane, touch.at.gap);
       set_lane(contact.at.point, lane, origin + touch.at.point);
       set_lane(contact.at.normal, lane, touch.at.normal);
     }
     if constexpr (HasTangents<Real>::value)
       add_touch_tangents(model, kin, candidate, contact.touches[0], contact.at);
-    consider(model, kin, V_free, h, contact, out);
+    consider(model, kin, V_free, h, present, contact, out);
   }
 }
 
@@ -372,7 +377,7 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
     Contact<Real>& contact = out.list[out.count];
     contact.candidate = i;
     contact.at = touch(model, kin, candidate, contact.centre);
-    consider(model, kin, V_free, h, contact, out);
+    consider(model, kin, V_free, h, Real(1), contact, out);
   }
 }
 
