@@ -15,6 +15,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from revolute_engine._mujoco import collected_warnings
+
 from .catalogue import Robot
 
 Array = npt.NDArray[np.float64]
@@ -44,7 +46,8 @@ def reference_model(robot: Robot, loaded: mujoco.MjModel) -> tuple[mujoco.MjMode
     assert robot.file is not None
     independent = True
     try:
-        model = _from_urdf(robot) if robot.is_urdf else mujoco.MjModel.from_xml_path(str(robot.file))
+        with collected_warnings():  # instead of in a file MUJOCO_LOG.TXT
+            model = _from_urdf(robot) if robot.is_urdf else mujoco.MjModel.from_xml_path(str(robot.file))
     except ValueError:
         model, independent = copy(loaded), False
     if robot.timestep is not None:

@@ -30,7 +30,6 @@ SPREADS = 10
 SENSITIVE = 1e5
 
 
-@pytest.mark.filterwarnings("ignore:.*pairs of a mesh:UserWarning")
 def test_in_the_air(robot: Robot) -> None:
     model = robot.load(contact=False)
     for name, found in derivatives(model, free_start(model)).items():
@@ -38,7 +37,6 @@ def test_in_the_air(robot: Robot) -> None:
         assert found.error < TOLERANCE, name
 
 
-@pytest.mark.filterwarnings("ignore:.*pairs of a mesh:UserWarning")
 def test_standing_on_the_ground(robot: Robot) -> None:
     try:
         model = on_the_ground(robot)

@@ -1,5 +1,7 @@
 """What the engine does not simulate is refused by name; what it does in its own way is noted."""
 
+import re
+
 import mujoco
 import numpy as np
 import pytest
@@ -262,3 +264,23 @@ def test_numerical_methods_are_noted_once() -> None:
         "sensors are not computed (1)",
     ]
     assert load_model(_mjcf()).notes == [SOFT]
+
+
+@pytest.mark.parametrize(
+    ("joint", "geom", "complaint"),
+    [
+        ('armature="-100"', "", "joint 'j': expected armature >= 0, got -100"),
+        ('damping="-10"', "", "joint 'j': expected damping >= 0, got -10"),
+        ('frictionloss="-1"', "", "joint 'j': expected frictionloss >= 0, got -1"),
+        ('stiffness="-10"', "", "joint 'j': expected stiffness >= 0, got -10"),
+        ("", 'friction="-2 0 0"', "geom 'g': expected friction >= 0, got -2"),
+    ],
+)
+def test_what_a_parameter_refuses_a_file_may_not_say(joint: str, geom: str, complaint: str) -> None:
+    with pytest.raises(ModelError, match=re.escape(complaint)):
+        load_model(_mjcf(joint=joint, geom=geom))
+
+
+def test_a_spring_that_rests_at_infinity_is_refused() -> None:
+    with pytest.raises(ModelError, match="expected finite numbers, got nan or inf in qpos_spring"):
+        load_model(_mjcf(joint='stiffness="1" springref="inf"'))

@@ -46,6 +46,7 @@ def check_support(model: mujoco.MjModel, label: str, *, limits: bool, dry_fricti
     check.geoms()
     check_equalities(model, label)
     check.finite()
+    check.signs()
     return [*_method_notes(model), *_observer_notes(model)]
 
 
@@ -203,13 +204,32 @@ class _Checker:
                     raise ModelError(
                         f"{self.label}: {element}: expected finite numbers, got {got} in {field}"
                     )
-        for field in ("dof_armature", "dof_damping", "dof_frictionloss", "qpos0"):
+        for field in ("dof_armature", "dof_damping", "dof_frictionloss", "qpos0", "qpos_spring"):
             if not np.isfinite(getattr(model, field)).all():
                 raise ModelError(f"{self.label}: expected finite numbers, got nan or inf in {field}")
         if not (np.isfinite(model.opt.gravity).all() and np.isfinite(model.opt.timestep)):
             raise ModelError(
                 f"{self.label}: option: expected finite numbers, got nan or inf in gravity or timestep"
             )
+
+    def signs(self) -> None:
+        """Numbers below zero pass MuJoCo's compiler where none exist in nature."""
+        model = self.model
+        of_dofs = {name: getattr(model, f"dof_{name}") for name in ("armature", "damping", "frictionloss")}
+        fields: list[tuple[str, str, npt.NDArray, npt.NDArray]] = [
+            ("joint", name, values, model.dof_jntid) for name, values in of_dofs.items()
+        ]
+        fields.append(("joint", "stiffness", np.ravel(model.jnt_stiffness), np.arange(model.njnt)))
+        for kind, values in (("geom", model.geom_friction), ("pair", model.pair_friction)):
+            fields.append((kind, "friction", np.min(values, axis=1, initial=0.0), np.arange(len(values))))
+        for kind, name, values, owners in fields:
+            negative = np.flatnonzero(values < 0)
+            if negative.size:
+                element = element_name(model, kind, int(owners[negative[0]]))
+                raise ModelError(
+                    f"{self.label}: {element}: expected {name} >= 0, got {values[negative[0]]:g}; "
+                    "give a number that is not negative"
+                )
 
 
 _REAL_FIELDS = {
