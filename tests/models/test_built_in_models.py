@@ -43,7 +43,6 @@ def _inertia(model: mujoco.MjModel, body: str) -> np.ndarray:
     return turn @ np.diag(model.body_inertia[index]) @ turn.T
 
 
-@pytest.mark.filterwarnings("ignore:.*pairs of a mesh")
 @pytest.mark.parametrize("name", ["laikago", "laikago_torque"])
 def test_laikago_has_the_published_masses_geometry_and_inertias(name: str) -> None:
     ours = load_model(name).mujoco_model

@@ -44,7 +44,6 @@ def test_the_id_depends_on_text_assets_and_options() -> None:
     assert load_model(text, assets={"m.obj": mesh.encode()}).id == base.id
 
 
-@pytest.mark.filterwarnings("ignore:.*pairs of a mesh")
 def test_a_sent_model_equals_the_one_on_disk() -> None:
     disk = load_model(laikago_urdf(), base="free", ground=True)
     sent = load_model(
@@ -59,7 +58,6 @@ def test_a_sent_model_equals_the_one_on_disk() -> None:
     assert sent.info() == disk.info()
 
 
-@pytest.mark.filterwarnings("ignore:.*pairs of a mesh")
 def test_pybullets_laikago_loads_whole() -> None:
     model = load_model(laikago_urdf(), base="free", ground=True)
     assert (model.nq, model.nv, model.nu) == (19, 18, 12)
