@@ -11,7 +11,7 @@ finite has the value NaN and zero cotangents: its gradient is reported by its st
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -143,6 +143,8 @@ class Loss:
     terms: Sequence[Term] = field(default_factory=tuple)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.terms, Term | Iterable):
+            raise ArgumentError.expected("loss.terms", "a list of revolute.Term", type(self.terms).__name__)
         terms = (self.terms,) if isinstance(self.terms, Term) else tuple(self.terms)
         if not terms:
             raise ArgumentError.expected("loss.terms", "at least one term", "none")

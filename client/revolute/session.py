@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .simulator import Simulator
 
 _MAX_STEPS = 2**62
+MAX_BATCH = 2**31 - 1
+"""Environments of one session."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ class Session:
 
     def __init__(self, simulator: Simulator, model: ModelHandle, batch: Any) -> None:
         self.model = model
-        self.batch = whole_number("batch", batch, least=1)
+        self.batch = whole_number("batch", batch, least=1, most=MAX_BATCH)
         self._simulator = simulator
         document = {"model_id": model.id, "batch": self.batch}
         self.id: str = simulator._call("CreateSession", document)["session_id"]
@@ -152,16 +154,14 @@ class Session:
         return f"<revolute session of '{self.model.name}': batch={self.batch}, id={self.id[:12]}>"
 
 
-def whole_number(name: str, value: Any, *, least: int) -> int:
-    """Return `value` as an int of at least `least`.
+def whole_number(name: str, value: Any, *, least: int, most: int = _MAX_STEPS) -> int:
+    """Return `value` as an int from `least` to `most`.
 
     Raises:
-        ArgumentError: it is not a whole number, or smaller.
+        ArgumentError: it is not a whole number, or outside of that range.
     """
-    if (
-        isinstance(value, numbers.Integral)
-        and not isinstance(value, bool)
-        and least <= int(value) <= _MAX_STEPS
-    ):
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and least <= int(value) <= most:
         return int(value)
-    raise ArgumentError.expected(name, f"a whole number of at least {least}", repr(value))
+    above = isinstance(value, numbers.Integral) and int(value) > most
+    bound = f"at most {most}" if above else f"at least {least}"
+    raise ArgumentError.expected(name, f"a whole number of {bound}", repr(value))

@@ -174,6 +174,8 @@ class Simulator:
         Raises:
             NotFoundError: there is no such trajectory.
         """
+        if not isinstance(trajectory_id, str):
+            raise ArgumentError.expected("trajectory_id", "a string", type(trajectory_id).__name__)
         document = self._call("GetTrajectory", {"trajectory_id": trajectory_id})
         if document["model_id"] != check_model(model).id:
             raise ArgumentError.expected("model", f"the trajectory's model {document['model_id']}", model.id)

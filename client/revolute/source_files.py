@@ -8,6 +8,7 @@ is: judging it is the engine's business as well.
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,6 +54,8 @@ def read_source(
         ModelError: the file does not exist or is not text.
     """
     given = _checked_assets(assets)
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError.expected("name", "a string", type(name).__name__)
     if not isinstance(source, (str, os.PathLike)) or not str(source).strip():
         got = repr(source) if isinstance(source, str) else type(source).__name__
         raise ArgumentError.expected(
@@ -62,7 +65,7 @@ def read_source(
         return _from_text(source, name or "", Path(), given, options, mesh_paths, package_paths)
     if isinstance(source, str) and _is_word(source):
         return Source(name=name or "", builtin=source, assets=given, options=options)
-    path = Path(source).expanduser()
+    path = _path("model", source)
     text = _read_text(path)
     if not text.strip():
         raise ModelError.expected(path.name, "XML text", "an empty file", advice="give an MJCF or URDF file")
@@ -85,8 +88,13 @@ def _from_text(
         raise ModelError.expected(
             name or "XML text", "Unicode text", f"half a surrogate pair at character {error.start}"
         ) from None
-    packages = {package: Path(place).expanduser() for package, place in (package_paths or {}).items()}
-    search = _Search(folder, [Path(place).expanduser() for place in mesh_paths], packages)
+    if not isinstance(package_paths, Mapping | None):
+        got = type(package_paths).__name__
+        raise ArgumentError.expected("package_paths", "a mapping of package names to folders", got)
+    if isinstance(mesh_paths, str | bytes | os.PathLike) or not isinstance(mesh_paths, Iterable):
+        raise ArgumentError.expected("mesh_paths", "a list of folders", type(mesh_paths).__name__)
+    packages = {package: _path("package_paths", place) for package, place in (package_paths or {}).items()}
+    search = _Search(folder, [_path("mesh_paths", place) for place in mesh_paths], packages)
     assets = dict(given)
     documents = _Documents(search, assets)
     documents.add(text)
@@ -139,7 +147,7 @@ class _Search:
         tried: list[str] = []
         for subfolder in subfolders:
             for path in self._candidates(reference.replace("\\", "/"), subfolder):
-                if path.is_file():
+                if _is_file(path):
                     return path.read_bytes()
                 tried.append(str(path))
         known = self.missing.setdefault(reference if written is None else written, [])
@@ -245,11 +253,30 @@ def _is_word(source: str) -> bool:
     return not any(mark in source for mark in "/\\~") and not source.lower().endswith(_SUFFIXES)
 
 
+def _path(argument: str, place: Any) -> Path:
+    """Return a path that a user gave, with ~ replaced."""
+    if not isinstance(place, str | os.PathLike) or "\0" in os.fspath(place):
+        raise ArgumentError.expected(argument, "a path", repr(place)[:100])
+    try:
+        return Path(place).expanduser()
+    except RuntimeError:
+        raise ArgumentError.expected(argument, "a path of a known user", f"'{place}'") from None
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file exists; a name that no file can have names none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def _read_text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        cause = "a folder" if path.is_dir() else (error.strerror or type(error).__name__).lower()
+        folder = error.errno == errno.EISDIR
+        cause = "a folder" if folder else (error.strerror or type(error).__name__).lower()
         raise ModelError.expected(
             "model", "a readable file, XML text or a built-in name", f"'{path}' ({cause})"
         ) from error
@@ -265,6 +292,8 @@ def _read_text(path: Path) -> str:
 def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
     """Return assets as plain bytes."""
     checked: dict[str, bytes] = {}
+    if not isinstance(assets, Mapping | None):
+        raise ArgumentError.expected("assets", "bytes by file name", type(assets).__name__)
     for reference, content in (assets or {}).items():
         if not isinstance(reference, str) or not isinstance(content, (bytes, bytearray, memoryview)):
             raise ArgumentError.expected(

@@ -1,0 +1,65 @@
+"""Arguments of a wrong kind are refused by name before anything is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import revolute
+from revolute.errors import ArgumentError, LimitError, RevoluteError
+
+PENDULUM = """<mujoco><asset><mesh name="m" file="{}"/></asset><worldbody><body><joint/>
+  <geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+LONG = "x" * 5000
+
+
+@pytest.fixture(scope="module")
+def sim() -> Any:
+    with revolute.connect(threads=1) as simulator:
+        yield simulator
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"mesh_paths": 5}, "mesh_paths"),
+        ({"mesh_paths": [None]}, "mesh_paths"),
+        ({"mesh_paths": "folder"}, "mesh_paths"),
+        ({"package_paths": ["a"]}, "package_paths"),
+        ({"package_paths": {"a": None}}, "package_paths"),
+        ({"assets": ["a"]}, "assets"),
+        ({"name": 7}, "name"),
+        ({"name": b"x"}, "name"),
+    ],
+)
+def test_keywords_of_load_model(sim: Any, arguments: dict[str, Any], named: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        sim.load_model(PENDULUM.format("m.stl"), **arguments)
+    assert caught.value.argument == named
+
+
+@pytest.mark.parametrize("source", [f"/{LONG}", "/a\0b.xml", "~nosuchuser42/x.xml", PENDULUM.format(LONG)])
+def test_paths_that_no_file_can_have(sim: Any, source: str) -> None:
+    with pytest.raises(RevoluteError) as caught:
+        sim.load_model(source)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("terms", [5, None])
+def test_a_loss_of_something_else(terms: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^loss\.terms: expected a list of revolute\.Term"):
+        revolute.Loss(terms)
+
+
+def test_sizes_beyond_any_memory(sim: Any) -> None:
+    model = sim.load_model("pendulum1")
+    with pytest.raises(ArgumentError, match=r"^batch: expected a whole number of at most 2147483647"):
+        sim.session(model, batch=2**62)
+    with pytest.raises(LimitError):
+        sim.session(model, batch=2**31 - 1)
+
+
+def test_an_id_that_is_no_string(sim: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^trajectory_id: expected a string, got int"):
+        sim.trajectory(sim.load_model("pendulum1"), 7)
