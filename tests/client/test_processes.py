@@ -93,11 +93,22 @@ session.step([0.0] * 12, steps=10**8)
 """
 
 
+def _hear_interrupts() -> None:
+    """Undo what a shell does to the processes that it starts in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("transport", ["in process", *SCHEMES])
 def test_interrupt(transport: str, request: pytest.FixtureRequest) -> None:
     address = [] if transport == "in process" else [getattr(request.getfixturevalue("server"), transport)]
     command = [sys.executable, "-c", LONG_STEP, *address]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_hear_interrupts,
+    ) as process:
         assert process.stdout and process.stdout.readline() == "ready\n"
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
