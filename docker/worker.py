@@ -1,0 +1,53 @@
+"""A worker with the light client: moves a cart with a pole to a place, one gradient after the other.
+
+Stands for the part of a training job that runs on many machines. Each round asks the server for a loss and its
+gradient by all controls and takes one step down it. Settings come from the environment:
+
+    REVOLUTE_ADDRESS   server, "grpc://host:port" or "http://host:port"
+    REVOLUTE_TOKEN     bearer token, if the server wants one
+    WORKER_ROUNDS      rounds before it ends; 0 goes on until it is stopped
+    WORKER_PAUSE       seconds between rounds
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+
+import revolute
+
+TARGET = 0.4  # metres: where the cart shall end
+STEPS = 50
+RATE = 100.0  # of the descent, newtons per unit of the gradient
+
+stopping = threading.Event()
+
+
+def main() -> None:
+    """Ask for gradients until the rounds are through or SIGTERM comes."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    rounds = int(os.environ.get("WORKER_ROUNDS", "0"))
+    pause = float(os.environ.get("WORKER_PAUSE", "1"))
+    address = os.environ.get("REVOLUTE_ADDRESS", "grpc://127.0.0.1:50051")
+    loss = revolute.Loss([revolute.Term("qpos", index=[0], target=[TARGET], when="final")])
+    with revolute.connect(address, token=os.environ.get("REVOLUTE_TOKEN")) as simulator:
+        model = simulator.load_model("cartpole")
+        ctrl = np.zeros((STEPS, model.nu))
+        done = 0
+        while not stopping.is_set() and (rounds == 0 or done < rounds):
+            value, gradient = simulator.value_and_gradient(
+                model, model.qpos0, model.qvel0, ctrl, loss, wrt=["ctrl"]
+            )
+            ctrl -= RATE * gradient.ctrl
+            done += 1
+            print(f"round {done}: loss {float(value):.6f}, |gradient| {np.linalg.norm(gradient.ctrl):.3g}")
+            if rounds == 0 or done < rounds:
+                stopping.wait(pause)
+
+
+if __name__ == "__main__":
+    main()
