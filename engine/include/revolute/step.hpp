@@ -63,19 +63,19 @@ struct StepWorkspace {
     solver.tape = arena.take<Real>(capacity * model.iterations);
     for (Real** array : {&start_v_free, &velocity_change, &qvel_next}) *array = arena.take<Real>(model.nv);
   }
-  SolverProblem<Real> problem(const Model& model) const {
+  REVOLUTE_HD SolverProblem<Real> problem(const Model& model) const {
     return {rows.count, model.iterations, rows.solver, delassus.A, rows.b, rows.bound};
   }
   // The configuration that the stages were run at, given that at the start of the step.
-  const Real* configuration(const Real* qpos) const { return impact.any ? impact.qpos : qpos; }
-  RowContext<Real> context(Real h, const Real* qpos, const Real* qvel) const {
+  REVOLUTE_HD const Real* configuration(const Real* qpos) const { return impact.any ? impact.qpos : qpos; }
+  REVOLUTE_HD RowContext<Real> context(Real h, const Real* qpos, const Real* qvel) const {
     return {h, &kinematics, configuration(qpos), qvel, acceleration.v_free, V_free, impact.time};
   }
-  RowContext<Real> start_context(Real h, const Real* qpos, const Real* qvel) const {
+  REVOLUTE_HD RowContext<Real> start_context(Real h, const Real* qpos, const Real* qvel) const {
     return {h, &start_kinematics, qpos, qvel, start_v_free, start_V_free, Real(0)};
   }
   // Keeps what belongs to the start of the step, before the stages are run again.
-  void keep_start() {
+  REVOLUTE_HD void keep_start() {
     swap(kinematics, start_kinematics);
     swap(contacts, start_contacts);
     swap(V_free, start_V_free);
@@ -84,7 +84,7 @@ struct StepWorkspace {
 
  private:
   template <class T>
-  static void swap(T& a, T& b) {
+  REVOLUTE_HD static void swap(T& a, T& b) {
     const T kept = a;
     a = b;
     b = kept;

@@ -41,7 +41,7 @@ REVOLUTE_HD inline PairMoments<Real> with_other_side_b(const Force<Real>& a, con
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> direction(const Vector3<Real>& a, Real& length, Real& inverse_length) {
   const Real squared = dot(a, a);
-  const auto degenerate = less(squared, Real(1e-200));
+  const auto degenerate = less(squared, Real(Precision<Real>::tiny_square));
   length = sqrt(select(degenerate, Real(0), squared));
   inverse_length = select(degenerate, Real(0), Real(1) / select(degenerate, Real(1), length));
   const Vector3<Real> z = {Real(0), Real(0), Real(1)};

@@ -33,7 +33,7 @@ struct Parameters {
         gravity(arena.take<Vector3<Real>>(1)),
         restitution(arena.take<Real>(1)) {}
 
-  void clear(const Model& model) {
+  REVOLUTE_HD void clear(const Model& model) {
     for (int k = 0; k < model.nv; ++k) {
       inertia[k] = zero_inertia<Real>();
       damping[k] = armature[k] = frictionloss[k] = Real(0);

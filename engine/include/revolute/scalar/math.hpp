@@ -1,7 +1,7 @@
 // Sine, cosine and the small-angle functions of rotations, one formula for every width.
 //
 // sin and cos: Cody-Waite reduction by pi/2 in three parts and the minimax kernels of fdlibm (public domain constants,
-// error below one unit in the last place for |x| < 1e6; beyond that each lane takes the C library's reduction).
+// error below one unit in the last place for |x| < 1e6, float 8e3; beyond that each lane takes the C library's reduction).
 // Angles enter the small-angle functions squared, so that they and their derivatives are smooth at zero.
 #pragma once
 
@@ -11,10 +11,10 @@ namespace revolute {
 
 namespace detail {
 
-// x rounded to the nearest integer; exact for |x| < 2^51.
+// x rounded to the nearest integer; exact for |x| < 2^51 (float: 2^22).
 template <class Real>
 REVOLUTE_HD inline Real round_to_integer(Real x) {
-  const Real shift(6755399441055744.0);  // 1.5 * 2^52
+  const Real shift(Precision<Real>::to_integer);
   return (x + shift) - shift;
 }
 
@@ -48,9 +48,9 @@ REVOLUTE_HD inline Real cos_kernel(Real x) {
 template <class Real>
 REVOLUTE_HD inline void sincos(Real x, Real& s, Real& c) {
   const Real n = detail::round_to_integer(x * Real(0.63661977236758134308));
-  Real r = x - n * Real(1.57079632673412561417e+00);
-  r = r - n * Real(6.07710050630396597660e-11);
-  r = r - n * Real(2.02226624879595063154e-21);
+  Real r = x - n * Real(Precision<Real>::half_pi[0]);
+  r = r - n * Real(Precision<Real>::half_pi[1]);
+  r = r - n * Real(Precision<Real>::half_pi[2]);
   const Real sin_r = detail::sin_kernel(r), cos_r = detail::cos_kernel(r);
   // quadrant 0..3 of the reduced angle
   const Real quadrant = n - Real(4) * detail::round_to_integer(n * Real(0.25) - Real(0.375));
@@ -58,7 +58,7 @@ REVOLUTE_HD inline void sincos(Real x, Real& s, Real& c) {
   const Real s_abs = select(odd, cos_r, sin_r), c_abs = select(odd, sin_r, cos_r);
   s = select(less(Real(1.5), quadrant), -s_abs, s_abs);
   c = select(less(Real(0.5), quadrant) & less(quadrant, Real(2.5)), -c_abs, c_abs);
-  const auto large = less(Real(1e6), abs(x));
+  const auto large = less(Real(Precision<Real>::largest_angle), abs(x));
   if (any(large)) {
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
       if (!get_lane(large, lane)) continue;

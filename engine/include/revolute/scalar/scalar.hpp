@@ -58,8 +58,28 @@ REVOLUTE_HD inline bool all(Mask<1> mask) { return mask.bit; }
 
 // One environment's value inside a Real, and its replacement.
 REVOLUTE_HD inline double get_lane(double a, int) { return a; }
+REVOLUTE_HD inline double get_lane(float a, int) { return double(a); }
 REVOLUTE_HD inline void set_lane(double& a, int, double value) { a = value; }
+REVOLUTE_HD inline void set_lane(float& a, int, double value) { a = float(value); }
 REVOLUTE_HD inline bool get_lane(Mask<1> mask, int) { return mask.bit; }
+
+// Numbers that depend on how many digits a Real has.
+template <class Real>
+struct Precision {
+  static constexpr double to_integer = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer
+  // pi/2 in three parts; the first two leave room for the bits of a quarter turn's number
+  static constexpr double half_pi[3] = {1.57079632673412561417e+00, 6.07710050630396597660e-11,
+                                        2.02226624879595063154e-21};
+  static constexpr double largest_angle = 1e6;   // that this reduction is good for
+  static constexpr double tiny_square = 1e-200;  // of a length that is zero
+};
+template <>
+struct Precision<float> {
+  static constexpr double to_integer = 12582912.0;  // 1.5 * 2^23
+  static constexpr double half_pi[3] = {1.5703125, 4.837512969970703125e-4, 7.54978995489188216e-8};
+  static constexpr double largest_angle = 8e3;
+  static constexpr double tiny_square = 1e-30;
+};
 
 // a b + c, rounded once where the instruction set can: the same in every width of one build.
 template <class Real>

@@ -40,7 +40,7 @@ struct FactorsCotangent {
         D(arena.take<Real>(model.nv)),
         IA(arena.take<ArticulatedInertia<Real>>(model.nv)) {}
 
-  void clear(const Model& model) {
+  REVOLUTE_HD void clear(const Model& model) {
     for (int k = 0; k < model.nv; ++k) {
       U[k] = zero_motion<Real>();
       D[k] = Real(0);

@@ -69,7 +69,7 @@ struct ConstraintRowsCotangent {
         bound(arena.take<Real>(ConstraintRows<Real>::capacity(model))),
         contacts(arena.take<ContactCotangent<Real>>(model.ncandidate)) {}
 
-  void clear(const ConstraintRows<Real>& rows, const Contacts<Real>& list) {
+  REVOLUTE_HD void clear(const ConstraintRows<Real>& rows, const Contacts<Real>& list) {
     for (int r = 0; r < rows.count; ++r) {
       b[r] = bound[r] = Real(0);
       J[r].force_a = J[r].force_b = zero_force<Real>();

@@ -40,7 +40,7 @@ struct DelassusCotangent {
       : Y(arena.take<Real>(ConstraintRows<Real>::path_entries(model))),
         A(arena.take<Real>(ConstraintRows<Real>::capacity(model) * ConstraintRows<Real>::capacity(model))) {}
 
-  void clear(const ConstraintRows<Real>& rows) {
+  REVOLUTE_HD void clear(const ConstraintRows<Real>& rows) {
     std::size_t size = 0;
     for (int r = 0; r < rows.count; ++r) size += rows.solver[r].end - rows.solver[r].begin;
     for (std::size_t i = 0; i < size; ++i) A[i] = Real(0);

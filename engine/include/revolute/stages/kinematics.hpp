@@ -48,7 +48,7 @@ struct KinematicsCotangent {
         I(arena.take<RigidInertia<Real>>(model.nv)),
         moment(arena.take<Force<Real>>(model.nv)) {}
 
-  void clear(const Model& model) {
+  REVOLUTE_HD void clear(const Model& model) {
     for (int k = 0; k < model.nv; ++k) {
       S[k] = moment[k] = zero_force<Real>();
       I[k] = zero_inertia<Real>();
