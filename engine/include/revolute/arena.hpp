@@ -1,5 +1,8 @@
 // One block of memory from which a workspace takes its arrays; sizes follow from the model, nothing is freed alone.
 //
+// Numbers are taken as raw memory. A Real with a constructor (one that records a tape, say) gets it called, and its
+// destructor when the arena goes.
+//
 // Pages are touched on first use only, so room for contacts that never happen costs nothing. A robot of fifty meshes has
 // room for ten thousand contact points, more than the machine has memory; on Linux the block is mapped without a
 // reservation, elsewhere the system's allocator does the same by itself.
@@ -9,6 +12,8 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <type_traits>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -20,6 +25,11 @@ class Arena {
  public:
   // An arena without memory measures: take() counts, pointers must not be used.
   Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() {
+    for (const Constructed& array : constructed_) array.destroy(array.first, array.count);
+  }
   explicit Arena(std::size_t bytes)
       : block_(take_block(rounded(bytes + alignment)), Free{rounded(bytes + alignment)}) {
     if (!block_) throw std::bad_alloc();
@@ -30,7 +40,10 @@ class Arena {
     static_assert(alignof(T) <= alignment, "over-aligned type");
     const std::size_t offset = used_;
     used_ += rounded(count * sizeof(T));
-    return block_ ? reinterpret_cast<T*>(static_cast<char*>(block_.get()) + offset) : nullptr;
+    if (!block_) return nullptr;
+    T* array = reinterpret_cast<T*>(static_cast<char*>(block_.get()) + offset);
+    if constexpr (!std::is_trivially_default_constructible_v<T>) construct(array, count);
+    return array;
   }
   std::size_t used() const { return used_; }
 
@@ -50,6 +63,18 @@ class Arena {
 #endif
     return std::aligned_alloc(alignment, bytes);
   }
+  struct Constructed {
+    void* first;
+    std::size_t count;
+    void (*destroy)(void* first, std::size_t count);
+  };
+  template <class T>
+  void construct(T* array, std::size_t count) {
+    std::uninitialized_default_construct_n(array, count);
+    constructed_.push_back(
+        {array, count, [](void* first, std::size_t n) { std::destroy_n(static_cast<T*>(first), n); }});
+  }
+
   struct Free {
     std::size_t bytes;
     void operator()(void* block) const {
@@ -65,6 +90,7 @@ class Arena {
 
   std::unique_ptr<void, Free> block_{nullptr, Free{0}};
   std::size_t used_ = 0;
+  std::vector<Constructed> constructed_;
 };
 
 }  // namespace revolute
