@@ -24,7 +24,9 @@ from .errors import (
     LimitError,
     ModelError,
     NotFoundError,
+    PermissionDeniedError,
     RevoluteError,
+    UnauthenticatedError,
     UnavailableError,
 )
 
@@ -72,6 +74,7 @@ __all__ = [
     "ModelError",
     "ModelHandle",
     "NotFoundError",
+    "PermissionDeniedError",
     "RevoluteError",
     "Session",
     "Simulator",
@@ -79,6 +82,7 @@ __all__ = [
     "StepJacobian",
     "Term",
     "Trajectory",
+    "UnauthenticatedError",
     "UnavailableError",
     "__version__",
     "connect",

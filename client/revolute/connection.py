@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from typing import Any
 
 from .errors import ArgumentError, UnavailableError
 from .session import whole_number
 from .simulator import Simulator
 from .transports import Transport
-from .transports.network import CONNECT_SECONDS, Address, not_a_server, parse_address
+from .transports.network import CONNECT_SECONDS, Address, Credentials, not_a_server, parse_address
 
 API_VERSION = "v1"
 """Version of the protocol that this client speaks."""
@@ -25,15 +26,22 @@ def connect(
     threads: int | None = None,
     timeout: float | None = DEFAULT_TIMEOUT,
     token: str | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    cert: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
 ) -> Simulator:
     """Return a simulator, in this process or on a server.
 
     Args:
-        address: "grpc://host:port", "grpcs://…", "http://…" or "https://…"; None for the engine in this
-            process.
+        address: "grpc://host:port", "grpcs://…", "http://…", "https://…", or of a Unix socket
+            "unix:///path" (gRPC) or "http+unix:///path"; None for the engine in this process.
         threads: threads of the engine in this process, None for one per core; a server has its own setting.
         timeout: seconds that one call over the network may take, None for no limit.
         token: bearer token for the server.
+        ca: file with the certificates (PEM) that sign the server's, for grpcs:// and https://; None for those
+            of the system.
+        cert: file with the client's own certificate (PEM), where the server asks for one.
+        key: file with the private key of `cert`.
 
     Returns:
         A simulator; use it as a context manager, or close it.
@@ -41,11 +49,13 @@ def connect(
     Raises:
         ArgumentError: the address or another argument is malformed.
         UnavailableError: no server answers at the address, or no engine is installed.
+        UnauthenticatedError: the server wants a token and did not get one that it knows.
     """
+    credentials = Credentials(token, _path("ca", ca), _path("cert", cert), _path("key", key))
     if timeout is not None:
         timeout = _seconds(timeout)
     if address is None:
-        return _in_process(threads, token)
+        return _in_process(threads, credentials)
     if not isinstance(address, str):
         raise ArgumentError.expected(
             "address", "text such as 'grpc://127.0.0.1:50051'", type(address).__name__
@@ -54,7 +64,9 @@ def connect(
         raise ArgumentError.expected(
             "threads", "None for a server", threads, advice="start the server with --threads instead"
         )
-    return _over_network(parse_address(address), timeout, token)
+    where = parse_address(address)
+    credentials.check(where)
+    return _over_network(where, timeout, credentials)
 
 
 def models() -> list[str]:
@@ -70,9 +82,10 @@ def models() -> list[str]:
     return list(revolute_engine.models())
 
 
-def _in_process(threads: int | None, token: str | None) -> Simulator:
-    if token is not None:
-        raise ArgumentError.expected("token", "None without an address", "a token")
+def _in_process(threads: int | None, credentials: Credentials) -> Simulator:
+    for name in ("token", "ca", "cert", "key"):
+        if getattr(credentials, name) is not None:
+            raise ArgumentError.expected(name, "None without an address", f"a {name}")
     if threads is not None:
         threads = whole_number("threads", threads, least=1)
     try:
@@ -82,9 +95,9 @@ def _in_process(threads: int | None, token: str | None) -> Simulator:
     return Simulator(LocalTransport(threads))
 
 
-def _over_network(address: Address, timeout: float | None, token: str | None) -> Simulator:
+def _over_network(address: Address, timeout: float | None, credentials: Credentials) -> Simulator:
     """Return a simulator whose server has answered and speaks our version of the protocol."""
-    transport = _network_transport(address, timeout, token)
+    transport = _network_transport(address, timeout, credentials)
     try:
         first = CONNECT_SECONDS if timeout is None else min(timeout, CONNECT_SECONDS)
         versions = transport.call("GetServerInfo", {}, timeout=first)["api_versions"]
@@ -96,14 +109,14 @@ def _over_network(address: Address, timeout: float | None, token: str | None) ->
     return Simulator(transport)
 
 
-def _network_transport(address: Address, timeout: float | None, token: str | None) -> Transport:
-    if address.scheme.startswith("grpc"):
+def _network_transport(address: Address, timeout: float | None, credentials: Credentials) -> Transport:
+    if address.is_grpc:
         from .transports.grpc import GrpcTransport
 
-        return GrpcTransport(address, timeout=timeout, token=token)
+        return GrpcTransport(address, timeout=timeout, credentials=credentials)
     from .transports.http import HttpTransport
 
-    return HttpTransport(address, timeout=timeout, token=token)
+    return HttpTransport(address, timeout=timeout, credentials=credentials)
 
 
 def _no_engine(error: ImportError) -> UnavailableError:
@@ -113,6 +126,15 @@ def _no_engine(error: ImportError) -> UnavailableError:
         'or connect to a server: revolute.connect("grpc://host:50051")',
         argument="address",
     )
+
+
+def _path(name: str, path: Any) -> str | None:
+    if path is None:
+        return None
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise ArgumentError.expected(name, "the path of a file, or None", type(path).__name__) from None
 
 
 def _seconds(timeout: Any) -> float:

@@ -26,9 +26,11 @@ class RevoluteError(Exception):
         reason: name of the kind of failure in UPPER_SNAKE_CASE, stable across releases.
         argument: name of the argument or field at fault, None when no single one is.
         message: the one-line text, equal to `str(error)`.
+        call_id: id of the call in the server's log, None in process.
     """
 
     reason: str = "INTERNAL"
+    call_id: str | None = None
 
     def __init__(self, message: str, *, argument: str | None = None) -> None:
         self.message = " ".join(str(message).splitlines())
@@ -96,6 +98,18 @@ class NotFoundError(RevoluteError, LookupError):
         )
 
 
+class PermissionDeniedError(RevoluteError, PermissionError):
+    """The caller's role does not allow this, or the thing belongs to another caller."""
+
+    reason = "PERMISSION_DENIED"
+
+
+class UnauthenticatedError(PermissionDeniedError):
+    """The server wants a token and got none that it knows."""
+
+    reason = "UNAUTHENTICATED"
+
+
 class LimitError(RevoluteError, RuntimeError):
     """A request exceeds a limit of the server; the text names the limit, the size and the setting."""
 
@@ -157,6 +171,8 @@ KINDS: tuple[Kind, ...] = (
     Kind(ArgumentError, "INVALID_ARGUMENT", "INVALID_ARGUMENT", 3, 400, "Invalid argument"),
     Kind(ModelError, "INVALID_MODEL", "INVALID_ARGUMENT", 3, 422, "Invalid model"),
     Kind(NotFoundError, "NOT_FOUND", "NOT_FOUND", 5, 404, "Not found"),
+    Kind(PermissionDeniedError, "PERMISSION_DENIED", "PERMISSION_DENIED", 7, 403, "Permission denied"),
+    Kind(UnauthenticatedError, "UNAUTHENTICATED", "UNAUTHENTICATED", 16, 401, "Unauthenticated"),
     Kind(LimitError, "LIMIT_EXCEEDED", "RESOURCE_EXHAUSTED", 8, 429, "Limit exceeded"),
     Kind(DivergedError, "DIVERGED", "FAILED_PRECONDITION", 9, 409, "Diverged"),
     Kind(UnavailableError, "UNAVAILABLE", "UNAVAILABLE", 14, 503, "Unavailable"),

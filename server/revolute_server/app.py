@@ -1,7 +1,8 @@
-"""The server process: one event loop with a gRPC and an HTTP listener over one service.
+"""The server process: one event loop with gRPC and HTTP listeners over one service.
 
-Start: bind both listeners, then report ready. Stop (SIGTERM, SIGINT): readiness goes off, running calls get
-the grace time, what still runs then is cancelled and stops within one control step.
+Start: bind all listeners, then report ready. Stop (SIGTERM, SIGINT): readiness goes off, new calls are
+refused as draining, running ones get the grace time, what still runs then is cancelled and stops within one
+control step. SIGHUP reads the tokens again.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import asyncio
 import contextlib
 import json
 import logging
-import math
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,98 +22,175 @@ import grpc
 import uvicorn
 from fastapi import FastAPI
 
-from revolute.errors import ArgumentError
-
-from . import grpc_services, http_routes
+from . import grpc_services, http_routes, listeners
+from .auth import Access, TokenFile
+from .calls import Calls
 from .service import Service
 from .settings import Settings
 from .verbs import Verbs
 
 _log = logging.getLogger("revolute.server")
 
+_LAST_ANSWERS = 2
+"""Seconds for the last bytes of answers, when no call computes any more."""
+
 
 class Application:
-    """Both listeners, from bind to stop."""
+    """The listeners, from bind to stop."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.tokens = TokenFile(settings.tokens) if settings.tokens else None
+        self.calls = Calls(Access(self.tokens))
         self.service = Service(settings)
-        self.grpc_address = ""
-        self.http_address = ""
+        self.addresses: dict[str, str] = {}
+        self._tls = listeners.load_tls(settings)
         self._grpc: grpc.aio.Server | None = None
         self._health: grpc_services.Health | None = None
-        self._http: _HttpListener | None = None
-        self._http_task: asyncio.Task[None] | None = None
+        self._http: list[_HttpListener] = []
+        self._http_tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Bind and serve both listeners, then say that the server is ready.
+        """Bind and serve all listeners, then say that the server is ready.
 
         Raises:
             ArgumentError: an address cannot be bound.
         """
-        settings = self.settings
         verbs = Verbs(self.service)
-        http_socket = _bind(settings.host, settings.http_port)
-        self._grpc, self._health = grpc_services.create_server(verbs)
+        sockets = self._bind_http()
         try:
-            grpc_port = self._grpc.add_insecure_port(_join(settings.host, settings.grpc_port))
-        except RuntimeError as error:
-            http_socket.close()
-            raise _taken("grpc_port", settings.host, settings.grpc_port) from error
-        await self._grpc.start()
-        self._http = _HttpListener(http_routes.create_app(verbs), settings)
-        self._http_task = asyncio.create_task(self._http.serve(sockets=[http_socket]), name="http")
-        while not self._http.started:
-            if self._http_task.done():
-                await self._http_task
-            await asyncio.sleep(0.005)
-        self.grpc_address = _join(settings.host, grpc_port)
-        self.http_address = _join(settings.host, http_socket.getsockname()[1])
+            self._grpc, self._health = grpc_services.create_server(verbs, self.calls)
+            self._bind_grpc(self._grpc)
+            await self._grpc.start()
+        except BaseException:
+            for listener, _ in sockets:
+                listener.close()
+            listeners.remove_unix(self.settings.http_socket)
+            raise
+        app = http_routes.create_app(verbs, self.calls)
+        for listener, tls in sockets:
+            http = _HttpListener(app, self.settings, tls)
+            self._http.append(http)
+            self._http_tasks.append(asyncio.create_task(http.serve(sockets=[listener]), name="http"))
+        for http, task in zip(self._http, self._http_tasks, strict=True):
+            while not http.started:
+                if task.done():
+                    await task
+                await asyncio.sleep(0.005)
         self.service.ready = True
         await self._health.set_serving(True)
 
+    def _bind_http(self) -> list[tuple[socket.socket, listeners.Tls | None]]:
+        """Open the sockets of HTTP, the Unix one without TLS, and note their addresses."""
+        settings = self.settings
+        sockets: list[tuple[socket.socket, listeners.Tls | None]] = []
+        if not settings.no_tcp:
+            tcp = listeners.bind_tcp(settings.host, settings.http_port, setting="http_port")
+            place = listeners.join(settings.host, tcp.getsockname()[1])
+            self.addresses["http"] = f"http{'s' if self._tls else ''}://{place}"
+            sockets.append((tcp, self._tls))
+        if settings.http_socket:
+            try:
+                sockets.append((listeners.bind_unix(settings.http_socket, setting="http_socket"), None))
+            except BaseException:
+                for listener, _ in sockets:
+                    listener.close()
+                raise
+            self.addresses["http_socket"] = f"http+unix://{Path(settings.http_socket).absolute()}"
+        return sockets
+
+    def _bind_grpc(self, server: grpc.aio.Server) -> None:
+        """Open the addresses of gRPC, the Unix one without TLS, and note them."""
+        settings = self.settings
+        if not settings.no_tcp:
+            place = listeners.join(settings.host, settings.grpc_port)
+            try:
+                if self._tls:
+                    port = server.add_secure_port(place, self._tls.grpc)
+                else:
+                    port = server.add_insecure_port(place)
+            except RuntimeError as error:
+                raise listeners.taken("grpc_port", place) from error
+            place = listeners.join(settings.host, port)
+            self.addresses["grpc"] = f"grpc{'s' if self._tls else ''}://{place}"
+        if settings.grpc_socket:
+            listeners.clear_unix(settings.grpc_socket, setting="grpc_socket")
+            path = str(Path(settings.grpc_socket).absolute())
+            try:
+                with listeners.private_files():
+                    server.add_insecure_port(f"unix:{path}")
+            except RuntimeError as error:
+                raise listeners.taken("grpc_socket", path) from error
+            self.addresses["grpc_socket"] = f"unix://{path}"
+
     def announce(self) -> None:
-        """Print where the server listens, in one line, and write the port file if one was asked for."""
-        addresses = {"grpc": f"grpc://{self.grpc_address}", "http": f"http://{self.http_address}"}
+        """Print where the server listens and how it is set, and write the port file if one was asked for."""
+        kinds = ("grpc", "http", "grpc_socket", "http_socket")
+        addresses = {kind: self.addresses[kind] for kind in kinds if kind in self.addresses}
         if self.settings.port_file:
             path = Path(self.settings.port_file)
             draft = path.with_name(f".{path.name}.{os.getpid()}")
             draft.write_text(json.dumps({**addresses, "pid": os.getpid()}) + "\n", encoding="utf-8")
             draft.replace(path)
         info = self.service.info
+        if self.settings.log_format == "json":
+            line = {
+                "message": "serving",
+                "version": info.version,
+                **addresses,
+                "settings": self.settings.shown(),
+            }
+            print(json.dumps(line), flush=True)
+            return
         print(
-            f"revolute {info.version} serves {addresses['grpc']} and {addresses['http']} "
+            f"revolute {info.version} serves {' and '.join(addresses.values())} "
             f"({self.settings.workers} workers, {self.settings.threads} threads, {info.build['isa']})",
             flush=True,
         )
+        print("settings:", *(f"{name}={value}" for name, value in self.settings.shown().items()), flush=True)
+        if self.settings.tls_cert and not (self.settings.tls_client_ca or self.settings.tokens):
+            _log.warning("tls_cert: lets everybody in; --tokens or --tls-client-ca ask who calls")
+
+    def reload(self) -> None:
+        """Read again what may change while the server runs: the tokens."""
+        if self.tokens is not None:
+            self.tokens.reload()
 
     async def stop(self) -> None:
-        """Refuse new calls, give running ones the grace time, then end both listeners."""
+        """Refuse new calls, give running ones the grace time, then end the listeners."""
+        assert self._health and self._grpc
         self.service.ready = False
-        assert self._health and self._grpc and self._http and self._http_task
+        self.calls.draining = True
         await self._health.set_serving(False)
-        self._http.should_exit = True
-        ending = asyncio.create_task(self._grpc.stop(self.settings.grace), name="grpc stop")
-        await asyncio.wait(
-            (ending, self._http_task), timeout=self.settings.grace, return_when=asyncio.ALL_COMPLETED
-        )
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self.calls.idle(), self.settings.grace)
         # what still runs stops within one control step, and its callers are told
         self.service.close()
-        await asyncio.gather(ending, self._http_task)
+        for http in self._http:
+            http.should_exit = True
+        await asyncio.gather(self._grpc.stop(_LAST_ANSWERS), *self._http_tasks)
+        listeners.remove_unix(self.settings.grpc_socket)
+        listeners.remove_unix(self.settings.http_socket)
 
 
 class _HttpListener(uvicorn.Server):
     """Uvicorn without signal handlers of its own: the application owns the signals."""
 
-    def __init__(self, app: FastAPI, settings: Settings) -> None:
+    def __init__(self, app: FastAPI, settings: Settings, tls: listeners.Tls | None) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                log_level=settings.log_level,
+                # its own lines about start and stop say nothing that ours do not
+                log_level="debug" if settings.log_level == "debug" else "warning",
+                log_config=None,
                 access_log=False,
                 lifespan="off",
+                ssl_certfile=tls.cert if tls else None,
+                ssl_keyfile=tls.key if tls else None,
+                ssl_ca_certs=tls.client_ca if tls else None,
+                ssl_cert_reqs=ssl.CERT_REQUIRED if tls and tls.client_ca else ssl.CERT_NONE,
                 # a client that stalls in the middle of a request does not hold up the end for ever
-                timeout_graceful_shutdown=math.ceil(settings.grace) + 1,
+                timeout_graceful_shutdown=_LAST_ANSWERS,
             )
         )
 
@@ -135,38 +213,9 @@ async def serve(settings: Settings) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, interrupt)
+    if hasattr(signal, "SIGHUP"):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, application.reload)
     application.announce()
     await stopping.wait()
     _log.info("stopping")
     await application.stop()
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    """Open the HTTP listener's socket, so that a port that is taken is found before anything is served."""
-    bare = host.strip("[]")
-    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
-    # asyncio sends small answers at once (TCP_NODELAY) only on sockets that name their protocol
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    if os.name == "posix":
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((bare, port))
-    except OSError as error:
-        listener.close()
-        raise _taken("http_port", host, port) from error
-    listener.setblocking(False)
-    return listener
-
-
-def _taken(name: str, host: str, port: int) -> ArgumentError:
-    return ArgumentError.expected(
-        name,
-        "an address this machine can listen on",
-        _join(host, port),
-        advice="another program may use the port; 0 takes a free one",
-    )
-
-
-def _join(host: str, port: int) -> str:
-    bare = host.strip("[]")
-    return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"

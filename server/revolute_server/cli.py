@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import sys
 from collections.abc import Sequence
 
 from revolute.errors import RevoluteError
 
-from . import settings
+from . import logs, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,12 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         chosen = settings.from_arguments(arguments)
-        logging.basicConfig(
-            level=chosen.log_level.upper(),
-            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-            stream=sys.stderr,
-        )
-        logging.captureWarnings(True)
+        logs.configure(chosen.log_level, chosen.log_format)
         asyncio.run(serve(chosen))
     except RevoluteError as error:
         print(f"revolute serve: {error}", file=sys.stderr)

@@ -23,7 +23,8 @@ from revolute.v1 import (
 )
 
 from .answers import Document, document_bytes
-from .grpc_errors import ErrorInterceptor
+from .calls import Calls
+from .grpc_calls import CallInterceptor
 from .grpc_messages import receive, send, whole
 from .memory import Reservation
 from .verbs import Verbs
@@ -67,9 +68,9 @@ class Health:
             await self._servicer.set(service, status)
 
 
-def create_server(verbs: Verbs) -> tuple[grpc.aio.Server, Health]:
+def create_server(verbs: Verbs, calls: Calls) -> tuple[grpc.aio.Server, Health]:
     """Build the gRPC server with all services, health and reflection; it is not yet bound to an address."""
-    server = grpc.aio.server(interceptors=[ErrorInterceptor()], options=_CHANNEL_OPTIONS)
+    server = grpc.aio.server(interceptors=[CallInterceptor(calls)], options=_CHANNEL_OPTIONS)
     model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(verbs), server)
     session_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(verbs), server)
     trajectory_pb2_grpc.add_TrajectoryServiceServicer_to_server(TrajectoryServicer(verbs), server)

@@ -45,6 +45,7 @@ _PROBLEM_SCHEMA: Schema = {
         "detail": {"type": "string"},
         "reason": {"type": "string"},
         "argument": {"type": "string"},
+        "call_id": {"type": "string"},
     },
     "required": ["type", "title", "status", "detail", "reason"],
 }

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 
 from revolute.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
 
+from .calls import current_call
 from .errors import public_error
 from .http_bodies import UnsupportedMediaTypeError, problem_body
 
@@ -21,6 +22,9 @@ def problem(
 ) -> Response:
     """Build the answer to a failed request."""
     kind = kind_of(error)
+    call = current_call()
+    if call is not None:
+        call.reason = kind.reason
     if isinstance(error, UnsupportedMediaTypeError):
         status = 415
     fields: dict[str, Any] = {
@@ -30,7 +34,10 @@ def problem(
         "detail": error.message,
         "reason": kind.reason,
         "argument": error.argument,
+        "call_id": call.id if call is not None else None,
     }
+    if fields["status"] == 401:
+        headers = {**(headers or {}), "WWW-Authenticate": "Bearer"}
     return Response(problem_body(fields), fields["status"], headers, media_type=PROBLEM)
 
 

@@ -6,14 +6,16 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 
 from revolute.v1 import gradient_report_pb2, model_pb2, server_pb2, session_pb2, trajectory_pb2
 
 from . import http_problems, schemas
 from .answers import Document
+from .calls import Calls
 from .errors import public_error
 from .http_bodies import asset_bytes, read_document, write_document
+from .http_calls import HttpCalls, admission
 from .http_disconnect import while_connected
 from .http_docs import describe
 from .http_docs import install as install_docs
@@ -24,7 +26,7 @@ Verb = Callable[[dict[str, Any]], Coroutine[Any, Any, Document]]
 Undo = Callable[[Document], None]
 
 
-def create_app(verbs: Verbs) -> FastAPI:
+def create_app(verbs: Verbs, calls: Calls) -> FastAPI:
     """Build the ASGI application over the verbs."""
     app = FastAPI(
         title="revolute",
@@ -35,12 +37,14 @@ def create_app(verbs: Verbs) -> FastAPI:
         redirect_slashes=False,
     )
     exchange = _Exchange(verbs)
-    for routes in (_health, _models, _sessions, _trajectories, _server):
-        app.include_router(routes(exchange, verbs))
+    app.include_router(_health(verbs))
+    for routes in (_models, _sessions, _trajectories, _server):
+        app.include_router(routes(exchange, verbs), dependencies=[Depends(admission(calls))])
     http_problems.install(app)
     install_docs(app)
-    if not verbs.service.settings.insecure:
+    if verbs.service.settings.checks_host_names:
         app.add_middleware(LoopbackHosts)
+    app.add_middleware(HttpCalls, calls=calls)
     return app
 
 
@@ -86,7 +90,7 @@ def _faults_logged(request: Request) -> Iterator[None]:
         raise public_error(error, http_problems.verb_name(request)) from None
 
 
-def _health(exchange: _Exchange, verbs: Verbs) -> APIRouter:
+def _health(verbs: Verbs) -> APIRouter:
     router = APIRouter(tags=["health"])
 
     @router.get("/livez")

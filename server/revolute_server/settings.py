@@ -1,7 +1,8 @@
-"""The server's settings: one field, one flag, one line of help.
+"""The server's settings: one field, one flag, one environment variable, one line of help.
 
-`Settings` is the only place that knows a default. The command line is derived from its fields, so that a
-flag, its help text and the name printed in a limit's error message cannot drift apart.
+`Settings` is the only place that knows a default. The command line and the variables `REVOLUTE_*` are derived
+from its fields, so that a flag, its help text and the name printed in a limit's error message cannot drift
+apart. A flag wins over a variable, a variable over the default.
 """
 
 from __future__ import annotations
@@ -11,11 +12,25 @@ import dataclasses
 import ipaddress
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from revolute.errors import ArgumentError
 
+PREFIX = "REVOLUTE_"
+"""Of the environment variables: `--max-request` is REVOLUTE_MAX_REQUEST."""
+
+_WORDS = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
 _UNITS = {"": 1, "B": 1, "K": 1024, "KIB": 1024, "M": 1024**2, "MIB": 1024**2, "G": 1024**3, "GIB": 1024**3}
 
 
@@ -52,12 +67,23 @@ def available_cores() -> int:
 class Settings:
     """Everything that can be set when the server starts."""
 
-    host: str = _flag("127.0.0.1", "address to listen on; anything but loopback needs --insecure")
+    host: str = _flag(
+        "127.0.0.1", "address to listen on; anything but loopback needs TLS, tokens or --insecure"
+    )
     grpc_port: int = _flag(50051, "gRPC port; 0 takes a free one", int, "PORT")
     http_port: int = _flag(8000, "HTTP port; 0 takes a free one", int, "PORT")
-    insecure: bool = _flag(
-        False, "listen on an address other machines can reach, without encryption or login"
+    grpc_socket: str | None = _flag(None, "listen for gRPC on this Unix socket as well", None, "PATH")
+    http_socket: str | None = _flag(None, "listen for HTTP on this Unix socket as well", None, "PATH")
+    no_tcp: bool = _flag(False, "listen on the Unix sockets only")
+    tls_cert: str | None = _flag(None, "certificate chain (PEM) for both ports", None, "FILE")
+    tls_key: str | None = _flag(None, "private key (PEM) of the certificate", None, "FILE")
+    tls_client_ca: str | None = _flag(
+        None, "certificates (PEM) that must have signed each client's own (mutual TLS)", None, "FILE"
     )
+    tokens: str | None = _flag(
+        None, "file of name:role:sha256 lines; calls then need a token of `revolute token new`", None, "FILE"
+    )
+    insecure: bool = _flag(False, "listen where other machines can connect, without encryption or login")
     threads: int = _flag(available_cores(), "engine threads of one call (default: one per core)", int, "N")
     workers: int = _flag(
         os.cpu_count() or 1, "engine calls that run at once (default: one per core)", int, "N"
@@ -75,7 +101,10 @@ class Settings:
     )
     grace: float = _flag(10.0, "seconds that running calls get to finish after SIGTERM", float, "SECONDS")
     port_file: str | None = _flag(None, "write the bound addresses to this file, as JSON", None, "PATH")
-    log_level: str = _flag("warning", "debug, info, warning or error", None, "LEVEL")
+    log_level: str = _flag(
+        "warning", "debug, info (has a line for each call), warning or error", None, "LEVEL"
+    )
+    log_format: str = _flag("text", "text, or json for one JSON object per line", None, "FORMAT")
 
     def __post_init__(self) -> None:
         for name in (
@@ -99,12 +128,39 @@ class Settings:
             "a log level",
             self.log_level,
         )
-        if not self.insecure and not is_loopback(self.host):
+        _require("log_format", self.log_format in ("text", "json"), "text or json", self.log_format)
+        self._check_security()
+
+    def _check_security(self) -> None:
+        """Refuse halves of TLS, and to be open to other machines unless that is said."""
+        for name, needed in (("tls_cert", "tls_key"), ("tls_key", "tls_cert"), ("tls_client_ca", "tls_cert")):
+            if getattr(self, name) and not getattr(self, needed):
+                raise ArgumentError.expected(needed, f"a file beside {name}", "none")
+        if self.no_tcp and not (self.grpc_socket or self.http_socket):
+            raise ArgumentError.expected("no_tcp", "grpc_socket or http_socket beside it", "neither")
+        protected = self.tls_cert or self.tokens
+        if not (protected or self.insecure or self.no_tcp or is_loopback(self.host)):
             raise ArgumentError(
                 f"host: expected a loopback address, got {self.host!r}; other machines could reach every "
-                "trajectory without login or encryption: pass --insecure if that is meant",
+                "trajectory without login or encryption: pass --tokens or --tls-cert, or --insecure if that "
+                "is meant",
                 argument="host",
             )
+
+    @property
+    def checks_host_names(self) -> bool:
+        """Whether HTTP requests must name a loopback host; see http_hosts."""
+        return not (self.insecure or self.tokens) and is_loopback(self.host)
+
+    def shown(self) -> dict[str, Any]:
+        """Return all settings by name, fit to be printed: sizes in words, passwords in URLs hidden."""
+        return {field.name: self._shown(field) for field in dataclasses.fields(self)}
+
+    def _shown(self, field: dataclasses.Field[Any]) -> Any:
+        value = getattr(self, field.name)
+        if field.metadata["parse"] is parse_bytes:
+            return format_bytes(value)
+        return hide_password(value) if isinstance(value, str) else value
 
     def flag(self, name: str) -> str:
         """Name a setting and its value the way a user types them, for messages about limits."""
@@ -123,13 +179,25 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def hide_password(text: str) -> str:
+    """Return a URL without the password in it; other texts as they are."""
+    try:
+        parts = urlsplit(text)
+        if not parts.password:
+            return text
+    except ValueError:
+        return text
+    user, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:***@{host}"))
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add one flag per setting to a command-line parser."""
     for field in dataclasses.fields(Settings):
         name = "--" + field.name.replace("_", "-")
         text = field.metadata["help"]
         if field.default is False:
-            parser.add_argument(name, action="store_true", help=text)
+            parser.add_argument(name, action="store_true", default=argparse.SUPPRESS, help=text)
             continue
         parse = field.metadata["parse"]
         default: Any = field.default
@@ -137,17 +205,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if "default" not in text and field.default is not None:
             text = f"{text} (default: {shown})"
         parser.add_argument(
-            name, type=parse or str, default=field.default, metavar=field.metadata["metavar"], help=text
+            name, type=parse or str, default=argparse.SUPPRESS, metavar=field.metadata["metavar"], help=text
         )
+    parser.epilog = (
+        f"Each flag may be given as a variable as well: --max-request as {PREFIX}MAX_REQUEST. Flags win."
+    )
 
 
-def from_arguments(arguments: argparse.Namespace) -> Settings:
-    """Build the settings from parsed flags.
+def from_arguments(arguments: argparse.Namespace, environment: Mapping[str, str] | None = None) -> Settings:
+    """Build the settings from parsed flags and variables.
+
+    Args:
+        arguments: flags of `add_arguments`, those that were given.
+        environment: variables by name; those of the process by default.
 
     Raises:
-        ArgumentError: a value is out of range, or the host is not loopback and `--insecure` is not given.
+        ArgumentError: a value is no such value or out of range, or other machines could reach the server
+            without login.
     """
-    return Settings(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(Settings)})
+    chosen = _from_environment(os.environ if environment is None else environment)
+    names = [field.name for field in dataclasses.fields(Settings)]
+    chosen.update({name: value for name, value in vars(arguments).items() if name in names})
+    return Settings(**chosen)
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Read the settings that variables give; an empty one counts as not set."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(Settings):
+        name = PREFIX + field.name.upper()
+        text = environment.get(name, "")
+        if not text:
+            continue
+        parse = _parse_flag if field.default is False else field.metadata["parse"] or str
+        try:
+            found[field.name] = parse(text)
+        except (argparse.ArgumentTypeError, ValueError) as error:
+            reason = (
+                str(error)
+                if isinstance(error, argparse.ArgumentTypeError)
+                else f"expected a number, got {text!r}"
+            )
+            raise ArgumentError(f"{name}: {reason}", argument=field.name) from None
+    return found
+
+
+def _parse_flag(text: str) -> bool:
+    if text.lower() not in _WORDS:
+        raise argparse.ArgumentTypeError(f"expected true or false, got {text!r}")
+    return _WORDS[text.lower()]
 
 
 def _require(name: str, holds: bool, expected: str, value: object) -> None:

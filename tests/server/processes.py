@@ -26,12 +26,14 @@ class ServerProcess:
         http: likewise.
         process: the process.
         log: file with what it printed.
+        addresses: all addresses, as the port file has them.
     """
 
     grpc: str
     http: str
     process: subprocess.Popen[bytes]
     log: Path
+    addresses: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def grpc_target(self) -> str:
@@ -59,7 +61,7 @@ def running_server(*flags: str) -> Iterator[ServerProcess]:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:
             addresses = _wait(process, port_file, log)
-            yield ServerProcess(addresses["grpc"], addresses["http"], process, log)
+            yield ServerProcess(addresses.get("grpc", ""), addresses.get("http", ""), process, log, addresses)
         finally:
             if process.poll() is None:
                 process.kill()

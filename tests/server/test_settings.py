@@ -18,7 +18,7 @@ def parse(*flags: str) -> Settings:
 
 
 def test_defaults_listen_on_loopback() -> None:
-    found = parse()
+    found = settings.from_arguments(argparse.Namespace(), {})
     assert (found.host, found.grpc_port, found.http_port) == ("127.0.0.1", 50051, 8000)
     assert found == Settings()
 
@@ -81,3 +81,47 @@ def test_what_is_no_size(text: str) -> None:
 def test_a_limit_is_named_as_it_is_typed() -> None:
     assert Settings().flag("max_request") == "--max-request 1GiB"
     assert Settings(max_models=7).flag("max_models") == "--max-models 7"
+
+
+def test_variables_set_what_flags_do_not() -> None:
+    parser = argparse.ArgumentParser()
+    cli.add_arguments(parser)
+    variables = {"REVOLUTE_QUEUE": "7", "REVOLUTE_MAX_JSON": "2MiB", "REVOLUTE_INSECURE": "yes"}
+    found = settings.from_arguments(parser.parse_args(["--queue", "9"]), variables)
+    assert (found.queue, found.max_json, found.insecure) == (9, 2 * 1024**2, True)
+    assert settings.from_arguments(parser.parse_args([]), {"REVOLUTE_QUEUE": ""}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("REVOLUTE_QUEUE", "many"),
+        ("REVOLUTE_MEMORY", "4 elephants"),
+        ("REVOLUTE_INSECURE", "perhaps"),
+        ("REVOLUTE_GRPC_PORT", "65536"),
+    ],
+)
+def test_variables_out_of_range_are_refused_by_name(name: str, text: str) -> None:
+    with pytest.raises(ArgumentError, match=r"(?i)" + name.removeprefix("REVOLUTE_")):
+        settings.from_arguments(argparse.Namespace(), {name: text})
+
+
+def test_every_setting_is_shown_and_passwords_are_not() -> None:
+    shown = Settings(port_file="redis://:hunter2@db:6379/0").shown()
+    assert set(shown) == set(Settings.__dataclass_fields__)
+    assert shown["max_request"] == "1GiB" and shown["port_file"] == "redis://:***@db:6379/0"
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"tls_cert": "c"}, "tls_key"),
+        ({"tls_key": "k"}, "tls_cert"),
+        ({"tls_client_ca": "a"}, "tls_cert"),
+        ({"no_tcp": True}, "no_tcp"),
+        ({"log_format": "xml"}, "log_format"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(values: dict[str, object], name: str) -> None:
+    with pytest.raises(ArgumentError, match=f"^{name}: expected"):
+        Settings(**values)  # type: ignore[arg-type]

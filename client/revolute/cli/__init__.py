@@ -1,4 +1,4 @@
-"""The command `revolute`: demo, serve, info, models, rollout, gradient, check-gradient.
+"""The command `revolute`: demo, serve, token, info, models, rollout, gradient, check-gradient.
 
 Each command's module is imported when the command runs, so that help and errors come at once.
 """
@@ -15,6 +15,7 @@ from ..errors import RevoluteError
 
 _SERVER_COMMANDS = {
     "demo": ("revolute_server.demo", "show the main job on a real robot: rollout, gradient, optimisation"),
+    "token": ("revolute_server.token_cli", "make tokens that `revolute serve --tokens` asks for"),
     "serve": ("revolute_server.cli", "serve models, sessions and trajectories over gRPC and HTTP"),
 }
 _COMMANDS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from typing import Any
@@ -43,10 +44,18 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say where the engine is."""
     group = parser.add_argument_group("connection")
     group.add_argument(
-        "--address", help="grpc://host:port or http://host:port (default: the engine in this process)"
+        "--address",
+        help="grpc://host:port, grpcs://, http://, https://, unix:///path or http+unix:///path "
+        "(default: the engine in this process)",
     )
     group.add_argument("--threads", type=int, help="threads of the engine in this process")
-    group.add_argument("--token", help="bearer token for the server")
+    group.add_argument(
+        "--token",
+        help="bearer token for the server (default: $REVOLUTE_TOKEN, which other users do not see)",
+    )
+    group.add_argument("--ca", metavar="FILE", help="certificates (PEM) that sign the server's")
+    group.add_argument("--cert", metavar="FILE", help="the client's own certificate (PEM)")
+    group.add_argument("--key", metavar="FILE", help="private key of --cert")
     group.add_argument(
         "--timeout", type=float, default=DEFAULT_TIMEOUT, help="seconds per call (default: %(default)g)"
     )
@@ -71,8 +80,15 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 def open_simulator(arguments: argparse.Namespace) -> Simulator:
     """Connect as the arguments say."""
+    in_environment = os.environ.get("REVOLUTE_TOKEN") if arguments.address else None
     return connect(
-        arguments.address, threads=arguments.threads, timeout=arguments.timeout, token=arguments.token
+        arguments.address,
+        threads=arguments.threads,
+        timeout=arguments.timeout,
+        token=arguments.token or in_environment,
+        ca=arguments.ca,
+        cert=arguments.cert,
+        key=arguments.key,
     )
 
 

@@ -20,6 +20,8 @@ def encode_status(error: RevoluteError) -> bytes:
     info = error_pb2.ErrorInfo(reason=kind.reason, domain=DOMAIN)
     if error.argument:
         info.metadata["argument"] = error.argument
+    if error.call_id:
+        info.metadata["call_id"] = error.call_id
     detail = any_pb2.Any(type_url=_ERROR_INFO_URL, value=info.SerializeToString())
     return error_pb2.Status(code=kind.grpc_number, message=str(error), details=[detail]).SerializeToString()
 
@@ -33,7 +35,9 @@ def decode_status(data: bytes) -> RevoluteError | None:
             if detail.type_url == _ERROR_INFO_URL:
                 info = error_pb2.ErrorInfo.FromString(detail.value)
                 if info.domain == DOMAIN:
-                    return error_from(info.reason, status.message, info.metadata.get("argument"))
+                    error = error_from(info.reason, status.message, info.metadata.get("argument"))
+                    error.call_id = info.metadata.get("call_id")
+                    return error
     except DecodeError:
         return None
     return None

@@ -17,7 +17,7 @@ from ..codec import documents, parts
 from ..codec.status import DETAILS_KEY, decode_status
 from ..errors import CancelledError, InternalError, LimitError, RevoluteError
 from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
-from .network import Address, not_a_server, too_late, unreachable
+from .network import Address, Credentials, not_a_server, too_late, unreachable
 
 _FILES = (model_pb2, server_pb2, session_pb2, trajectory_pb2)
 _WRAPPED = {"RegisterModel": "model", "GetModel": "model", "CheckGradient": "report"}
@@ -37,17 +37,19 @@ class GrpcTransport:
     Args:
         address: the server.
         timeout: seconds that one call may take; None for no limit.
-        token: bearer token, or None.
+        credentials: token and TLS files.
     """
 
-    def __init__(self, address: Address, *, timeout: float | None, token: str | None) -> None:
+    def __init__(self, address: Address, *, timeout: float | None, credentials: Credentials) -> None:
         self.address = address.text
         self._where = address
         self._timeout = timeout
+        token = credentials.token
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         options = (*_OPTIONS, ("grpc.enable_http_proxy", 0)) if address.is_loopback else _OPTIONS
         if address.scheme == "grpcs":
-            self._channel = grpc.secure_channel(address.netloc, grpc.ssl_channel_credentials(), options)
+            files = (credentials.read(name) for name in ("ca", "key", "cert"))
+            self._channel = grpc.secure_channel(address.netloc, grpc.ssl_channel_credentials(*files), options)
         else:
             self._channel = grpc.insecure_channel(address.netloc, options)
         self._methods = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codec import json_text, npz
 from ..errors import ArgumentError, InternalError, RevoluteError, UnavailableError, error_from
-from .network import CONNECT_SECONDS, Address, not_a_server, too_late, unreachable
+from .network import CONNECT_SECONDS, Address, Credentials, not_a_server, too_late, unreachable
 
 _PROBLEM = "application/problem+json"
 
@@ -52,20 +52,22 @@ class HttpTransport:
     Args:
         address: the server.
         timeout: seconds to wait for an answer; None for no limit.
-        token: bearer token, or None.
+        credentials: token and TLS files.
     """
 
-    def __init__(self, address: Address, *, timeout: float | None, token: str | None) -> None:
+    def __init__(self, address: Address, *, timeout: float | None, credentials: Credentials) -> None:
         self.address = address.text
         self._where = address
         self._timeout = timeout
         headers = {"Accept": npz.MEDIA_TYPE}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
+        if credentials.token:
+            headers["Authorization"] = f"Bearer {credentials.token}"
         try:
             self._client = httpx.Client(
-                base_url=address.text,
+                base_url="http://localhost" if address.is_unix else address.text,
                 headers=headers,
+                transport=httpx.HTTPTransport(uds=address.path) if address.is_unix else None,
+                verify=credentials.context() if address.is_encrypted else True,
                 # a proxy for this machine itself is never meant
                 trust_env=not address.is_loopback,
             )
@@ -122,7 +124,9 @@ class HttpTransport:
         if kind == _PROBLEM:
             problem = json_text.from_json(response.content)
             if isinstance(problem, dict) and "reason" in problem and "detail" in problem:
-                return error_from(problem["reason"], problem["detail"], problem.get("argument"))
+                error = error_from(problem["reason"], problem["detail"], problem.get("argument"))
+                error.call_id = problem.get("call_id")
+                return error
         if response.status_code in (502, 503, 504):
             return unreachable(
                 self._where, f"status {response.status_code} from a proxy or a starting server"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from ..errors import ArgumentError, DeadlineError, UnavailableError
 
@@ -12,7 +14,11 @@ CONNECT_SECONDS = 10.0
 """Time in which a server has to answer the first time."""
 
 DEFAULT_PORTS = {"grpc": 50051, "grpcs": 50051, "http": 8000, "https": 443}
-_FORMS = "grpc://host:port, grpcs://host:port, http://host:port or https://host:port"
+_FORMS = (
+    "grpc://host:port, grpcs://host:port, http://host:port, https://host:port, unix:///path (gRPC) or "
+    "http+unix:///path"
+)
+_UNIX = ("unix", "http+unix")
 
 
 @dataclass(frozen=True)
@@ -21,10 +27,10 @@ class Address:
 
     Attributes:
         text: the address as users write it, complete with the port.
-        scheme: "grpc", "grpcs", "http" or "https".
-        host: host name or IP address, without brackets.
-        port: port number.
-        path: path before `/v1` for HTTP, without a slash at its end.
+        scheme: "grpc", "grpcs", "http", "https", "unix" (gRPC) or "http+unix".
+        host: host name or IP address, without brackets; empty for a Unix socket.
+        port: port number; 0 for a Unix socket.
+        path: path before `/v1` for HTTP, without a slash at its end; the path of a Unix socket.
     """
 
     text: str
@@ -35,12 +41,31 @@ class Address:
 
     @property
     def netloc(self) -> str:
-        """Host and port, an IPv6 host in brackets."""
+        """Host and port, an IPv6 host in brackets; for gRPC over a Unix socket its target."""
+        if self.is_unix:
+            return f"unix:{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_unix(self) -> bool:
+        """Whether the address is a Unix socket."""
+        return self.scheme in _UNIX
+
+    @property
+    def is_grpc(self) -> bool:
+        """Whether gRPC is spoken there, else HTTP."""
+        return self.scheme in ("grpc", "grpcs", "unix")
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether TLS is spoken there."""
+        return self.scheme in ("grpcs", "https")
 
     @property
     def is_loopback(self) -> bool:
         """Whether the address is this machine, so that no proxy has any business with it."""
+        if self.is_unix:
+            return True
         if self.host.lower() == "localhost" or self.host.lower().endswith(".localhost"):
             return True
         try:
@@ -55,6 +80,8 @@ def parse_address(text: str) -> Address:
     Raises:
         ArgumentError: it is not one.
     """
+    if text.partition(":")[0] in _UNIX:
+        return _parse_unix(text)
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
@@ -73,6 +100,72 @@ def parse_address(text: str) -> Address:
     return Address(f"{parts.scheme}://{address.netloc}{path}", parts.scheme, host, address.port, path)
 
 
+def _parse_unix(text: str) -> Address:
+    scheme, _, rest = text.partition("://")
+    path = unquote(rest)
+    if not path.startswith("/") or path.endswith("/"):
+        raise ArgumentError.expected("address", _FORMS, repr(text), advice="the path is absolute")
+    return Address(text, scheme, "", 0, path)
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a client shows to a server, and how it knows the server.
+
+    Attributes:
+        token: bearer token, or None.
+        ca: file with the certificates (PEM) that the server's must be signed by; None for the system's.
+        cert: file with the client's own certificate (PEM), or None.
+        key: file with the private key of `cert`, or None.
+    """
+
+    token: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
+
+    def check(self, address: Address) -> None:
+        """Refuse what does not fit together, and files that are none.
+
+        Raises:
+            ArgumentError: TLS files without TLS, one of `cert` and `key` alone, or a file that is no PEM.
+        """
+        files = {"ca": self.ca, "cert": self.cert, "key": self.key}
+        for name, path in files.items():
+            if path is not None and not address.is_encrypted:
+                raise ArgumentError.expected(
+                    name, f"None for {address.scheme}://", repr(path), advice="use grpcs:// or https://"
+                )
+        if (self.cert is None) != (self.key is None):
+            missing, given = ("key", "cert") if self.key is None else ("cert", "key")
+            raise ArgumentError.expected(missing, f"a file beside {given}", "None")
+        if address.is_encrypted:
+            self.context()
+
+    def context(self) -> ssl.SSLContext:
+        """Return the TLS settings for Python's own sockets."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+        except (OSError, ssl.SSLError) as error:
+            raise _no_file("ca", "PEM certificates", self.ca, error) from None
+        if self.cert and self.key:
+            try:
+                context.load_cert_chain(self.cert, self.key)
+            except (OSError, ssl.SSLError) as error:
+                raise _no_file("cert", "a PEM certificate and its key", self.cert, error) from None
+        return context
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of one of the files; None if it is not set."""
+        path = getattr(self, name)
+        return Path(path).read_bytes() if path else None
+
+
+def _no_file(name: str, what: str, path: str | None, error: OSError) -> ArgumentError:
+    reason = getattr(error, "reason", None) or error.strerror or str(error)
+    return ArgumentError.expected(name, f"{what} in {path}", reason)
+
+
 def unreachable(address: Address, cause: str) -> UnavailableError:
     """Return the error for a server that does not answer.
 
@@ -80,10 +173,14 @@ def unreachable(address: Address, cause: str) -> UnavailableError:
         address: where it should be.
         cause: one line of the library's own words.
     """
-    port = "--grpc-port" if address.scheme.startswith("grpc") else "--http-port"
+    kind = "grpc" if address.is_grpc else "http"
+    if address.is_unix:
+        flags = f"--{kind}-socket {address.path}"
+    else:
+        flags = f"--host {address.host} --{kind}-port {address.port}"
     return UnavailableError(
         f"{address.text}: expected a revolute server, got no connection ({_one_line(cause)}); "
-        f"start one with `revolute serve --host {address.host} {port} {address.port}` or check the address"
+        f"start one with `revolute serve {flags}` or check the address"
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import revolute
 from revolute.transports.grpc import GrpcTransport
-from revolute.transports.network import parse_address
+from revolute.transports.network import Credentials, parse_address
 from revolute.v1 import server_pb2, server_pb2_grpc
 
 
@@ -83,8 +83,8 @@ def test_channel_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         return plain(target, pairs)
 
     monkeypatch.setattr(grpc, "insecure_channel", insecure_channel)
-    GrpcTransport(parse_address("grpc://robots.example:1"), timeout=1.0, token=None).close()
+    GrpcTransport(parse_address("grpc://robots.example:1"), timeout=1.0, credentials=Credentials()).close()
     assert options["grpc.keepalive_time_ms"] == 30_000 and options["grpc.keepalive_timeout_ms"] == 10_000
     assert "grpc.enable_http_proxy" not in options
-    GrpcTransport(parse_address("grpc://[::1]:1"), timeout=1.0, token=None).close()
+    GrpcTransport(parse_address("grpc://[::1]:1"), timeout=1.0, credentials=Credentials()).close()
     assert options["grpc.enable_http_proxy"] == 0

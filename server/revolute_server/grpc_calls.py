@@ -1,8 +1,12 @@
-"""Errors over gRPC: a status code, and google.rpc.Status with ErrorInfo in the trailing metadata."""
+"""Calls over gRPC: each is opened, admitted, carried out, and ends with an answer or a status.
+
+A status is a code, with google.rpc.Status and ErrorInfo in the trailing metadata.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import grpc
@@ -11,13 +15,17 @@ from google.protobuf.message import DecodeError
 from revolute.codec.status import DETAILS_KEY, encode_status
 from revolute.errors import ArgumentError, kind_of
 
+from .calls import CALL_ID_HEADER, Call, Calls
 from .errors import public_error
 
 _OURS = "/revolute.v1."
 
 
-class ErrorInterceptor(grpc.aio.ServerInterceptor):
-    """Turns what the services raise into statuses; the services themselves only raise."""
+class CallInterceptor(grpc.aio.ServerInterceptor):
+    """Makes each rpc a call, and turns what the services raise into statuses; these only raise."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
 
     async def intercept_service(
         self,
@@ -36,9 +44,10 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         }
         build, inner = kinds[handler.request_streaming, handler.response_streaming]
         guard: Callable[..., Any] = _guard_stream if handler.response_streaming else _guard_unary
-        reader = _Reader(method.rpartition("/")[2], handler.request_deserializer, handler.request_streaming)
+        verb = method.removeprefix(_OURS).replace("/", ".")
+        reader = _Reader(verb, handler.request_deserializer, handler.request_streaming)
         # bytes are decoded under the guard, so that broken ones are the client's error and no fault of ours
-        return build(guard(inner, reader), response_serializer=handler.response_serializer)
+        return build(guard(inner, reader, self._calls), response_serializer=handler.response_serializer)
 
 
 class _Reader:
@@ -70,33 +79,56 @@ class _Reader:
             ) from None
 
 
-def _guard_unary(inner: Callable[..., Awaitable[Any]], reader: _Reader) -> Callable[..., Awaitable[Any]]:
+def _guard_unary(
+    inner: Callable[..., Awaitable[Any]], reader: _Reader, calls: Calls
+) -> Callable[..., Awaitable[Any]]:
     async def guarded(request: Any, context: grpc.aio.ServicerContext) -> Any:
-        try:
-            return await inner(reader.read(request), context)
-        except Exception as error:
-            return await _abort(context, error, reader.verb)
+        with _opened(calls, reader.verb, context) as call:
+            try:
+                _admit(calls, call, context)
+                return await inner(reader.read(request), context)
+            except Exception as error:
+                return await _abort(context, error, call)
 
     return guarded
 
 
 def _guard_stream(
-    inner: Callable[..., AsyncIterator[Any]], reader: _Reader
+    inner: Callable[..., AsyncIterator[Any]], reader: _Reader, calls: Calls
 ) -> Callable[..., AsyncIterator[Any]]:
     async def guarded(request: Any, context: grpc.aio.ServicerContext) -> AsyncIterator[Any]:
-        try:
-            async for part in inner(reader.read(request), context):
-                yield part
-        except Exception as error:
-            await _abort(context, error, reader.verb)
+        with _opened(calls, reader.verb, context) as call:
+            try:
+                _admit(calls, call, context)
+                async for part in inner(reader.read(request), context):
+                    yield part
+            except Exception as error:
+                await _abort(context, error, call)
 
     return guarded
 
 
-async def _abort(context: grpc.aio.ServicerContext, error: Exception, verb: str) -> None:
+@contextmanager
+def _opened(calls: Calls, verb: str, context: grpc.aio.ServicerContext) -> Iterator[Call]:
+    with calls.open("grpc", _metadata(context), verb) as call:
+        context.set_trailing_metadata(((CALL_ID_HEADER, call.id),))
+        yield call
+
+
+def _admit(calls: Calls, call: Call, context: grpc.aio.ServicerContext) -> None:
+    calls.admit(call, _metadata(context).get("authorization"))
+
+
+def _metadata(context: grpc.aio.ServicerContext) -> dict[str, str]:
+    return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+
+
+async def _abort(context: grpc.aio.ServicerContext, error: Exception, call: Call) -> None:
     if isinstance(error, grpc.aio.AbortError):
         raise error
-    found = public_error(error, verb)
-    await context.abort(
-        grpc.StatusCode[kind_of(found).grpc_code], found.message, ((DETAILS_KEY, encode_status(found)),)
-    )
+    found = public_error(error, call.verb)
+    found.call_id = call.id
+    kind = kind_of(found)
+    call.reason = kind.reason
+    trailing = ((CALL_ID_HEADER, call.id), (DETAILS_KEY, encode_status(found)))
+    await context.abort(grpc.StatusCode[kind.grpc_code], found.message, trailing)

@@ -1,0 +1,138 @@
+"""What every call goes through on both transports: it gets an id, is let in or refused, counted and logged.
+
+A transport opens a `Call` before it reads the request and closes it when the answer is sent. The call that
+runs now is known to everything below it, so that a log line or an error can name it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from revolute.errors import UnavailableError
+
+from .auth import Access
+from .callers import Caller, set_caller
+
+_log = logging.getLogger("revolute.access")
+
+CALL_ID_HEADER = "x-request-id"
+"""Header and metadata with a call's id; a client may choose it, the answer always has it."""
+
+_CALL_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass
+class Call:
+    """One call, from its first byte to the last one of its answer.
+
+    Attributes:
+        id: name in logs and errors.
+        transport: "grpc" or "http".
+        verb: `Service.Rpc`; for HTTP known after routing.
+        caller: who calls; None until they are let in.
+        reason: reason of the error it ended with, "OK" for none.
+        started: time of its first byte, in s of the monotonic clock.
+    """
+
+    id: str
+    transport: str
+    verb: str = "unknown"
+    caller: Caller | None = None
+    reason: str = "OK"
+    started: float = field(default_factory=time.monotonic)
+
+
+_current: ContextVar[Call | None] = ContextVar("call", default=None)
+
+
+def current_call() -> Call | None:
+    """Return the call that runs now; None outside of any."""
+    return _current.get()
+
+
+class Calls:
+    """The calls of a server: admits, counts and logs them.
+
+    Args:
+        access: decides who may call what.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self.draining = False
+        self.running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @contextmanager
+    def open(self, transport: str, headers: Mapping[str, str], verb: str = "unknown") -> Iterator[Call]:
+        """Run a block as one call.
+
+        Args:
+            transport: "grpc" or "http".
+            headers: headers or metadata by lower-case name.
+            verb: what is called, if it is known yet.
+        """
+        call = Call(_call_id(headers.get(CALL_ID_HEADER)), transport, verb)
+        _current.set(call)
+        self.running += 1
+        self._idle.clear()
+        try:
+            yield call
+        except asyncio.CancelledError:
+            call.reason = "CANCELLED"
+            raise
+        finally:
+            self.running -= 1
+            if self.running == 0:
+                self._idle.set()
+            self._finish(call)
+
+    def admit(self, call: Call, authorization: str | None) -> None:
+        """Let a call in, or refuse it.
+
+        Raises:
+            UnauthenticatedError: no token, or an unknown one.
+            PermissionDeniedError: the caller's role does not allow the verb.
+            UnavailableError: the server is draining.
+        """
+        call.caller = self.access.admit(call.verb, authorization)
+        set_caller(call.caller)
+        if self.draining:
+            raise UnavailableError(
+                "server: expected a running server, got one that is draining; call again later"
+            )
+
+    async def idle(self) -> None:
+        """Wait until no call runs."""
+        await self._idle.wait()
+
+    def _finish(self, call: Call) -> None:
+        if _log.isEnabledFor(logging.INFO):
+            seconds = time.monotonic() - call.started
+            _log.info(
+                "%s %s over %s in %.1f ms",
+                call.verb,
+                call.reason,
+                call.transport,
+                1e3 * seconds,
+                extra={
+                    "verb": call.verb,
+                    "reason": call.reason,
+                    "transport": call.transport,
+                    "milliseconds": round(1e3 * seconds, 3),
+                },
+            )
+
+
+def _call_id(given: str | None) -> str:
+    """Return the client's id for a call if it is harmless in a log, else a new one."""
+    return given if given and _CALL_ID.fullmatch(given) else secrets.token_hex(8)

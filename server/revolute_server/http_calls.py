@@ -1,0 +1,58 @@
+"""Calls over HTTP: opened before routing, admitted once the route is known, closed when the answer is out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .calls import CALL_ID_HEADER, Calls, current_call
+
+
+class HttpCalls:
+    """ASGI middleware that makes each request a call."""
+
+    def __init__(self, app: ASGIApp, calls: Calls) -> None:
+        self._app = app
+        self._calls = calls
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        with self._calls.open("http", headers, f"{scope['method']} ?") as call:
+
+            async def sending(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    message["headers"] = [
+                        *message.get("headers", ()),
+                        (CALL_ID_HEADER.encode(), call.id.encode()),
+                    ]
+                await send(message)
+
+            await self._app(scope, receive, sending)
+
+
+def admission(calls: Calls, verb: str | None = None) -> Callable[[Request], Awaitable[None]]:
+    """Return a dependency of routes that lets their calls in or refuses them, before a body is read.
+
+    Args:
+        calls: the server's calls.
+        verb: name of the routes' verb; by default that of the rpc that a route mirrors.
+    """
+
+    async def admit(request: Request) -> None:
+        call = current_call()
+        assert call is not None
+        call.verb = verb or rpc_of(request.scope["route"])
+        calls.admit(call, request.headers.get("authorization"))
+
+    return admit
+
+
+def rpc_of(route: Any) -> str:
+    """Name the rpc that a route mirrors: its tag is the service, its function the method in snake case."""
+    return f"{route.tags[0]}.{''.join(word.capitalize() for word in route.name.split('_'))}"

@@ -1,0 +1,162 @@
+"""Addresses to listen on: TCP sockets, Unix sockets, and TLS."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import ssl
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from revolute.errors import ArgumentError
+
+from .settings import Settings
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Certificate, key and the authority of clients, as files and as read."""
+
+    cert: str
+    key: str
+    client_ca: str | None
+    grpc: grpc.ServerCredentials
+
+
+def load_tls(settings: Settings) -> Tls | None:
+    """Read and check the files of TLS; None if none is set.
+
+    Raises:
+        ArgumentError: a file cannot be read, or certificate and key do not belong together.
+    """
+    if not (settings.tls_cert and settings.tls_key):
+        return None
+    certificate, key = _read("tls_cert", settings.tls_cert), _read("tls_key", settings.tls_key)
+    authority = _read("tls_client_ca", settings.tls_client_ca) if settings.tls_client_ca else None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except ssl.SSLError as error:
+        raise _no_pem("tls_cert", "a PEM certificate and its private key", error) from None
+    if settings.tls_client_ca:
+        try:
+            context.load_verify_locations(settings.tls_client_ca)
+        except ssl.SSLError as error:
+            raise _no_pem("tls_client_ca", "PEM certificates", error) from None
+    credentials = grpc.ssl_server_credentials(
+        [(key, certificate)], root_certificates=authority, require_client_auth=authority is not None
+    )
+    return Tls(settings.tls_cert, settings.tls_key, settings.tls_client_ca, credentials)
+
+
+def bind_tcp(host: str, port: int, *, setting: str) -> socket.socket:
+    """Open a TCP socket, so that a port that is taken is found before anything is served.
+
+    Raises:
+        ArgumentError: the address cannot be bound.
+    """
+    bare = host.strip("[]")
+    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
+    # asyncio sends small answers at once (TCP_NODELAY) only on sockets that name their protocol
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    if os.name == "posix":
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((bare, port))
+    except OSError as error:
+        listener.close()
+        raise taken(setting, join(host, port)) from error
+    listener.setblocking(False)
+    return listener
+
+
+def bind_unix(path: str, *, setting: str) -> socket.socket:
+    """Open a Unix socket that only this user may connect to.
+
+    Raises:
+        ArgumentError: the path cannot be bound, or a server listens there.
+    """
+    clear_unix(path, setting=setting)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with private_files():
+            listener.bind(path)
+    except OSError as error:
+        listener.close()
+        raise taken(setting, path) from error
+    listener.setblocking(False)
+    return listener
+
+
+def clear_unix(path: str, *, setting: str) -> None:
+    """Remove a socket that a killed server left behind.
+
+    Raises:
+        ArgumentError: a server listens there, or the path is no socket.
+    """
+    try:
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            raise ArgumentError.expected(setting, "a path for a socket", f"{path}, another kind of file")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise taken(setting, path) from error
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+        except OSError as error:
+            raise taken(setting, path) from error
+    raise taken(setting, path)
+
+
+@contextlib.contextmanager
+def private_files() -> Iterator[None]:
+    """Make files and sockets that only this user may use."""
+    before = os.umask(0o177)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def remove_unix(path: str | None) -> None:
+    """Remove the socket of a listener that has stopped."""
+    if path:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def taken(setting: str, address: str) -> ArgumentError:
+    """Return the error for an address that cannot be bound."""
+    return ArgumentError.expected(
+        setting,
+        "an address this machine can listen on",
+        address,
+        advice="another program may use it; port 0 takes a free one",
+    )
+
+
+def join(host: str, port: int) -> str:
+    """Write host and port, an IPv6 host in brackets."""
+    bare = host.strip("[]")
+    return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
+
+
+def _read(setting: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ArgumentError.expected(setting, f"a file that can be read at {path}", error.strerror) from None
+
+
+def _no_pem(setting: str, what: str, error: ssl.SSLError) -> ArgumentError:
+    return ArgumentError.expected(setting, what, error.reason or "neither")

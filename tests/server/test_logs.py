@@ -1,0 +1,62 @@
+"""Log lines: a JSON object each, with the call they belong to; nothing secret in any of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import httpx
+import pytest
+
+import revolute
+from revolute_server import auth, logs
+from revolute_server.calls import Calls
+
+from .conftest import CART
+from .processes import running_server
+
+
+def test_json_lines_name_call_caller_verb_and_reason() -> None:
+    with running_server("--log-format", "json", "--log-level", "info") as server:
+        for address in (server.grpc, server.http):
+            with revolute.connect(address) as simulator:
+                simulator.load_model(CART)
+        httpx.get(server.http + "/v1/models/none", headers={"x-request-id": "abc"})
+        httpx.get(server.http + "/no/such/path")
+        assert server.stop() == 0
+        lines = [json.loads(line) for line in server.log.read_text().splitlines()]
+    first = lines[0]
+    assert first["message"] == "serving" and first["grpc"] == server.grpc
+    assert first["settings"]["log_format"] == "json" and first["settings"]["max_json"] == "8MiB"
+    calls = [line for line in lines if line.get("logger") == "revolute.access"]
+    for transport in ("grpc", "http"):
+        of_transport = [line for line in calls if line["transport"] == transport]
+        registered = [line for line in of_transport if line["verb"] == "ModelService.RegisterModel"]
+        assert [line["reason"] for line in registered] == ["OK"]
+    missing = next(line for line in calls if line["call_id"] == "abc")
+    assert missing["verb"] == "ModelService.GetModel" and missing["reason"] == "NOT_FOUND"
+    assert {"time", "level", "message", "caller", "milliseconds"} <= set(missing)
+    assert any(line["verb"] == "GET ?" and line["reason"] == "NOT_FOUND" for line in calls)
+    assert len({line["call_id"] for line in calls}) == len(calls)
+
+
+@pytest.mark.parametrize("formatter", [logs.Text(), logs.JsonLines()], ids=["text", "json"])
+def test_tokens_are_hidden_wherever_they_stand(formatter: logging.Formatter) -> None:
+    token = auth.new_token()
+    try:
+        raise ValueError(f"authorization: Bearer {token}")
+    except ValueError:
+        record = logging.makeLogRecord(
+            {"msg": "metadata %s", "args": (f"Bearer {token}",), "exc_info": sys.exc_info()}
+        )
+    line = formatter.format(record)
+    assert "metadata" in line and "Bearer ***" in line
+    assert token not in line and token[20:] not in line
+
+
+def test_ids_of_clients_are_taken_only_if_harmless_in_a_log() -> None:
+    calls = Calls(auth.Access(None))
+    for given, taken in (("a-1.b_2", True), ("x" * 65, False), ("a b", False), ('"', False), ("a\n", False)):
+        with calls.open("grpc", {"x-request-id": given}) as call:
+            assert (call.id == given) is taken
