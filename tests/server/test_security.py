@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -351,6 +352,14 @@ def test_error_answers_name_the_call(guarded: ServerProcess, keyring: Keyring) -
                 simulator._transport.call("GetModel", {"model_id": "none"})
             assert missing.value.call_id
             assert missing.value.call_id in guarded.log.read_text()
+
+
+def _wait_for(server: ServerProcess, text: str) -> None:
+    """Wait until the log, which is written after the answer, has a text."""
+    deadline = time.monotonic() + 10.0
+    while text not in server.log.read_text():
+        assert time.monotonic() < deadline, f"{text} is not in the log"
+        time.sleep(0.02)
 
 
 def _start(*flags: str) -> subprocess.CompletedProcess[str]:
