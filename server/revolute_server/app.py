@@ -27,6 +27,8 @@ from .auth import Access, TokenFile
 from .calls import Calls
 from .service import Service
 from .settings import Settings
+from .telemetry import Telemetry
+from .tracing import Tracing, tracing_to
 from .verbs import Verbs
 
 _log = logging.getLogger("revolute.server")
@@ -36,13 +38,19 @@ _LAST_ANSWERS = 2
 
 
 class Application:
-    """The listeners, from bind to stop."""
+    """The listeners, from bind to stop.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: how it is set.
+        tracing: where spans go; by default where the settings say.
+    """
+
+    def __init__(self, settings: Settings, tracing: Tracing | None = None) -> None:
         self.settings = settings
         self.tokens = TokenFile(settings.tokens) if settings.tokens else None
-        self.calls = Calls(Access(self.tokens))
-        self.service = Service(settings)
+        self.telemetry = Telemetry(tracing or tracing_to(settings.otlp_endpoint))
+        self.calls = Calls(Access(self.tokens), self.telemetry)
+        self.service = Service(settings, self.telemetry)
         self.addresses: dict[str, str] = {}
         self._tls = listeners.load_tls(settings)
         self._grpc: grpc.aio.Server | None = None
@@ -171,6 +179,7 @@ class Application:
         await asyncio.gather(self._grpc.stop(_LAST_ANSWERS), *self._http_tasks)
         listeners.remove_unix(self.settings.grpc_socket)
         listeners.remove_unix(self.settings.http_socket)
+        await asyncio.to_thread(self.telemetry.tracing.close)
 
 
 class _HttpListener(uvicorn.Server):

@@ -25,6 +25,9 @@ _log = logging.getLogger("revolute.server")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _PREFIX = "revolute_"
 
+HEALTH, METRICS, STATUS = "Health", "Metrics", "Status"
+"""What is no rpc: /livez and /readyz (open to everybody), /metrics, and what the admin page shows."""
+
 _READ = (
     "ModelService.GetModel",
     "ModelService.ListModels",
@@ -33,7 +36,7 @@ _READ = (
     "SessionService.GetState",
     "TrajectoryService.GetTrajectory",
     "ServerService.GetServerInfo",
-    "Metrics",
+    METRICS,
 )
 _RUN = (
     "ModelService.RegisterModel",
@@ -56,15 +59,14 @@ _RUN = (
     "TrajectoryService.CheckGradient",
     "TrajectoryService.DeleteTrajectory",
 )
-_ADMIN = ("Status",)
+_ADMIN = (STATUS,)
 
 ROLES: dict[str, Role] = {
     **dict.fromkeys(_READ, Role.READ),
     **dict.fromkeys(_RUN, Role.RUN),
     **dict.fromkeys(_ADMIN, Role.ADMIN),
 }
-"""The role that each verb needs. Verbs are `Service.Rpc`; `Metrics` is /metrics, `Status` what the admin page
-shows. A verb that is missing here needs an admin."""
+"""The role that each verb needs. Verbs are `Service.Rpc`. A verb that is missing here needs an admin."""
 
 
 @dataclass(frozen=True)

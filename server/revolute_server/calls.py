@@ -18,14 +18,16 @@ from dataclasses import dataclass, field
 
 from revolute.errors import UnavailableError
 
-from .auth import Access
+from .auth import HEALTH, METRICS, STATUS, Access
 from .callers import Caller, set_caller
+from .telemetry import Telemetry
 
 _log = logging.getLogger("revolute.access")
 
 CALL_ID_HEADER = "x-request-id"
 """Header and metadata with a call's id; a client may choose it, the answer always has it."""
 
+_QUIET = (HEALTH, METRICS, STATUS)
 _CALL_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -58,15 +60,23 @@ def current_call() -> Call | None:
     return _current.get()
 
 
+def name_call(verb: str) -> None:
+    """Say what the call that runs now calls."""
+    if call := _current.get():
+        call.verb = verb
+
+
 class Calls:
     """The calls of a server: admits, counts and logs them.
 
     Args:
         access: decides who may call what.
+        telemetry: where calls are counted and timed.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, telemetry: Telemetry | None = None) -> None:
         self.access = access
+        self._telemetry = telemetry or Telemetry()
         self.draining = False
         self.running = 0
         self._idle = asyncio.Event()
@@ -86,18 +96,25 @@ class Calls:
         self.running += 1
         self._idle.clear()
         try:
-            yield call
-        except asyncio.CancelledError:
-            call.reason = "CANCELLED"
-            raise
+            with self._telemetry.call(call, headers):
+                try:
+                    yield call
+                except asyncio.CancelledError:
+                    call.reason = "CANCELLED"
+                    raise
         finally:
             self.running -= 1
             if self.running == 0:
                 self._idle.set()
             self._finish(call)
 
-    def admit(self, call: Call, authorization: str | None) -> None:
+    def admit(self, call: Call, authorization: str | None, *, while_draining: bool = False) -> None:
         """Let a call in, or refuse it.
+
+        Args:
+            call: the call, its verb known.
+            authorization: value of the header or metadata `authorization`.
+            while_draining: whether it is answered while the server drains.
 
         Raises:
             UnauthenticatedError: no token, or an unknown one.
@@ -106,7 +123,7 @@ class Calls:
         """
         call.caller = self.access.admit(call.verb, authorization)
         set_caller(call.caller)
-        if self.draining:
+        if self.draining and not while_draining:
             raise UnavailableError(
                 "server: expected a running server, got one that is draining; call again later"
             )
@@ -116,9 +133,11 @@ class Calls:
         await self._idle.wait()
 
     def _finish(self, call: Call) -> None:
-        if _log.isEnabledFor(logging.INFO):
+        level = logging.DEBUG if call.verb in _QUIET else logging.INFO
+        if _log.isEnabledFor(level):
             seconds = time.monotonic() - call.started
-            _log.info(
+            _log.log(
+                level,
                 "%s %s over %s in %.1f ms",
                 call.verb,
                 call.reason,

@@ -9,6 +9,9 @@ thread has really returned.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -16,15 +19,18 @@ from typing import TypeVar
 from revolute.errors import LimitError, UnavailableError
 from revolute_engine import CancelToken
 
+from .telemetry import Telemetry
+
 Result = TypeVar("Result")
 
 
 class EnginePool:
     """A bounded thread pool whose calls stop when their awaiter is cancelled."""
 
-    def __init__(self, workers: int, queue: int) -> None:
+    def __init__(self, workers: int, queue: int, telemetry: Telemetry | None = None) -> None:
         self.workers = workers
         self.queue = queue
+        self._telemetry = telemetry or Telemetry()
         self._executor = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="revolute-engine")
         self._tokens: set[CancelToken] = set()
         self._closed = False
@@ -33,6 +39,11 @@ class EnginePool:
     def occupied(self) -> int:
         """Calls that run or wait."""
         return len(self._tokens)
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for a worker."""
+        return max(0, self.occupied - self.workers)
 
     async def run(self, call: Callable[[CancelToken], Result]) -> Result:
         """Run `call(token)` on a worker and return its result.
@@ -54,13 +65,35 @@ class EnginePool:
         token = CancelToken()
         self._tokens.add(token)
         loop = asyncio.get_running_loop()
-        future: Future[Result] = self._executor.submit(call, token)
+        future: Future[Result] = self._executor.submit(self._timed(call, loop), token)
         future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._tokens.discard, token))
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             token.cancel()
             raise
+
+    def _timed(
+        self, call: Callable[[CancelToken], Result], loop: asyncio.AbstractEventLoop
+    ) -> Callable[[CancelToken], Result]:
+        """Return a call that reports, on the loop and within its caller's context, how long it waited and
+        ran."""
+        submitted, context = time.time_ns(), contextvars.copy_context()
+
+        def report(started: int, ended: int) -> None:
+            self._telemetry.record("queue", submitted, started)
+            self._telemetry.record("compute", started, ended)
+
+        def work(token: CancelToken) -> Result:
+            started = time.time_ns()
+            try:
+                return call(token)
+            finally:
+                # a loop that has been closed wants no reports any more
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(report, started, time.time_ns(), context=context)
+
+        return work
 
     def close(self) -> None:
         """Refuse new calls, drop those that wait and stop those that run within one step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from revolute.codec.tensor import encode_tensor
 
 from .answers import Document
 from .memory import Reservation
+from .telemetry import Telemetry
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
@@ -40,10 +42,19 @@ async def receive(parts: AsyncIterable[Any], reservation: Reservation, limit: in
     return read_message(*assembler.finish())
 
 
-async def send(part_type: type[Message], start: Message, document: Document) -> AsyncIterator[Any]:
-    """Yield an answer part by part."""
-    for part in to_parts(part_type, start, fill_message(start, document)):
+async def send(
+    part_type: type[Message], start: Message, document: Document, telemetry: Telemetry
+) -> AsyncIterator[Any]:
+    """Yield an answer part by part, and report the time it took to make them."""
+    began = ended = time.time_ns()
+    spent = 0
+    parts = to_parts(part_type, start, fill_message(start, document))
+    while (part := next(parts, None)) is not None:
+        ended = time.time_ns()
+        spent += ended - began
         yield part
+        began = time.time_ns()
+    telemetry.record("serialise", ended - spent, ended, transport="grpc")
 
 
 def whole(message: AnyMessage, document: Document) -> AnyMessage:

@@ -94,6 +94,10 @@ class _Servicer:
         """Count the memory of a request and its answer; nothing yet."""
         return self.verbs.service.budget.reserve("a request")
 
+    def send(self, part_type: type[Message], start: Message, document: Document) -> AsyncIterator[Any]:
+        """Write an answer part by part."""
+        return send(part_type, start, document, self.verbs.service.telemetry)
+
     async def stream(
         self, parts: Any, verb: Verb, part_type: type[Message], start: Message, undo: Undo | None = None
     ) -> AsyncIterator[Any]:
@@ -112,7 +116,7 @@ class _Servicer:
             try:
                 if undo is None:
                     memory.grow(document_bytes(document))
-                async for part in send(part_type, start, document):
+                async for part in self.send(part_type, start, document):
                     yield part
             except BaseException:
                 if undo is not None:
@@ -164,7 +168,7 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
 
     async def GetState(self, request: Any, context: Any) -> AsyncIterator[Any]:
         state = await self.verbs.get_state(request.session_id)
-        async for part in send(session_pb2.GetStateResponse, session_pb2.SessionState(), state):
+        async for part in self.send(session_pb2.GetStateResponse, session_pb2.SessionState(), state):
             yield part
 
     async def DeleteSession(self, request: Any, context: Any) -> Any:
@@ -181,7 +185,8 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
 
     async def GetTrajectory(self, request: Any, context: Any) -> AsyncIterator[Any]:
         trajectory = await self.verbs.get_trajectory(request.trajectory_id)
-        async for part in send(trajectory_pb2.GetTrajectoryResponse, trajectory_pb2.Trajectory(), trajectory):
+        answer = trajectory_pb2.GetTrajectoryResponse, trajectory_pb2.Trajectory()
+        async for part in self.send(*answer, trajectory):
             yield part
 
     def Backward(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:

@@ -24,6 +24,7 @@ from . import npz, strict_json
 from .answers import Document, document_bytes
 from .memory import Reservation
 from .settings import Settings, format_bytes
+from .telemetry import Telemetry
 
 JSON = "application/json"
 NPZ = "application/x-npz"
@@ -64,7 +65,11 @@ async def read_document(request: Request, settings: Settings, reservation: Reser
 
 
 async def write_document(
-    request: Request, document: Document, reservation: Reservation, status: int = 200
+    request: Request,
+    document: Document,
+    reservation: Reservation,
+    telemetry: Telemetry,
+    status: int = 200,
 ) -> Response:
     """Write an answer in the type that the client accepts.
 
@@ -72,13 +77,15 @@ async def write_document(
         request: says what the client accepts.
         document: the answer.
         reservation: grows by the bytes of the answer, and is released when they are sent.
+        telemetry: where the time it takes is reported.
         status: status of the answer.
     """
     held = document_bytes(document)
     npz_wanted = wants_npz(request)
     write = pack_npz if npz_wanted else strict_json.dumps
     reservation.grow(held if npz_wanted else _JSON_PER_BYTE * held)
-    body = write(document) if held <= _SMALL else await asyncio.to_thread(write, document)
+    with telemetry.measure("serialise", transport="http"):
+        body = write(document) if held <= _SMALL else await asyncio.to_thread(write, document)
     return _Answer(body, status, NPZ if npz_wanted else JSON, reservation.keep())
 
 

@@ -23,7 +23,7 @@ class HttpCalls:
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        with self._calls.open("http", headers, f"{scope['method']} ?") as call:
+        with self._calls.open("http", headers) as call:
 
             async def sending(message: Message) -> None:
                 if message["type"] == "http.response.start":
@@ -36,19 +36,23 @@ class HttpCalls:
             await self._app(scope, receive, sending)
 
 
-def admission(calls: Calls, verb: str | None = None) -> Callable[[Request], Awaitable[None]]:
+def admission(
+    calls: Calls, verb: str | None = None, *, while_draining: bool = False
+) -> Callable[[Request], Awaitable[None]]:
     """Return a dependency of routes that lets their calls in or refuses them, before a body is read.
 
     Args:
         calls: the server's calls.
         verb: name of the routes' verb; by default that of the rpc that a route mirrors.
+        while_draining: whether the routes are answered while the server drains.
     """
 
     async def admit(request: Request) -> None:
         call = current_call()
         assert call is not None
         call.verb = verb or rpc_of(request.scope["route"])
-        calls.admit(call, request.headers.get("authorization"))
+        authorization = request.headers.get("authorization")
+        calls.admit(call, authorization, while_draining=while_draining)
 
     return admit
 

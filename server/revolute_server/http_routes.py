@@ -12,7 +12,8 @@ from revolute.v1 import gradient_report_pb2, model_pb2, server_pb2, session_pb2,
 
 from . import http_problems, schemas
 from .answers import Document
-from .calls import Calls
+from .auth import HEALTH, METRICS
+from .calls import Calls, name_call
 from .errors import public_error
 from .http_bodies import asset_bytes, read_document, write_document
 from .http_calls import HttpCalls, admission
@@ -20,6 +21,7 @@ from .http_disconnect import while_connected
 from .http_docs import describe
 from .http_docs import install as install_docs
 from .http_hosts import LoopbackHosts
+from .metrics import CONTENT_TYPE
 from .verbs import Verbs
 
 Verb = Callable[[dict[str, Any]], Coroutine[Any, Any, Document]]
@@ -38,6 +40,7 @@ def create_app(verbs: Verbs, calls: Calls) -> FastAPI:
     )
     exchange = _Exchange(verbs)
     app.include_router(_health(verbs))
+    app.include_router(_seeing_inside(verbs, calls))
     for routes in (_models, _sessions, _trajectories, _server):
         app.include_router(routes(exchange, verbs), dependencies=[Depends(admission(calls))])
     http_problems.install(app)
@@ -69,7 +72,7 @@ class _Exchange:
             document = await read_document(request, self._service.settings, memory)
             found = await while_connected(request, verb(document))
             try:
-                return await write_document(request, found, memory, status)
+                return await write_document(request, found, memory, self._service.telemetry, status)
             except BaseException:
                 if undo is not None:
                     undo(found)
@@ -78,7 +81,7 @@ class _Exchange:
     async def give(self, request: Request, document: Awaitable[Document]) -> Response:
         """Answer a request without a body."""
         with self._service.budget.reserve("an answer") as memory, _faults_logged(request):
-            return await write_document(request, await document, memory)
+            return await write_document(request, await document, memory, self._service.telemetry)
 
 
 @contextlib.contextmanager
@@ -96,14 +99,28 @@ def _health(verbs: Verbs) -> APIRouter:
     @router.get("/livez")
     async def livez() -> dict[str, str]:
         """Say that the process runs."""
+        name_call(HEALTH)
         return {"status": "alive"}
 
     @router.get("/readyz")
     async def readyz(response: Response) -> dict[str, str]:
         """Say whether both listeners serve; 503 while the server starts or stops."""
+        name_call(HEALTH)
         ready = verbs.service.ready
         response.status_code = 200 if ready else 503
         return {"status": "ready" if ready else "not ready"}
+
+    return router
+
+
+def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
+    """Routes for those who run the server; they are answered while it drains, too."""
+    router = APIRouter(tags=["inside"])
+
+    @router.get("/metrics", dependencies=[Depends(admission(calls, METRICS, while_draining=True))])
+    async def metrics() -> Response:
+        """Report what is counted and timed, for Prometheus."""
+        return Response(verbs.service.telemetry.metrics.text(), media_type=CONTENT_TYPE)
 
     return router
 

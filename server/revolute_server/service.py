@@ -16,6 +16,7 @@ from .memory import MemoryBudget
 from .models import Models
 from .sessions import Sessions
 from .settings import Settings
+from .telemetry import Telemetry
 from .trajectories import Trajectories
 
 API_VERSIONS = ("v1",)
@@ -49,11 +50,12 @@ class ServerInfo:
 class Service:
     """What the server holds."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
         self.settings = settings
+        self.telemetry = telemetry or Telemetry()
         self.ready = False
         self.engine = Engine(threads=settings.threads)
-        self.pool = EnginePool(settings.workers, settings.queue)
+        self.pool = EnginePool(settings.workers, settings.queue, self.telemetry)
         self.budget = MemoryBudget(settings.memory)
         self.models = Models(self.pool, self.budget, settings.max_models)
         self.sessions = Sessions(self.engine, self.pool, self.budget, self.models, settings.max_sessions)
@@ -61,6 +63,7 @@ class Service:
             self.engine, self.pool, self.budget, self.models, settings.max_trajectories
         )
         self.info = _server_info(settings)
+        self.telemetry.metrics.watch(self)
 
     def close(self) -> None:
         """Stop every engine call within one control step and refuse new ones."""

@@ -100,6 +100,9 @@ class Settings:
         8 * 1024**2, "bytes of one JSON request; larger arrays go as npz", parse_bytes, "SIZE"
     )
     grace: float = _flag(10.0, "seconds that running calls get to finish after SIGTERM", float, "SECONDS")
+    otlp_endpoint: str | None = _flag(
+        None, "send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318", None, "URL"
+    )
     port_file: str | None = _flag(None, "write the bound addresses to this file, as JSON", None, "PATH")
     log_level: str = _flag(
         "warning", "debug, info (has a line for each call), warning or error", None, "LEVEL"

@@ -37,7 +37,7 @@ def test_json_lines_name_call_caller_verb_and_reason() -> None:
     missing = next(line for line in calls if line["call_id"] == "abc")
     assert missing["verb"] == "ModelService.GetModel" and missing["reason"] == "NOT_FOUND"
     assert {"time", "level", "message", "caller", "milliseconds"} <= set(missing)
-    assert any(line["verb"] == "GET ?" and line["reason"] == "NOT_FOUND" for line in calls)
+    assert any(line["verb"] == "unknown" and line["reason"] == "NOT_FOUND" for line in calls)
     assert len({line["call_id"] for line in calls}) == len(calls)
 
 

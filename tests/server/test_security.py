@@ -351,7 +351,7 @@ def test_error_answers_name_the_call(guarded: ServerProcess, keyring: Keyring) -
             with pytest.raises(revolute.NotFoundError) as missing:
                 simulator._transport.call("GetModel", {"model_id": "none"})
             assert missing.value.call_id
-            assert missing.value.call_id in guarded.log.read_text()
+            _wait_for(guarded, missing.value.call_id)
 
 
 def _wait_for(server: ServerProcess, text: str) -> None:
