@@ -11,7 +11,7 @@ from .errors import ArgumentError, UnavailableError
 from .session import whole_number
 from .simulator import Simulator
 from .transports import Transport
-from .transports.network import CONNECT_SECONDS, Address, Credentials, not_a_server, parse_address
+from .transports.network import CONNECT_SECONDS, Address, Credentials, other_version, parse_address
 
 API_VERSION = "v1"
 """Version of the protocol that this client speaks."""
@@ -100,9 +100,9 @@ def _over_network(address: Address, timeout: float | None, credentials: Credenti
     transport = _network_transport(address, timeout, credentials)
     try:
         first = CONNECT_SECONDS if timeout is None else min(timeout, CONNECT_SECONDS)
-        versions = transport.call("GetServerInfo", {}, timeout=first)["api_versions"]
-        if API_VERSION not in versions:
-            raise not_a_server(address, f"a server with {', '.join(versions) or 'none'}")
+        info = transport.call("GetServerInfo", {}, timeout=first)
+        if API_VERSION not in info["api_versions"]:
+            raise other_version(address, API_VERSION, info)
     except BaseException:
         transport.close()
         raise

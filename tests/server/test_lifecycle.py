@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import grpc
 import httpx
@@ -201,3 +202,53 @@ def test_the_description_has_every_verb_and_body(json_wire: HttpWire) -> None:
     text = json.dumps(description)
     for reference in set(re.findall(r'"#/components/schemas/(\w+)"', text)):
         assert reference in description["components"]["schemas"]
+
+
+def test_a_draining_server_refuses_new_calls_on_both_transports_and_finishes_those_that_run() -> None:
+    with running_server("--grace", "60", "--workers", "2") as server:
+        wire, web = GrpcWire(server.grpc_target), HttpWire(server.http, npz=False)
+        cart = wire.call("RegisterModel", {"text": CART})["model_id"]
+        session_id = wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]
+        health = health_pb2_grpc.HealthStub(wire.channel)
+        ends: list[object] = []
+        release = threading.Event()
+
+        def step() -> None:
+            document = {"session_id": session_id, "ctrl": np.ones(1), "steps": 10**12}
+            call = wire.start("Step", document)
+            release.wait(30.0)
+            call.cancel()
+            ends.append(call.code())
+
+        running = threading.Thread(target=step)
+        running.start()
+        _wait_until(lambda: _sample(web, "revolute_workers_busy") == 1)
+        server.process.send_signal(signal.SIGTERM)
+        _wait_until(lambda: web.client.get("/readyz").status_code == 503)
+        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=5.0)
+        assert answer.status == health_pb2.HealthCheckResponse.NOT_SERVING
+        # on the connections that are open, and on new ones
+        fresh, fresh_web = GrpcWire(server.grpc_target), HttpWire(server.http, npz=True)
+        for way in (wire, web, fresh, fresh_web):
+            error, code = way.error("GetServerInfo", {})
+            assert code in ("UNAVAILABLE", "503") and "draining" in str(error)
+        assert web.client.get("/livez").status_code == 200
+        assert _sample(web, "revolute_ready") == 0
+        assert server.process.poll() is None
+        release.set()
+        running.join(30.0)
+        # the last call has ended, so nothing is waited for any more
+        assert server.process.wait(30.0) == 0
+        assert ends == [grpc.StatusCode.CANCELLED]
+
+
+def _sample(wire: HttpWire, name: str) -> float:
+    text = wire.client.get("/metrics").text
+    return float(next(line.split()[1] for line in text.splitlines() if line.startswith(f"{name} ")))
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30.0
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

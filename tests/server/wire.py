@@ -64,6 +64,12 @@ def rpc_name(verb: str) -> str:
     return "Jacobian" if verb == "SessionJacobian" else verb
 
 
+def rpc_of(verb: str) -> Any:
+    """Return the descriptor of a verb's rpc."""
+    messages, _, service = SERVICES[verb]
+    return messages.DESCRIPTOR.services_by_name[service].methods_by_name[rpc_name(verb)]
+
+
 class GrpcWire:
     """Bare gRPC with default channel settings."""
 
@@ -75,10 +81,21 @@ class GrpcWire:
 
     def call(self, verb: str, document: Mapping[str, Any], timeout: float | None = 60.0) -> Document:
         """Carry out a verb; fails with grpc.RpcError."""
+        answer = self._send(verb, document, timeout)
+        if rpc_of(verb).server_streaming:
+            return read_message(*assemble(answer))
+        found = read_message(answer, read_values(answer))
+        return found[WRAPPED[verb]] if verb in WRAPPED else found
+
+    def start(self, verb: str, document: Mapping[str, Any]) -> Any:
+        """Begin a verb with a streamed answer and return the call."""
+        return self._send(verb, document, None)
+
+    def _send(self, verb: str, document: Mapping[str, Any], timeout: float | None) -> Any:
         messages, stubs, service = SERVICES[verb]
         rpc = rpc_name(verb)
         method = getattr(getattr(stubs, f"{service}Stub")(self.channel), rpc)
-        descriptor = messages.DESCRIPTOR.services_by_name[service].methods_by_name[rpc]
+        descriptor = rpc_of(verb)
         request_type = getattr(messages, descriptor.input_type.name)
         if isinstance(document.get("text"), str):
             document = {**document, "text": document["text"].encode()}
@@ -87,11 +104,7 @@ class GrpcWire:
         else:
             request = request_type()
             fill_message(request, document)
-        answer = method(request, timeout=timeout)
-        if descriptor.server_streaming:
-            return read_message(*assemble(answer))
-        found = read_message(answer, read_values(answer))
-        return found[WRAPPED[verb]] if verb in WRAPPED else found
+        return method(request, timeout=timeout)
 
     def error(self, verb: str, document: Mapping[str, Any]) -> tuple[RevoluteError, str]:
         """Return the error that a call ends with, and its gRPC code."""

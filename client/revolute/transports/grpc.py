@@ -17,7 +17,7 @@ from ..codec import documents, parts
 from ..codec.status import DETAILS_KEY, decode_status
 from ..errors import CancelledError, InternalError, LimitError, RevoluteError
 from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
-from .network import Address, Credentials, not_a_server, too_late, unreachable
+from .network import Address, Credentials, missing_verb, not_a_server, too_late, unreachable
 
 _FILES = (model_pb2, server_pb2, session_pb2, trajectory_pb2)
 _WRAPPED = {"RegisterModel": "model", "GetModel": "model", "CheckGradient": "report"}
@@ -82,6 +82,8 @@ class GrpcTransport:
             return unreachable(self._where, details)
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
             return too_late(verb, limit)
+        if code == grpc.StatusCode.UNIMPLEMENTED and verb != "GetServerInfo":
+            return missing_verb(self._where, verb)
         if code in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN):
             return not_a_server(self._where, details or code.name)
         if code == grpc.StatusCode.CANCELLED:

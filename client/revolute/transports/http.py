@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codec import json_text, npz
 from ..errors import ArgumentError, InternalError, RevoluteError, UnavailableError, error_from
-from .network import CONNECT_SECONDS, Address, Credentials, not_a_server, too_late, unreachable
+from .network import CONNECT_SECONDS, Address, Credentials, missing_verb, not_a_server, too_late, unreachable
 
 _PROBLEM = "application/problem+json"
 
@@ -97,17 +97,17 @@ class HttpTransport:
             raise self._late(error, verb, limit) from None
         except httpx.TransportError as error:
             raise unreachable(self._where, str(error) or type(error).__name__) from None
-        return self._read(response)
+        return self._read(response, verb)
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def _read(self, response: httpx.Response) -> dict[str, Any]:
+    def _read(self, response: httpx.Response, verb: str) -> dict[str, Any]:
         """Return the document of an answer, or raise the exception it stands for."""
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if response.is_error:
-            raise self._error(response, kind)
+            raise self._error(response, kind, verb)
         if response.status_code == httpx.codes.NO_CONTENT:
             return {}
         if kind != npz.MEDIA_TYPE:
@@ -119,11 +119,13 @@ class HttpTransport:
                 f"{self.address}: expected an NPZ answer, got a damaged one ({error})"
             ) from error
 
-    def _error(self, response: httpx.Response, kind: str) -> RevoluteError:
+    def _error(self, response: httpx.Response, kind: str, verb: str) -> RevoluteError:
         """Return the exception of a failed request."""
         if kind == _PROBLEM:
             problem = json_text.from_json(response.content)
             if isinstance(problem, dict) and "reason" in problem and "detail" in problem:
+                if problem.get("argument") in ("path", "method") and verb != "GetServerInfo":
+                    return missing_verb(self._where, verb)
                 error = error_from(problem["reason"], problem["detail"], problem.get("argument"))
                 error.call_id = problem.get("call_id")
                 return error

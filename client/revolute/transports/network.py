@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ..errors import ArgumentError, DeadlineError, UnavailableError
@@ -18,6 +20,7 @@ _FORMS = (
     "grpc://host:port, grpcs://host:port, http://host:port, https://host:port, unix:///path (gRPC) or "
     "http+unix:///path"
 )
+_DISTRIBUTION = "revolute"
 _UNIX = ("unix", "http+unix")
 
 
@@ -189,6 +192,34 @@ def not_a_server(address: Address, cause: str) -> UnavailableError:
     return UnavailableError(
         f"{address.text}: expected a revolute server with API v1, got {_one_line(cause)}; "
         "check the address and the versions of client and server"
+    )
+
+
+def other_version(address: Address, spoken: str, info: Mapping[str, Any]) -> UnavailableError:
+    """Return the error for a server whose API versions are all others than the one this client speaks.
+
+    Args:
+        address: the server.
+        spoken: the client's API version, e.g. "v1".
+        info: the server's answer to GetServerInfo.
+    """
+    versions = [str(version) for version in info["api_versions"]]
+    numbers = [int(version[1:]) for version in versions if version[:1] == "v" and version[1:].isdigit()]
+    cure = "check the address and the versions of client and server"
+    if numbers:
+        newer = min(numbers) > int(spoken[1:])
+        cure = f"upgrade the client: pip install -U {_DISTRIBUTION}" if newer else "upgrade the server"
+    release = info.get("version") or "unknown"
+    return UnavailableError(
+        f"{address.text}: expected a revolute server with API {spoken}, "
+        f"got release {_one_line(release)} with API {', '.join(versions) or 'none'}; {cure}"
+    )
+
+
+def missing_verb(address: Address, verb: str) -> UnavailableError:
+    """Return the error for a verb that a server does not have, since it is older than the client."""
+    return UnavailableError(
+        f"{verb}: expected a server that has it, got {address.text}, which does not; upgrade the server"
     )
 
 

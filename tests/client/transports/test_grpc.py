@@ -27,7 +27,7 @@ class _Servicer(server_pb2_grpc.ServerServiceServicer):
 
 
 @contextmanager
-def _serving(answer: Callable[[Any], Any]) -> Iterator[str]:
+def serving(answer: Callable[[Any], Any]) -> Iterator[str]:
     server = grpc.server(ThreadPoolExecutor(1))
     server_pb2_grpc.add_ServerServiceServicer_to_server(_Servicer(answer), server)
     port = server.add_insecure_port("127.0.0.1:0")
@@ -53,7 +53,7 @@ FAILURES = {
 def test_bare_status_codes(code: grpc.StatusCode) -> None:
     kind, text = FAILURES[code]
     with (
-        _serving(lambda context: context.abort(code, "words of the server")) as address,
+        serving(lambda context: context.abort(code, "words of the server")) as address,
         pytest.raises(revolute.RevoluteError) as caught,
     ):
         revolute.connect(address)
@@ -68,7 +68,7 @@ def test_token_travels_as_bearer() -> None:
         seen.update(context.invocation_metadata())
         return server_pb2.GetServerInfoResponse(version="9", api_versions=["v1"])
 
-    with _serving(answer) as address, revolute.connect(address, token="secret") as simulator:
+    with serving(answer) as address, revolute.connect(address, token="secret") as simulator:
         assert simulator.server_info()["version"] == "9"
     assert seen["authorization"] == "Bearer secret"
 
