@@ -1,7 +1,7 @@
 """A worker with the light client: moves a cart with a pole to a place, one gradient after the other.
 
-Stands for the part of a training job that runs on many machines. Each round asks the server for a loss and its
-gradient by all controls and takes one step down it. Settings come from the environment:
+Stands for the part of a training job that runs on many machines. Each round asks the server for a loss and
+its gradient by all controls and takes one step down it. Settings come from the environment:
 
     REVOLUTE_ADDRESS   server, "grpc://host:port" or "http://host:port"
     REVOLUTE_TOKEN     bearer token, if the server wants one

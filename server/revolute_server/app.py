@@ -17,12 +17,13 @@ import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 import uvicorn
 from fastapi import FastAPI
 
-from . import grpc_services, http_routes, listeners
+from . import dm_env_rpc, grpc_services, http_routes, listeners
 from .auth import Access, TokenFile
 from .calls import Calls
 from .service import Service
@@ -30,6 +31,9 @@ from .settings import Settings
 from .telemetry import Telemetry
 from .tracing import Tracing, tracing_to
 from .verbs import Verbs
+
+if TYPE_CHECKING:
+    from .dm_env_rpc.listener import Listener
 
 _log = logging.getLogger("revolute.server")
 
@@ -55,6 +59,7 @@ class Application:
         self._tls = listeners.load_tls(settings)
         self._grpc: grpc.aio.Server | None = None
         self._health: grpc_services.Health | None = None
+        self._dm_env_rpc: Listener | None = None
         self._http: list[_HttpListener] = []
         self._http_tasks: list[asyncio.Task[None]] = []
 
@@ -65,11 +70,14 @@ class Application:
             ArgumentError: an address cannot be bound.
         """
         verbs = Verbs(self.service)
+        if self.settings.dm_env_rpc is not None:
+            self._dm_env_rpc = dm_env_rpc.create_listener(verbs, self.calls)
         sockets = self._bind_http()
         try:
             self._grpc, self._health = grpc_services.create_server(verbs, self.calls)
             self._bind_grpc(self._grpc)
             await self._grpc.start()
+            await self._start_dm_env_rpc()
         except BaseException:
             for listener, _ in sockets:
                 listener.close()
@@ -131,9 +139,23 @@ class Application:
                 raise listeners.taken("grpc_socket", path) from error
             self.addresses["grpc_socket"] = f"unix://{path}"
 
+    async def _start_dm_env_rpc(self) -> None:
+        """Open the address of the façade, if there is one, and note it."""
+        port = self.settings.dm_env_rpc
+        if self._dm_env_rpc is None or port is None:
+            return
+        place = listeners.join(self.settings.host, port)
+        try:
+            port = self._dm_env_rpc.bind(place, self._tls.grpc if self._tls else None)
+        except RuntimeError as error:
+            raise listeners.taken("dm_env_rpc", place) from error
+        await self._dm_env_rpc.start()
+        place = listeners.join(self.settings.host, port)
+        self.addresses["dm_env_rpc"] = f"grpc{'s' if self._tls else ''}://{place}"
+
     def announce(self) -> None:
         """Print where the server listens and how it is set, and write the port file if one was asked for."""
-        kinds = ("grpc", "http", "grpc_socket", "http_socket")
+        kinds = ("grpc", "http", "grpc_socket", "http_socket", "dm_env_rpc")
         addresses = {kind: self.addresses[kind] for kind in kinds if kind in self.addresses}
         if self.settings.port_file:
             path = Path(self.settings.port_file)
@@ -170,13 +192,16 @@ class Application:
         self.service.ready = False
         self.calls.draining = True
         await self._health.set_serving(False)
+        if self._dm_env_rpc:
+            self._dm_env_rpc.drain()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self.calls.idle(), self.settings.grace)
         # what still runs stops within one control step, and its callers are told
         self.service.close()
         for http in self._http:
             http.should_exit = True
-        await asyncio.gather(self._grpc.stop(_LAST_ANSWERS), *self._http_tasks)
+        servers = [server for server in (self._grpc, self._dm_env_rpc) if server]
+        await asyncio.gather(*(server.stop(_LAST_ANSWERS) for server in servers), *self._http_tasks)
         listeners.remove_unix(self.settings.grpc_socket)
         listeners.remove_unix(self.settings.http_socket)
         await asyncio.to_thread(self.telemetry.tracing.close)

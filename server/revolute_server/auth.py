@@ -58,6 +58,14 @@ _RUN = (
     "TrajectoryService.Jacobian",
     "TrajectoryService.CheckGradient",
     "TrajectoryService.DeleteTrajectory",
+    "Environment.Process",
+    "Environment.create_world",
+    "Environment.join_world",
+    "Environment.step",
+    "Environment.reset",
+    "Environment.reset_world",
+    "Environment.leave_world",
+    "Environment.destroy_world",
 )
 _ADMIN = (STATUS,)
 

@@ -32,7 +32,7 @@ from .verbs import Verbs
 Verb = Callable[[dict[str, Any]], Awaitable[Document]]
 Undo = Callable[[Document], None]
 
-_CHANNEL_OPTIONS = (
+CHANNEL_OPTIONS = (
     # a second server on the same port is an error, not a silent sharing of its calls
     ("grpc.so_reuseport", 0),
     # parts are at most 1 MiB; a client that sends a small message whole gets some room
@@ -70,7 +70,7 @@ class Health:
 
 def create_server(verbs: Verbs, calls: Calls) -> tuple[grpc.aio.Server, Health]:
     """Build the gRPC server with all services, health and reflection; it is not yet bound to an address."""
-    server = grpc.aio.server(interceptors=[CallInterceptor(calls)], options=_CHANNEL_OPTIONS)
+    server = grpc.aio.server(interceptors=[CallInterceptor(calls)], options=CHANNEL_OPTIONS)
     model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(verbs), server)
     session_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(verbs), server)
     trajectory_pb2_grpc.add_TrajectoryServiceServicer_to_server(TrajectoryServicer(verbs), server)

@@ -72,6 +72,9 @@ class Settings:
     )
     grpc_port: int = _flag(50051, "gRPC port; 0 takes a free one", int, "PORT")
     http_port: int = _flag(8000, "HTTP port; 0 takes a free one", int, "PORT")
+    dm_env_rpc: int | None = _flag(
+        None, "port for agents that speak dm_env_rpc (extra dm-env-rpc); 0 takes a free one", int, "PORT"
+    )
     grpc_socket: str | None = _flag(None, "listen for gRPC on this Unix socket as well", None, "PATH")
     http_socket: str | None = _flag(None, "listen for HTTP on this Unix socket as well", None, "PATH")
     no_tcp: bool = _flag(False, "listen on the Unix sockets only")
@@ -121,8 +124,9 @@ class Settings:
             "max_json",
         ):
             _require(name, getattr(self, name) >= 1, "a positive number", getattr(self, name))
-        for name in ("grpc_port", "http_port"):
-            _require(name, 0 <= getattr(self, name) <= 65535, "a port from 0 to 65535", getattr(self, name))
+        for name in ("grpc_port", "http_port", "dm_env_rpc"):
+            port = getattr(self, name)
+            _require(name, port is None or 0 <= port <= 65535, "a port from 0 to 65535", port)
         _require("queue", self.queue >= 0, "zero or a positive number", self.queue)
         _require("grace", 0 <= self.grace < float("inf"), "zero or a positive number of seconds", self.grace)
         _require(

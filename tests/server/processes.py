@@ -36,6 +36,11 @@ class ServerProcess:
     addresses: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
+    def dm_env_rpc_target(self) -> str:
+        """Address for agents of dm_env_rpc, of a server with that flag."""
+        return self.addresses["dm_env_rpc"].removeprefix("grpc://")
+
+    @property
     def grpc_target(self) -> str:
         return self.grpc.removeprefix("grpc://")
 

@@ -1,0 +1,41 @@
+"""The façade's own gRPC server."""
+
+from __future__ import annotations
+
+import grpc
+
+from ..calls import Calls
+from ..grpc_services import CHANNEL_OPTIONS
+from ..verbs import Verbs
+from .servicer import EnvironmentServicer
+
+
+class Listener:
+    """Serves `dm_env_rpc.v1.Environment` on a port of its own."""
+
+    def __init__(self, verbs: Verbs, calls: Calls) -> None:
+        self._servicer = EnvironmentServicer(verbs, calls)
+        self._server = grpc.aio.server(options=CHANNEL_OPTIONS)
+        self._server.add_generic_rpc_handlers((self._servicer.handlers(),))
+
+    def bind(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
+        """Listen on "host:port" and return the port.
+
+        Raises:
+            RuntimeError: the address cannot be bound.
+        """
+        if credentials is None:
+            return self._server.add_insecure_port(address)
+        return self._server.add_secure_port(address, credentials)
+
+    async def start(self) -> None:
+        """Serve."""
+        await self._server.start()
+
+    def drain(self) -> None:
+        """End idle streams now, and others after the request that is under way."""
+        self._servicer.drain()
+
+    async def stop(self, grace: float) -> None:
+        """End what is left after `grace` seconds."""
+        await self._server.stop(grace)

@@ -1,0 +1,234 @@
+"""The gRPC side of the façade: one stream per agent, one answer per request, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, ClassVar
+
+import grpc
+from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
+from google.protobuf.message import DecodeError
+
+from revolute.arrays import Float64Array
+from revolute.codec.status import encode_status
+from revolute.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
+
+from ..calls import Calls
+from ..errors import public_error
+from ..verbs import Verbs
+from . import tensors
+from .task import START_SETTINGS, check_names
+from .world import World
+from .worlds import Worlds
+
+_SERVICE = "dm_env_rpc.v1.Environment"
+_METHOD = "Process"
+
+
+class EnvironmentServicer:
+    """`dm_env_rpc.v1.Environment`.
+
+    Args:
+        verbs: what the façade calls.
+        calls: each request of a stream is one.
+    """
+
+    def __init__(self, verbs: Verbs, calls: Calls) -> None:
+        self.worlds = Worlds(verbs)
+        self._calls = calls
+        self._stopping = asyncio.Event()
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """Return what a gRPC server needs; requests come as bytes, so that broken ones are an agent's error."""
+        process: Any = grpc.stream_stream_rpc_method_handler(
+            self.process, response_serializer=pb.EnvironmentResponse.SerializeToString
+        )
+        return grpc.method_handlers_generic_handler(_SERVICE, {_METHOD: process})
+
+    def drain(self) -> None:
+        """End every stream as soon as no request of it is under way."""
+        self._stopping.set()
+
+    async def process(self, requests: Any, context: Any) -> AsyncIterator[pb.EnvironmentResponse]:
+        """Answer the requests of one stream."""
+        metadata = {
+            key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)
+        }
+        try:
+            self._calls.access.admit(f"Environment.{_METHOD}", metadata.get("authorization"))
+        except RevoluteError as error:
+            await context.abort(grpc.StatusCode[kind_of(error).grpc_code], error.message)
+        agent = _Agent(self.worlds)
+        stopping = asyncio.create_task(self._stopping.wait(), name="dm_env_rpc drain")
+        try:
+            while (content := await _next(requests, stopping)) is not None:
+                yield await self._answer(agent, content, metadata)
+            if self._stopping.is_set():
+                await context.abort(
+                    grpc.StatusCode.UNAVAILABLE,
+                    "server: expected a running server, got one that is stopping; connect again later",
+                )
+        finally:
+            stopping.cancel()
+            agent.close()
+
+    async def _answer(
+        self, agent: _Agent, content: bytes, metadata: Mapping[str, str]
+    ) -> pb.EnvironmentResponse:
+        """Answer one request; what fails is an answer as well, and the stream goes on."""
+        response = pb.EnvironmentResponse()
+        with self._calls.open("dm_env_rpc", metadata) as call:
+            try:
+                request = _decode(content)
+                kind = request.WhichOneof("payload")
+                call.verb = f"Environment.{kind}"
+                self._calls.admit(call, metadata.get("authorization"))
+                getattr(response, kind).CopyFrom(await agent.answer(request))
+            except Exception as error:
+                found = public_error(error, call.verb)
+                found.call_id = call.id
+                call.reason = kind_of(found).reason
+                response.error.ParseFromString(encode_status(found))
+        return response
+
+
+def _decode(content: bytes) -> pb.EnvironmentRequest:
+    try:
+        request = pb.EnvironmentRequest.FromString(content)
+    except DecodeError:
+        found = f"{len(content)} bytes that are none"
+        raise ArgumentError.expected("request", "an EnvironmentRequest", found) from None
+    kind = request.WhichOneof("payload")
+    if kind not in _Agent.KINDS:
+        raise ArgumentError.expected("payload", f"one of {', '.join(_Agent.KINDS)}", kind or "nothing")
+    return request
+
+
+async def _next(requests: Any, stopping: asyncio.Task[Any]) -> bytes | None:
+    """Return the bytes of the next request; None at the stream's end or when the server stops."""
+    if stopping.done():
+        return None
+    reading = asyncio.ensure_future(anext(requests, None))
+    try:
+        await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
+        return reading.result() if reading.done() else None
+    finally:
+        reading.cancel()
+
+
+class _Agent:
+    """One stream: the world it is joined to and those it made."""
+
+    def __init__(self, worlds: Worlds) -> None:
+        self._worlds = worlds
+        self._world: World | None = None
+        self._made: list[World] = []
+
+    async def answer(self, request: pb.EnvironmentRequest) -> Any:
+        """Answer one request."""
+        kind = request.WhichOneof("payload")
+        return await self.KINDS[kind](self, getattr(request, kind))
+
+    def close(self) -> None:
+        """Leave everything, at the stream's end."""
+        if self._world is not None:
+            self._worlds.leave(self._world)
+        for world in self._made:
+            self._worlds.release(world)
+
+    async def _create_world(self, request: Any) -> pb.CreateWorldResponse:
+        world = await self._worlds.create(_settings(request.settings))
+        self._made = [*(made for made in self._made if not made.destroyed), world]
+        return pb.CreateWorldResponse(world_name=world.name)
+
+    async def _join_world(self, request: Any) -> pb.JoinWorldResponse:
+        if self._world is not None:
+            raise ArgumentError.expected(
+                "join_world", "a stream that is not joined", "one that is", advice="leave the world first"
+            )
+        check_names(request.settings, ())
+        self._world = self._worlds.join(request.world_name)
+        return pb.JoinWorldResponse(specs=self._world.specs)
+
+    async def _step(self, request: Any) -> pb.StepResponse:
+        world = self._joined()
+        uids = sorted(set(request.requested_observations))
+        for uid in uids:
+            if uid not in world.specs.observations:
+                known = ", ".join(map(str, sorted(world.specs.observations)))
+                raise ArgumentError.expected("requested_observations", f"uids among {known}", uid)
+        # the actions of the step that starts an episode count for nothing, whatever they are
+        ctrl = _action(world, request.actions) if world.running else None
+        moment = await world.step(ctrl)
+        response = pb.StepResponse(state=moment.state)
+        for uid in uids:
+            response.observations[uid].CopyFrom(tensors.write(moment.observations[uid]))
+        return response
+
+    async def _reset(self, request: Any) -> pb.ResetResponse:
+        world = self._joined()
+        settings = _settings(request.settings)
+        check_names(settings, START_SETTINGS)
+        world.reset(settings)
+        return pb.ResetResponse(specs=world.specs)
+
+    async def _reset_world(self, request: Any) -> pb.ResetWorldResponse:
+        world = self._worlds.get(request.world_name)
+        settings = _settings(request.settings)
+        check_names(settings, START_SETTINGS)
+        if world is self._world:
+            world.reset(settings)
+        else:
+            await world.interrupt(settings)
+        return pb.ResetWorldResponse()
+
+    async def _leave_world(self, request: Any) -> pb.LeaveWorldResponse:
+        if self._world is not None:
+            world, self._world = self._world, None
+            self._worlds.leave(world)
+        return pb.LeaveWorldResponse()
+
+    async def _destroy_world(self, request: Any) -> pb.DestroyWorldResponse:
+        if self._world is not None and self._world.name == request.world_name:
+            raise ArgumentError.expected(
+                "world_name", "a world that this stream is not joined to", "its own", advice="leave it first"
+            )
+        self._worlds.destroy(request.world_name)
+        return pb.DestroyWorldResponse()
+
+    def _joined(self) -> World:
+        if self._world is None:
+            raise ArgumentError.expected(
+                "stream", "one that is joined to a world", "one that is not", advice="send join_world first"
+            )
+        if self._world.destroyed:
+            raise NotFoundError.expected("world_name", "a world", "one that was destroyed", advice="leave it")
+        return self._world
+
+    KINDS: ClassVar[dict[str, Callable[[_Agent, Any], Awaitable[Any]]]] = {
+        "create_world": _create_world,
+        "join_world": _join_world,
+        "step": _step,
+        "reset": _reset,
+        "reset_world": _reset_world,
+        "leave_world": _leave_world,
+        "destroy_world": _destroy_world,
+    }
+    """The requests of the protocol."""
+
+
+def _settings(settings: Mapping[str, pb.Tensor]) -> dict[str, Any]:
+    return {name: tensors.read(name, tensor) for name, tensor in settings.items()}
+
+
+def _action(world: World, actions: Mapping[int, pb.Tensor]) -> Float64Array | None:
+    """Return the control of a step's actions, None when it has none."""
+    ctrl = None
+    for uid, tensor in actions.items():
+        if uid not in world.specs.actions:
+            known = ", ".join(map(str, sorted(world.specs.actions))) or "none"
+            raise ArgumentError.expected("actions", f"uids among {known}", uid)
+        spec = world.specs.actions[uid]
+        ctrl = tensors.read_action(spec.name, tensor, spec)
+    return ctrl

@@ -1,0 +1,41 @@
+"""What an agent of a model sees and does."""
+
+from __future__ import annotations
+
+from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
+
+from revolute_engine import Model
+
+from .task import Task
+
+CTRL = 1
+"""Uid of the only action."""
+
+QPOS, QVEL, REWARD, DISCOUNT = 1, 2, 3, 4
+"""Uids of the observations."""
+
+
+def specs_of(model: Model, task: Task) -> pb.ActionObservationSpecs:
+    """Describe the actions and observations of a model's agent.
+
+    The discount is shown only where the task sets one: without it dm_env's adaptor derives 1 and 0 from the
+    episode's state by itself, and gives the first step none, as dm_env asks.
+    """
+    specs = pb.ActionObservationSpecs()
+    if model.nu:
+        specs.actions[CTRL].CopyFrom(_array("ctrl", model.nu))
+        low, high = task.ctrlrange(model).T
+        specs.actions[CTRL].min.doubles.array.extend(low)
+        specs.actions[CTRL].max.doubles.array.extend(high)
+    specs.observations[QPOS].CopyFrom(_array("qpos", model.nq))
+    specs.observations[QVEL].CopyFrom(_array("qvel", model.nv))
+    specs.observations[REWARD].CopyFrom(_array("reward"))
+    if task.discount is not None:
+        specs.observations[DISCOUNT].CopyFrom(_array("discount"))
+        specs.observations[DISCOUNT].min.doubles.array.append(0.0)
+        specs.observations[DISCOUNT].max.doubles.array.append(1.0)
+    return specs
+
+
+def _array(name: str, *shape: int) -> pb.TensorSpec:
+    return pb.TensorSpec(name=name, shape=shape, dtype=pb.DataType.DOUBLE)

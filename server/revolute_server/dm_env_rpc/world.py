@@ -1,0 +1,157 @@
+"""A world: a model with a task, the agent that is joined to it, and the state of its episode.
+
+The states of an episode are those of the protocol. A step out of any but RUNNING ignores its actions and
+starts an episode; RUNNING ends as TERMINATED when the configuration leaves its range and as INTERRUPTED when
+the episode's length is reached or somebody reset the world.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
+
+from revolute.arrays import Float64Array
+from revolute.errors import DivergedError
+from revolute_engine import Model
+
+from ..service import Service
+from ..stepping import State, advance, start_state
+from .specs import DISCOUNT, QPOS, QVEL, REWARD, specs_of
+from .task import Task, restarted
+
+RUNNING = pb.EnvironmentStateType.RUNNING
+TERMINATED = pb.EnvironmentStateType.TERMINATED
+INTERRUPTED = pb.EnvironmentStateType.INTERRUPTED
+
+
+@dataclasses.dataclass(frozen=True)
+class Moment:
+    """What one step answers: the episode's state, and each observation by its uid."""
+
+    state: int
+    observations: Mapping[int, Any]
+
+
+class World:
+    """A world; its calls come one at a time from the stream of its agent."""
+
+    def __init__(self, service: Service, model: Model, task: Task) -> None:
+        self.name = secrets.token_hex(16)
+        self.model = model
+        self.specs = specs_of(model, task)
+        self.joined = False
+        self.destroyed = False
+        self._service = service
+        self._task = task
+        self._dice = np.random.default_rng(task.seed)
+        self._actions = 0
+        self._held = np.zeros(model.nu)
+        self._state: State | None = None
+        self._running = False
+        self._interruption: asyncio.Event | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether an episode is under way."""
+        return self._running
+
+    def reset(self, settings: Mapping[str, Any]) -> None:
+        """End the episode; the next step starts one, from another start if the settings say so.
+
+        Raises:
+            ArgumentError: a setting of a wrong type or shape.
+        """
+        self._restart(settings)
+        self._end()
+
+    async def interrupt(self, settings: Mapping[str, Any]) -> None:
+        """Reset the world from outside: waits until its agent has been told, at its next step.
+
+        Raises:
+            ArgumentError: a setting of a wrong type or shape.
+        """
+        self._restart(settings)
+        if self._running:
+            self._interruption = self._interruption or asyncio.Event()
+            await self._interruption.wait()
+
+    async def step(self, ctrl: Float64Array | None) -> Moment:
+        """Take an action, or start an episode when none is under way.
+
+        Args:
+            ctrl: [nu]; None holds the last one of this episode, zero at its start.
+
+        Raises:
+            DivergedError: the physics left the finite numbers; the next step starts a new episode.
+        """
+        if not self._running or self._state is None:
+            return await self._begin()
+        if self._interruption is not None:
+            before = self._state
+            self._end()
+            return self._moment(INTERRUPTED, before, 0.0)
+        return await self._act(self._held if ctrl is None else ctrl, self._state)
+
+    def leave(self) -> None:
+        """Let the agent go; the next one starts an episode of its own."""
+        self.joined = False
+        self._end()
+
+    def _restart(self, settings: Mapping[str, Any]) -> None:
+        """Take settings for the episodes to come."""
+        self._task = restarted(self._task, self.model, settings)
+        if "seed" in settings:
+            self._dice = np.random.default_rng(self._task.seed)
+
+    async def _begin(self) -> Moment:
+        qpos, qvel = self._task.start(self.model, self._dice)
+        service = self._service
+        self._state = await service.pool.run(
+            lambda _token: start_state(service.engine, self.model, 1, qpos, qvel)
+        )
+        self._running, self._actions = True, 0
+        self._held = np.zeros(self.model.nu)
+        return self._moment(RUNNING, self._state, 0.0)
+
+    async def _act(self, ctrl: Float64Array, before: State) -> Moment:
+        service, task = self._service, self._task
+        after = await service.pool.run(
+            lambda token: advance(service.engine, self.model, before, ctrl, task.steps_per_action, token)
+        )
+        if after.status[0]:
+            self._end()
+            raise DivergedError.expected(
+                "ctrl",
+                "an action that the physics survives",
+                f"states beyond the finite numbers after action {self._actions + 1}",
+                advice="the next step starts a new episode",
+            )
+        reward = task.reward_of(
+            np.concatenate([before.qpos, after.qpos]), np.concatenate([before.qvel, after.qvel]), ctrl[None]
+        )
+        self._state, self._held = after, ctrl
+        self._actions += 1
+        if task.is_left(after.qpos[0]):
+            self._end()
+            return self._moment(TERMINATED, after, reward)
+        if self._actions >= task.episode_length:
+            self._end()
+            return self._moment(INTERRUPTED, after, reward)
+        return self._moment(RUNNING, after, reward)
+
+    def _end(self) -> None:
+        self._running, self._state = False, None
+        if self._interruption is not None:
+            self._interruption.set()
+            self._interruption = None
+
+    def _moment(self, kind: int, state: State, reward: float) -> Moment:
+        discount = 0.0 if kind == TERMINATED else self._task.discount
+        observations = {QPOS: state.qpos[0], QVEL: state.qvel[0], REWARD: reward, DISCOUNT: discount}
+        return Moment(kind, observations)

@@ -1,0 +1,120 @@
+"""The worlds of the server, by name; those that nobody holds any more end by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from revolute.errors import ArgumentError, LimitError, NotFoundError
+
+from ..memory import Reservation
+from ..verbs import Verbs
+from .task import model_request, read_task
+from .world import World
+
+IDLE_SECONDS = 600.0
+"""How long a world waits for an agent after the stream that made it, or its last agent's, has ended."""
+
+
+class Worlds:
+    """CreateWorld, JoinWorld, LeaveWorld and DestroyWorld.
+
+    A stream holds the worlds that it made and the one that it is joined to. A world that no stream holds ends
+    after IDLE_SECONDS, so that agents that died leave nothing behind.
+    """
+
+    def __init__(self, verbs: Verbs) -> None:
+        self._verbs = verbs
+        self._worlds: dict[str, tuple[World, Reservation]] = {}
+        self._holders: dict[str, int] = {}
+        self._ends: dict[str, asyncio.TimerHandle] = {}
+
+    def __len__(self) -> int:
+        return len(self._worlds)
+
+    async def create(self, settings: Mapping[str, Any]) -> World:
+        """Make a world, held by the caller.
+
+        Raises:
+            ArgumentError: the settings say no model and task.
+            ModelError: the model's text does not compile.
+            LimitError: there are too many worlds.
+        """
+        service = self._verbs.service
+        limit = service.settings.max_sessions
+        if len(self._worlds) >= limit:
+            raise LimitError.expected(
+                "worlds",
+                f"at most {limit}, as many as sessions",
+                "one more",
+                advice="destroy one, or start the server with a larger --max-sessions",
+            )
+        request = model_request(settings)
+        if "model_id" not in request:
+            request = await self._verbs.register_model(request)
+        model = service.models.get(request["model_id"])
+        world = World(service, model, read_task(model, settings))
+        self._worlds[world.name] = world, service.budget.reserve("a world", 16 * (model.nq + model.nv)).keep()
+        self.hold(world)
+        return world
+
+    def get(self, name: str) -> World:
+        """Look a world up.
+
+        Raises:
+            NotFoundError: it was destroyed or never there.
+        """
+        if name not in self._worlds:
+            advice = "it was destroyed or made elsewhere"
+            raise NotFoundError.expected("world_name", "the name of a world", repr(name[:80]), advice=advice)
+        return self._worlds[name][0]
+
+    def join(self, name: str) -> World:
+        """Give the world to one agent, which holds it.
+
+        Raises:
+            NotFoundError: it was destroyed or never there.
+            ArgumentError: it has an agent.
+        """
+        world = self.get(name)
+        if world.joined:
+            raise ArgumentError.expected("world_name", "a world without an agent", "one that has an agent")
+        world.joined = True
+        self.hold(world)
+        return world
+
+    def leave(self, world: World) -> None:
+        """Take an agent out of its world."""
+        world.leave()
+        self.release(world)
+
+    def destroy(self, name: str) -> None:
+        """End a world; its agent is told at its next request.
+
+        Raises:
+            NotFoundError: it was destroyed or never there.
+        """
+        world = self.get(name)
+        _, reservation = self._worlds.pop(name)
+        del self._holders[name]
+        if name in self._ends:
+            self._ends.pop(name).cancel()
+        reservation.release()
+        world.destroyed = True
+        world.reset({})
+
+    def hold(self, world: World) -> None:
+        """Count a stream that keeps a world."""
+        self._holders[world.name] = self._holders.get(world.name, 0) + 1
+        if world.name in self._ends:
+            self._ends.pop(world.name).cancel()
+
+    def release(self, world: World) -> None:
+        """Count a stream that keeps it no more; without any the world ends after a while."""
+        if world.name not in self._worlds:
+            return
+        self._holders[world.name] -= 1
+        if not self._holders[world.name]:
+            loop = asyncio.get_running_loop()
+            self._ends[world.name] = loop.call_later(IDLE_SECONDS, self.destroy, world.name)
