@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import (
     ArgumentError,
     CancelledError,
+    DataLossError,
     DeadlineError,
     DivergedError,
     InternalError,
@@ -63,6 +64,7 @@ __all__ = [
     "ArgumentError",
     "CancelledError",
     "CheckpointReport",
+    "DataLossError",
     "DeadlineError",
     "DivergedError",
     "Gradient",

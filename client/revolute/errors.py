@@ -140,6 +140,13 @@ class CancelledError(RevoluteError, RuntimeError):
     reason = "CANCELLED"
 
 
+class DataLossError(RevoluteError, RuntimeError):
+    """What the server kept under this id is damaged and cannot be given back; other records are not
+    affected."""
+
+    reason = "DATA_LOSS"
+
+
 class InternalError(RevoluteError, RuntimeError):
     """A fault of revolute itself; please report it."""
 
@@ -178,6 +185,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(UnavailableError, "UNAVAILABLE", "UNAVAILABLE", 14, 503, "Unavailable"),
     Kind(DeadlineError, "DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 4, 504, "Deadline exceeded"),
     Kind(CancelledError, "CANCELLED", "CANCELLED", 1, 499, "Cancelled"),
+    Kind(DataLossError, "DATA_LOSS", "DATA_LOSS", 15, 500, "Data loss"),
     Kind(InternalError, "INTERNAL", "INTERNAL", 13, 500, "Internal error"),
 )
 

@@ -1,0 +1,45 @@
+"""Where models, sessions, trajectories and the answers to repeated requests are kept.
+
+One small interface, `Store`, and three places behind it: an SQLite file, a Redis server, and this process's
+memory. `open_store` chooses by the address of the flag `--store`.
+"""
+
+from .address import default_address, open_store, redacted
+from .interface import (
+    MODEL,
+    REQUEST,
+    SESSION,
+    TOMBSTONE,
+    TRAJECTORY,
+    Conflict,
+    Delete,
+    Entry,
+    Limits,
+    Put,
+    Record,
+    Store,
+    StoreError,
+    Touch,
+    Write,
+)
+
+__all__ = [
+    "MODEL",
+    "REQUEST",
+    "SESSION",
+    "TOMBSTONE",
+    "TRAJECTORY",
+    "Conflict",
+    "Delete",
+    "Entry",
+    "Limits",
+    "Put",
+    "Record",
+    "Store",
+    "StoreError",
+    "Touch",
+    "Write",
+    "default_address",
+    "open_store",
+    "redacted",
+]

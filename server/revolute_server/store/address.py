@@ -1,0 +1,74 @@
+"""From the flag `--store` to a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from revolute.errors import ArgumentError
+
+from .interface import Limits, Store
+from .memory import MemoryStore
+from .sqlite import SqliteStore
+
+FORMS = "sqlite:///PATH, redis://HOST:PORT/DB, rediss://…, unix:///SOCKET?db=0 or memory:"
+
+
+def default_address() -> str:
+    """Return the address of the file in the user's folder for state (XDG_STATE_HOME, or ~/.local/state)."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return f"sqlite:///{Path(base, 'revolute', 'store.db')}"
+
+
+def check_address(address: str) -> None:
+    """Refuse what is no address of a store.
+
+    Raises:
+        ArgumentError: it is none.
+    """
+    if address == "memory:" or _sqlite_path(address):
+        return
+    if urlsplit(address).scheme not in ("redis", "rediss", "unix"):
+        raise ArgumentError.expected("store", FORMS, repr(redacted(address)))
+
+
+def redacted(address: str) -> str:
+    """Return an address without its password, for people and logs."""
+    parts = urlsplit(address)
+    if "@" not in parts.netloc:
+        return address
+    return parts._replace(netloc=f"…@{parts.netloc.rpartition('@')[2]}").geturl()
+
+
+def open_store(
+    address: str, durability: str, limits: Limits, reserve: Callable[[int], None] = lambda _count: None
+) -> Store:
+    """Make the store of an address; it is opened by its `open`.
+
+    Args:
+        address: one of FORMS.
+        durability: "process" or "disk".
+        limits: what may be kept.
+        reserve: counts the bytes of a store in this process's memory.
+
+    Raises:
+        ArgumentError: it is no address of a store.
+    """
+    check_address(address)
+    sync = durability == "disk"
+    if address == "memory:":
+        return MemoryStore(limits, reserve)
+    if path := _sqlite_path(address):
+        return SqliteStore(Path(path), limits, sync=sync)
+    # a server without Redis needs no client for it
+    from .redis import RedisStore
+
+    return RedisStore(address, redacted(address), limits, sync=sync)
+
+
+def _sqlite_path(address: str) -> str:
+    """Return the path in `sqlite:///relative` or `sqlite:////absolute`; nothing for another address."""
+    head = "sqlite:///"
+    return unquote(address[len(head) :]) if address.startswith(head) and len(address) > len(head) else ""

@@ -1,0 +1,91 @@
+"""Large payloads as files beside the SQLite file: one per payload, written once, never changed.
+
+A file is written before the row that names it is committed, and removed after the row is gone; one that no
+row names, left by a crash in between, is removed when it is an hour old.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+_ORPHAN_SECONDS = 3600.0
+_MOST_BUFFERS = 512  # of one writev; the system's limit is 1024
+
+
+class Blobs:
+    """A folder of payloads.
+
+    Args:
+        folder: made when it is not there.
+        sync: whether a payload is on the disk, not only with the system, when `write` returns.
+    """
+
+    def __init__(self, folder: Path, *, sync: bool) -> None:
+        self._folder = folder
+        self._sync = sync
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def write(self, payload: Sequence[Any]) -> str:
+        """Write a payload and return the name of its file.
+
+        Raises:
+            OSError: the disk is full or does not take it; nothing is left behind.
+        """
+        name = secrets.token_hex(16)
+        path = self._folder / name
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                _write_all(descriptor, payload)
+                if self._sync:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return name
+
+    def sync_names(self) -> None:
+        """Put the names of new files on the disk."""
+        if self._sync:
+            descriptor = os.open(self._folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def read(self, name: str) -> bytes:
+        """Read a payload.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        return (self._folder / name).read_bytes()
+
+    def remove(self, name: str) -> None:
+        """Remove a payload."""
+        (self._folder / name).unlink(missing_ok=True)
+
+    def remove_orphans(self, is_known: Callable[[str], bool]) -> None:
+        """Remove old files that no row names."""
+        oldest = time.time() - _ORPHAN_SECONDS
+        for entry in os.scandir(self._folder):
+            if entry.stat().st_mtime < oldest and not is_known(entry.name):
+                self.remove(entry.name)
+
+
+def _write_all(descriptor: int, payload: Sequence[Any]) -> None:
+    """Write all buffers, however little of them the system takes at a time."""
+    pending = [view for part in payload if (view := memoryview(part).cast("B")).nbytes]
+    while pending:
+        written = os.writev(descriptor, pending[:_MOST_BUFFERS])
+        while pending and written >= pending[0].nbytes:
+            written -= pending.pop(0).nbytes
+        if written:
+            pending[0] = pending[0][written:]

@@ -1,0 +1,271 @@
+"""The interface of a store: records by kind and key, changed in transactions.
+
+A record has a version that grows by one with each change of its payload, so that a writer can ask for "this
+version and no other" (compare and set); an expiry; a summary that listings give without reading the payload;
+and a parent, a model that may not be deleted while anything refers to it. Everything in one `commit` happens
+or nothing does.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from revolute.errors import DataLossError, LimitError, UnavailableError
+
+from ..settings import format_bytes
+
+MODEL, SESSION, TRAJECTORY, REQUEST, TOMBSTONE = "model", "session", "trajectory", "request", "tombstone"
+
+COUNTED = (MODEL, SESSION, TRAJECTORY)
+"""Kinds whose number and bytes are limited by refusal; the other two are trimmed instead."""
+
+Payload = tuple[Any, ...]
+"""Buffers that make up the payload one after the other; see `codec`."""
+
+StoreError = UnavailableError
+"""What a store raises when it cannot be reached or written."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What a listing says of a record.
+
+    Attributes:
+        kind: MODEL, SESSION, TRAJECTORY, REQUEST or TOMBSTONE.
+        key: id among its kind.
+        version: 1 for a new record, one more for each change of the payload.
+        sequence: place in the order of creation; listings go on after it.
+        created: UNIX time in s.
+        expires: UNIX time in s after which the record is as good as gone; None for never.
+        size: bytes of the payload.
+        summary: a few plain values.
+    """
+
+    kind: str
+    key: str
+    version: int
+    sequence: int
+    created: float
+    expires: float | None
+    size: int
+    summary: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Record(Entry):
+    """A record that was read, its checksum verified."""
+
+    payload: Payload
+
+
+@dataclasses.dataclass(frozen=True)
+class Put:
+    """Write a record.
+
+    Attributes:
+        kind: its kind.
+        key: its id.
+        payload: its content.
+        expires: as in Entry.
+        summary: as in Entry.
+        parent: id of a model that must exist and may not be deleted before this record.
+        expect: version that must be there; 0 for a record that must not be there; None for whatever is there.
+    """
+
+    kind: str
+    key: str
+    payload: Payload
+    expires: float | None = None
+    summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    parent: str = ""
+    expect: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the payload."""
+        return sum(memoryview(part).nbytes for part in self.payload)
+
+
+@dataclasses.dataclass(frozen=True)
+class Touch:
+    """Change when a record expires; its version stays."""
+
+    kind: str
+    key: str
+    expires: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Delete:
+    """Remove a record.
+
+    Attributes:
+        kind: its kind.
+        key: its id.
+        expired_at: only if it has expired by this time.
+    """
+
+    kind: str
+    key: str
+    expired_at: float | None = None
+
+
+Write = Put | Touch | Delete
+
+
+class Conflict(Exception):  # noqa: N818
+    """A record is not as a write of the transaction expects; nothing was changed.
+
+    Attributes:
+        kind: kind of the record.
+        key: its id.
+        referenced: it cannot be deleted, because other records have it as their parent.
+    """
+
+    def __init__(self, kind: str, key: str, *, referenced: bool = False) -> None:
+        super().__init__(f"{kind} {key}")
+        self.kind = kind
+        self.key = key
+        self.referenced = referenced
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What may be kept of COUNTED kinds.
+
+    Attributes:
+        counts: number by kind.
+        total: bytes of all of them together; None for no limit.
+    """
+
+    counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    total: int | None = None
+
+    def check(self, usage: Mapping[str, tuple[int, int]], kind: str, count: int, size: int) -> None:
+        """Refuse what does not fit.
+
+        Args:
+            usage: number and bytes by kind, as they are.
+            kind: kind of the record that changes.
+            count: by how many its number changes.
+            size: by how many its bytes change.
+
+        Raises:
+            LimitError: it does not fit.
+        """
+        most = self.counts.get(kind)
+        if most is not None and count > 0 and usage.get(kind, (0, 0))[0] + count > most:
+            raise too_many(kind, most)
+        held = sum(usage.get(name, (0, 0))[1] for name in COUNTED)
+        if kind in COUNTED and self.total is not None and size > 0 and held + size > self.total:
+            raise LimitError(
+                f"store_bytes: expected at most {format_bytes(self.total)} kept, "
+                f"got {format_bytes(held)} and {format_bytes(size)} more for a {kind}; "
+                "delete trajectories or sessions, or start the server with a larger --store-bytes",
+                argument="store_bytes",
+            )
+
+
+class Store(abc.ABC):
+    """A place for records.
+
+    Attributes:
+        in_memory: whether the records are in this process's memory, so that a cache in front is of no use.
+        usage: number and bytes by kind, as of the last look.
+    """
+
+    in_memory = False
+    usage: Mapping[str, tuple[int, int]]
+
+    @abc.abstractmethod
+    async def open(self) -> None:
+        """Make the store ready.
+
+        Raises:
+            ArgumentError: it is not a store, or one of a newer release.
+            UnavailableError: it cannot be reached.
+        """
+
+    @abc.abstractmethod
+    async def get(self, kind: str, key: str) -> Record | None:
+        """Read a record, expired ones too; None if there is none.
+
+        Raises:
+            DataLossError: its bytes are not those that were written.
+            UnavailableError: the store cannot be reached.
+        """
+
+    @abc.abstractmethod
+    async def look(self, kind: str, key: str) -> Entry | None:
+        """Read what a listing says of a record; None if there is none."""
+
+    @abc.abstractmethod
+    async def commit(self, *writes: Write) -> None:
+        """Carry out all writes or none; they are durable when this returns.
+
+        Raises:
+            Conflict: a record is not as a write expects.
+            LimitError: a limit is met or the disk is full.
+            UnavailableError: the store cannot be reached or written.
+        """
+
+    @abc.abstractmethod
+    async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
+        """List records of a kind, oldest first, after a sequence number."""
+
+    @abc.abstractmethod
+    async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
+        """List records that have expired."""
+
+    @abc.abstractmethod
+    async def trim(self, kind: str, keep: int) -> None:
+        """Delete the oldest records of a kind beyond a number."""
+
+    @abc.abstractmethod
+    async def close(self) -> None:
+        """Let go of files and connections; what is committed stays."""
+
+
+def too_many(kind: str, most: int) -> LimitError:
+    """Return the error for one record of a kind too many."""
+    plural = {"trajectory": "trajectories"}.get(kind, kind + "s")
+    return LimitError(
+        f"{plural}: expected at most {most} on this server, got one more; "
+        f"delete one that is no longer needed, or start the server with a larger --max-{plural}",
+        argument=plural,
+    )
+
+
+def damaged(kind: str, key: str) -> DataLossError:
+    """Return the error for a record whose bytes are not those that were written."""
+    return DataLossError(
+        f"{kind}_id: expected the {kind} as it was kept, got damaged bytes at {key!r}; "
+        f"delete it and make it again",
+        argument=f"{kind}_id",
+    )
+
+
+def disk_full(cause: str) -> LimitError:
+    """Return the error for a disk without room."""
+    return LimitError(
+        f"store: expected room for what is to be kept, got a full disk ({cause}); "
+        "delete trajectories, free disk space, or start the server with --store at another place",
+        argument="store",
+    )
+
+
+def unwritable(cause: str) -> UnavailableError:
+    """Return the error for a store that does not take what is written."""
+    return UnavailableError(
+        f"store: expected one that can be written, got {' '.join(cause.split())}; "
+        "nothing was changed, call again later",
+        argument="store",
+    )
+
+
+def joined(payload: Sequence[Any]) -> bytes:
+    """Return a payload as one piece."""
+    return bytes(payload[0]) if len(payload) == 1 else b"".join(payload)

@@ -1,0 +1,170 @@
+"""`memory:`: records in this process; they end with it. For tests, and for those who want no file."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable
+
+from .interface import MODEL, Conflict, Delete, Entry, Limits, Put, Record, Store, Touch, Write
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kept:
+    """A record and the model that it needs."""
+
+    record: Record
+    parent: str
+
+
+class MemoryStore(Store):
+    """Records in one dictionary per kind, which keep the order of creation.
+
+    Args:
+        limits: what may be kept.
+        reserve: takes the bytes of records that come and, negative, of those that go; raises LimitError when
+            they do not fit into the process's memory.
+    """
+
+    in_memory = True
+
+    def __init__(self, limits: Limits, reserve: Callable[[int], None] = lambda _count: None) -> None:
+        self._limits = limits
+        self._reserve = reserve
+        self._kinds: dict[str, dict[str, _Kept]] = collections.defaultdict(dict)
+        self._children: collections.Counter[str] = collections.Counter()
+        self._sequence = 0
+        self.usage: dict[str, tuple[int, int]] = {}
+
+    async def open(self) -> None:
+        """Nothing to do."""
+
+    async def get(self, kind: str, key: str) -> Record | None:
+        found = self._kinds[kind].get(key)
+        return found.record if found else None
+
+    async def look(self, kind: str, key: str) -> Entry | None:
+        return await self.get(kind, key)
+
+    async def commit(self, *writes: Write) -> None:
+        stage = _Stage(self._kinds, self._children, self.usage, self._limits, self._sequence)
+        for write in writes:
+            stage.apply(write)
+        self._reserve(_total(stage.usage) - _total(self.usage))
+        for (kind, key), kept in stage.changes.items():
+            if kept is None:
+                self._kinds[kind].pop(key, None)
+            else:
+                self._kinds[kind][key] = kept
+        self._children.update(stage.children)
+        self.usage, self._sequence = stage.usage, stage.sequence
+
+    async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
+        later = (kept.record for kept in self._kinds[kind].values() if kept.record.sequence > after)
+        return list(itertools.islice(later, limit))
+
+    async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
+        records = (kept.record for kind in self._kinds.values() for kept in kind.values())
+        return list(itertools.islice((entry for entry in records if _is_over(entry, now)), limit))
+
+    async def trim(self, kind: str, keep: int) -> None:
+        surplus = self.usage.get(kind, (0, 0))[0] - keep
+        if surplus > 0:
+            oldest = itertools.islice(list(self._kinds[kind]), surplus)
+            await self.commit(*(Delete(kind, key) for key in oldest))
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
+
+class _Stage:
+    """What a transaction changes, beside the records as they are."""
+
+    def __init__(
+        self,
+        kinds: dict[str, dict[str, _Kept]],
+        children: collections.Counter[str],
+        usage: dict[str, tuple[int, int]],
+        limits: Limits,
+        sequence: int,
+    ) -> None:
+        self._kinds = kinds
+        self._all_children = children
+        self._limits = limits
+        self.changes: dict[tuple[str, str], _Kept | None] = {}
+        self.children: collections.Counter[str] = collections.Counter()
+        self.usage = dict(usage)
+        self.sequence = sequence
+
+    def apply(self, write: Write) -> None:
+        """Stage one write.
+
+        Raises:
+            Conflict: a record is not as the write expects.
+            LimitError: a limit is met.
+        """
+        place = write.kind, write.key
+        old = self._find(place)
+        if isinstance(write, Put):
+            self._put(write, old)
+        elif old is None:
+            raise Conflict(*place)
+        elif isinstance(write, Touch):
+            touched = dataclasses.replace(old.record, expires=write.expires)
+            self.changes[place] = dataclasses.replace(old, record=touched)
+        else:
+            self._delete(write, old)
+
+    def _find(self, place: tuple[str, str]) -> _Kept | None:
+        return self.changes[place] if place in self.changes else self._kinds[place[0]].get(place[1])
+
+    def _put(self, write: Put, kept: _Kept | None) -> None:
+        place = write.kind, write.key
+        old = kept.record if kept else None
+        if write.expect is not None and write.expect != (old.version if old else 0):
+            raise Conflict(*place)
+        if old is None and write.parent:
+            if self._find((MODEL, write.parent)) is None:
+                raise Conflict(MODEL, write.parent)
+            self.children[write.parent] += 1
+        grown = write.size - (old.size if old else 0)
+        self._limits.check(self.usage, write.kind, int(old is None), grown)
+        if old is None:
+            self.sequence += 1
+        record = Record(
+            write.kind,
+            write.key,
+            version=old.version + 1 if old else 1,
+            sequence=old.sequence if old else self.sequence,
+            created=old.created if old else time.time(),
+            expires=write.expires,
+            size=write.size,
+            summary=dict(write.summary),
+            payload=write.payload,
+        )
+        self.changes[place] = _Kept(record, kept.parent if kept else write.parent)
+        self._count(write.kind, int(old is None), grown)
+
+    def _delete(self, write: Delete, kept: _Kept) -> None:
+        if write.expired_at is not None and not _is_over(kept.record, write.expired_at):
+            raise Conflict(write.kind, write.key)
+        if write.kind == MODEL and self._all_children[write.key] + self.children[write.key] > 0:
+            raise Conflict(write.kind, write.key, referenced=True)
+        if kept.parent:
+            self.children[kept.parent] -= 1
+        self.changes[write.kind, write.key] = None
+        self._count(write.kind, -1, -kept.record.size)
+
+    def _count(self, kind: str, count: int, size: int) -> None:
+        number, held = self.usage.get(kind, (0, 0))
+        self.usage[kind] = number + count, held + size
+
+
+def _is_over(entry: Entry, now: float) -> bool:
+    return entry.expires is not None and entry.expires <= now
+
+
+def _total(usage: dict[str, tuple[int, int]]) -> int:
+    return sum(size for _, size in usage.values())

@@ -1,0 +1,331 @@
+"""`redis://host:port/db`: a Redis server, so that several replicas share what is kept.
+
+A transaction is one Lua script, which Redis carries out whole and alone. All names have the hash tag
+`{revolute}`, so that a cluster keeps them on one node. How much survives is the Redis server's own setting;
+`durability=disk` asks for `appendonly yes` and `appendfsync always` and refuses a server without.
+
+    {revolute}:<kind>:<key>     hash of the fields of a record, its checksum and its payload
+    {revolute}:index:<kind>     sorted set of keys by sequence
+    {revolute}:expires          sorted set of "<kind> <key>" by expiry
+    {revolute}:children         hash: number of records by parent
+    {revolute}:usage            hash: "<kind> count" and "<kind> bytes"
+    {revolute}:sequence, {revolute}:schema
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import redis.asyncio
+from redis.exceptions import RedisError, ResponseError
+
+from revolute.errors import ArgumentError, RevoluteError, UnavailableError
+
+from .codec import checksum
+from .interface import (
+    COUNTED,
+    Conflict,
+    Delete,
+    Entry,
+    Limits,
+    Put,
+    Record,
+    Store,
+    Touch,
+    Write,
+    damaged,
+    disk_full,
+    joined,
+    unwritable,
+)
+
+SCHEMA = 1
+_TAG = "{revolute}"
+_FIELDS = ("version", "sequence", "created", "expires", "size", "summary")
+_SECONDS = 30.0
+
+_COMMIT = """
+-- ARGV: the tag; the plan in JSON; the payload of each write, empty where it has none
+local tag, plan = ARGV[1], cjson.decode(ARGV[2])
+local function place(kind, key) return tag .. ':' .. kind .. ':' .. key end
+local usage = tag .. ':usage'
+local function used(field) return tonumber(redis.call('HGET', usage, field) or '0') end
+-- what earlier writes of this transaction will have changed
+local versions, counts, bytes, children = {}, {}, {}, {}
+local function version(kind, key)
+  local name = place(kind, key)
+  if versions[name] == nil then versions[name] = tonumber(redis.call('HGET', name, 'version') or '0') end
+  return versions[name]
+end
+-- first look whether all of it can be done
+for number, write in ipairs(plan.writes) do
+  local name = place(write.kind, write.key)
+  local found = version(write.kind, write.key)
+  if write.op == 'put' then
+    if write.expect ~= nil and write.expect ~= cjson.null and write.expect ~= found then
+      return {'conflict', write.kind, write.key, '0'}
+    end
+    if found == 0 and write.parent ~= '' then
+      if version('model', write.parent) == 0 then return {'conflict', 'model', write.parent, '0'} end
+      children[write.parent] = (children[write.parent] or 0) + 1
+    end
+    local old = tonumber(redis.call('HGET', name, 'size') or '0')
+    if found == 0 then
+      old = 0
+      counts[write.kind] = (counts[write.kind] or 0) + 1
+      local most = plan.counts[write.kind]
+      if most ~= nil and used(write.kind .. ' count') + counts[write.kind] > most then
+        return {'limit', write.kind, 1, write.size - old}
+      end
+    end
+    bytes[write.kind] = (bytes[write.kind] or 0) + write.size - old
+    if plan.total ~= cjson.null and write.counted and write.size > old then
+      local held = 0
+      for _, kind in ipairs(plan.counted) do held = held + used(kind .. ' bytes') + (bytes[kind] or 0) end
+      if held > plan.total then return {'limit', write.kind, 0, write.size - old} end
+    end
+    versions[name] = found + 1
+  else
+    if found == 0 then return {'conflict', write.kind, write.key, '0'} end
+    if write.op == 'delete' then
+      local expires = redis.call('HGET', name, 'expires')
+      if write.expired_at ~= cjson.null and (expires == '' or tonumber(expires) > write.expired_at) then
+        return {'conflict', write.kind, write.key, '0'}
+      end
+      local number = tonumber(redis.call('HGET', tag .. ':children', write.key) or '0')
+      if write.kind == 'model' and number + (children[write.key] or 0) > 0 then
+        return {'conflict', write.kind, write.key, '1'}
+      end
+      local parent = redis.call('HGET', name, 'parent')
+      if parent and parent ~= '' then children[parent] = (children[parent] or 0) - 1 end
+      counts[write.kind] = (counts[write.kind] or 0) - 1
+      bytes[write.kind] = (bytes[write.kind] or 0) - tonumber(redis.call('HGET', name, 'size') or '0')
+      versions[name] = 0
+    end
+  end
+end
+-- then do it
+for number, write in ipairs(plan.writes) do
+  local name, member = place(write.kind, write.key), write.kind .. ' ' .. write.key
+  if write.op == 'delete' then
+    redis.call('DEL', name)
+    redis.call('ZREM', tag .. ':index:' .. write.kind, write.key)
+    redis.call('ZREM', tag .. ':expires', member)
+  else
+    redis.call('HSET', name, 'expires', write.expires)
+    if write.expires == '' then redis.call('ZREM', tag .. ':expires', member)
+    else redis.call('ZADD', tag .. ':expires', write.expires, member) end
+    if write.op == 'put' then
+      if redis.call('HEXISTS', name, 'sequence') == 0 then
+        local sequence = redis.call('INCR', tag .. ':sequence')
+        redis.call('HSET', name, 'sequence', sequence, 'created', write.created, 'parent', write.parent)
+        redis.call('ZADD', tag .. ':index:' .. write.kind, sequence, write.key)
+      end
+      redis.call('HINCRBY', name, 'version', 1)
+      redis.call('HSET', name, 'size', write.size, 'summary', write.summary, 'checksum', write.checksum,
+        'payload', ARGV[2 + number])
+    end
+  end
+end
+for kind, count in pairs(counts) do redis.call('HINCRBY', usage, kind .. ' count', count) end
+for kind, count in pairs(bytes) do redis.call('HINCRBY', usage, kind .. ' bytes', count) end
+for parent, count in pairs(children) do
+  if count ~= 0 and redis.call('HINCRBY', tag .. ':children', parent, count) <= 0 then
+    redis.call('HDEL', tag .. ':children', parent)
+  end
+end
+return {'done', redis.call('HGETALL', usage)}
+"""
+
+
+class RedisStore(Store):
+    """Records in a Redis server.
+
+    Args:
+        address: `redis://`, `rediss://` or `unix://`, as redis-py reads it.
+        shown: the address without its password.
+        limits: what may be kept.
+        sync: whether the Redis server must sync before it answers.
+    """
+
+    def __init__(self, address: str, shown: str, limits: Limits, *, sync: bool) -> None:
+        self._shown = shown
+        self._limits = limits
+        self._sync = sync
+        try:
+            self._redis = redis.asyncio.Redis.from_url(
+                address, socket_timeout=_SECONDS, socket_connect_timeout=5.0
+            )
+        except ValueError as error:
+            raise ArgumentError.expected("store", "a Redis address", f"{shown} ({error})") from None
+        self._commit = self._redis.register_script(_COMMIT)
+        self.usage: dict[str, tuple[int, int]] = {}
+
+    async def open(self) -> None:
+        try:
+            found = await self._ask(self._redis.set(f"{_TAG}:schema", SCHEMA, nx=True, get=True))
+            if found is not None and int(found) != SCHEMA:
+                raise ArgumentError.expected(
+                    "store",
+                    f"records of format {SCHEMA}",
+                    f"format {int(found)} at {self._shown}",
+                    advice="a newer release wrote them: start that one, or choose another place with --store",
+                )
+            if self._sync:
+                await self._check_sync()
+            self._note(await self._ask(self._redis.hgetall(f"{_TAG}:usage")))
+        except UnavailableError as error:
+            raise ArgumentError.expected(
+                "store", "a Redis server that answers", f"{error.message} at {self._shown}"
+            ) from error
+
+    async def get(self, kind: str, key: str) -> Record | None:
+        names = (*_FIELDS, "checksum", "payload")
+        *plain, digest, payload = await self._ask(self._redis.hmget(_name(kind, key), names))
+        if plain[0] is None:
+            return None
+        content = payload if isinstance(payload, bytes) else b""
+        if checksum(kind, key, (content,)) != bytes.fromhex((digest or b"").decode("ascii", "replace")):
+            raise damaged(kind, key)
+        entry = _entry(kind, key, plain)
+        return Record(**vars(entry), payload=(content,))
+
+    async def look(self, kind: str, key: str) -> Entry | None:
+        found = await self._ask(self._redis.hmget(_name(kind, key), _FIELDS))
+        return None if found[0] is None else _entry(kind, key, found)
+
+    async def commit(self, *writes: Write) -> None:
+        plan = {
+            "writes": [_plain(write) for write in writes],
+            "counts": dict(self._limits.counts),
+            "total": self._limits.total,
+            "counted": COUNTED,
+        }
+        payloads = [joined(write.payload) if isinstance(write, Put) else b"" for write in writes]
+        answer = await self._ask(
+            self._commit(keys=[f"{_TAG}:usage"], args=[_TAG, json.dumps(plan), *payloads])
+        )
+        if answer[0] == b"conflict":
+            raise Conflict(answer[1].decode(), answer[2].decode(), referenced=answer[3] == b"1")
+        if answer[0] == b"limit":
+            self._note(await self._ask(self._redis.hgetall(f"{_TAG}:usage")))
+            self._limits.check(self.usage, answer[1].decode(), int(answer[2]), int(answer[3]))
+            raise unwritable("a limit that was met and is not any more")
+        self._note(dict(zip(answer[1][::2], answer[1][1::2], strict=True)))
+
+    async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
+        index = f"{_TAG}:index:{kind}"
+        keys = await self._ask(
+            self._redis.zrange(index, f"({after}", "+inf", byscore=True, offset=0, num=limit)
+        )
+        return await self._entries([(kind, key.decode()) for key in keys])
+
+    async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
+        members = await self._ask(
+            self._redis.zrange(f"{_TAG}:expires", "-inf", now, byscore=True, offset=0, num=limit)
+        )
+        places = [member.decode().partition(" ") for member in members]
+        return await self._entries([(kind, key) for kind, _, key in places])
+
+    async def trim(self, kind: str, keep: int) -> None:
+        index = f"{_TAG}:index:{kind}"
+        surplus = await self._ask(self._redis.zcard(index)) - keep
+        if surplus > 0:
+            for key in await self._ask(self._redis.zrange(index, 0, min(surplus, 1000) - 1)):
+                try:
+                    await self.commit(Delete(kind, key.decode()))
+                except Conflict:
+                    continue
+
+    async def close(self) -> None:
+        await self._redis.aclose()
+
+    async def _entries(self, places: list[tuple[str, str]]) -> list[Entry]:
+        if not places:
+            return []
+        pipeline = self._redis.pipeline(transaction=False)
+        for kind, key in places:
+            pipeline.hmget(_name(kind, key), _FIELDS)
+        found = await self._ask(pipeline.execute())
+        return [
+            _entry(kind, key, fields)
+            for (kind, key), fields in zip(places, found, strict=True)
+            if fields[0] is not None
+        ]
+
+    async def _ask(self, question: Any) -> Any:
+        """Await an answer of the Redis server and translate its errors."""
+        try:
+            return await question
+        except RevoluteError:
+            raise
+        except ResponseError as error:
+            if "OOM" in str(error) or "MISCONF" in str(error):
+                raise disk_full("the Redis server has no room") from error
+            raise unwritable(str(error)) from error
+        except (RedisError, OSError) as error:
+            raise unwritable(
+                f"no answer from {self._shown} ({str(error) or type(error).__name__})"
+            ) from error
+
+    async def _check_sync(self) -> None:
+        found = await self._ask(self._redis.config_get("append*"))
+        found = {_text(name): _text(value) for name, value in found.items()}
+        if (found.get("appendonly"), found.get("appendfsync")) != ("yes", "always"):
+            raise ArgumentError.expected(
+                "durability",
+                "a Redis server with appendonly yes and appendfsync always",
+                f"appendonly {found.get('appendonly')}, appendfsync {found.get('appendfsync')}",
+                advice="set both in redis.conf, or start with --durability process",
+            )
+
+    def _note(self, usage: dict[bytes, bytes]) -> None:
+        """Keep the numbers and bytes by kind."""
+        words = {name.decode(): int(value) for name, value in usage.items()}
+        kinds = {name.partition(" ")[0] for name in words}
+        self.usage = {kind: (words.get(f"{kind} count", 0), words.get(f"{kind} bytes", 0)) for kind in kinds}
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _name(kind: str, key: str) -> str:
+    return f"{_TAG}:{kind}:{key}"
+
+
+def _plain(write: Write) -> dict[str, Any]:
+    """Return a write as the script reads it."""
+    plain: dict[str, Any] = {"kind": write.kind, "key": write.key}
+    if isinstance(write, Delete):
+        return {**plain, "op": "delete", "expired_at": write.expired_at}
+    plain["expires"] = "" if write.expires is None else repr(float(write.expires))
+    if isinstance(write, Touch):
+        return {**plain, "op": "touch"}
+    return {
+        **plain,
+        "op": "put",
+        "created": repr(time.time()),
+        "size": write.size,
+        "summary": json.dumps(dict(write.summary)),
+        "parent": write.parent,
+        "expect": write.expect,
+        "counted": write.kind in COUNTED,
+        "checksum": checksum(write.kind, write.key, write.payload).hex(),
+    }
+
+
+def _entry(kind: str, key: str, fields: list[bytes | None]) -> Entry:
+    version, sequence, created, expires, size, summary = (field or b"" for field in fields)
+    return Entry(
+        kind,
+        key,
+        version=int(version),
+        sequence=int(sequence),
+        created=float(created),
+        expires=float(expires) if expires else None,
+        size=int(size),
+        summary=json.loads(summary or b"{}"),
+    )

@@ -1,0 +1,213 @@
+"""What only a file can do: outlive the process, be damaged, be full, be shared, be of another release."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from revolute.errors import ArgumentError, DataLossError, LimitError, RevoluteError
+from revolute_server.store import SESSION, TRAJECTORY, Delete, Limits, Put, Store, open_store
+
+Result = TypeVar("Result")
+SMALL, LARGE = b"small payload in the database" * 9, bytes(range(256)) * 400
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+def use(path: Path, work: Callable[[Store], Awaitable[Result]], durability: str = "process") -> Result:
+    """Open the store, do some work, and close it."""
+
+    async def main() -> Result:
+        store = open_store(f"sqlite:///{path}", durability, Limits())
+        await store.open()
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(main())
+
+
+async def fill(store: Store) -> None:
+    for number in range(20):
+        await store.commit(Put(TRAJECTORY, f"t{number}", (LARGE, b"%d" % number)))
+        await store.commit(Put(SESSION, f"s{number}", (SMALL, b"%d" % number)))
+
+
+async def survey(store: Store) -> dict[str, bool]:
+    """Read everything; tell which records are as they were, those that are damaged as False."""
+    found = {}
+    for kind, content in ((TRAJECTORY, LARGE), (SESSION, SMALL)):
+        for number in range(20):
+            key = f"{kind[0]}{number}"
+            try:
+                record = await store.get(kind, key)
+            except DataLossError as error:
+                assert error.argument == f"{kind}_id" and key in str(error)
+                found[key] = False
+            else:
+                assert record is not None and record.payload[0] == content + b"%d" % number
+                found[key] = True
+    return found
+
+
+def damage(file: Path, content: bytes) -> None:
+    """Change one bit where some bytes lie in a file."""
+    data = bytearray(file.read_bytes())
+    place = data.find(content)
+    assert place >= 0
+    data[place] ^= 1
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("durability", ["process", "disk"])
+def test_records_are_there_the_next_time(path: Path, durability: str) -> None:
+    use(path, fill, durability)
+    assert all(use(path, survey, durability).values())
+
+
+def test_a_damaged_file_is_one_lost_record(path: Path) -> None:
+    use(path, fill)
+    files = list(path.with_name("store.db-blobs").iterdir())
+    assert len(files) == 20
+    damage(files[7], LARGE[1000:1300])
+    found = use(path, survey)
+    assert sum(found.values()) == 39
+
+    async def delete(store: Store) -> None:
+        await store.commit(Delete(TRAJECTORY, next(key for key, whole in found.items() if not whole)))
+
+    use(path, delete)
+    assert len(list(path.with_name("store.db-blobs").iterdir())) == 19
+
+
+def test_a_missing_file_is_one_lost_record(path: Path) -> None:
+    use(path, fill)
+    next(path.with_name("store.db-blobs").iterdir()).unlink()
+    assert sum(use(path, survey).values()) == 39
+
+
+def test_a_damaged_row_is_one_lost_record(path: Path) -> None:
+    use(path, fill)
+    damage(path, SMALL + b"7")
+    found = use(path, survey)
+    assert [key for key, whole in found.items() if not whole] == ["s7"]
+
+
+def test_a_row_in_another_place_is_a_lost_record(path: Path) -> None:
+    use(path, fill)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE records SET key = 'x' WHERE key = 's1'")
+        connection.execute("UPDATE records SET key = 's1' WHERE key = 's2'")
+        connection.execute("UPDATE records SET key = 's2' WHERE key = 'x'")
+    found = use(path, survey)
+    assert [key for key, whole in found.items() if not whole] == ["s1", "s2"]
+
+
+@pytest.fixture
+def small_files() -> Iterator[Callable[[int], None]]:
+    """Return a function that limits the size of files that this process writes, as a full disk would."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_an_error_and_the_store_goes_on(
+    path: Path, small_files: Callable[[int], None]
+) -> None:
+    async def work(store: Store) -> None:
+        await fill(store)
+        small_files(64 * 1024)
+        with pytest.raises(LimitError, match="store: expected room"):
+            await store.commit(Put(TRAJECTORY, "new", (LARGE,)))
+        outcomes = await asyncio.gather(
+            *(store.commit(Put(SESSION, f"new{number}", (SMALL * 50,))) for number in range(60)),
+            return_exceptions=True,
+        )
+        refused = [outcome for outcome in outcomes if outcome is not None]
+        assert refused and all(isinstance(outcome, RevoluteError) for outcome in refused)
+        assert all((await survey(store)).values())
+        for number, outcome in enumerate(outcomes):
+            assert (await store.look(SESSION, f"new{number}") is None) == (outcome is not None)
+        small_files(resource.RLIM_INFINITY)
+        await store.commit(Put(TRAJECTORY, "new", (LARGE,)))
+        assert len(list(path.with_name("store.db-blobs").iterdir())) == 21
+
+    use(path, work)
+    assert all(use(path, survey).values())
+
+
+def test_deleting_makes_room_again(path: Path) -> None:
+    async def work(store: Store) -> None:
+        await fill(store)
+        for number in range(20):
+            await store.commit(Delete(TRAJECTORY, f"t{number}"))
+        assert store.usage[TRAJECTORY] == (0, 0)
+
+    use(path, work)
+    assert list(path.with_name("store.db-blobs").iterdir()) == []
+
+
+def test_two_processes_may_share_a_file(path: Path) -> None:
+    """Two stores stand for two processes; SQLite's locks do not tell them apart."""
+
+    async def work(one: Store) -> None:
+        other = open_store(f"sqlite:///{path}", "process", Limits({SESSION: 50}))
+        await other.open()
+        await asyncio.gather(
+            *(s.commit(Put(SESSION, f"{i}", (SMALL,))) for i, s in enumerate([one, other] * 25))
+        )
+        assert len(await one.scan(SESSION)) == len(await other.scan(SESSION)) == 50
+        with pytest.raises(LimitError):
+            await other.commit(Put(SESSION, "new", (SMALL,)))
+        await one.commit(Delete(SESSION, "7"))
+        assert await other.look(SESSION, "7") is None
+        await other.close()
+
+    use(path, work)
+
+
+def test_files_that_nothing_names_are_removed_when_they_are_old(path: Path) -> None:
+    use(path, fill)
+    folder = path.with_name("store.db-blobs")
+    for name, age in (("young", 0), ("old", 7200)):
+        (folder / name).write_bytes(b"left by a crash")
+        os.utime(folder / name, (os.stat(folder / name).st_mtime - age,) * 2)
+    use(path, survey)
+    assert (folder / "young").exists() and not (folder / "old").exists()
+    assert len(list(folder.iterdir())) == 21
+
+
+def test_a_newer_format_is_refused(path: Path) -> None:
+    use(path, fill)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(ArgumentError, match="store: expected a file of format 1 or older, got format 99"):
+        use(path, survey)
+
+
+def test_a_file_of_others_is_refused_and_left_alone(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    with pytest.raises(ArgumentError, match="store: expected"):
+        use(path, survey)
+    path.write_bytes(b"no database at all" * 1000)
+    with pytest.raises(ArgumentError, match="store: expected"):
+        use(path, survey)
+    assert path.read_bytes() == b"no database at all" * 1000
+
+
+@pytest.mark.parametrize("address", ["", "sqlite:", "sqlite:///", "postgres://x", "store.db", "memory"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ArgumentError, match="store: expected sqlite"):
+        open_store(address, "process", Limits())
