@@ -45,6 +45,11 @@ def set_caller(caller: Caller) -> None:
     _current.set(caller)
 
 
+def caller_name() -> str:
+    """Return the name of the current caller, the owner of what the call makes."""
+    return _current.get().name
+
+
 def require_owner(noun: str, owner: str) -> None:
     """Refuse to change or delete what belongs to another caller; an admin may.
 

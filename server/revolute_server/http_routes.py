@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.responses import HTMLResponse
 
 from revolute.v1 import gradient_report_pb2, model_pb2, server_pb2, session_pb2, trajectory_pb2
 
-from . import http_problems, schemas
+from . import admin, http_problems, schemas
 from .answers import Document
-from .auth import HEALTH, METRICS
+from .auth import HEALTH, METRICS, STATUS
 from .calls import Calls, name_call
 from .errors import public_error
 from .http_bodies import asset_bytes, read_document, write_document
@@ -121,6 +122,16 @@ def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
     async def metrics() -> Response:
         """Report what is counted and timed, for Prometheus."""
         return Response(verbs.service.telemetry.metrics.text(), media_type=CONTENT_TYPE)
+
+    @router.get("/status", dependencies=[Depends(admission(calls, STATUS, while_draining=True))])
+    async def status() -> dict[str, Any]:
+        """Tell what the server holds and how busy it is; the page at / shows it."""
+        return admin.status(verbs.service, draining=calls.draining)
+
+    @router.get("/", include_in_schema=False)
+    async def page() -> Response:
+        name_call(HEALTH)
+        return HTMLResponse(admin.PAGE, headers=admin.HEADERS)
 
     return router
 

@@ -16,6 +16,7 @@ from typing import Any
 from revolute.errors import ArgumentError, LimitError
 from revolute_engine import Engine, Model, StepJacobian
 
+from .callers import caller_name, require_owner
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
 from .models import Models
@@ -32,6 +33,7 @@ class Session:
     batch: int
     state: State
     deleted: bool = False
+    owner: str = dataclasses.field(default_factory=caller_name)
     waiting: int = 0
     lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
 
@@ -136,16 +138,23 @@ class Sessions:
 
         Raises:
             NotFoundError: it was deleted before or never there.
+            PermissionDeniedError: it is another caller's.
         """
+        require_owner("session", self._sessions.get(session_id).owner)
         self._sessions.remove(session_id).deleted = True
+
+    def all(self) -> list[Session]:
+        """Return every session, oldest first."""
+        return list(self._sessions)
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     @contextlib.asynccontextmanager
     async def _use(self, session_id: str) -> AsyncIterator[Session]:
-        """Hold a session for one call; its lock is first come, first served."""
+        """Hold a session of the caller's for one call; its lock is first come, first served."""
         session = self._sessions.get(session_id)
+        require_owner("session", session.owner)
         if session.waiting > self._pool.queue:
             raise LimitError.expected(
                 "queue",

@@ -13,6 +13,7 @@ from revolute.loss import Loss
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian, check_gradient
 from revolute_engine._gradient_check.check import MAX_DIRECTIONS, MAX_STEPS
 
+from .callers import caller_name, require_owner
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
 from .models import Models
@@ -33,6 +34,7 @@ class Trajectory:
     id: str
     model: Model
     rollout: Rollout
+    owner: str = dataclasses.field(default_factory=caller_name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,8 +206,14 @@ class Trajectories:
 
         Raises:
             NotFoundError: it was deleted before or never there.
+            PermissionDeniedError: it is another caller's.
         """
+        require_owner("trajectory", self._trajectories.get(trajectory_id).owner)
         self._trajectories.remove(trajectory_id)
+
+    def all(self) -> list[Trajectory]:
+        """Return every kept trajectory, oldest first."""
+        return list(self._trajectories)
 
     def __len__(self) -> int:
         return len(self._trajectories)

@@ -7,7 +7,9 @@ the error it ends with, so that one test judges both transports.
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -75,9 +77,14 @@ class GrpcWire:
 
     name = "grpc"
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, token: str | None = None, *, ca: str | None = None) -> None:
         self.target = target
-        self.channel = grpc.insecure_channel(target)
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        if ca is None:
+            self.channel = grpc.insecure_channel(target)
+        else:
+            credentials = grpc.ssl_channel_credentials(Path(ca).read_bytes())
+            self.channel = grpc.secure_channel(target, credentials)
 
     def call(self, verb: str, document: Mapping[str, Any], timeout: float | None = 60.0) -> Document:
         """Carry out a verb; fails with grpc.RpcError."""
@@ -104,7 +111,7 @@ class GrpcWire:
         else:
             request = request_type()
             fill_message(request, document)
-        return method(request, timeout=timeout)
+        return method(request, timeout=timeout, metadata=self._metadata)
 
     def error(self, verb: str, document: Mapping[str, Any]) -> tuple[RevoluteError, str]:
         """Return the error that a call ends with, and its gRPC code."""
@@ -125,13 +132,15 @@ class GrpcWire:
 class HttpWire:
     """Bare HTTP with JSON or npz bodies."""
 
-    def __init__(self, address: str, *, npz: bool) -> None:
+    def __init__(self, address: str, *, npz: bool, token: str | None = None, ca: str | None = None) -> None:
         self.name = "npz" if npz else "json"
         self.npz = npz
         kind = "application/x-npz" if npz else "application/json"
-        self.client = httpx.Client(
-            base_url=address, timeout=60.0, headers={"accept": kind, "content-type": kind}
-        )
+        headers = {"accept": kind, "content-type": kind}
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        verify = ssl.create_default_context(cafile=ca) if ca else True
+        self.client = httpx.Client(base_url=address, timeout=60.0, headers=headers, verify=verify)
 
     def send(self, verb: str, document: Mapping[str, Any]) -> httpx.Response:
         """Send a verb's request."""
