@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--address",
         default=os.environ.get("REVOLUTE_ADDRESS"),
-        help="server that tests/conformance judges: grpc[s]://host:port or http[s]://host:port (default: ours)",
+        help="server that tests/conformance judges: grpc(s):// or http(s)://host:port (default: ours)",
     )
     parser.addoption("--token", default=os.environ.get("REVOLUTE_TOKEN"), help="bearer token for --address")
     parser.addoption("--ca", help="certificates (PEM) that sign that of --address")
