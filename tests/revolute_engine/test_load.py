@@ -137,3 +137,9 @@ def test_arrays_of_a_model_are_read_only() -> None:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
     assert np.array_equal(model.qvel0, np.zeros(18))
+
+
+def test_a_chain_of_three_hundred_bodies_loads() -> None:
+    body = '<body pos="0 0 -0.1"><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    text = "<mujoco><worldbody>" + 300 * body + 300 * "</body>" + "</worldbody></mujoco>"
+    assert load_model(text).nv == 300

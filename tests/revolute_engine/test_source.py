@@ -8,6 +8,7 @@ from revolute.errors import ModelError, RevoluteError
 from revolute_engine import load_model
 from revolute_engine._files import FileFinder
 from revolute_engine._source import Source, read_source
+from revolute_engine._xml import MAX_DEPTH
 
 TETRAHEDRON = b"v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 1 4\n"
 BODY = '<worldbody><body name="b"><joint name="j"/><geom name="g" size="0.1"/></body></worldbody>'
@@ -45,7 +46,9 @@ def test_includes_may_not_come_back_to_themselves() -> None:
 
 def test_a_long_chain_of_includes_is_refused() -> None:
     assets = {f"{n}.xml": f'<mujoco><include file="{n + 1}.xml"/></mujoco>'.encode() for n in range(5000)}
-    assert "at most 200 nested elements" in _refusal('<mujoco><include file="0.xml"/></mujoco>', assets)
+    assert f"at most {MAX_DEPTH} nested elements" in _refusal(
+        '<mujoco><include file="0.xml"/></mujoco>', assets
+    )
 
 
 def test_meshes_of_equal_names_in_two_folders_stay_two() -> None:

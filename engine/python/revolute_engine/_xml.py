@@ -16,8 +16,8 @@ from xml.sax.saxutils import quoteattr
 
 from revolute.errors import ModelError
 
-MAX_DEPTH = 200
-"""Deepest nesting of elements that is read; a robot's tree of bodies stays far below."""
+MAX_DEPTH = 400
+"""Deepest nesting of elements that is read: chains of some hundred links, as MuJoCo's reader takes them."""
 
 
 @dataclass
