@@ -18,8 +18,8 @@ def _after(simulator: Simulator, chunk: int) -> State:
     return state
 
 
-def test_clock_orientation_and_spin_after_a_thousand_seconds(in_process: Simulator) -> None:
-    state = _after(in_process, 10_000)
+def test_clock_orientation_and_spin_after_a_thousand_seconds(simulator: Simulator) -> None:
+    state = _after(simulator, 10_000)
     assert abs(state.time - 1000) < 1e-9 and state.step_count == STEPS
     quaternion = state.qpos[0, 3:]
     assert abs(np.linalg.norm(quaternion) - 1) < 1e-9
@@ -30,6 +30,6 @@ def test_clock_orientation_and_spin_after_a_thousand_seconds(in_process: Simulat
     assert np.linalg.norm(quaternion - np.sign(quaternion @ exact) * exact) < 5e-7
     assert np.abs(state.qvel[0] - [0, 0, 0, *SPIN]).max() < 1e-12
     # chunks of another size, not a divisor of the first
-    other = _after(in_process, 31_250)
+    other = _after(simulator, 31_250)
     assert np.array_equal(other.qpos, state.qpos) and np.array_equal(other.qvel, state.qvel)
     assert other.time == state.time
