@@ -1,4 +1,4 @@
-"""Laikago standing on four toes, in revolute and in MuJoCo from the same MJCF.
+"""Laikagos standing on four toes, in revolute and in MuJoCo from the same MJCF.
 
 Joint targets through position actuators, h = 2 ms, 50 sweeps; MuJoCo with its defaults (Newton, pyramidal
 cones, Euler). Both start from the same state and follow the same controls.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -23,10 +24,34 @@ POSE = np.tile([0.0, 0.1, -0.8], 4)
 START = np.concatenate([[0, 0, 0.458476, 1, 0, 0, 0], POSE])
 
 
+MODEL_FILE = Path(revolute_engine.__file__).parent / "models" / "laikago.xml"
+SPACING = 2.0  # metres between robots of one scene, which stand in two columns
+
+
 def controls(steps: int) -> np.ndarray:
     """Return the joint targets, [steps, 12]: the pose with a small sway."""
     time = np.arange(steps)[:, None]
     return POSE + 0.01 * np.sin(0.05 * time + np.arange(12))
+
+
+def places(robots: int) -> np.ndarray:
+    """Return where the robots of a scene stand, [robots, 2]."""
+    return SPACING * np.array([[i // 2, i % 2] for i in range(robots)], dtype=float)
+
+
+def scene_xml(robots: int) -> str:
+    """Return MJCF of the built-in robot standing `robots` times on one floor."""
+    scene = mujoco.MjSpec.from_file(str(MODEL_FILE))
+    for key in list(scene.keys):
+        scene.delete(key)
+    for i in range(1, robots):
+        robot = mujoco.MjSpec.from_file(str(MODEL_FILE))
+        for extra in [*robot.keys, *robot.worldbody.geoms, *robot.worldbody.lights]:
+            robot.delete(extra)
+        frame = scene.worldbody.add_frame(pos=[*places(robots)[i], 0.0])
+        scene.attach(robot, prefix=f"robot{i}_", frame=frame)
+    scene.compile()
+    return scene.to_xml()
 
 
 @dataclass
@@ -36,27 +61,38 @@ class Scene:
     Args:
         steps: length of every rollout.
         contact: False takes contacts, limits and dry friction out of both.
+        robots: how many stand in the scene.
+        threads: of revolute; MuJoCo always gets one.
     """
 
     steps: int
     contact: bool = True
+    robots: int = 1
+    threads: int = 1
 
     def __post_init__(self) -> None:
         self.model = revolute_engine.load_model(
-            "laikago",
+            "laikago" if self.robots == 1 else scene_xml(self.robots),
             timestep=TIMESTEP,
             iterations=SWEEPS,
             contact=self.contact,
             limits=self.contact,
             dry_friction=self.contact,
         )
-        self.engine = revolute_engine.Engine(threads=1)
+        self.engine = revolute_engine.Engine(threads=self.threads)
+        self.start = np.tile(START, self.robots)
+        for i, place in enumerate(places(self.robots)):
+            self.start[19 * i : 19 * i + 2] = place
+
+    def controls(self, batch: int = 1) -> np.ndarray:
+        """Return the joint targets of all robots, [batch, steps, nu]."""
+        return np.tile(controls(self.steps), (batch, 1, self.robots))
 
     def forward(self, batch: int) -> Callable[[], Any]:
-        """Return a call that rolls out `batch` environments for all steps on one thread."""
-        ctrl = np.tile(controls(self.steps), (batch, 1, 1))
+        """Return a call that rolls out `batch` environments for all steps."""
+        ctrl = self.controls(batch)
         qvel = np.zeros(self.model.nv)
-        return lambda: self.engine.rollout(self.model, START, qvel, ctrl)
+        return lambda: self.engine.rollout(self.model, self.start, qvel, ctrl)
 
     def backward(self, batch: int) -> Callable[[], Any]:
         """Return a call that pulls back d |final base position|^2 through such a rollout."""
@@ -64,6 +100,18 @@ class Scene:
         qpos_bar = np.zeros_like(rollout.qpos)
         qpos_bar[:, -1, :3] = 2 * rollout.qpos[:, -1, :3]
         return lambda: self.engine.backward(self.model, rollout, qpos_bar, None)
+
+    def jacobian(self, calls: int) -> Callable[[], Any]:
+        """Return a call of the Jacobian of a standing step, `calls` times."""
+        rollout = self.forward(1)()
+        qpos, qvel = rollout.qpos[:, -1], rollout.qvel[:, -1]
+        ctrl = self.controls()[:, -1]
+
+        def differentiate() -> None:
+            for _ in range(calls):
+                self.engine.jacobian(self.model, qpos, qvel, ctrl)
+
+        return differentiate
 
     def mujoco_model(self) -> mujoco.MjModel:
         """Return MuJoCo's model of the same MJCF, with its default solver."""
@@ -74,22 +122,22 @@ class Scene:
             model.opt.disableflags |= off.mjDSBL_CONTACT | off.mjDSBL_LIMIT | off.mjDSBL_FRICTIONLOSS
         return model
 
-    def mujoco_forward(self) -> Callable[[], Any]:
-        """Return a call of `steps` times mj_step, looped in C by mujoco.rollout, on one thread."""
+    def mujoco_forward(self, batch: int = 1) -> Callable[[], Any]:
+        """Return a call of `batch * steps` times mj_step, looped in C by mujoco.rollout, on one thread."""
         model = self.mujoco_model()
         data = mujoco.MjData(model)
-        data.qpos[:] = START
+        data.qpos[:] = self.start
         start = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
         mujoco.mj_getState(model, data, start, mujoco.mjtState.mjSTATE_FULLPHYSICS)
-        ctrl = controls(self.steps)[None]
-        return lambda: mujoco_rollout.rollout(model, data, start[None], ctrl)
+        ctrl = self.controls(batch)
+        return lambda: mujoco_rollout.rollout(model, data, np.tile(start, (batch, 1)), ctrl)
 
     def mujoco_transition(self, calls: int) -> Callable[[], Any]:
         """Return `calls` times mjd_transitionFD (one-sided): the Jacobian a chain of steps would need."""
         model = self.mujoco_model()
         data = mujoco.MjData(model)
-        data.qpos[:] = START
-        data.ctrl[:] = POSE
+        data.qpos[:] = self.start
+        data.ctrl[:] = np.tile(POSE, self.robots)
         mujoco.mj_step(model, data, 100)
         by_state = np.empty((2 * model.nv + model.na,) * 2)
         by_ctrl = np.empty((2 * model.nv + model.na, model.nu))

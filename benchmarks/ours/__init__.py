@@ -1,0 +1,1 @@
+"""revolute by itself: time and memory over batch, threads, instruction set, robots, chain length and more."""

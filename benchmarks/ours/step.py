@@ -1,0 +1,45 @@
+"""One Laikago on one thread, forward and backward, beside MuJoCo on the same scene in the same run.
+
+MuJoCo's gradient is mjd_transitionFD: the Jacobian of one step by one-sided finite differences, without
+the chain.
+"""
+
+from __future__ import annotations
+
+from ..laikago import SWEEPS, TIMESTEP, Scene
+from ..measure import interleaved
+from ..script import Effort, script
+from ..table import Table
+
+STEPS, TRANSITIONS = 1000, 20
+COLUMNS = {"what": "what", "median_us": "median µs", "fastest_us": "fastest", "slowest_us": "slowest"}
+
+
+def measure(effort: Effort) -> list[Table]:
+    """Return the table of one robot."""
+    steps = effort.steps(STEPS)
+    table = Table(
+        "step",
+        f"Laikago, 18 DoF, 4 contacts, h = {TIMESTEP * 1e3:g} ms, {SWEEPS} sweeps, {steps} steps, "
+        "one thread; microseconds per step.",
+        COLUMNS,
+    )
+    for scene, name in ((Scene(steps), "standing"), (Scene(steps, contact=False), "no contacts")):
+        calls = {
+            f"{name}, forward": scene.forward(1),
+            f"{name}, backward": scene.backward(1),
+            f"{name}, MuJoCo mj_step": scene.mujoco_forward(),
+        }
+        for what, timing in interleaved(calls, effort.repeats).items():
+            table.rows.append({"what": what, **timing.per(steps)})
+    what = "standing, MuJoCo mjd_transitionFD (one-sided)"
+    scene = Scene(steps)
+    calls = {what: scene.mujoco_transition(TRANSITIONS), "jacobian": scene.jacobian(TRANSITIONS)}
+    timings = interleaved(calls, effort.repeats)
+    table.rows.append({"what": what, **timings[what].per(TRANSITIONS)})
+    table.rows.append({"what": "standing, full Jacobian of a step", **timings["jacobian"].per(TRANSITIONS)})
+    return [table]
+
+
+if __name__ == "__main__":
+    script("benchmarks.ours.step", __doc__, measure)
