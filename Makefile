@@ -35,6 +35,7 @@ lint: $(STAMPS)/lint build
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(CPP_FILES)
+	[ ! -x $(BIN)/buf ] || $(BIN)/buf lint proto
 
 format: $(STAMPS)/lint
 	$(BIN)/ruff check --fix .

@@ -163,7 +163,7 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.session_jacobian(request.pop("session_id"), request)
 
-        answer = session_pb2.SessionJacobianResponse, trajectory_pb2.StepJacobian()
+        answer = session_pb2.SessionServiceJacobianResponse, trajectory_pb2.StepJacobian()
         return self.stream(request_iterator, verb, *answer)
 
     async def GetState(self, request: Any, context: Any) -> AsyncIterator[Any]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKED_IN = ROOT / "client/revolute/v1"
@@ -21,6 +24,17 @@ def test_stubs_are_up_to_date(tmp_path: Path) -> None:
     assert sorted(made) == sorted(kept)
     stale = [name for name in made if made[name] != kept[name]]
     assert not stale, f"run proto/revolute/v1/generate.sh; out of date: {stale}"
+
+
+BUF = shutil.which("buf") or shutil.which("buf", path=Path(sys.executable).parent)
+
+
+@pytest.mark.skipif(BUF is None, reason="there is no buf")
+def test_the_protocol_is_clean_to_buf(tmp_path: Path) -> None:
+    environment = {**os.environ, "BUF_CACHE_DIR": str(tmp_path)}
+    command = [str(BUF), "lint", str(ROOT / "proto")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_field_and_message_has_a_comment() -> None:

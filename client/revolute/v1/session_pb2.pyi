@@ -105,7 +105,7 @@ class GetStateResponse(_message.Message):
     chunk: _tensor_pb2.Chunk
     def __init__(self, start: _Optional[_Union[SessionState, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
-class SessionJacobianRequest(_message.Message):
+class SessionServiceJacobianRequest(_message.Message):
     __slots__ = ("start", "chunk")
     START_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
@@ -121,7 +121,7 @@ class SessionJacobianInputs(_message.Message):
     ctrl: _tensor_pb2.Tensor
     def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
-class SessionJacobianResponse(_message.Message):
+class SessionServiceJacobianResponse(_message.Message):
     __slots__ = ("start", "chunk")
     START_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]

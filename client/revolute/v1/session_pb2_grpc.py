@@ -57,8 +57,8 @@ class SessionServiceStub(object):
                 _registered_method=True)
         self.Jacobian = channel.stream_stream(
                 '/revolute.v1.SessionService/Jacobian',
-                request_serializer=revolute_dot_v1_dot_session__pb2.SessionJacobianRequest.SerializeToString,
-                response_deserializer=revolute_dot_v1_dot_session__pb2.SessionJacobianResponse.FromString,
+                request_serializer=revolute_dot_v1_dot_session__pb2.SessionServiceJacobianRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_session__pb2.SessionServiceJacobianResponse.FromString,
                 _registered_method=True)
         self.DeleteSession = channel.unary_unary(
                 '/revolute.v1.SessionService/DeleteSession',
@@ -140,8 +140,8 @@ def add_SessionServiceServicer_to_server(servicer, server):
             ),
             'Jacobian': grpc.stream_stream_rpc_method_handler(
                     servicer.Jacobian,
-                    request_deserializer=revolute_dot_v1_dot_session__pb2.SessionJacobianRequest.FromString,
-                    response_serializer=revolute_dot_v1_dot_session__pb2.SessionJacobianResponse.SerializeToString,
+                    request_deserializer=revolute_dot_v1_dot_session__pb2.SessionServiceJacobianRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_session__pb2.SessionServiceJacobianResponse.SerializeToString,
             ),
             'DeleteSession': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteSession,
@@ -283,8 +283,8 @@ class SessionService(object):
             request_iterator,
             target,
             '/revolute.v1.SessionService/Jacobian',
-            revolute_dot_v1_dot_session__pb2.SessionJacobianRequest.SerializeToString,
-            revolute_dot_v1_dot_session__pb2.SessionJacobianResponse.FromString,
+            revolute_dot_v1_dot_session__pb2.SessionServiceJacobianRequest.SerializeToString,
+            revolute_dot_v1_dot_session__pb2.SessionServiceJacobianResponse.FromString,
             options,
             channel_credentials,
             insecure,
