@@ -27,14 +27,18 @@ class RevoluteError(Exception):
         argument: name of the argument or field at fault, None when no single one is.
         message: the one-line text, equal to `str(error)`.
         call_id: id of the call in the server's log, None in process.
+        retry_after: seconds after which the same call may succeed, where the server knows; else None.
     """
 
     reason: str = "INTERNAL"
     call_id: str | None = None
 
-    def __init__(self, message: str, *, argument: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, argument: str | None = None, retry_after: float | None = None
+    ) -> None:
         self.message = " ".join(str(message).splitlines())
         self.argument = argument
+        self.retry_after = retry_after
         super().__init__(self.message)
 
     def __str__(self) -> str:

@@ -19,10 +19,13 @@ from dataclasses import dataclass, field
 from revolute.errors import UnavailableError
 
 from .auth import HEALTH, METRICS, STATUS, Access
-from .callers import Caller, set_caller
+from .callers import ANONYMOUS, Caller, set_caller
 from .telemetry import Telemetry
 
 _log = logging.getLogger("revolute.access")
+
+CLIENT_ID_HEADER = "x-client-id"
+"""Header and metadata by which a client without a token names itself, so that it has a share of its own."""
 
 CALL_ID_HEADER = "x-request-id"
 """Header and metadata with a call's id; a client may choose it, the answer always has it."""
@@ -41,6 +44,8 @@ class Call:
         verb: `Service.Rpc`; for HTTP known after routing.
         caller: who calls; None until they are let in.
         reason: reason of the error it ended with, "OK" for none.
+        peer: where it comes from: what the client calls itself, or else its host.
+        deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
         started: time of its first byte, in s of the monotonic clock.
     """
 
@@ -49,6 +54,8 @@ class Call:
     verb: str = "unknown"
     caller: Caller | None = None
     reason: str = "OK"
+    peer: str = ""
+    deadline: float | None = None
     started: float = field(default_factory=time.monotonic)
 
 
@@ -64,6 +71,22 @@ def name_call(verb: str) -> None:
     """Say what the call that runs now calls."""
     if call := _current.get():
         call.verb = verb
+
+
+def current_client() -> str:
+    """Name who is charged for the call that runs now: the holder of its token, or else its peer."""
+    call = _current.get()
+    if call is None:
+        return "server"
+    if call.caller is not None and call.caller is not ANONYMOUS:
+        return call.caller.name
+    return call.peer
+
+
+def current_deadline() -> float | None:
+    """Return when the caller gives up, in s of the monotonic clock; None for never."""
+    call = _current.get()
+    return call.deadline if call is not None else None
 
 
 class Calls:
@@ -83,15 +106,28 @@ class Calls:
         self._idle.set()
 
     @contextmanager
-    def open(self, transport: str, headers: Mapping[str, str], verb: str = "unknown") -> Iterator[Call]:
+    def open(
+        self,
+        transport: str,
+        headers: Mapping[str, str],
+        verb: str = "unknown",
+        *,
+        host: str = "",
+        seconds: float | None = None,
+    ) -> Iterator[Call]:
         """Run a block as one call.
 
         Args:
             transport: "grpc" or "http".
             headers: headers or metadata by lower-case name.
             verb: what is called, if it is known yet.
+            host: address of the client.
+            seconds: time until the client gives up; None for no limit.
         """
         call = Call(_call_id(headers.get(CALL_ID_HEADER)), transport, verb)
+        call.peer = headers.get(CLIENT_ID_HEADER, "")[:64] or host
+        if seconds is not None:
+            call.deadline = call.started + seconds
         _current.set(call)
         self.running += 1
         self._idle.clear()

@@ -1,103 +1,282 @@
 """Runs engine calls on a bounded number of threads, away from the event loop.
 
 The engine releases the GIL, so the loop goes on answering while every worker computes. Calls beyond the
-workers wait in a bounded queue; calls beyond the queue are refused at once. A call whose client has gone is
-told to stop through its cancel token, which the engine polls each step; its place is given back when the
-thread has really returned.
+workers wait in a bounded queue, in the order in which they came; calls beyond the queue are refused at once,
+with a hint when to come again. Calls that may be computed together are gathered (see `batching`). A call
+whose client has gone or whose deadline has passed before its turn is never started; one that runs is told to
+stop through the cancel token, which the engine polls each step, as soon as nobody waits for any call of its
+batch. A place is given back when the thread has really returned.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from revolute.errors import LimitError, UnavailableError
+from revolute.errors import CancelledError, DeadlineError, LimitError, UnavailableError
 from revolute_engine import CancelToken
 
+from .batching import Waiting, Work, alone
+from .calls import current_deadline
+from .quotas import Quotas
 from .telemetry import Telemetry
 
 Result = TypeVar("Result")
 
+_SHORTEST_RETRY, _LONGEST_RETRY = 0.05, 30.0
+"""Seconds after which a refused call may come again."""
+
+
+class _Job:
+    """One call that waits or runs."""
+
+    def __init__(self, work: Work, future: asyncio.Future[Any], ready: float) -> None:
+        self.work = work
+        self.future = future
+        self.deadline = current_deadline()
+        self.context = contextvars.copy_context()
+        self.submitted = time.time_ns()
+        self.ready = ready
+        self.batch: _Batch | None = None
+
+
+class _Batch:
+    """Calls that run as one."""
+
+    def __init__(self, jobs: Sequence[_Job]) -> None:
+        self.jobs = jobs
+        self.key = jobs[0].work.key
+        self.token = CancelToken()
+        self.left = len(jobs)
+        self.started = time.time_ns()
+        for job in jobs:
+            job.batch = self
+
+    def run(self) -> Sequence[Any]:
+        return self.jobs[0].work.run([job.work.item for job in self.jobs], self.token)
+
+    def leave(self) -> None:
+        """Note that nobody waits for one of the calls any more; when all have gone, the engine stops."""
+        self.left -= 1
+        if self.left == 0:
+            self.token.cancel()
+
 
 class EnginePool:
-    """A bounded thread pool whose calls stop when their awaiter is cancelled."""
+    """Bounded engine threads whose calls stop when their awaiters are cancelled.
 
-    def __init__(self, workers: int, queue: int, telemetry: Telemetry | None = None) -> None:
+    Args:
+        workers: batches that run at once.
+        queue: calls that may wait for a worker.
+        batch_delay: seconds that a call waits for others at most.
+        batch_size: environments of one batch.
+        quotas: bounds the calls of each client; None for no bound.
+        telemetry: gets the time that calls wait and run.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        queue: int,
+        *,
+        batch_delay: float = 0.0,
+        batch_size: int = 64,
+        quotas: Quotas | None = None,
+        telemetry: Telemetry | None = None,
+    ) -> None:
         self.workers = workers
         self.queue = queue
+        self.batch_size = batch_size
+        self._waits = Waiting(batch_delay)
+        self._quotas = quotas or Quotas()
         self._telemetry = telemetry or Telemetry()
         self._executor = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="revolute-engine")
-        self._tokens: set[CancelToken] = set()
+        self._waiting: deque[_Job] = deque()
+        self._running: set[_Batch] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._mean = 0.0
         self._closed = False
-
-    @property
-    def occupied(self) -> int:
-        """Calls that run or wait."""
-        return len(self._tokens)
 
     @property
     def waiting(self) -> int:
         """Calls that wait for a worker."""
-        return max(0, self.occupied - self.workers)
+        return len(self._waiting)
+
+    @property
+    def running(self) -> int:
+        """Calls that run, those counted that nobody waits for but whose thread has not returned yet."""
+        return sum(len(batch.jobs) for batch in self._running)
+
+    @property
+    def busy(self) -> int:
+        """Workers that compute."""
+        return len(self._running)
+
+    @property
+    def occupied(self) -> int:
+        """Calls that run or wait."""
+        return self.waiting + self.running
 
     async def run(self, call: Callable[[CancelToken], Result]) -> Result:
-        """Run `call(token)` on a worker and return its result.
+        """Run `call(token)` on a worker and return its result; see `run_work`."""
+        return await self.run_work(alone(call))
+
+    async def run_work(self, work: Work) -> Any:
+        """Run a call on a worker, perhaps together with others, and return its result.
 
         Raises:
-            LimitError: all workers are busy and the queue is full.
+            LimitError: the queue is full, or the client has too many calls under way.
+            DeadlineError: the caller's deadline passed before its turn.
             UnavailableError: the server is stopping.
         """
         if self._closed:
-            raise UnavailableError(
-                "server: expected a running server, got one that is stopping; call again later"
-            )
-        if self.occupied >= self.workers + self.queue:
+            raise _stopping()
+        idle = self.workers - len(self._running)
+        if len(self._waiting) >= self.queue + max(0, idle):
             raise LimitError(
                 f"queue: expected at most {self.queue} waiting calls, got one more while {self.workers} run; "
                 "call again later, or start the server with a larger --queue or more --workers",
                 argument="queue",
+                retry_after=self.retry_after(),
             )
-        token = CancelToken()
-        self._tokens.add(token)
-        loop = asyncio.get_running_loop()
-        future: Future[Result] = self._executor.submit(self._timed(call, loop), token)
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._tokens.discard, token))
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            token.cancel()
-            raise
-
-    def _timed(
-        self, call: Callable[[CancelToken], Result], loop: asyncio.AbstractEventLoop
-    ) -> Callable[[CancelToken], Result]:
-        """Return a call that reports, on the loop and within its caller's context, how long it waited and
-        ran."""
-        submitted, context = time.time_ns(), contextvars.copy_context()
-
-        def report(started: int, ended: int) -> None:
-            self._telemetry.record("queue", submitted, started)
-            self._telemetry.record("compute", started, ended)
-
-        def work(token: CancelToken) -> Result:
-            started = time.time_ns()
+        with self._quotas.call(self.retry_after):
+            loop = asyncio.get_running_loop()
+            wait = self._waits.seconds(work.key, company=self._has_company(work.key))
+            job = _Job(work, loop.create_future(), loop.time() + wait)
+            self._waiting.append(job)
+            self._dispatch()
             try:
-                return call(token)
-            finally:
-                # a loop that has been closed wants no reports any more
-                with contextlib.suppress(RuntimeError):
-                    loop.call_soon_threadsafe(report, started, time.time_ns(), context=context)
+                return await job.future
+            except asyncio.CancelledError:
+                self._leave(job)
+                raise
 
-        return work
+    def retry_after(self) -> float:
+        """Return in how many seconds a place is likely to be free."""
+        seconds = self._mean * (1 + len(self._waiting) / self.workers)
+        return min(max(seconds, _SHORTEST_RETRY), _LONGEST_RETRY)
 
     def close(self) -> None:
         """Refuse new calls, drop those that wait and stop those that run within one step."""
         self._closed = True
-        for token in list(self._tokens):
-            token.cancel()
+        for job in self._waiting:
+            if not job.future.done():
+                job.future.set_exception(_stopping())
+        self._waiting.clear()
+        for batch in self._running:
+            batch.token.cancel()
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _has_company(self, key: Hashable) -> bool:
+        """Whether other calls with this key wait or run."""
+        if key is None:
+            return False
+        return any(batch.key == key for batch in self._running) or any(
+            job.work.key == key for job in self._waiting
+        )
+
+    def _dispatch(self) -> None:
+        """Start what is ready as long as workers are idle."""
+        loop = asyncio.get_running_loop()
+        while len(self._running) < self.workers and not self._closed:
+            first = self._next_ready(loop.time())
+            if first is None:
+                break
+            batch = _Batch(self._gather(first))
+            self._running.add(batch)
+            if environments := sum(job.work.size for job in batch.jobs):
+                self._telemetry.metrics.batch_environments.observe(environments)
+            future: Future[Sequence[Any]] = self._executor.submit(batch.run)
+            future.add_done_callback(
+                lambda done, batch=batch: loop.call_soon_threadsafe(self._finish, batch, done)  # type: ignore[misc]
+            )
+        self._set_timer(loop)
+
+    def _next_ready(self, now: float) -> _Job | None:
+        """Return the first call that need not wait for others; drop those that are too late."""
+        late = [job for job in self._waiting if job.deadline is not None and job.deadline <= time.monotonic()]
+        for job in late:
+            self._waiting.remove(job)
+            if not job.future.done():
+                job.future.set_exception(_too_late())
+        sizes: dict[Hashable, int] = {}
+        for job in self._waiting:
+            key = job.work.key
+            sizes[key] = sizes.get(key, 0) + job.work.size
+            if job.ready <= now or sizes[key] >= self.batch_size:
+                return job
+        return None
+
+    def _gather(self, first: _Job) -> list[_Job]:
+        """Take a call out of the queue, with all others that fit into its batch, oldest first."""
+        if first.work.key is None:
+            self._waiting.remove(first)
+            return [first]
+        jobs: list[_Job] = []
+        size = 0
+        for job in list(self._waiting):
+            if job.work.key == first.work.key and (not jobs or size + job.work.size <= self.batch_size):
+                jobs.append(job)
+                size += job.work.size
+                self._waiting.remove(job)
+        return jobs
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Come back when the next call has waited long enough for others."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiting and len(self._running) < self.workers and not self._closed:
+            self._timer = loop.call_at(min(job.ready for job in self._waiting), self._dispatch)
+
+    def _finish(self, batch: _Batch, done: Future[Sequence[Any]]) -> None:
+        """Hand the results of a batch to its callers, and start what waits."""
+        self._running.discard(batch)
+        ended = time.time_ns()
+        seconds = 1e-9 * (ended - batch.started)
+        for job in batch.jobs:
+            job.context.run(self._telemetry.record, "queue", job.submitted, batch.started)
+            job.context.run(self._telemetry.record, "compute", batch.started, ended)
+        self._mean += 0.2 * (seconds - self._mean)
+        if batch.left:
+            self._waits.note(batch.key, seconds)
+        self._deliver(batch, done)
+        if not self._closed:
+            self._dispatch()
+
+    def _deliver(self, batch: _Batch, done: Future[Sequence[Any]]) -> None:
+        failure: BaseException | None = CancelledError("cancelled") if done.cancelled() else done.exception()
+        if self._closed and isinstance(failure, CancelledError):
+            failure = _stopping()
+        for place, job in enumerate(batch.jobs):
+            if job.future.done():
+                continue
+            found = failure if failure is not None else done.result()[place]
+            if isinstance(found, BaseException):
+                job.future.set_exception(found)
+            else:
+                job.future.set_result(found)
+
+    def _leave(self, job: _Job) -> None:
+        """Drop a call that nobody waits for any more."""
+        if job.batch is not None:
+            job.batch.leave()
+        elif job in self._waiting:
+            self._waiting.remove(job)
+
+
+def _stopping() -> UnavailableError:
+    return UnavailableError("server: expected a running server, got one that is stopping; call again later")
+
+
+def _too_late() -> DeadlineError:
+    return DeadlineError(
+        "timeout: expected a worker before the deadline, got none; "
+        "connect with a larger timeout, or call again when the server has less to do",
+        argument="timeout",
+    )

@@ -52,4 +52,6 @@ def public_error(error: BaseException, where: str) -> RevoluteError:
 def _shortened(error: RevoluteError) -> RevoluteError:
     """Cut a message that quotes something very long."""
     argument = error.argument[:100] if error.argument else None
-    return error_from(error.reason, f"{error.message[:_LONGEST]}...", argument)
+    shortened = error_from(error.reason, f"{error.message[:_LONGEST]}...", argument)
+    shortened.retry_after = error.retry_after
+    return shortened

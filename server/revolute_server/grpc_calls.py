@@ -110,7 +110,8 @@ def _guard_stream(
 
 @contextmanager
 def _opened(calls: Calls, verb: str, context: grpc.aio.ServicerContext) -> Iterator[Call]:
-    with calls.open("grpc", _metadata(context), verb) as call:
+    host, seconds = _host(context.peer()), context.time_remaining()
+    with calls.open("grpc", _metadata(context), verb, host=host, seconds=seconds) as call:
         context.set_trailing_metadata(((CALL_ID_HEADER, call.id),))
         yield call
 
@@ -121,6 +122,12 @@ def _admit(calls: Calls, call: Call, context: grpc.aio.ServicerContext) -> None:
 
 def _metadata(context: grpc.aio.ServicerContext) -> dict[str, str]:
     return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+
+
+def _host(peer: str) -> str:
+    """Return the address in gRPC's name of a peer, e.g. "ipv4:127.0.0.1:40000", without the port."""
+    kind, _, place = peer.partition(":")
+    return place.rpartition(":")[0] if kind in ("ipv4", "ipv6") else kind
 
 
 async def _abort(context: grpc.aio.ServicerContext, error: Exception, call: Call) -> None:

@@ -23,7 +23,8 @@ class HttpCalls:
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        with self._calls.open("http", headers) as call:
+        host = (scope.get("client") or ("unix",))[0]
+        with self._calls.open("http", headers, host=host) as call:
 
             async def sending(message: Message) -> None:
                 if message["type"] == "http.response.start":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http
+import math
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -36,6 +37,9 @@ def problem(
         "argument": error.argument,
         "call_id": call.id if call is not None else None,
     }
+    if error.retry_after is not None:
+        fields["retry_after"] = error.retry_after
+        headers = {**(headers or {}), "Retry-After": str(math.ceil(error.retry_after))}
     if fields["status"] == 401:
         headers = {**(headers or {}), "WWW-Authenticate": "Bearer"}
     return Response(problem_body(fields), fields["status"], headers, media_type=PROBLEM)

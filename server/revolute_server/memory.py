@@ -10,21 +10,29 @@ from types import TracebackType
 
 from revolute.errors import LimitError
 
+from .calls import current_client
+from .quotas import Quotas
 from .settings import format_bytes
 
 
 class MemoryBudget:
-    """The bytes in use and the limit on them."""
+    """The bytes in use and the limit on them.
 
-    def __init__(self, limit: int) -> None:
+    Args:
+        limit: bytes of all clients.
+        quotas: bounds those of each client; None for no bound.
+    """
+
+    def __init__(self, limit: int, quotas: Quotas | None = None) -> None:
         self.limit = limit
+        self.quotas = quotas or Quotas()
         self.used = 0
 
     def reserve(self, what: str, count: int = 0) -> Reservation:
         """Set `count` bytes aside for `what`.
 
         Raises:
-            LimitError: the bytes in use would exceed the limit.
+            LimitError: the bytes in use would exceed the limit, or the client's own would exceed its quota.
         """
         reservation = Reservation(self, what)
         reservation.grow(count)
@@ -38,6 +46,7 @@ class Reservation:
         self._budget = budget
         self._what = what
         self._kept = False
+        self.client = current_client()
         self.count = 0
 
     def grow(self, count: int) -> None:
@@ -50,6 +59,7 @@ class Reservation:
                 "delete trajectories or sessions, or start the server with a larger --memory",
                 argument="memory",
             )
+        budget.quotas.add_memory(self.client, count, self._what)
         budget.used += count
         self.count += count
 
@@ -61,6 +71,7 @@ class Reservation:
     def release(self) -> None:
         """Give the bytes back; a second call does nothing."""
         self._budget.used -= self.count
+        self._budget.quotas.remove_memory(self.client, self.count)
         self.count = 0
 
     def __enter__(self) -> Reservation:

@@ -71,7 +71,7 @@ class Metrics:
         for name, text, value in (
             ("revolute_queue_length", "Engine calls that wait for a worker.", lambda: pool.waiting),
             ("revolute_workers", "Engine calls that may run at once.", lambda: pool.workers),
-            ("revolute_workers_busy", "Engine calls that run.", lambda: pool.occupied - pool.waiting),
+            ("revolute_workers_busy", "Engine calls that run.", lambda: pool.busy),
             ("revolute_models", "Models kept.", lambda: len(service.models)),
             ("revolute_sessions", "Sessions kept.", lambda: len(service.sessions)),
             ("revolute_trajectories", "Trajectories kept.", lambda: len(service.trajectories)),

@@ -14,6 +14,7 @@ from revolute_engine._parameters import PARAMETERS
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
 from .models import Models
+from .quotas import Quotas
 from .sessions import Sessions
 from .settings import Settings
 from .telemetry import Telemetry
@@ -55,10 +56,25 @@ class Service:
         self.telemetry = telemetry or Telemetry()
         self.ready = False
         self.engine = Engine(threads=settings.threads)
-        self.pool = EnginePool(settings.workers, settings.queue, self.telemetry)
-        self.budget = MemoryBudget(settings.memory)
+        self.quotas = Quotas(settings.max_client_calls, settings.max_client_memory)
+        self.pool = EnginePool(
+            settings.workers,
+            settings.queue,
+            batch_delay=settings.batch_delay,
+            batch_size=settings.batch_size,
+            quotas=self.quotas,
+            telemetry=self.telemetry,
+        )
+        self.budget = MemoryBudget(settings.memory, self.quotas)
         self.models = Models(self.pool, self.budget, settings.max_models)
-        self.sessions = Sessions(self.engine, self.pool, self.budget, self.models, settings.max_sessions)
+        self.sessions = Sessions(
+            self.engine,
+            self.pool,
+            self.budget,
+            self.models,
+            settings.max_sessions,
+            settings.max_client_sessions,
+        )
         self.trajectories = Trajectories(
             self.engine, self.pool, self.budget, self.models, settings.max_trajectories
         )

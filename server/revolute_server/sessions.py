@@ -18,10 +18,11 @@ from revolute_engine import Engine, Model, StepJacobian
 
 from .callers import caller_name, require_owner
 from .engine_pool import EnginePool
+from .joint_calls import step_work
 from .memory import MemoryBudget
 from .models import Models
 from .registry import Registry, new_id
-from .stepping import State, advance, jacobian, jacobian_bytes, start_state
+from .stepping import State, StepCall, jacobian, jacobian_bytes, start_state
 
 
 @dataclasses.dataclass
@@ -42,13 +43,19 @@ class Sessions:
     """CreateSession, Reset, Step, GetState, Jacobian and DeleteSession."""
 
     def __init__(
-        self, engine: Engine, pool: EnginePool, budget: MemoryBudget, models: Models, limit: int
+        self,
+        engine: Engine,
+        pool: EnginePool,
+        budget: MemoryBudget,
+        models: Models,
+        limit: int,
+        client_limit: int | None = None,
     ) -> None:
         self._engine = engine
         self._pool = pool
         self._budget = budget
         self._models = models
-        self._sessions: Registry[Session] = Registry("session", limit)
+        self._sessions: Registry[Session] = Registry("session", limit, client_limit)
 
     async def create(self, model_id: str, batch: int) -> Session:
         """Make a session whose environments are in the model's own state.
@@ -95,8 +102,8 @@ class Sessions:
         """
         async with self._use(session_id) as session:
             state = session.state
-            session.state = await self._pool.run(
-                lambda token: advance(self._engine, session.model, state, ctrl, steps, token)
+            session.state = await self._pool.run_work(
+                step_work(self._engine, session.model, StepCall(state, ctrl, steps))
             )
             return session.state
 

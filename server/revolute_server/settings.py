@@ -92,6 +92,20 @@ class Settings:
         os.cpu_count() or 1, "engine calls that run at once (default: one per core)", int, "N"
     )
     queue: int = _flag(256, "engine calls that may wait for a worker; more are refused", int, "N")
+    batch_delay: float = _flag(
+        0.002, "longest time that a call waits for others to be computed with; 0 for none", float, "SECONDS"
+    )
+    batch_size: int = _flag(64, "environments of different calls that are computed together", int, "N")
+    max_client_calls: int | None = _flag(
+        None, "engine calls of one client under way (default: no bound)", int, "N"
+    )
+    max_client_sessions: int | None = _flag(None, "sessions of one client (default: no bound)", int, "N")
+    max_client_memory: int | None = _flag(
+        None,
+        "bytes of one client's sessions, trajectories and arrays (default: no bound)",
+        parse_bytes,
+        "SIZE",
+    )
     max_models: int = _flag(1024, "models kept", int, "N")
     max_sessions: int = _flag(4096, "sessions kept", int, "N")
     max_trajectories: int = _flag(65536, "trajectories kept", int, "N")
@@ -116,6 +130,7 @@ class Settings:
         for name in (
             "threads",
             "workers",
+            "batch_size",
             "max_models",
             "max_sessions",
             "max_trajectories",
@@ -127,6 +142,10 @@ class Settings:
         for name in ("grpc_port", "http_port", "dm_env_rpc"):
             port = getattr(self, name)
             _require(name, port is None or 0 <= port <= 65535, "a port from 0 to 65535", port)
+        for name in ("max_client_calls", "max_client_sessions", "max_client_memory"):
+            value = getattr(self, name)
+            _require(name, value is None or value >= 1, "a positive number", value)
+        _require("batch_delay", 0 <= self.batch_delay <= 1, "0 to 1 s", self.batch_delay)
         _require("queue", self.queue >= 0, "zero or a positive number", self.queue)
         _require("grace", 0 <= self.grace < float("inf"), "zero or a positive number of seconds", self.grace)
         _require(
@@ -165,7 +184,7 @@ class Settings:
 
     def _shown(self, field: dataclasses.Field[Any]) -> Any:
         value = getattr(self, field.name)
-        if field.metadata["parse"] is parse_bytes:
+        if field.metadata["parse"] is parse_bytes and value is not None:
             return format_bytes(value)
         return hide_password(value) if isinstance(value, str) else value
 
@@ -208,7 +227,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             continue
         parse = field.metadata["parse"]
         default: Any = field.default
-        shown = format_bytes(default) if parse is parse_bytes else default
+        shown = format_bytes(default) if parse is parse_bytes and default is not None else default
         if "default" not in text and field.default is not None:
             text = f"{text} (default: {shown})"
         parser.add_argument(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from revolute.arrays import Float64Array, as_float64
-from revolute.errors import ArgumentError, DivergedError
+from revolute.errors import ArgumentError, DivergedError, RevoluteError
 from revolute_engine import CancelToken, Engine, Model, StepJacobian
 
 _SEGMENT_BYTES = (
@@ -88,14 +89,60 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
         qpos, qvel = rollout.qpos[:, -1], rollout.qvel[:, -1]
         remaining -= count
     gone = (status != 0)[:, None]
-    step_count = state.step_count + steps
-    return State(
-        qpos=np.where(gone, np.nan, qpos),
-        qvel=np.where(gone, np.nan, qvel),
-        step_count=step_count,
-        time=step_count * model.timestep,
-        status=status,
+    return _stepped(model, state, steps, np.where(gone, np.nan, qpos), np.where(gone, np.nan, qvel), status)
+
+
+@dataclasses.dataclass(frozen=True)
+class StepCall:
+    """The arguments of one `advance`."""
+
+    state: State
+    ctrl: Any
+    steps: int
+
+
+def advance_together(
+    engine: Engine, model: Model, calls: Sequence[StepCall], cancel: CancelToken
+) -> list[State | RevoluteError]:
+    """Advance several sessions in one call of the engine.
+
+    Args:
+        engine: takes the steps.
+        model: the model of all calls.
+        calls: the calls; all take the same number of steps.
+        cancel: stops the engine within one step.
+
+    Returns:
+        For each call what `advance` returns, bit for bit, or the error that it would have raised alone.
+    """
+    controls = [_control_or_error(model, call) for call in calls]
+    good = [
+        (call.state, ctrl)
+        for call, ctrl in zip(calls, controls, strict=True)
+        if not isinstance(ctrl, RevoluteError)
+    ]
+    if not good:
+        return [error for error in controls if isinstance(error, RevoluteError)]
+    joint = State(
+        qpos=np.concatenate([state.qpos for state, _ in good]),
+        qvel=np.concatenate([state.qvel for state, _ in good]),
+        step_count=0,
+        time=0.0,
+        status=np.concatenate([state.status for state, _ in good]),
     )
+    steps = calls[0].steps
+    after = advance(engine, model, joint, np.concatenate([ctrl for _, ctrl in good]), steps, cancel)
+    results: list[State | RevoluteError] = []
+    first = 0
+    for call, ctrl in zip(calls, controls, strict=True):
+        if isinstance(ctrl, RevoluteError):
+            results.append(ctrl)
+            continue
+        rows = slice(first, first + len(ctrl))
+        first += len(ctrl)
+        qpos, qvel, status = (np.array(part[rows]) for part in (after.qpos, after.qvel, after.status))
+        results.append(_stepped(model, call.state, steps, qpos, qvel, status))
+    return results
 
 
 def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: CancelToken) -> StepJacobian:
@@ -133,6 +180,21 @@ def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: Canc
 def jacobian_bytes(model: Model, batch: int) -> int:
     """Bytes of the derivatives of a step by state and controls."""
     return 8 * batch * 2 * model.nv * (2 * model.nv + model.nu)
+
+
+def _stepped(
+    model: Model, before: State, steps: int, qpos: Float64Array, qvel: Float64Array, status: np.ndarray
+) -> State:
+    """Return a state with the clock put forward."""
+    step_count = before.step_count + steps
+    return State(qpos, qvel, step_count, step_count * model.timestep, status)
+
+
+def _control_or_error(model: Model, call: StepCall) -> Float64Array | RevoluteError:
+    try:
+        return _checked_control(model, len(call.state.status), call.ctrl)
+    except RevoluteError as error:
+        return error
 
 
 def _parked(

@@ -12,9 +12,11 @@ from revolute.gradient_report import GradientReport
 from revolute.loss import Loss
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian, check_gradient
 from revolute_engine._gradient_check.check import MAX_DIRECTIONS, MAX_STEPS
+from revolute_engine._joint import BackwardCall, RolloutCall, ValueAndGradientCall
 
 from .callers import caller_name, require_owner
 from .engine_pool import EnginePool
+from .joint_calls import backward_work, rollout_work, value_and_gradient_work
 from .memory import MemoryBudget
 from .models import Models
 from .registry import Registry, new_id
@@ -72,11 +74,8 @@ class Trajectories:
         model = self._models.get(model_id)
         self._trajectories.check_room()
         with self._budget.reserve("a trajectory", _rollout_bytes(model, ctrl)) as reservation:
-            rollout = await self._pool.run(
-                lambda token: self._engine.rollout(
-                    model, qpos, qvel, ctrl, params=params or None, cancel=token
-                )
-            )
+            call = RolloutCall(qpos, qvel, ctrl, params or None)
+            rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
             trajectory = Trajectory(new_id(), model, rollout)
             self._trajectories.add(trajectory.id, trajectory, reservation)
             return trajectory
@@ -102,11 +101,8 @@ class Trajectories:
         trajectory = self._trajectories.get(trajectory_id)
         given = max(np.size(qpos_bar), np.size(qvel_bar))
         with self._budget.reserve("a gradient", 8 * 2 * given):
-            return await self._pool.run(
-                lambda token: self._engine.backward(
-                    trajectory.model, trajectory.rollout, qpos_bar, qvel_bar, wrt=tuple(wrt), cancel=token
-                )
-            )
+            call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt))
+            return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
 
     async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
         """Push a direction forward through a kept trajectory.
@@ -194,11 +190,11 @@ class Trajectories:
         model = self._models.get(model_id)
         # states, their cotangents, and the gradient
         with self._budget.reserve("a value and gradient", 3 * _rollout_bytes(model, ctrl)):
-            value, gradient, rollout = await self._pool.run(
-                lambda token: self._engine.value_and_gradient(
-                    model, qpos, qvel, ctrl, loss, params=params or None, wrt=tuple(wrt), cancel=token
-                )
+            inputs = RolloutCall(qpos, qvel, ctrl, params or None)
+            work = value_and_gradient_work(
+                self._engine, model, ValueAndGradientCall(inputs, loss, tuple(wrt))
             )
+            value, gradient, rollout = await self._pool.run_work(work)
             return ValueAndGradient(np.asarray(value), gradient, rollout)
 
     def delete(self, trajectory_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The pool: bounded, refusing beyond its queue, stopping what nobody waits for."""
+"""The pool: bounded, refusing beyond its queue, gathering calls, stopping what nobody waits for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from revolute.errors import LimitError, UnavailableError
+from revolute.errors import DeadlineError, LimitError, UnavailableError
+from revolute_server.auth import Access
+from revolute_server.batching import Work
+from revolute_server.calls import Calls
 from revolute_server.engine_pool import EnginePool
+from revolute_server.quotas import Quotas
 
 
 def test_calls_beyond_workers_and_queue_are_refused() -> None:
@@ -19,8 +23,9 @@ def test_calls_beyond_workers_and_queue_are_refused() -> None:
         calls = [asyncio.create_task(pool.run(lambda _token: release.wait(30.0))) for _ in range(3)]
         await asyncio.sleep(0)
         started = time.monotonic()
-        with pytest.raises(LimitError, match="--queue"):
+        with pytest.raises(LimitError, match="--queue") as refused:
             await pool.run(lambda _token: True)
+        assert refused.value.retry_after is not None and refused.value.retry_after > 0
         assert time.monotonic() - started < 1.0
         release.set()
         assert await asyncio.gather(*calls) == [True] * 3
@@ -90,6 +95,137 @@ def test_errors_of_a_call_reach_its_awaiter() -> None:
         pool = EnginePool(1, 1)
         with pytest.raises(ZeroDivisionError):
             await pool.run(lambda _token: 1 // 0)
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def summing(number: int) -> Work:
+    """Return work whose result shows with which others it was computed."""
+    return Work(lambda items, _token: [(item, tuple(items)) for item in items], number, key="sum")
+
+
+def test_calls_with_one_key_are_gathered_while_workers_are_busy() -> None:
+    async def scenario() -> None:
+        pool, release = EnginePool(1, 20, batch_size=3), threading.Event()
+        blocker = asyncio.create_task(pool.run(lambda _token: release.wait(30.0)))
+        await asyncio.sleep(0)
+        other = Work(lambda items, _token: [tuple(items)], 9, key="other")
+        works = [summing(0), summing(1), other, summing(2), summing(3)]
+        calls = [asyncio.create_task(pool.run_work(work)) for work in works]
+        await asyncio.sleep(0)
+        release.set()
+        found = await asyncio.gather(*calls)
+        together = (0, 1, 2)
+        assert found == [(0, together), (1, together), (9,), (2, together), (3, (3,))]
+        await blocker
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_call_in_company_waits_for_others_and_one_alone_does_not() -> None:
+    async def scenario() -> None:
+        pool, release = EnginePool(2, 20, batch_delay=1.0, batch_size=3), threading.Event()
+
+        def slow(items: Any, token: Any) -> Any:
+            release.wait(0.2 if len(items) == 1 else 0.0)
+            return [tuple(items) for _ in items]
+
+        def work(number: int) -> Work:
+            return Work(slow, number, key="slow")
+
+        # the pool learns that such a call takes 0.2 s; nobody else is there, so that it starts at once
+        assert await pool.run_work(work(0)) == (0,)
+        first = asyncio.create_task(pool.run_work(work(1)))
+        await asyncio.sleep(0.001)
+        assert pool.running == 1
+        # others come while it runs and a worker is idle: a short wait brings them together
+        calls = [asyncio.create_task(pool.run_work(work(number))) for number in (2, 3)]
+        await asyncio.sleep(0.001)
+        assert (pool.running, pool.waiting) == (1, 2)
+        assert await asyncio.gather(*calls) == [(2, 3), (2, 3)]
+        assert await first == (1,)
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_batch_stops_only_when_nobody_waits_for_any_of_its_calls() -> None:
+    async def scenario() -> None:
+        pool, release, tokens = EnginePool(1, 20), threading.Event(), []
+
+        def until_cancelled(items: Any, token: Any) -> Any:
+            tokens.append(token)
+            while not token.cancelled and not release.is_set():
+                time.sleep(0.001)
+            return list(items)
+
+        blocker = asyncio.create_task(pool.run(lambda _token: time.sleep(0.02)))
+        await asyncio.sleep(0)
+        works = [Work(until_cancelled, number, key="k") for number in range(2)]
+        calls = [asyncio.create_task(pool.run_work(work)) for work in works]
+        await blocker
+        await asyncio.sleep(0.02)
+        calls[0].cancel()
+        await asyncio.sleep(0.02)
+        assert not tokens[0].cancelled
+        release.set()
+        assert await calls[1] == 1
+
+        release.clear()
+        blocker = asyncio.create_task(pool.run(lambda _token: time.sleep(0.02)))
+        await asyncio.sleep(0)
+        calls = [asyncio.create_task(pool.run_work(work)) for work in works]
+        await blocker
+        await asyncio.sleep(0.02)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        assert tokens[1].cancelled
+        for _ in range(500):
+            if pool.occupied == 0:
+                break
+            await asyncio.sleep(0.01)
+        assert pool.occupied == 0
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_call_whose_deadline_passed_in_the_queue_is_not_started() -> None:
+    async def scenario() -> None:
+        calls, pool, ran = Calls(Access(None)), EnginePool(1, 2), []
+        blocker = asyncio.create_task(pool.run(lambda _token: time.sleep(0.1)))
+        await asyncio.sleep(0)
+        with calls.open("grpc", {}, seconds=0.02), pytest.raises(DeadlineError):
+            await pool.run(lambda _token: ran.append(1))
+        await blocker
+        assert ran == []
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_each_client_has_its_share_of_calls() -> None:
+    async def scenario() -> None:
+        calls, release = Calls(Access(None)), threading.Event()
+        pool = EnginePool(1, 10, quotas=Quotas(calls=2))
+
+        async def one(client: str) -> Any:
+            with calls.open("grpc", {"x-client-id": client}):
+                return await pool.run(lambda _token: release.wait(30.0))
+
+        greedy = [asyncio.create_task(one("greedy")) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(LimitError, match="--max-client-calls") as refused:
+            await one("greedy")
+        assert refused.value.retry_after is not None
+        modest = asyncio.create_task(one("modest"))
+        await asyncio.sleep(0)
+        release.set()
+        assert await asyncio.gather(*greedy, modest) == [True] * 3
+        assert await one("greedy")
         pool.close()
 
     asyncio.run(scenario())

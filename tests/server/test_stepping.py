@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,23 @@ def test_a_cancelled_token_stops_a_long_step(engine: Engine, model: Model) -> No
     token.cancel()
     with pytest.raises(CancelledError):
         stepping.advance(engine, model, stepping.start_state(engine, model, 1), np.ones(1), 10**9, token)
+
+
+def test_sessions_advanced_together_are_advanced_as_alone(engine: Engine) -> None:
+    laikago = load_model("laikago", timestep=2e-3)
+    random = np.random.default_rng(0)
+    ctrl = [np.tile([0.0, 0.1, -0.8], 4) + random.normal(0, 0.05, shape) for shape in (12, (2, 12), 12)]
+    before = [stepping.start_state(engine, laikago, batch) for batch in (1, 2, 1)]
+    before[2] = stepping.advance(engine, laikago, before[2], ctrl[2], 5, CancelToken())
+    before[1] = dataclasses.replace(before[1], qvel=before[1].qvel + np.array([[0.0], [1e200]]))
+    calls = [stepping.StepCall(state, held, 30) for state, held in zip(before, ctrl, strict=True)]
+    wrong = stepping.StepCall(before[0], np.zeros(11), 30)
+    *found, refused = stepping.advance_together(engine, laikago, [*calls, wrong], CancelToken())
+    assert isinstance(refused, ArgumentError) and refused.argument == "ctrl"
+    for state, call in zip(found, calls, strict=True):
+        alone = stepping.advance(engine, laikago, call.state, call.ctrl, 30, CancelToken())
+        assert isinstance(state, stepping.State)
+        for name in ("qpos", "qvel", "status"):
+            np.testing.assert_array_equal(getattr(state, name), getattr(alone, name), strict=True)
+        assert (state.step_count, state.time) == (alone.step_count, alone.time)
+    assert found[1].status.tolist() == [0, 1]

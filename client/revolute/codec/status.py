@@ -1,8 +1,9 @@
-"""An exception as the bytes of `grpc-status-details-bin` (google.rpc.Status with one ErrorInfo), and back."""
+"""An exception as the bytes of `grpc-status-details-bin`, and back: google.rpc.Status with one ErrorInfo,
+and RetryInfo where it is known when to try again."""
 
 from __future__ import annotations
 
-from google.protobuf import any_pb2
+from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.message import DecodeError
 
 from ..errors import DOMAIN, RevoluteError, error_from, kind_of
@@ -12,6 +13,7 @@ DETAILS_KEY = "grpc-status-details-bin"
 """Key of the trailing metadata."""
 
 _ERROR_INFO_URL = "type.googleapis.com/google.rpc.ErrorInfo"
+_RETRY_INFO_URL = "type.googleapis.com/google.rpc.RetryInfo"
 
 
 def encode_status(error: RevoluteError) -> bytes:
@@ -22,8 +24,11 @@ def encode_status(error: RevoluteError) -> bytes:
         info.metadata["argument"] = error.argument
     if error.call_id:
         info.metadata["call_id"] = error.call_id
-    detail = any_pb2.Any(type_url=_ERROR_INFO_URL, value=info.SerializeToString())
-    return error_pb2.Status(code=kind.grpc_number, message=str(error), details=[detail]).SerializeToString()
+    details = [any_pb2.Any(type_url=_ERROR_INFO_URL, value=info.SerializeToString())]
+    if error.retry_after is not None:
+        retry = error_pb2.RetryInfo(retry_delay=_duration(error.retry_after))
+        details.append(any_pb2.Any(type_url=_RETRY_INFO_URL, value=retry.SerializeToString()))
+    return error_pb2.Status(code=kind.grpc_number, message=str(error), details=details).SerializeToString()
 
 
 def decode_status(data: bytes) -> RevoluteError | None:
@@ -31,13 +36,24 @@ def decode_status(data: bytes) -> RevoluteError | None:
     revolute."""
     try:
         status = error_pb2.Status.FromString(data)
+        found, retry_after = None, None
         for detail in status.details:
             if detail.type_url == _ERROR_INFO_URL:
                 info = error_pb2.ErrorInfo.FromString(detail.value)
                 if info.domain == DOMAIN:
-                    error = error_from(info.reason, status.message, info.metadata.get("argument"))
-                    error.call_id = info.metadata.get("call_id")
-                    return error
+                    found = error_from(info.reason, status.message, info.metadata.get("argument"))
+                    found.call_id = info.metadata.get("call_id")
+            elif detail.type_url == _RETRY_INFO_URL:
+                delay = error_pb2.RetryInfo.FromString(detail.value).retry_delay
+                retry_after = delay.seconds + 1e-9 * delay.nanos
     except DecodeError:
         return None
-    return None
+    if found is not None:
+        found.retry_after = retry_after
+    return found
+
+
+def _duration(seconds: float) -> duration_pb2.Duration:
+    duration = duration_pb2.Duration()
+    duration.FromMilliseconds(round(1e3 * seconds))
+    return duration

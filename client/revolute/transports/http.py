@@ -127,6 +127,7 @@ class HttpTransport:
                 if problem.get("argument") in ("path", "method") and verb != "GetServerInfo":
                     return missing_verb(self._where, verb)
                 error = error_from(problem["reason"], problem["detail"], problem.get("argument"))
+                error.retry_after = problem.get("retry_after")
                 error.call_id = problem.get("call_id")
                 return error
         if response.status_code in (502, 503, 504):

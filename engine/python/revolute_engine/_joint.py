@@ -1,0 +1,308 @@
+"""Several independent calls on one model as one batch, and the results taken apart again.
+
+A batch fills the engine's packs, which a single environment leaves nearly empty. Environments do not see
+their neighbours, so that every part is, bit for bit, what its call would have given alone; an error of one
+call is that call's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from revolute.errors import RevoluteError
+from revolute.loss import Loss, LossValue
+
+from . import _native
+from ._arguments import Problem, check_rollout
+from ._cotangents import INPUTS, check_cotangents, check_wrt
+from ._engine import Engine, _rollout_result, _with_batch
+from ._failures import all_diverged, not_finite
+from ._model import Model
+from ._parameters import PARAMETERS, default_parameter, is_per_environment
+from ._results import OK, Gradient, Rollout
+
+Float64Array = npt.NDArray[np.float64]
+Item = TypeVar("Item")
+Checked = TypeVar("Checked")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class RolloutCall:
+    """The arguments of one `Engine.rollout`."""
+
+    qpos: Any
+    qvel: Any
+    ctrl: Any
+    params: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class BackwardCall:
+    """The arguments of one `Engine.backward`."""
+
+    rollout: Rollout
+    qpos_bar: Any = None
+    qvel_bar: Any = None
+    wrt: Iterable[str] = INPUTS
+
+
+@dataclass(frozen=True)
+class ValueAndGradientCall:
+    """The arguments of one `Engine.value_and_gradient`."""
+
+    inputs: RolloutCall
+    loss: Loss
+    wrt: Iterable[str] = INPUTS
+
+
+ValueAndGradientResult = tuple[Float64Array | float, Gradient, Rollout]
+
+
+_STATES = ("qpos", "qvel", "status", "diverged_step")
+
+
+def rollout_together(
+    engine: Engine, model: Model, calls: Sequence[RolloutCall], cancel: _native.CancelToken | None = None
+) -> list[Rollout | RevoluteError]:
+    """Simulate what several calls ask for, in one.
+
+    Args:
+        engine: the engine.
+        model: the model of all calls.
+        calls: the calls; all have the same number of steps.
+        cancel: stops all of them within one step.
+
+    Returns:
+        For each call its trajectories, or the error that it would have raised alone.
+
+    Raises:
+        Cancelled: the token was cancelled.
+    """
+
+    def check(call: RolloutCall) -> Problem:
+        return check_rollout(model, call.qpos, call.qvel, call.ctrl, call.params)
+
+    def compute(problems: Sequence[Problem]) -> list[Rollout | RevoluteError]:
+        counts = [len(problem.ctrl) for problem in problems]
+        joint = engine.rollout(
+            model,
+            *(np.concatenate([getattr(problem, name) for problem in problems]) for name in INPUTS),
+            params=_joint_params(model, [problem.params for problem in problems], counts),
+            cancel=cancel,
+        )
+        return [
+            _rollout_result(
+                model,
+                problem,
+                *(np.array(getattr(joint, name)[rows]) for name in _STATES),
+            )
+            for problem, rows in zip(problems, _rows(counts), strict=True)
+        ]
+
+    return _each(calls, check, compute)
+
+
+def backward_together(
+    engine: Engine, model: Model, calls: Sequence[BackwardCall], cancel: _native.CancelToken | None = None
+) -> list[Gradient | RevoluteError]:
+    """Pull the cotangents of several trajectories back, in one call.
+
+    Args:
+        engine: the engine.
+        model: the model of all trajectories.
+        calls: the calls; all have the same number of steps and of cotangents.
+        cancel: stops all of them within one step.
+
+    Returns:
+        For each call its gradient, or the error that it would have raised alone.
+
+    Raises:
+        Cancelled: the token was cancelled.
+    """
+
+    def compute(pulls: Sequence[_Pull]) -> list[Gradient | RevoluteError]:
+        counts = [len(pull.arrays["ctrl"]) for pull in pulls]
+        wrt = list(dict.fromkeys(name for pull in pulls for name in pull.names))
+        wanted = [name for name in wrt if name in PARAMETERS]
+        params = _joint_params(model, [pull.rollout.params for pull in pulls], counts, wanted)
+        joint = _rollout_result(
+            model,
+            Problem(
+                qpos=_joined(pulls, "qpos", first=True),
+                qvel=_joined(pulls, "qvel", first=True),
+                ctrl=_joined(pulls, "ctrl"),
+                params=params,
+                batched=True,
+            ),
+            *(_joined(pulls, name) for name in _STATES),
+        )
+        bars = (
+            np.concatenate([pull.bars[name] for pull in pulls], axis=1) for name in ("qpos_bar", "qvel_bar")
+        )
+        pulled = engine.backward(model, joint, *bars, wrt=wrt, cancel=cancel)
+        return [
+            _guarded(lambda pull=pull, rows=rows: pull.part(pulled, rows))  # type: ignore[misc]
+            for pull, rows in zip(pulls, _rows(counts), strict=True)
+        ]
+
+    return _each(calls, lambda call: _Pull(model, call), compute)
+
+
+def value_and_gradient_together(
+    engine: Engine,
+    model: Model,
+    calls: Sequence[ValueAndGradientCall],
+    cancel: _native.CancelToken | None = None,
+) -> list[ValueAndGradientResult | RevoluteError]:
+    """Simulate, evaluate the losses of several calls and differentiate them, in one rollout and one backward
+    pass.
+
+    Args:
+        engine: the engine.
+        model: the model of all calls.
+        calls: the calls; all have the same number of steps.
+        cancel: stops all of them within one step.
+
+    Returns:
+        For each call what `Engine.value_and_gradient` returns, or the error that it would have raised alone.
+
+    Raises:
+        Cancelled: the token was cancelled.
+    """
+    results: list[Any] = list(rollout_together(engine, model, [call.inputs for call in calls], cancel))
+    losses: dict[int, LossValue] = {}
+    for place, call in enumerate(calls):
+        if isinstance(results[place], Rollout):
+            found = _guarded(
+                lambda call=call, done=results[place]: call.loss.evaluate(done.qpos, done.qvel, done.ctrl)  # type: ignore[misc]
+            )
+            if isinstance(found, RevoluteError):
+                results[place] = found
+            else:
+                losses[place] = found
+    pulls = [
+        BackwardCall(results[place], loss.qpos_bar, loss.qvel_bar, calls[place].wrt)
+        for place, loss in losses.items()
+    ]
+    gradients = backward_together(engine, model, pulls, cancel)
+    for (place, loss), gradient in zip(losses.items(), gradients, strict=True):
+        if isinstance(gradient, RevoluteError):
+            results[place] = gradient
+            continue
+        rollout = results[place]
+        if "ctrl" in gradient.arrays:
+            total = {**gradient.arrays, "ctrl": gradient.arrays["ctrl"] + loss.ctrl_bar}
+            gradient = Gradient(total, gradient.status, gradient.diverged_step)
+        value = loss.value if rollout.batched else float(loss.value)
+        results[place] = value, gradient, rollout
+    return results
+
+
+@dataclass
+class _Pull:
+    """One checked call of `backward_together`, with its batch axis."""
+
+    model: Model
+    call: BackwardCall
+    names: list[str] = field(init=False)
+    arrays: dict[str, npt.NDArray[Any]] = field(init=False)
+    bars: dict[str, Float64Array] = field(init=False)
+    has_k: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        rollout = self.rollout
+        self.names = check_wrt(self.call.wrt)
+        self.arrays = {
+            name: _with_batch(np.asarray(getattr(rollout, name)), rollout.batched)
+            for name in (*INPUTS, "status", "diverged_step")
+        }
+        completed = self.arrays["status"] == OK
+        shapes = {"qpos_bar": self.arrays["qpos"].shape, "qvel_bar": self.arrays["qvel"].shape}
+        given = {"qpos_bar": self.call.qpos_bar, "qvel_bar": self.call.qvel_bar}
+        self.bars, self.has_k = check_cotangents(shapes, given, completed, rollout.batched)
+        if not completed.any():
+            raise all_diverged(self.model, self.arrays["diverged_step"])
+
+    @property
+    def rollout(self) -> Rollout:
+        return self.call.rollout
+
+    def part(self, joint: Gradient, rows: slice) -> Gradient:
+        """Return this call's part of the joint gradient.
+
+        Raises:
+            DivergedError: no environment of this call has finite derivatives.
+        """
+        status = np.array(joint.status[rows])
+        completed = status == OK
+        if not completed.any():
+            raise not_finite("backward", self.arrays["status"] == OK)
+        arrays = {name: self._array(name, joint.arrays[name][:, rows], completed) for name in self.names}
+        batched = self.rollout.batched
+        return Gradient(arrays, status if batched else status[0, ...], self.rollout.diverged_step)
+
+    def _array(self, name: str, rows: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
+        """Return [K, B, …] as this call's input is shaped; what the environments share is summed."""
+        params = self.rollout.params
+        if name in PARAMETERS and not (name in params and is_per_environment(name, params[name])):
+            summed = np.ascontiguousarray(rows)[:, completed].sum(axis=1)
+            return summed if self.has_k else summed[0, ...]
+        own = np.array(rows if self.rollout.batched else rows[:, 0])
+        return own if self.has_k else own[0]
+
+
+def _each(
+    items: Sequence[Item],
+    check: Callable[[Item], Checked],
+    compute: Callable[[Sequence[Checked]], list[Result | RevoluteError]],
+) -> list[Result | RevoluteError]:
+    """Compute the items that pass their check together, and return a result or an error for each."""
+    results: list[Any] = [_guarded(lambda item=item: check(item)) for item in items]  # type: ignore[misc]
+    good = [place for place, found in enumerate(results) if not isinstance(found, RevoluteError)]
+    if good:
+        for place, found in zip(good, compute([results[place] for place in good]), strict=True):
+            results[place] = found
+    return results
+
+
+def _guarded(call: Callable[[], Result]) -> Result | RevoluteError:
+    try:
+        return call()
+    except RevoluteError as error:
+        return error
+
+
+def _rows(counts: Sequence[int]) -> list[slice]:
+    """Return where each call's environments are in the batch of all."""
+    ends = np.cumsum(counts).tolist()
+    return [slice(end - count, end) for count, end in zip(counts, ends, strict=True)]
+
+
+def _joined(pulls: Sequence[_Pull], name: str, *, first: bool = False) -> Any:
+    """Return one array of all trajectories; `first` only its first time."""
+    return np.concatenate([pull.arrays[name][:, 0] if first else pull.arrays[name] for pull in pulls])
+
+
+def _joint_params(
+    model: Model,
+    given: Sequence[Mapping[str, Float64Array]],
+    counts: Sequence[int],
+    wanted: Sequence[str] = (),
+) -> dict[str, Float64Array]:
+    """Return the parameters of all calls per environment: those that one gives, and those `wanted`."""
+    names = dict.fromkeys([*(name for params in given for name in params), *wanted])
+    joint = {}
+    for name in names:
+        shape = PARAMETERS[name].shape(model)
+        values = [params.get(name, default_parameter(model, name)) for params in given]
+        spread = [
+            np.broadcast_to(value, (count, *shape)) for value, count in zip(values, counts, strict=True)
+        ]
+        joint[name] = np.concatenate(spread)
+    return joint

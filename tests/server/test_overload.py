@@ -1,0 +1,147 @@
+"""What does not fit is refused with a hint when to come again, and no client takes the share of others."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import grpc
+import numpy as np
+import pytest
+
+from revolute.codec.status import DETAILS_KEY
+from revolute.v1 import error_pb2, session_pb2, session_pb2_grpc
+
+from .conftest import CART
+from .processes import ServerProcess, running_server
+from .wire import GrpcWire, HttpWire
+
+FLAGS = (
+    *("--workers", "1", "--threads", "1", "--queue", "1"),
+    *("--max-client-sessions", "2", "--max-client-memory", "2MiB"),
+)
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[ServerProcess]:
+    with running_server(*FLAGS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def wire(small: ServerProcess) -> Iterator[GrpcWire]:
+    way = GrpcWire(small.grpc_target)
+    yield way
+    way.close()
+
+
+@pytest.fixture(scope="module")
+def json_wire(small: ServerProcess) -> HttpWire:
+    return HttpWire(small.http, npz=False)
+
+
+@pytest.fixture(scope="module")
+def cart(wire: GrpcWire) -> str:
+    return wire.call("RegisterModel", {"text": CART})["model_id"]
+
+
+@pytest.fixture
+def full(wire: GrpcWire, cart: str) -> Iterator[None]:
+    """Keep the worker and the queue busy with two calls until the test is over."""
+    channels = [GrpcWire(wire.target) for _ in range(2)]
+    handles = [wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"] for _ in channels]
+
+    def forever(channel: GrpcWire, handle: str) -> None:
+        while True:
+            try:
+                channel.call("Step", {"session_id": handle, "ctrl": np.ones(1), "steps": 10**9})
+            except grpc.RpcError as error:
+                # the rollouts that look for a refusal may have the last place for a moment
+                if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+                    return
+            except ValueError:
+                return
+
+    threads = [threading.Thread(target=forever, args=pair) for pair in zip(channels, handles, strict=True)]
+    for thread in threads:
+        thread.start()
+    try:
+        _wait_for_a_refusal(wire, cart)
+        yield
+    finally:
+        for channel in channels:
+            channel.close()
+        for thread in threads:
+            thread.join(10.0)
+        for handle in handles:
+            wire.call("DeleteSession", {"session_id": handle})
+
+
+def _rollout(cart: str, steps: int = 3) -> dict[str, object]:
+    return {"model_id": cart, "qpos": np.zeros(1), "qvel": np.zeros(1), "ctrl": np.zeros((steps, 1))}
+
+
+def _wait_for_a_refusal(wire: GrpcWire, cart: str) -> None:
+    for _ in range(100):
+        try:
+            wire.call("Rollout", _rollout(cart), timeout=0.1)
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+                return
+        time.sleep(0.02)
+    raise AssertionError("the queue never filled")
+
+
+@pytest.mark.usefixtures("full")
+def test_a_refusal_says_when_to_come_again(wire: GrpcWire, json_wire: HttpWire, cart: str) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        wire.call("Rollout", _rollout(cart))
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    status = error_pb2.Status.FromString(dict(caught.value.trailing_metadata())[DETAILS_KEY])
+    kinds = [detail.type_url for detail in status.details]
+    assert kinds == ["type.googleapis.com/google.rpc.ErrorInfo", "type.googleapis.com/google.rpc.RetryInfo"]
+    delay = error_pb2.RetryInfo.FromString(status.details[1].value).retry_delay
+    assert 0.01 <= delay.seconds + 1e-9 * delay.nanos <= 60
+
+    answer = json_wire.send("Rollout", _rollout(cart))
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) >= 1
+    assert 0.01 <= answer.json()["retry_after"] <= 60
+
+
+@pytest.mark.usefixtures("full")
+def test_a_full_server_still_says_that_it_lives(small: ServerProcess, json_wire: HttpWire) -> None:
+    assert json_wire.client.get("/livez").status_code == 200
+    assert json_wire.client.get("/readyz").status_code == 200
+
+
+def test_each_client_has_its_share_of_sessions(small: ServerProcess, cart: str) -> None:
+    stub = session_pb2_grpc.SessionServiceStub(grpc.insecure_channel(small.grpc_target))
+    request = session_pb2.CreateSessionRequest(model_id=cart, batch=1)
+
+    def create(client: str) -> str:
+        return stub.CreateSession(request, metadata=(("x-client-id", client),)).session_id
+
+    held = [create("greedy") for _ in range(2)]
+    with pytest.raises(grpc.RpcError, match="--max-client-sessions"):
+        create("greedy")
+    other = create("modest")
+    stub.DeleteSession(session_pb2.DeleteSessionRequest(session_id=held.pop()))
+    for session_id in (*held, other, create("greedy")):
+        stub.DeleteSession(session_pb2.DeleteSessionRequest(session_id=session_id))
+
+
+def test_each_client_has_its_share_of_memory(json_wire: HttpWire, cart: str) -> None:
+    def rollout(client: str) -> int:
+        body = {"model_id": cart, "qpos": [0.0], "qvel": [0.0], "ctrl": np.zeros((20_000, 1)).tolist()}
+        answer = json_wire.client.post("/v1/trajectories", json=body, headers={"x-client-id": client})
+        if answer.status_code == 429:
+            assert "--max-client-memory" in answer.json()["detail"]
+        return answer.status_code
+
+    assert rollout("greedy") == 201
+    while (status := rollout("greedy")) == 201:
+        pass
+    assert status == 429
+    assert rollout("modest") == 201
