@@ -33,7 +33,18 @@ FEATURES = (
     "value_and_gradient.loss_terms",
 )
 
-LIMITS = ("max_request", "max_json", "memory", "max_models", "max_sessions", "max_trajectories", "queue")
+LIMITS = (
+    "max_request",
+    "max_json",
+    "max_model",
+    "max_mesh",
+    "max_batch",
+    "memory",
+    "max_models",
+    "max_sessions",
+    "max_trajectories",
+    "queue",
+)
 """The settings that GetServerInfo reports as limits."""
 
 

@@ -116,6 +116,11 @@ class Settings:
     max_json: int = _flag(
         8 * 1024**2, "bytes of one JSON request; larger arrays go as npz", parse_bytes, "SIZE"
     )
+    max_model: int = _flag(
+        16 * 1024**2, "bytes of one model's text, or of a file it includes", parse_bytes, "SIZE"
+    )
+    max_mesh: int = _flag(64 * 1024**2, "bytes of one mesh file", parse_bytes, "SIZE")
+    max_batch: int = _flag(65536, "environments of one session or call", int, "N")
     grace: float = _flag(10.0, "seconds that running calls get to finish after SIGTERM", float, "SECONDS")
     otlp_endpoint: str | None = _flag(
         None, "send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318", None, "URL"
@@ -137,6 +142,9 @@ class Settings:
             "memory",
             "max_request",
             "max_json",
+            "max_model",
+            "max_mesh",
+            "max_batch",
         ):
             _require(name, getattr(self, name) >= 1, "a positive number", getattr(self, name))
         for name in ("grpc_port", "http_port", "dm_env_rpc"):

@@ -11,13 +11,14 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from revolute.errors import NotFoundError
+from revolute.errors import LimitError, NotFoundError
 from revolute.loss import Loss
 
 from . import answers, schemas
 from .answers import Document
 from .models import Source
 from .service import Service
+from .settings import format_bytes
 from .trajectories import DEFAULT_WRT
 
 Request = Mapping[str, Any]
@@ -31,6 +32,7 @@ class Verbs:
 
     async def register_model(self, request: Request) -> Document:
         body = schemas.validate(schemas.ModelSource, request)
+        self._check_files(body)
         options = body.options.model_dump(exclude_none=True)
         source = Source(body.text, body.builtin, body.name, body.assets, options)
         return answers.model_info(await self.service.models.register(source))
@@ -38,12 +40,51 @@ class Verbs:
     async def get_model(self, model_id: str) -> Document:
         return answers.model_info(self.service.models.get(model_id))
 
+    def _check_files(self, body: schemas.ModelSource) -> None:
+        """Refuse files that are too large, before anything is made of them."""
+        settings = self.service.settings
+        files = [("text", len(body.text), "max_model")]
+        for name, content in body.assets.items():
+            included = name.lower().endswith((".xml", ".mjcf", ".urdf"))
+            files.append((f"assets.{name[:80]}", len(content), "max_model" if included else "max_mesh"))
+        for name, size, setting in files:
+            limit = getattr(settings, setting)
+            if size > limit:
+                raise LimitError.expected(
+                    name,
+                    f"at most {format_bytes(limit)}",
+                    format_bytes(size),
+                    advice=f"send less, or start the server with more than {settings.flag(setting)}",
+                )
+
+    def _check_batch(self, name: str, batch: int) -> None:
+        """Refuse more environments than the server takes at once."""
+        settings = self.service.settings
+        if batch > settings.max_batch:
+            raise LimitError.expected(
+                name,
+                f"at most {settings.max_batch} environments",
+                batch,
+                advice=f"split them, or start the server with more than {settings.flag('max_batch')}",
+            )
+
+    def _inputs(
+        self, body: schemas.RolloutInputs | schemas.JacobianInputs
+    ) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """Return state, controls and parameters of a rollout or a step as arrays."""
+        qpos, qvel = schemas.array("qpos", body.qpos), schemas.array("qvel", body.qvel)
+        ctrl = schemas.array("ctrl", body.ctrl)
+        if ctrl is not None and ctrl.ndim == (3 if isinstance(body, schemas.RolloutInputs) else 2):
+            self._check_batch("ctrl", len(ctrl))
+        return qpos, qvel, ctrl, schemas.arrays("params", body.params)
+
     async def list_models(self) -> Document:
         models = self.service.models
         return answers.model_list(models.builtins(), models.registered())
 
     async def create_session(self, request: Request) -> Document:
         body = schemas.validate(schemas.CreateSession, request)
+        self._check_batch("batch", body.batch)
         return answers.session_handle(await self.service.sessions.create(body.model_id, body.batch))
 
     async def reset(self, session_id: str, request: Request) -> Document:
@@ -69,7 +110,7 @@ class Verbs:
 
     async def rollout(self, request: Request) -> Document:
         body = schemas.validate(schemas.RolloutInputs, request)
-        kept = await self.service.trajectories.rollout(body.model_id, *_inputs(body))
+        kept = await self.service.trajectories.rollout(body.model_id, *self._inputs(body))
         return answers.trajectory(kept, with_ctrl=False)
 
     def undo_rollout(self, answer: Document) -> None:
@@ -100,7 +141,7 @@ class Verbs:
 
     async def jacobian(self, request: Request) -> Document:
         body = schemas.validate(schemas.JacobianInputs, request)
-        found = await self.service.trajectories.jacobian(body.model_id, *_inputs(body))
+        found = await self.service.trajectories.jacobian(body.model_id, *self._inputs(body))
         return answers.step_jacobian(found)
 
     async def check_gradient(self, request: Request) -> Document:
@@ -122,7 +163,7 @@ class Verbs:
 
     async def value_and_gradient(self, request: Request) -> Document:
         body = schemas.validate(schemas.ValueAndGradientInputs, request)
-        qpos, qvel, ctrl, params = _inputs(body.inputs)
+        qpos, qvel, ctrl, params = self._inputs(body.inputs)
         found = await self.service.trajectories.value_and_gradient(
             body.inputs.model_id,
             qpos,
@@ -139,9 +180,3 @@ class Verbs:
 
     async def get_server_info(self) -> Document:
         return answers.server_info(self.service.info)
-
-
-def _inputs(body: schemas.RolloutInputs | schemas.JacobianInputs) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """Return state, controls and parameters of a rollout or a step as arrays."""
-    qpos, qvel = schemas.array("qpos", body.qpos), schemas.array("qvel", body.qvel)
-    return qpos, qvel, schemas.array("ctrl", body.ctrl), schemas.arrays("params", body.params)

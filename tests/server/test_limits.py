@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 from collections.abc import Iterator
 
@@ -21,6 +22,7 @@ from .wire import GrpcWire, HttpWire, problem_of
 
 FLAGS = (
     *("--max-models", "2", "--max-sessions", "2", "--max-trajectories", "2"),
+    *("--max-model", "8KiB", "--max-mesh", "4KiB", "--max-batch", "400000"),
     *("--max-request", "1MiB", "--max-json", "16KiB", "--memory", "8MiB", "--workers", "1", "--queue", "1"),
 )
 Wire = GrpcWire | HttpWire
@@ -60,6 +62,23 @@ def rollout(cart: str, steps: int, batch: int = 1) -> dict[str, object]:
     return {"model_id": cart, "qpos": np.zeros(1), "qvel": np.zeros(1), "ctrl": np.zeros((batch, steps, 1))}
 
 
+def test_bytes_of_a_model(wire: Wire) -> None:
+    """Of its text, of each mesh and of each file it includes."""
+    long = CART.replace("<worldbody>", "<worldbody>" + " " * 8192)
+    assert_limit(wire, "RegisterModel", {"text": long}, "--max-model")
+    for name, size, flag in (("a.stl", 4097, "--max-mesh"), ("b.xml", 8193, "--max-model")):
+        content: object = np.zeros(size, np.uint8) if wire.name == "npz" else bytes(size)
+        if wire.name == "json":
+            content = base64.b64encode(bytes(size)).decode()
+        assert_limit(wire, "RegisterModel", {"text": CART, "assets": {name: content}}, flag)
+
+
+def test_environments_of_a_session_and_of_a_call(wire: Wire, cart: str) -> None:
+    assert_limit(wire, "CreateSession", {"model_id": cart, "batch": 400001}, "--max-batch")
+    if wire.name != "json":  # it cannot say how long the axes of an empty array are
+        assert_limit(wire, "Rollout", rollout(cart, 0, 400001), "--max-batch")
+
+
 def test_models(wire: Wire, cart: str) -> None:
     wire.call("RegisterModel", {"text": CART, "options": {"timestep": 0.25}})
     assert_limit(wire, "RegisterModel", {"text": CART, "options": {"timestep": 0.125}}, "--max-models")
@@ -90,7 +109,7 @@ def test_bytes_of_a_request(wire: Wire, cart: str) -> None:
 
 
 def test_memory(wire: Wire, cart: str) -> None:
-    error, _ = wire.error("CreateSession", {"model_id": cart, "batch": 10**7})
+    error, _ = wire.error("CreateSession", {"model_id": cart, "batch": 390_000})
     assert type(error) is LimitError
     assert "--memory" in str(error)
 

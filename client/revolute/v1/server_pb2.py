@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18revolute/v1/server.proto\x12\x0brevolute.v1\"\x16\n\x14GetServerInfoRequest\"\x98\x01\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x14\n\x0c\x61pi_versions\x18\x02 \x03(\t\x12\x10\n\x08\x66\x65\x61tures\x18\x03 \x03(\t\x12#\n\x06limits\x18\x04 \x01(\x0b\x32\x13.revolute.v1.Limits\x12!\n\x05\x62uild\x18\x05 \x01(\x0b\x32\x12.revolute.v1.Build\"\x92\x01\n\x06Limits\x12\x13\n\x0bmax_request\x18\x01 \x01(\x03\x12\x10\n\x08max_json\x18\x02 \x01(\x03\x12\x0e\n\x06memory\x18\x03 \x01(\x03\x12\x12\n\nmax_models\x18\x04 \x01(\x03\x12\x14\n\x0cmax_sessions\x18\x05 \x01(\x03\x12\x18\n\x10max_trajectories\x18\x06 \x01(\x03\x12\r\n\x05queue\x18\x07 \x01(\x03\"u\n\x05\x42uild\x12\x0b\n\x03isa\x18\x01 \x01(\t\x12\r\n\x05lanes\x18\x02 \x01(\x05\x12\x0f\n\x07threads\x18\x03 \x01(\x05\x12\x0f\n\x07workers\x18\x04 \x01(\x05\x12\x0e\n\x06python\x18\x05 \x01(\t\x12\r\n\x05numpy\x18\x06 \x01(\t\x12\x0f\n\x07machine\x18\x07 \x01(\t2g\n\rServerService\x12V\n\rGetServerInfo\x12!.revolute.v1.GetServerInfoRequest\x1a\".revolute.v1.GetServerInfoResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18revolute/v1/server.proto\x12\x0brevolute.v1\"\x16\n\x14GetServerInfoRequest\"\x98\x01\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x14\n\x0c\x61pi_versions\x18\x02 \x03(\t\x12\x10\n\x08\x66\x65\x61tures\x18\x03 \x03(\t\x12#\n\x06limits\x18\x04 \x01(\x0b\x32\x13.revolute.v1.Limits\x12!\n\x05\x62uild\x18\x05 \x01(\x0b\x32\x12.revolute.v1.Build\"\xca\x01\n\x06Limits\x12\x13\n\x0bmax_request\x18\x01 \x01(\x03\x12\x10\n\x08max_json\x18\x02 \x01(\x03\x12\x0e\n\x06memory\x18\x03 \x01(\x03\x12\x12\n\nmax_models\x18\x04 \x01(\x03\x12\x14\n\x0cmax_sessions\x18\x05 \x01(\x03\x12\x18\n\x10max_trajectories\x18\x06 \x01(\x03\x12\r\n\x05queue\x18\x07 \x01(\x03\x12\x11\n\tmax_model\x18\x08 \x01(\x03\x12\x10\n\x08max_mesh\x18\t \x01(\x03\x12\x11\n\tmax_batch\x18\n \x01(\x03\"u\n\x05\x42uild\x12\x0b\n\x03isa\x18\x01 \x01(\t\x12\r\n\x05lanes\x18\x02 \x01(\x05\x12\x0f\n\x07threads\x18\x03 \x01(\x05\x12\x0f\n\x07workers\x18\x04 \x01(\x05\x12\x0e\n\x06python\x18\x05 \x01(\t\x12\r\n\x05numpy\x18\x06 \x01(\t\x12\x0f\n\x07machine\x18\x07 \x01(\t2g\n\rServerService\x12V\n\rGetServerInfo\x12!.revolute.v1.GetServerInfoRequest\x1a\".revolute.v1.GetServerInfoResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,9 +36,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSERVERINFORESPONSE']._serialized_start=66
   _globals['_GETSERVERINFORESPONSE']._serialized_end=218
   _globals['_LIMITS']._serialized_start=221
-  _globals['_LIMITS']._serialized_end=367
-  _globals['_BUILD']._serialized_start=369
-  _globals['_BUILD']._serialized_end=486
-  _globals['_SERVERSERVICE']._serialized_start=488
-  _globals['_SERVERSERVICE']._serialized_end=591
+  _globals['_LIMITS']._serialized_end=423
+  _globals['_BUILD']._serialized_start=425
+  _globals['_BUILD']._serialized_end=542
+  _globals['_SERVERSERVICE']._serialized_start=544
+  _globals['_SERVERSERVICE']._serialized_end=647
 # @@protoc_insertion_point(module_scope)

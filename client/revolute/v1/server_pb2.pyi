@@ -25,7 +25,7 @@ class GetServerInfoResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., api_versions: _Optional[_Iterable[str]] = ..., features: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., build: _Optional[_Union[Build, _Mapping]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("max_request", "max_json", "memory", "max_models", "max_sessions", "max_trajectories", "queue")
+    __slots__ = ("max_request", "max_json", "memory", "max_models", "max_sessions", "max_trajectories", "queue", "max_model", "max_mesh", "max_batch")
     MAX_REQUEST_FIELD_NUMBER: _ClassVar[int]
     MAX_JSON_FIELD_NUMBER: _ClassVar[int]
     MEMORY_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,9 @@ class Limits(_message.Message):
     MAX_SESSIONS_FIELD_NUMBER: _ClassVar[int]
     MAX_TRAJECTORIES_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    MAX_MODEL_FIELD_NUMBER: _ClassVar[int]
+    MAX_MESH_FIELD_NUMBER: _ClassVar[int]
+    MAX_BATCH_FIELD_NUMBER: _ClassVar[int]
     max_request: int
     max_json: int
     memory: int
@@ -40,7 +43,10 @@ class Limits(_message.Message):
     max_sessions: int
     max_trajectories: int
     queue: int
-    def __init__(self, max_request: _Optional[int] = ..., max_json: _Optional[int] = ..., memory: _Optional[int] = ..., max_models: _Optional[int] = ..., max_sessions: _Optional[int] = ..., max_trajectories: _Optional[int] = ..., queue: _Optional[int] = ...) -> None: ...
+    max_model: int
+    max_mesh: int
+    max_batch: int
+    def __init__(self, max_request: _Optional[int] = ..., max_json: _Optional[int] = ..., memory: _Optional[int] = ..., max_models: _Optional[int] = ..., max_sessions: _Optional[int] = ..., max_trajectories: _Optional[int] = ..., queue: _Optional[int] = ..., max_model: _Optional[int] = ..., max_mesh: _Optional[int] = ..., max_batch: _Optional[int] = ...) -> None: ...
 
 class Build(_message.Message):
     __slots__ = ("isa", "lanes", "threads", "workers", "python", "numpy", "machine")

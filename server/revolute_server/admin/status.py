@@ -40,7 +40,7 @@ def status(service: Service, *, draining: bool) -> Document:
         },
         "load": {
             "workers": pool.workers,
-            "busy": pool.occupied - pool.waiting,
+            "busy": pool.busy,
             "waiting": pool.waiting,
             "queue": pool.queue,
             "memory": budget.used,
