@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from revolute.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
 
@@ -51,14 +52,16 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def routing(request: Request, error: HTTPException) -> Response:
         path = request.url.path[:200]
+        headers = dict(error.headers or {})
         if error.status_code == 404:
             found: RevoluteError = NotFoundError.expected("path", "a path that /docs lists", repr(path))
         elif error.status_code == 405:
             found = ArgumentError.expected("method", f"a method that {path} has", request.method)
+            headers["Allow"] = ", ".join(_methods(request))
         else:
             phrase = http.HTTPStatus(error.status_code).phrase.lower()
             found = ArgumentError.expected("request", "one that can be read", phrase)
-        return problem(found, error.status_code, dict(error.headers or {}))
+        return problem(found, error.status_code, headers)
 
     @app.exception_handler(RevoluteError)
     async def refused(request: Request, error: RevoluteError) -> Response:
@@ -67,6 +70,13 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> Response:
         return problem(public_error(error, verb_name(request)))
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods of all routes that the request's path has; the framework names those of one."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    here = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in here for method in route.methods or ()})
 
 
 def verb_name(request: Request) -> str:

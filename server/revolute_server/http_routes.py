@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from revolute.v1 import gradient_report_pb2, model_pb2, server_pb2, session_pb2, trajectory_pb2
 
@@ -118,7 +118,11 @@ def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
     """Routes for those who run the server; they are answered while it drains, too."""
     router = APIRouter(tags=["inside"])
 
-    @router.get("/metrics", dependencies=[Depends(admission(calls, METRICS, while_draining=True))])
+    @router.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        dependencies=[Depends(admission(calls, METRICS, while_draining=True))],
+    )
     async def metrics() -> Response:
         """Report what is counted and timed, for Prometheus."""
         return Response(verbs.service.telemetry.metrics.text(), media_type=CONTENT_TYPE)

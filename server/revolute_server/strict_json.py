@@ -74,19 +74,32 @@ def _encode(value: Any) -> Iterator[str]:
 
 
 def _encode_array(array: np.ndarray) -> Iterator[str]:
-    if (array.ndim > 1 and array.size > _BLOCK) or array.size > 2 * _BLOCK:
-        parts = array if array.ndim > 1 else np.array_split(array, array.size // _BLOCK)
+    if array.ndim > 1 and array.size > _BLOCK * len(array):
+        # rows longer than a block
         separator = "["
-        for part in parts:
+        for row in array:
             yield separator
-            text = "".join(_encode_array(part))
-            yield text if array.ndim > 1 else text[1:-1]
+            yield from _encode_array(row)
             separator = ","
         yield "]"
-    elif array.dtype.kind == "f" and not np.isfinite(array).all():
-        yield json.dumps(_named(array.tolist()), separators=(",", ":"))
+    elif array.size > _BLOCK:
+        rows = _BLOCK * len(array) // array.size
+        separator = "["
+        for place in range(0, len(array), rows):
+            yield separator
+            yield _block(array[place : place + rows])[1:-1]
+            separator = ","
+        yield "]"
     else:
-        yield json.dumps(array.tolist(), separators=(",", ":"))
+        yield _block(array)
+
+
+def _block(array: np.ndarray) -> str:
+    """Return the text of an array that is encoded in one go."""
+    values = array.tolist()
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        values = _named(values)
+    return json.dumps(values, separators=(",", ":"))
 
 
 def _named(value: Any) -> Any:

@@ -39,7 +39,23 @@ def test_what_is_not_finite_becomes_words() -> None:
     assert strict(text) == {"x": ["nan", "inf", "-inf", 1.0], "y": "nan"}
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (100_000,), (3, 30_000), (30_000, 3), (2, 0, 3)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (),
+        (0,),
+        (3,),
+        (2, 3),
+        (100_000,),
+        (3, 30_000),
+        (30_000, 3),
+        (5000, 1),
+        (2, 5000, 1),
+        (2, 2, 5000),
+        (0, 3),
+        (2, 0, 3),
+    ],
+)
 def test_arrays_of_every_shape(shape: tuple[int, ...]) -> None:
     array = np.random.default_rng(1).normal(size=shape)
     assert strict(strict_json.dumps({"x": array}))["x"] == array.tolist()

@@ -40,7 +40,7 @@ class EnvironmentServicer:
         self._stopping = asyncio.Event()
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        """Return what a gRPC server needs; requests come as bytes, so that broken ones are an agent's error."""
+        """Return what a gRPC server needs; requests come as bytes, so that we answer broken ones."""
         process: Any = grpc.stream_stream_rpc_method_handler(
             self.process, response_serializer=pb.EnvironmentResponse.SerializeToString
         )
