@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .gradient_report import GradientReport
     from .loss import Loss, Term
     from .model import ModelHandle
+    from .own_loss import States
+    from .rollout_stream import RolloutStream, Segment
     from .session import Session, State
     from .simulator import Simulator
     from .trajectory import CheckpointReport, Gradient, Trajectory
@@ -50,9 +52,12 @@ _HOME = {
     "Jvp": "derivatives",
     "Loss": "loss",
     "ModelHandle": "model",
+    "RolloutStream": "rollout_stream",
+    "Segment": "rollout_stream",
     "Session": "session",
     "Simulator": "simulator",
     "State": "session",
+    "States": "own_loss",
     "StepJacobian": "derivatives",
     "Term": "loss",
     "Trajectory": "trajectory",
@@ -78,9 +83,12 @@ __all__ = [
     "NotFoundError",
     "PermissionDeniedError",
     "RevoluteError",
+    "RolloutStream",
+    "Segment",
     "Session",
     "Simulator",
     "State",
+    "States",
     "StepJacobian",
     "Term",
     "Trajectory",

@@ -16,6 +16,8 @@ from .errors import ArgumentError, ModelError, NotFoundError, RevoluteError, Una
 from .gradient_report import GradientReport
 from .loss import Loss, Term, check_loss
 from .model import ModelHandle, check_model, check_options
+from .own_loss import OwnLoss, States, evaluate
+from .rollout_stream import RolloutStream
 from .session import Session, whole_number
 from .source_files import explained, read_source
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
@@ -164,6 +166,45 @@ class Simulator:
         self._delete_dropped()
         return Trajectory(self, model, self._call("Rollout", inputs), inputs["ctrl"], owned=True)
 
+    def stream_rollout(
+        self,
+        model: ModelHandle,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        *,
+        params: Mapping[str, Any] | None = None,
+        segment_steps: int | None = None,
+    ) -> RolloutStream:
+        """Simulate as by `rollout`, and hand out the states while they are computed.
+
+        The engine computes no more than one segment ahead of what is taken, so it waits for a slow reader.
+
+        Args:
+            model: the model.
+            qpos: start configuration, as for `rollout`.
+            qvel: start velocity, as for `rollout`.
+            ctrl: controls, as for `rollout`.
+            params: model parameters to replace, as for `rollout`.
+            segment_steps: steps of one segment; by default as many as fill 256 KiB.
+
+        Returns:
+            An iterator of segments, each with `first`, `qpos` and `qvel`; afterwards its `trajectory` is, bit
+            for bit, what `rollout` returns. Close it, or use it as a context manager, to stop early.
+
+        Raises:
+            ArgumentError: a shape, value or name does not fit the model.
+            NotFoundError: the model was loaded by another simulator or is gone.
+            LimitError: the server does not take that much.
+        """
+        inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
+        inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
+        steps = None if segment_steps is None else whole_number("segment_steps", segment_steps, least=1)
+        self._check_open()
+        self._delete_dropped()
+        documents = self._transport.stream("StreamRollout", {"inputs": inputs, "segment_steps": steps})
+        return RolloutStream(self, model, documents, inputs["ctrl"])
+
     def trajectory(self, model: ModelHandle, trajectory_id: str) -> Trajectory:
         """Open a trajectory by its id, e.g. one that another process left with `Trajectory.detach`.
 
@@ -187,7 +228,7 @@ class Simulator:
         qpos: Any,
         qvel: Any,
         ctrl: Any,
-        loss: Loss | Term,
+        loss: Loss | Term | OwnLoss,
         *,
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
@@ -199,12 +240,15 @@ class Simulator:
             qpos: start configuration, as for `rollout`.
             qvel: start velocity, as for `rollout`.
             ctrl: controls, as for `rollout`.
-            loss: the loss.
+            loss: the loss, as data; or a function of your own, called once with the trajectory (`qpos`,
+                `qvel`, `ctrl`, `status`, `diverged_step`), that returns (value, qpos_bar, qvel_bar): the
+                loss, and its derivatives by all states, None for zero. Over gRPC that is still one call.
             params: model parameters to replace, as for `rollout`.
             wrt: what to differentiate by, as for `Trajectory.backward`.
 
         Returns:
-            The loss, [batch] or a float without the batch axis, and its gradient.
+            The loss, [batch] or a float without the batch axis, or what the function returned for it; and its
+            gradient.
 
         Raises:
             ArgumentError: a shape, value or name does not fit the model, or the loss does not fit the
@@ -213,6 +257,8 @@ class Simulator:
         """
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
         names = checked_names(wrt)
+        if callable(loss):
+            return self._own_loss(inputs, loss, names)
         document = {"inputs": inputs, "loss": check_loss(loss).to_dict(), "wrt": names}
         found = self._call("ValueAndGradient", document)
         gradient = Gradient.from_document(found["gradient"], names, found["diverged_step"])
@@ -331,8 +377,26 @@ class Simulator:
     def __repr__(self) -> str:
         return f"<revolute simulator: {self.address}>"
 
+    def _own_loss(self, inputs: dict[str, Any], loss: OwnLoss, names: list[str]) -> tuple[Any, Gradient]:
+        """Differentiate a function of the caller's own."""
+        value: Any = None
+
+        def respond(document: Mapping[str, Any]) -> dict[str, Any]:
+            nonlocal value
+            value, bars = evaluate(loss, States.from_document(document, inputs["ctrl"]))
+            return bars
+
+        self._check_open()
+        found = self._transport.own_loss({"inputs": inputs, "wrt": names}, respond)
+        return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
+
     def _call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Send a message and return the answer."""
+        self._check_open()
+        return self._transport.call(verb, document)
+
+    def _check_open(self) -> None:
+        """Refuse to work after `close` and in a fork."""
         if self._closed:
             raise UnavailableError(
                 f"{self.address}: expected an open simulator, got a closed one; connect again"
@@ -342,7 +406,6 @@ class Simulator:
                 f"{self.address}: expected the process that connected, got a fork of it; "
                 "call revolute.connect() in each process"
             )
-        return self._transport.call(verb, document)
 
     def _drop_later(self, trajectory_id: str) -> None:
         """Note a trajectory that nobody holds any more; called while objects are collected, so it only

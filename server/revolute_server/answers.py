@@ -14,6 +14,7 @@ import numpy as np
 from revolute.gradient_report import GradientReport
 from revolute_engine import Gradient, Jvp, Model, Rollout, StepJacobian
 from revolute_engine._parameters import PARAMETERS, default_parameter
+from revolute_engine._segments import Segment
 
 from .models import OPTIONS
 from .service import ServerInfo
@@ -110,6 +111,26 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
         "status": rollout.status,
         "diverged_step": rollout.diverged_step,
         "report": _report(rollout),
+    }
+
+
+def rollout_segment(segment: Segment) -> Document:
+    """Give a piece of a trajectory (message RolloutSegment)."""
+    return {"first": segment.first, "qpos": segment.qpos, "qvel": segment.qvel}
+
+
+def rollout_end(kept: Trajectory) -> Document:
+    """Give what is known of a trajectory at its end (message RolloutEnd)."""
+    states = ("qpos", "qvel")
+    return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
+
+
+def own_gradient(passing: Trajectory, found: Gradient) -> Document:
+    """Give the gradient of a loss of the caller's own (message ValueAndGradientResult, without value)."""
+    return {
+        "gradient": gradient(found),
+        "diverged_step": passing.rollout.diverged_step,
+        "report": _report(passing.rollout),
     }
 
 

@@ -42,13 +42,40 @@ async def receive(parts: AsyncIterable[Any], reservation: Reservation, limit: in
     return read_message(*assembler.finish())
 
 
+async def receive_one(
+    parts: AsyncIterable[Any], reservation: Reservation, limit: int, first: str = "start"
+) -> dict[str, Any]:
+    """Read one message of a stream that goes on after it; as `receive` otherwise.
+
+    Args:
+        parts: the stream's parts; those after the message are left in it.
+        reservation: grows by the bytes that the message declares.
+        limit: bytes of one message.
+        first: name of the field that begins the message.
+    """
+    assembler = Assembler(limit, limit_name="max_request", first=first)
+    begun = False
+    async for part in parts:
+        assembler.feed(part)
+        if not begun:
+            reservation.grow(assembler.declared_bytes)
+            begun = True
+        if assembler.complete:
+            break
+    return read_message(*assembler.finish())
+
+
 async def send(
-    part_type: type[Message], start: Message, document: Document, telemetry: Telemetry
+    part_type: type[Message],
+    start: Message,
+    document: Document,
+    telemetry: Telemetry,
+    first: str = "start",
 ) -> AsyncIterator[Any]:
     """Yield an answer part by part, and report the time it took to make them."""
     began = ended = time.time_ns()
     spent = 0
-    parts = to_parts(part_type, start, fill_message(start, document))
+    parts = to_parts(part_type, start, fill_message(start, document), first=first)
     while (part := next(parts, None)) is not None:
         ended = time.time_ns()
         spent += ended - began

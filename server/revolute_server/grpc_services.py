@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -25,7 +26,7 @@ from revolute.v1 import (
 from .answers import Document, document_bytes
 from .calls import Calls
 from .grpc_calls import CallInterceptor
-from .grpc_messages import receive, send, whole
+from .grpc_messages import receive, receive_one, send, whole
 from .memory import Reservation
 from .verbs import Verbs
 
@@ -90,13 +91,19 @@ class _Servicer:
         """Read a streamed request."""
         return await receive(parts, memory, self.verbs.service.settings.max_request)
 
+    async def read_one(self, parts: Any, memory: Reservation, first: str = "start") -> dict[str, Any]:
+        """Read one message of a stream that goes on after it."""
+        return await receive_one(parts, memory, self.verbs.service.settings.max_request, first)
+
     def memory(self) -> Reservation:
         """Count the memory of a request and its answer; nothing yet."""
         return self.verbs.service.budget.reserve("a request")
 
-    def send(self, part_type: type[Message], start: Message, document: Document) -> AsyncIterator[Any]:
-        """Write an answer part by part."""
-        return send(part_type, start, document, self.verbs.service.telemetry)
+    def send(
+        self, part_type: type[Message], start: Message, document: Document, first: str = "start"
+    ) -> AsyncIterator[Any]:
+        """Write a message of an answer part by part; `first` names the field that begins it."""
+        return send(part_type, start, document, self.verbs.service.telemetry, first)
 
     async def stream(
         self, parts: Any, verb: Verb, part_type: type[Message], start: Message, undo: Undo | None = None
@@ -183,6 +190,22 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
         answer = trajectory_pb2.RolloutResponse, trajectory_pb2.Trajectory()
         return self.stream(request_iterator, self.verbs.rollout, *answer, undo=self.verbs.undo_rollout)
 
+    async def StreamRollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        part_type = trajectory_pb2.StreamRolloutResponse
+        with self.memory() as memory:
+            request = await self.read(request_iterator, memory)
+            async with contextlib.aclosing(self.verbs.stream_rollout(request)) as pieces:
+                async for piece in pieces:
+                    if "trajectory_id" not in piece:
+                        async for part in self.send(part_type, trajectory_pb2.RolloutSegment(), piece):
+                            yield part
+                        continue
+                    try:
+                        yield part_type(end=whole(trajectory_pb2.RolloutEnd(), piece))
+                    except BaseException:
+                        self.verbs.undo_rollout(piece)
+                        raise
+
     async def GetTrajectory(self, request: Any, context: Any) -> AsyncIterator[Any]:
         trajectory = await self.verbs.get_trajectory(request.trajectory_id)
         answer = trajectory_pb2.GetTrajectoryResponse, trajectory_pb2.Trajectory()
@@ -211,12 +234,42 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
             report = await self.verbs.check_gradient(await self.read(request_iterator, memory))
         return whole(trajectory_pb2.CheckGradientResponse(), {"report": report})
 
-    def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
-        async def verb(request: dict[str, Any]) -> Document:
-            return await self.verbs.value_and_gradient(_with_default_words(request))
+    async def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        with self.memory() as memory:
+            request = await self.read_one(request_iterator, memory)
+            answers = self._given_loss if "loss" in request else self._own_loss
+            async with contextlib.aclosing(answers(request, request_iterator, memory)) as parts:
+                async for part in parts:
+                    yield part
 
+    async def _given_loss(
+        self, request: dict[str, Any], request_iterator: Any, memory: Reservation
+    ) -> AsyncGenerator[Any, None]:
+        """Answer with the loss and its gradient."""
+        async for _ in request_iterator:
+            raise ArgumentError.expected("part", "the end of the stream", "one part more")
+        document = await self.verbs.value_and_gradient(_with_default_words(request))
+        memory.grow(document_bytes(document))
         answer = trajectory_pb2.ValueAndGradientResponse, trajectory_pb2.ValueAndGradientResult()
-        return self.stream(request_iterator, verb, *answer)
+        async for part in self.send(*answer, document):
+            yield part
+
+    async def _own_loss(
+        self, request: dict[str, Any], request_iterator: Any, memory: Reservation
+    ) -> AsyncGenerator[Any, None]:
+        """Send the trajectory, wait for the client's cotangents, and answer with the gradient."""
+        part_type = trajectory_pb2.ValueAndGradientResponse
+        async with self.verbs.own_loss(request) as (trajectory, differentiate):
+            async for part in self.send(part_type, trajectory_pb2.Trajectory(), trajectory, "trajectory"):
+                yield part
+            cotangents = await self.read_one(request_iterator, memory, "cotangents")
+            for name in ("trajectory_id", "wrt"):
+                if cotangents.pop(name):
+                    raise ArgumentError.expected(f"cotangents.{name}", "nothing", "a value")
+            document = await differentiate(cotangents)
+            memory.grow(document_bytes(document))
+            async for part in self.send(part_type, trajectory_pb2.ValueAndGradientResult(), document):
+                yield part
 
     async def DeleteTrajectory(self, request: Any, context: Any) -> Any:
         await self.verbs.delete_trajectory(request.trajectory_id)

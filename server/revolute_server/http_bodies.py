@@ -29,7 +29,7 @@ from .telemetry import Telemetry
 JSON = "application/json"
 NPZ = "application/x-npz"
 _JSON_PER_BYTE = 3  # a double of 8 bytes is up to 24 characters
-_SMALL = 32 * 1024  # bytes that are written on the event loop, in less time than a change of thread takes
+SMALL = 32 * 1024  # bytes that are written on the event loop, in less time than a change of thread takes
 _PIECE = 512 * 1024
 
 
@@ -85,7 +85,7 @@ async def write_document(
     write = pack_npz if npz_wanted else strict_json.dumps
     reservation.grow(held if npz_wanted else _JSON_PER_BYTE * held)
     with telemetry.measure("serialise", transport="http"):
-        body = write(document) if held <= _SMALL else await asyncio.to_thread(write, document)
+        body = write(document) if held <= SMALL else await asyncio.to_thread(write, document)
     return _Answer(body, status, NPZ if npz_wanted else JSON, reservation.keep())
 
 

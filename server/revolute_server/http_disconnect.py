@@ -24,7 +24,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
         CancelledError: the client has gone; nobody will read this.
     """
     task = asyncio.ensure_future(work)
-    watcher = asyncio.ensure_future(_disconnected(request))
+    watcher = asyncio.ensure_future(disconnected(request))
     try:
         await asyncio.wait((task, watcher), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
@@ -35,6 +35,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
         task.cancel()
 
 
-async def _disconnected(request: Request) -> None:
+async def disconnected(request: Request) -> None:
+    """Wait until the client has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

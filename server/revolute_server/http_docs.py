@@ -21,11 +21,13 @@ from pydantic.json_schema import models_json_schema
 from . import schemas
 from .http_bodies import JSON, NPZ
 from .http_problems import PROBLEM
+from .http_streams import NDJSON, NPZ_FRAMES
 
 Schema = dict[str, Any]
 
 _ASSETS = Path(fastapi_offline.__file__).parent / "static"
 _MESSAGE = "x-message"  # carries an answer's message from a route to the description
+_LAST = "x-last-message"  # likewise of the last one of many
 _ARCHIVE: Schema = {"schema": {"type": "string", "format": "binary"}}
 _NUMBERS: Schema = {
     "description": "Nested lists of numbers, a number for an array without axes; words where not finite.",
@@ -46,6 +48,7 @@ _PROBLEM_SCHEMA: Schema = {
         "reason": {"type": "string"},
         "argument": {"type": "string"},
         "call_id": {"type": "string"},
+        "retry_after": {"type": "number", "description": "seconds after which the same call may succeed"},
     },
     "required": ["type", "title", "status", "detail", "reason"],
 }
@@ -58,14 +61,21 @@ _PLAIN = {
 }
 
 
-def describe(answer: type[Message], request: type[schemas.Body] | None = None) -> Schema:
+def describe(
+    answer: type[Message],
+    request: type[schemas.Body] | None = None,
+    last: type[Message] | None = None,
+) -> Schema:
     """Describe a route's bodies, which the route reads and writes by itself: they may be JSON or npz.
 
     Args:
         answer: the message that the answer mirrors.
         request: the request's schema; None for a route without a body.
+        last: the message that the last one of many answers mirrors, `answer` then being the others.
     """
     extra: Schema = {_MESSAGE: answer.DESCRIPTOR.full_name}
+    if last is not None:
+        extra[_LAST] = last.DESCRIPTOR.full_name
     if request is not None:
         content = {JSON: {"schema": _reference(request.__name__)}, NPZ: _ARCHIVE}
         extra["requestBody"] = {"required": True, "content": content}
@@ -111,7 +121,11 @@ def _describe(app: FastAPI) -> Schema:
             if name := operation.pop(_MESSAGE, None):
                 descriptor = descriptor_pool.Default().FindMessageTypeByName(name)
                 success = next(status for status in answers if status.startswith("2"))
-                answers[success]["content"] = {JSON: {"schema": _add(descriptor, messages)}, NPZ: _ARCHIVE}
+                schema, kinds = _add(descriptor, messages), (JSON, NPZ)
+                if last := operation.pop(_LAST, None):
+                    ending = _add(descriptor_pool.Default().FindMessageTypeByName(last), messages)
+                    schema, kinds = {"anyOf": [schema, ending]}, (NDJSON, NPZ_FRAMES)
+                answers[success]["content"] = {kinds[0]: {"schema": schema}, kinds[1]: _ARCHIVE}
     components = {**messages, **bodies["$defs"], "Numbers": _NUMBERS, "Problem": _PROBLEM_SCHEMA}
     document["components"] = {"schemas": components}
     return document

@@ -19,10 +19,8 @@ from .http_bodies import UnsupportedMediaTypeError, problem_body
 PROBLEM = "application/problem+json"
 
 
-def problem(
-    error: RevoluteError, status: int | None = None, headers: dict[str, str] | None = None
-) -> Response:
-    """Build the answer to a failed request."""
+def problem_fields(error: RevoluteError, status: int | None = None) -> dict[str, Any]:
+    """Return the members of the problem document of an error; the call that runs now ends with it."""
     kind = kind_of(error)
     call = current_call()
     if call is not None:
@@ -40,6 +38,15 @@ def problem(
     }
     if error.retry_after is not None:
         fields["retry_after"] = error.retry_after
+    return fields
+
+
+def problem(
+    error: RevoluteError, status: int | None = None, headers: dict[str, str] | None = None
+) -> Response:
+    """Build the answer to a failed request."""
+    fields = problem_fields(error, status)
+    if error.retry_after is not None:
         headers = {**(headers or {}), "Retry-After": str(math.ceil(error.retry_after))}
     if fields["status"] == 401:
         headers = {**(headers or {}), "WWW-Authenticate": "Bearer"}

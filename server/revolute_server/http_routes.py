@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
@@ -22,6 +22,7 @@ from .http_disconnect import while_connected
 from .http_docs import describe
 from .http_docs import install as install_docs
 from .http_hosts import LoopbackHosts
+from .http_streams import open_stream
 from .metrics import CONTENT_TYPE
 from .verbs import Verbs
 
@@ -78,6 +79,17 @@ class _Exchange:
                 if undo is not None:
                     undo(found)
                 raise
+
+    async def stream(
+        self,
+        request: Request,
+        verb: Callable[[dict[str, Any]], AsyncGenerator[Document, None]],
+        undo: Undo,
+    ) -> Response:
+        """Answer a request with many documents, each as soon as it is there; arguments as for `answer`."""
+        with self._service.budget.reserve("a request") as memory, _faults_logged(request):
+            document = await read_document(request, self._service.settings, memory)
+            return await open_stream(request, verb(document), memory, undo)
 
     async def give(self, request: Request, document: Awaitable[Document]) -> Response:
         """Answer a request without a body."""
@@ -217,6 +229,16 @@ def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
     async def rollout(request: Request) -> Response:
         """Simulate T steps from a state and keep the trajectory until it is deleted."""
         return await exchange.answer(request, verbs.rollout, 201, verbs.undo_rollout)
+
+    @router.post(
+        "/stream-rollout",
+        openapi_extra=describe(
+            trajectory_pb2.RolloutSegment, schemas.StreamRolloutInputs, last=trajectory_pb2.RolloutEnd
+        ),
+    )
+    async def stream_rollout(request: Request) -> Response:
+        """Simulate as by Rollout, and send the states segment by segment as they are computed."""
+        return await exchange.stream(request, verbs.stream_rollout, verbs.undo_rollout)
 
     @router.get("/trajectories/{trajectory_id}", openapi_extra=describe(trajectory_pb2.Trajectory))
     async def get_trajectory(request: Request, trajectory_id: str) -> Response:

@@ -98,6 +98,22 @@ class RolloutInputs(Body):
     params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
 
 
+class StreamRolloutInputs(Body):
+    """What to simulate, and in which pieces."""
+
+    inputs: RolloutInputs
+    segment_steps: int | None = Field(
+        default=None, description="steps of one segment, at least 1; by default as many as fill 256 KiB"
+    )
+
+
+class OwnCotangents(Body):
+    """What to pull back through the trajectory that was just sent; over gRPC only."""
+
+    qpos_bar: OptionalArray = None
+    qvel_bar: OptionalArray = None
+
+
 class Cotangents(Body):
     """What to pull back through a trajectory."""
 
@@ -162,12 +178,20 @@ class ValueAndGradientInputs(Body):
     wrt: Wrt = Field(default=[], description="what to differentiate by; empty: qpos, qvel, ctrl")
 
 
+class OwnLossInputs(Body):
+    """What to simulate for a caller who has a loss of its own; over gRPC only."""
+
+    inputs: RolloutInputs
+    wrt: Wrt = []
+
+
 REQUESTS: tuple[type[Body], ...] = (
     ModelSource,
     CreateSession,
     ResetInputs,
     StepInputs,
     RolloutInputs,
+    StreamRolloutInputs,
     Cotangents,
     Tangents,
     JacobianInputs,

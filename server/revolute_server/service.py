@@ -30,7 +30,9 @@ FEATURES = (
     "rollout.params",
     *(f"rollout.params.{name}" for name in PARAMETERS),
     "session.jacobian",
+    "stream_rollout",
     "value_and_gradient.loss_terms",
+    "value_and_gradient.own_loss",
 )
 
 LIMITS = (

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from revolute.loss import Loss
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian, check_gradient
 from revolute_engine._gradient_check.check import MAX_DIRECTIONS, MAX_STEPS
 from revolute_engine._joint import BackwardCall, RolloutCall, ValueAndGradientCall
+from revolute_engine._segments import Segment, SegmentedRollout
 
 from .callers import caller_name, require_owner
 from .engine_pool import EnginePool
@@ -27,6 +31,8 @@ _ROLLOUTS_PER_DIRECTION, _ROLLOUTS_OF_ENTRIES = 64, 2048
 directions, or by the single entries of an input whose gradient is wrong."""
 
 DEFAULT_WRT = ("qpos", "qvel", "ctrl")
+
+Pull = Callable[[Any, Any, Sequence[str]], Awaitable[Gradient]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +86,57 @@ class Trajectories:
             self._trajectories.add(trajectory.id, trajectory, reservation)
             return trajectory
 
+    async def stream_rollout(
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        params: Mapping[str, Any] | None = None,
+        segment_steps: int | None = None,
+    ) -> AsyncGenerator[Segment | Trajectory, None]:
+        """Simulate segment by segment, at most one ahead of what is taken; keep the trajectory at the end.
+
+        Args:
+            model_id: the model.
+            qpos: start configurations.
+            qvel: start velocities.
+            ctrl: controls of all steps.
+            params: model parameters by name.
+            segment_steps: steps of one segment; None for as many as suit a network.
+
+        Yields:
+            The segments, and then the trajectory that is kept.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model.
+            NotFoundError: the model is not registered.
+            LimitError: there is no room for the trajectory.
+        """
+        model = self._models.get(model_id)
+        self._trajectories.check_room()
+        with self._budget.reserve("a trajectory", _rollout_bytes(model, ctrl)) as reservation:
+            pieces = await self._pool.run(
+                lambda _token: SegmentedRollout(model, qpos, qvel, ctrl, params or None)
+            )
+            ahead = asyncio.ensure_future(self._segment(model, pieces, segment_steps))
+            try:
+                while True:
+                    segment = await ahead
+                    if pieces.over:
+                        yield segment
+                        break
+                    ahead = asyncio.ensure_future(self._segment(model, pieces, segment_steps))
+                    yield segment
+            finally:
+                ahead.cancel()
+            trajectory = Trajectory(new_id(), model, pieces.result())
+            self._trajectories.add(trajectory.id, trajectory, reservation)
+            yield trajectory
+
+    async def _segment(self, model: Model, pieces: SegmentedRollout, steps: int | None) -> Segment:
+        return pieces.take(await self._pool.run_work(rollout_work(self._engine, model, pieces.call(steps))))
+
     def get(self, trajectory_id: str) -> Trajectory:
         """Look a trajectory up.
 
@@ -98,7 +155,11 @@ class Trajectories:
             NotFoundError: the trajectory was deleted or never there.
             DivergedError: no environment stayed finite.
         """
-        trajectory = self._trajectories.get(trajectory_id)
+        return await self._pull(self._trajectories.get(trajectory_id), qpos_bar, qvel_bar, wrt)
+
+    async def _pull(
+        self, trajectory: Trajectory, qpos_bar: Any, qvel_bar: Any, wrt: Sequence[str]
+    ) -> Gradient:
         given = max(np.size(qpos_bar), np.size(qvel_bar))
         with self._budget.reserve("a gradient", 8 * 2 * given):
             call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt))
@@ -196,6 +257,32 @@ class Trajectories:
             )
             value, gradient, rollout = await self._pool.run_work(work)
             return ValueAndGradient(np.asarray(value), gradient, rollout)
+
+    @contextlib.asynccontextmanager
+    async def passing(
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        params: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[tuple[Trajectory, Pull]]:
+        """Simulate for a caller who has a loss of its own; nothing is kept after the block.
+
+        Yields:
+            The trajectory, and what pulls cotangents (qpos_bar, qvel_bar, wrt) back through it.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model.
+            NotFoundError: the model is not registered.
+            LimitError: there is no room for the trajectory.
+        """
+        model = self._models.get(model_id)
+        with self._budget.reserve("a trajectory", _rollout_bytes(model, ctrl)):
+            call = RolloutCall(qpos, qvel, ctrl, params or None)
+            rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
+            trajectory = Trajectory("", model, rollout)
+            yield trajectory, functools.partial(self._pull, trajectory)
 
     def delete(self, trajectory_id: str) -> None:
         """Forget a trajectory.

@@ -8,11 +8,12 @@ bodies into documents and back; the ids that HTTP has in the path are arguments 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from revolute.errors import LimitError, NotFoundError
+from revolute.errors import ArgumentError, LimitError, NotFoundError
 from revolute.loss import Loss
+from revolute_engine._segments import Segment
 
 from . import answers, schemas
 from .answers import Document
@@ -113,6 +114,22 @@ class Verbs:
         kept = await self.service.trajectories.rollout(body.model_id, *self._inputs(body))
         return answers.trajectory(kept, with_ctrl=False)
 
+    async def stream_rollout(self, request: Request) -> AsyncGenerator[Document, None]:
+        """Yield the segments (RolloutSegment) as they are computed, and at last the RolloutEnd."""
+        body = schemas.validate(schemas.StreamRolloutInputs, request)
+        if body.segment_steps is not None and body.segment_steps < 1:
+            raise ArgumentError.expected("segment_steps", "at least one step", body.segment_steps)
+        inputs = body.inputs
+        found = self.service.trajectories.stream_rollout(
+            inputs.model_id, *self._inputs(inputs), segment_steps=body.segment_steps
+        )
+        async with contextlib.aclosing(found) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Segment):
+                    yield answers.rollout_segment(piece)
+                else:
+                    yield answers.rollout_end(piece)
+
     def undo_rollout(self, answer: Document) -> None:
         """Forget a trajectory whose caller did not get the answer, and so cannot delete it."""
         with contextlib.suppress(NotFoundError):
@@ -174,6 +191,31 @@ class Verbs:
             tuple(body.wrt) or DEFAULT_WRT,
         )
         return answers.value_and_gradient(found)
+
+    @contextlib.asynccontextmanager
+    async def own_loss(
+        self, request: Request
+    ) -> AsyncIterator[tuple[Document, Callable[[Request], Awaitable[Document]]]]:
+        """Simulate for a caller who has a loss of its own.
+
+        Yields:
+            The trajectory (message Trajectory), and what turns the caller's Cotangents into the answer
+            (message ValueAndGradientResult).
+        """
+        body = schemas.validate(schemas.OwnLossInputs, request)
+        found = self.service.trajectories.passing(body.inputs.model_id, *self._inputs(body.inputs))
+        async with found as (passing, pull):
+
+            async def differentiate(request: Request) -> Document:
+                bars = schemas.validate(schemas.OwnCotangents, request)
+                gradient = await pull(
+                    schemas.array("qpos_bar", bars.qpos_bar),
+                    schemas.array("qvel_bar", bars.qvel_bar),
+                    tuple(body.wrt) or DEFAULT_WRT,
+                )
+                return answers.own_gradient(passing, gradient)
+
+            yield answers.trajectory(passing, with_ctrl=False), differentiate
 
     async def delete_trajectory(self, trajectory_id: str) -> None:
         self.service.trajectories.delete(trajectory_id)

@@ -27,7 +27,12 @@ Value = np.ndarray | bytes
 
 
 def to_parts(
-    part_type: type[Message], start: Message, values: Mapping[str, Value], *, chunk_bytes: int = CHUNK_BYTES
+    part_type: type[Message],
+    start: Message,
+    values: Mapping[str, Value],
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    first: str = "start",
 ) -> Iterator[Any]:
     """Yield the parts of one message.
 
@@ -36,6 +41,7 @@ def to_parts(
         start: the message's fields apart from its arrays; its Tensors and Blobs are filled in here.
         values: arrays and bytes by field path, e.g. {"ctrl": array, "params.body_mass": array}.
         chunk_bytes: largest payload of one part.
+        first: name of the field of `part_type` that `start` goes to.
 
     Yields:
         Messages of `part_type`.
@@ -49,7 +55,7 @@ def to_parts(
             budget -= size
         else:
             later.append((path, view))
-    yield part_type(start=start)
+    yield part_type(**{first: start})
     for path, view in later:
         for offset in range(0, len(view), chunk_bytes):
             data = view[offset : offset + chunk_bytes].tobytes()
@@ -62,11 +68,15 @@ class Assembler:
     Args:
         max_bytes: largest sum of all array and blob bytes; None for no limit.
         limit_name: the limit's name in the error text.
+        first: name of the field that begins the message.
     """
 
-    def __init__(self, max_bytes: int | None = None, *, limit_name: str = "request_bytes") -> None:
+    def __init__(
+        self, max_bytes: int | None = None, *, limit_name: str = "request_bytes", first: str = "start"
+    ) -> None:
         self._max_bytes = max_bytes
         self._limit_name = limit_name
+        self._first = first
         self._start: Any = None
         self._fields: dict[str, _Field] = {}
         self.declared_bytes = 0
@@ -80,15 +90,20 @@ class Assembler:
             LimitError: the message declares more bytes than `max_bytes`.
         """
         kind = part.WhichOneof("part")
-        if kind == "start" and self._start is None:
-            self._begin(part.start)
+        if kind == self._first and self._start is None:
+            self._begin(getattr(part, self._first))
         elif kind == "chunk" and self._start is not None:
             self._append(part.chunk)
         else:
-            expected = "start" if self._start is None else "chunk"
+            expected = self._first if self._start is None else "chunk"
             raise ArgumentError.expected(
                 "part", f"'{expected}'", f"'{kind or 'nothing'}'", at="the stream's next part"
             )
+
+    @property
+    def complete(self) -> bool:
+        """Whether all bytes have come that the message declares."""
+        return self._start is not None and all(field.filled for field in self._fields.values())
 
     def finish(self) -> tuple[Any, dict[str, Any]]:
         """Return the message and its values.
@@ -101,7 +116,7 @@ class Assembler:
             ArgumentError: the stream was empty or bytes are missing.
         """
         if self._start is None:
-            raise ArgumentError.expected("part", "'start'", "an empty stream")
+            raise ArgumentError.expected("part", f"'{self._first}'", "an empty stream")
         return self._start, {path: field.value() for path, field in self._fields.items()}
 
     def _begin(self, start: Any) -> None:
@@ -172,6 +187,10 @@ class _Field:
         self._buffer = bytearray()
         self._filled = 0
 
+    @property
+    def filled(self) -> bool:
+        return self._filled == self.size
+
     def take_inline_data(self) -> None:
         data = self._message.data
         if data and len(data) != self.size:
@@ -191,7 +210,7 @@ class _Field:
         self._filled += len(data)
 
     def value(self) -> Any:
-        if self._filled != self.size:
+        if not self.filled:
             raise self._wrong_count(self._filled)
         return (
             tensors.array_from_bytes(self._message, self._buffer) if self._is_tensor else bytes(self._buffer)

@@ -6,7 +6,7 @@ the field names of the proto files, so the classes above a transport are the sam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 
@@ -30,6 +30,30 @@ class Transport(Protocol):
 
         Raises:
             RevoluteError: of the class that the failure has in `revolute.errors`.
+        """
+
+    def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Carry out a verb whose answer is many documents; closing the iterator stops the verb.
+
+        Args:
+            verb: name of the rpc.
+            document: the request, as for `call`.
+
+        Yields:
+            The documents, as soon as they are there.
+        """
+
+    def own_loss(
+        self, document: Mapping[str, Any], respond: Callable[[dict[str, Any]], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Carry out ValueAndGradient for a loss of the caller's own.
+
+        Args:
+            document: `inputs` and `wrt` of ValueAndGradientInputs.
+            respond: gets the document Trajectory and returns `qpos_bar` and `qvel_bar` of Cotangents.
+
+        Returns:
+            The document ValueAndGradientResult, without `value`.
         """
 
     def close(self) -> None:

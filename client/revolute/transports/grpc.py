@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+import queue
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 # read once, when grpc is loaded: without it a forked child's new channels use the parent's file descriptors
@@ -15,7 +16,7 @@ from google.protobuf import message_factory
 
 from ..codec import documents, parts
 from ..codec.status import DETAILS_KEY, decode_status
-from ..errors import CancelledError, InternalError, LimitError, RevoluteError
+from ..errors import ArgumentError, CancelledError, InternalError, LimitError, RevoluteError
 from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 from .network import Address, Credentials, missing_verb, not_a_server, too_late, unreachable
 
@@ -67,6 +68,25 @@ class GrpcTransport:
         except grpc.RpcError as error:
             raise self._error(error, verb, limit) from None
         return answer[_WRAPPED[verb]] if verb in _WRAPPED else answer
+
+    def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Carry out a verb with many answers; see `Transport.stream`."""
+        try:
+            yield from self._methods[verb].stream(document, self._timeout, self._metadata)
+        except grpc.RpcError as error:
+            raise self._error(error, verb, self._timeout) from None
+
+    def own_loss(
+        self, document: Mapping[str, Any], respond: Callable[[dict[str, Any]], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Differentiate a loss of the caller's own in one call; see `Transport.own_loss`."""
+        method = self._methods["ValueAndGradient"]
+        try:
+            return method.converse(
+                document, "trajectory", "cotangents", respond, self._timeout, self._metadata
+            )
+        except grpc.RpcError as error:
+            raise self._error(error, "ValueAndGradient", self._timeout) from None
 
     def close(self) -> None:
         """Close the channel."""
@@ -124,6 +144,77 @@ class _Method:
         except BaseException:
             answer.cancel()
             raise
+
+    def stream(
+        self, document: Mapping[str, Any], timeout: float | None, metadata: Any
+    ) -> Iterator[dict[str, Any]]:
+        """Send a document and yield those of the answer: what each `start` begins, and at last `end`."""
+        first, rest = self._requests(document)
+        request = [first] if rest is None else itertools.chain([first], rest)
+        answer = self._callable("stream", "stream")(iter(request), timeout=timeout, metadata=metadata)
+        try:
+            received = iter(answer)
+            while (found := self._next_message(received)) is not None:
+                yield found
+        finally:
+            answer.cancel()
+
+    def converse(
+        self,
+        document: Mapping[str, Any],
+        question: str,
+        reply: str,
+        respond: Callable[[dict[str, Any]], Mapping[str, Any]],
+        timeout: float | None,
+        metadata: Any,
+    ) -> dict[str, Any]:
+        """Send a document, answer the server's question about it, and return the server's answer.
+
+        Args:
+            document: the request.
+            question: name of the field that begins the question.
+            reply: name of the field that begins the caller's reply.
+            respond: makes the document of the reply from that of the question.
+            timeout: seconds that all may take.
+            metadata: of the call.
+        """
+        first, rest = self._requests(document)
+        replies: queue.SimpleQueue[Iterator[Any]] = queue.SimpleQueue()
+
+        def requests() -> Iterator[Any]:
+            yield first
+            yield from rest or ()
+            yield from replies.get()
+
+        answer = self._callable("stream", "stream")(requests(), timeout=timeout, metadata=metadata)
+        try:
+            received = iter(answer)
+            asked = self._next_message(received, question)
+            if asked is None:
+                raise ArgumentError.expected("part", f"'{question}'", "an empty stream")
+            replies.put(self._message_parts(reply, respond(asked)))
+            return documents.read_message(*parts.assemble(received))
+        finally:
+            # an iterator of requests that still waits would wait for ever
+            replies.put(iter(()))
+            answer.cancel()
+
+    def _next_message(self, received: Iterator[Any], first: str = "start") -> dict[str, Any] | None:
+        """Return the next document of an answer with many; None at its end."""
+        assembler = parts.Assembler(first=first)
+        for part in received:
+            if part.WhichOneof("part") == "end":
+                return documents.read_message(part.end, parts.read_values(part.end))
+            assembler.feed(part)
+            if assembler.complete:
+                return documents.read_message(*assembler.finish())
+        return None
+
+    def _message_parts(self, first: str, document: Mapping[str, Any]) -> Iterator[Any]:
+        """Return a further message of a request as parts."""
+        kind: Any = self._request.DESCRIPTOR.fields_by_name[first].message_type
+        message = message_factory.GetMessageClass(kind)()
+        return parts.to_parts(self._request, message, documents.fill_message(message, document), first=first)
 
     def _requests(self, document: Mapping[str, Any]) -> tuple[Any, Iterator[Any] | None]:
         """Return the first message and the others, None if there are none."""

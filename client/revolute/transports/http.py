@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -10,10 +11,11 @@ import httpx
 import numpy as np
 
 from ..codec import json_text, npz
-from ..errors import ArgumentError, InternalError, RevoluteError, UnavailableError, error_from
+from ..errors import ArgumentError, InternalError, NotFoundError, RevoluteError, UnavailableError, error_from
 from .network import CONNECT_SECONDS, Address, Credentials, missing_verb, not_a_server, too_late, unreachable
 
 _PROBLEM = "application/problem+json"
+_FRAMES = "application/x-npz-frames"
 
 
 class Route(NamedTuple):
@@ -35,6 +37,7 @@ ROUTES = {
     "GetState": Route("GET", "/v1/sessions/{}/state", "session_id"),
     "DeleteSession": Route("DELETE", "/v1/sessions/{}", "session_id"),
     "Rollout": Route("POST", "/v1/trajectories"),
+    "StreamRollout": Route("POST", "/v1/stream-rollout"),
     "GetTrajectory": Route("GET", "/v1/trajectories/{}", "trajectory_id"),
     "Backward": Route("POST", "/v1/trajectories/{}/backward", "trajectory_id"),
     "Jvp": Route("POST", "/v1/trajectories/{}/jvp", "trajectory_id"),
@@ -80,6 +83,58 @@ class HttpTransport:
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Carry out one verb; see `Transport.call`."""
         limit = self._timeout if timeout is None else timeout
+        request = self._request(verb, document, limit)
+        try:
+            response = self._client.send(request)
+        except httpx.TimeoutException as error:
+            raise self._late(error, verb, limit) from None
+        except httpx.TransportError as error:
+            raise unreachable(self._where, str(error) or type(error).__name__) from None
+        return self._read(response, verb)
+
+    def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Carry out a verb with many answers; see `Transport.stream`."""
+        request = self._request(verb, document, self._timeout)
+        try:
+            response = self._client.send(request, stream=True)
+            try:
+                if response.is_error:
+                    response.read()
+                    raise self._error(response, _kind(response), verb)
+                if _kind(response) != _FRAMES:
+                    raise not_a_server(self._where, f"an answer of type {_kind(response) or 'unknown'}")
+                yield from self._frames(response)
+            finally:
+                response.close()
+        except httpx.TimeoutException as error:
+            raise self._late(error, verb, self._timeout) from None
+        except httpx.TransportError as error:
+            raise unreachable(self._where, str(error) or type(error).__name__) from None
+
+    def own_loss(
+        self, document: Mapping[str, Any], respond: Callable[[dict[str, Any]], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Differentiate a loss of the caller's own; HTTP answers once per request, so these are three."""
+        trajectory = self.call("Rollout", document["inputs"])
+        handle = {"trajectory_id": trajectory["trajectory_id"]}
+        try:
+            cotangents = respond(trajectory)
+            gradient = self.call("Backward", {**handle, **cotangents, "wrt": document["wrt"]})
+        finally:
+            with contextlib.suppress(NotFoundError):
+                self.call("DeleteTrajectory", handle)
+        return {
+            "gradient": gradient,
+            "diverged_step": trajectory["diverged_step"],
+            "report": trajectory["report"],
+        }
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _request(self, verb: str, document: Mapping[str, Any], limit: float | None) -> httpx.Request:
+        """Write a verb's request."""
         route = ROUTES[verb]
         body = {
             name: value for name, value in document.items() if name != route.id_field and value is not None
@@ -91,21 +146,25 @@ class HttpTransport:
                 "content": npz.pack_npz(_files_as_arrays(body)),
                 "headers": {"Content-Type": npz.MEDIA_TYPE},
             }
-        try:
-            response = self._client.request(route.method, path, timeout=_seconds(limit), **sent)
-        except httpx.TimeoutException as error:
-            raise self._late(error, verb, limit) from None
-        except httpx.TransportError as error:
-            raise unreachable(self._where, str(error) or type(error).__name__) from None
-        return self._read(response, verb)
+        return self._client.build_request(route.method, path, timeout=_seconds(limit), **sent)
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+    def _frames(self, response: httpx.Response) -> Iterator[dict[str, Any]]:
+        """Yield the documents of an answer in frames; the last may stand for an error."""
+        buffer = bytearray()
+        for content in response.iter_raw():
+            buffer += content
+            while len(buffer) >= 8 and len(buffer) >= 8 + (size := int.from_bytes(buffer[:8], "little")):
+                document = npz.unpack_npz(bytes(buffer[8 : 8 + size]))
+                del buffer[: 8 + size]
+                if "error" in document:
+                    raise _problem_error(document["error"])
+                yield document
+        if buffer:
+            raise unreachable(self._where, "the connection ended in the middle of an answer")
 
     def _read(self, response: httpx.Response, verb: str) -> dict[str, Any]:
         """Return the document of an answer, or raise the exception it stands for."""
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = _kind(response)
         if response.is_error:
             raise self._error(response, kind, verb)
         if response.status_code == httpx.codes.NO_CONTENT:
@@ -126,10 +185,7 @@ class HttpTransport:
             if isinstance(problem, dict) and "reason" in problem and "detail" in problem:
                 if problem.get("argument") in ("path", "method") and verb != "GetServerInfo":
                     return missing_verb(self._where, verb)
-                error = error_from(problem["reason"], problem["detail"], problem.get("argument"))
-                error.retry_after = problem.get("retry_after")
-                error.call_id = problem.get("call_id")
-                return error
+                return _problem_error(problem)
         if response.status_code in (502, 503, 504):
             return unreachable(
                 self._where, f"status {response.status_code} from a proxy or a starting server"
@@ -140,6 +196,19 @@ class HttpTransport:
         if isinstance(error, httpx.ConnectTimeout):
             return unreachable(self._where, "no answer to the connection")
         return too_late(verb, limit)
+
+
+def _problem_error(problem: Mapping[str, Any]) -> RevoluteError:
+    """Return the exception that a problem document stands for."""
+    error = error_from(problem["reason"], problem["detail"], problem.get("argument"))
+    error.retry_after = problem.get("retry_after")
+    error.call_id = problem.get("call_id")
+    return error
+
+
+def _kind(response: httpx.Response) -> str:
+    """Return the type of an answer's body."""
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _seconds(limit: float | None) -> httpx.Timeout:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import revolute_engine
+from revolute_engine._segments import SegmentedRollout
 from revolute_server import answers, stepping
 from revolute_server.service import API_VERSIONS, FEATURES
 
@@ -82,6 +83,36 @@ class LocalTransport:
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> Document:
         """Carry out one verb; see `Transport.call`. There is no network to wait for, so no limit of time."""
         return self._verbs[verb](document)
+
+    def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[Document]:
+        """Carry out StreamRollout; see `Transport.stream`."""
+        assert verb == "StreamRollout"
+        inputs, steps = document["inputs"], document["segment_steps"]
+        model = self._model(inputs)
+        pieces = SegmentedRollout(model, **_inputs(inputs))
+        while not pieces.over:
+            segment = _interruptible(_LONG, lambda token: pieces.compute(self._engine, steps, token))
+            yield answers.rollout_segment(segment)
+        identifier = _new_id()
+        self._trajectories[identifier] = _Trajectory(model, pieces.result())
+        whole = _trajectory(identifier, self._trajectories[identifier])
+        yield {name: value for name, value in whole.items() if name not in ("qpos", "qvel")}
+
+    def own_loss(
+        self, document: Mapping[str, Any], respond: Callable[[Document], Mapping[str, Any]]
+    ) -> Document:
+        """Differentiate a loss of the caller's own; see `Transport.own_loss`."""
+        trajectory = self._rollout(document["inputs"])
+        handle = {"trajectory_id": trajectory["trajectory_id"]}
+        try:
+            gradient = self._backward({**handle, **respond(trajectory), "wrt": document["wrt"]})
+        finally:
+            self._trajectories.pop(trajectory["trajectory_id"], None)
+        return {
+            "gradient": gradient,
+            "diverged_step": np.array(trajectory["diverged_step"]),
+            "report": trajectory["report"],
+        }
 
     def close(self) -> None:
         """Forget everything that is kept."""

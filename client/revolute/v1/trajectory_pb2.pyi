@@ -75,6 +75,56 @@ class CheckpointReport(_message.Message):
     replayed_steps: int
     def __init__(self, states_stored: _Optional[int] = ..., checkpoint_bytes: _Optional[int] = ..., replayed_steps: _Optional[int] = ...) -> None: ...
 
+class StreamRolloutRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: StreamRolloutInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[StreamRolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class StreamRolloutInputs(_message.Message):
+    __slots__ = ("inputs", "segment_steps")
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_STEPS_FIELD_NUMBER: _ClassVar[int]
+    inputs: RolloutInputs
+    segment_steps: int
+    def __init__(self, inputs: _Optional[_Union[RolloutInputs, _Mapping]] = ..., segment_steps: _Optional[int] = ...) -> None: ...
+
+class StreamRolloutResponse(_message.Message):
+    __slots__ = ("start", "chunk", "end")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    start: RolloutSegment
+    chunk: _tensor_pb2.Chunk
+    end: RolloutEnd
+    def __init__(self, start: _Optional[_Union[RolloutSegment, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., end: _Optional[_Union[RolloutEnd, _Mapping]] = ...) -> None: ...
+
+class RolloutSegment(_message.Message):
+    __slots__ = ("first", "qpos", "qvel")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    def __init__(self, first: _Optional[int] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class RolloutEnd(_message.Message):
+    __slots__ = ("trajectory_id", "model_id", "status", "diverged_step", "report")
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    model_id: str
+    status: _tensor_pb2.Tensor
+    diverged_step: _tensor_pb2.Tensor
+    report: CheckpointReport
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+
 class GetTrajectoryRequest(_message.Message):
     __slots__ = ("trajectory_id",)
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
@@ -133,12 +183,14 @@ class Gradient(_message.Message):
     def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class ValueAndGradientRequest(_message.Message):
-    __slots__ = ("start", "chunk")
+    __slots__ = ("start", "chunk", "cotangents")
     START_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
+    COTANGENTS_FIELD_NUMBER: _ClassVar[int]
     start: ValueAndGradientInputs
     chunk: _tensor_pb2.Chunk
-    def __init__(self, start: _Optional[_Union[ValueAndGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+    cotangents: Cotangents
+    def __init__(self, start: _Optional[_Union[ValueAndGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., cotangents: _Optional[_Union[Cotangents, _Mapping]] = ...) -> None: ...
 
 class ValueAndGradientInputs(_message.Message):
     __slots__ = ("inputs", "loss", "wrt")
@@ -179,12 +231,14 @@ class EntryList(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ValueAndGradientResponse(_message.Message):
-    __slots__ = ("start", "chunk")
+    __slots__ = ("start", "chunk", "trajectory")
     START_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
+    TRAJECTORY_FIELD_NUMBER: _ClassVar[int]
     start: ValueAndGradientResult
     chunk: _tensor_pb2.Chunk
-    def __init__(self, start: _Optional[_Union[ValueAndGradientResult, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+    trajectory: Trajectory
+    def __init__(self, start: _Optional[_Union[ValueAndGradientResult, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., trajectory: _Optional[_Union[Trajectory, _Mapping]] = ...) -> None: ...
 
 class ValueAndGradientResult(_message.Message):
     __slots__ = ("value", "gradient", "diverged_step", "report")

@@ -40,6 +40,11 @@ class TrajectoryServiceStub(object):
                 request_serializer=revolute_dot_v1_dot_trajectory__pb2.RolloutRequest.SerializeToString,
                 response_deserializer=revolute_dot_v1_dot_trajectory__pb2.RolloutResponse.FromString,
                 _registered_method=True)
+        self.StreamRollout = channel.stream_stream(
+                '/revolute.v1.TrajectoryService/StreamRollout',
+                request_serializer=revolute_dot_v1_dot_trajectory__pb2.StreamRolloutRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_trajectory__pb2.StreamRolloutResponse.FromString,
+                _registered_method=True)
         self.GetTrajectory = channel.unary_stream(
                 '/revolute.v1.TrajectoryService/GetTrajectory',
                 request_serializer=revolute_dot_v1_dot_trajectory__pb2.GetTrajectoryRequest.SerializeToString,
@@ -89,6 +94,15 @@ class TrajectoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StreamRollout(self, request_iterator, context):
+        """Rollout, but the states are sent segment by segment as they are computed. The server computes no more than one
+        segment ahead of what the client has taken. The segments are bit for bit those of Rollout, and the trajectory is
+        kept as by Rollout when the last one has been computed; a call that ends before keeps nothing. Errors: as Rollout.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetTrajectory(self, request, context):
         """Sends a kept trajectory again. Errors: NOT_FOUND.
         """
@@ -105,7 +119,9 @@ class TrajectoryServiceServicer(object):
 
     def ValueAndGradient(self, request_iterator, context):
         """Simulates, evaluates a loss and differentiates it in one call; nothing is kept. Equal bit for bit to Rollout and
-        Backward with the loss's cotangents. Errors: as those of both.
+        Backward with the loss's cotangents. Without `loss` in the request the loss is the client's own: the server answers
+        with the trajectory, the client sends its cotangents when it has seen it, and the server answers with the gradient.
+        Errors: as those of both.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -147,6 +163,11 @@ def add_TrajectoryServiceServicer_to_server(servicer, server):
                     servicer.Rollout,
                     request_deserializer=revolute_dot_v1_dot_trajectory__pb2.RolloutRequest.FromString,
                     response_serializer=revolute_dot_v1_dot_trajectory__pb2.RolloutResponse.SerializeToString,
+            ),
+            'StreamRollout': grpc.stream_stream_rpc_method_handler(
+                    servicer.StreamRollout,
+                    request_deserializer=revolute_dot_v1_dot_trajectory__pb2.StreamRolloutRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_trajectory__pb2.StreamRolloutResponse.SerializeToString,
             ),
             'GetTrajectory': grpc.unary_stream_rpc_method_handler(
                     servicer.GetTrajectory,
@@ -212,6 +233,33 @@ class TrajectoryService(object):
             '/revolute.v1.TrajectoryService/Rollout',
             revolute_dot_v1_dot_trajectory__pb2.RolloutRequest.SerializeToString,
             revolute_dot_v1_dot_trajectory__pb2.RolloutResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamRollout(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/revolute.v1.TrajectoryService/StreamRollout',
+            revolute_dot_v1_dot_trajectory__pb2.StreamRolloutRequest.SerializeToString,
+            revolute_dot_v1_dot_trajectory__pb2.StreamRolloutResponse.FromString,
             options,
             channel_credentials,
             insecure,

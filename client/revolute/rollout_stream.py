@@ -1,0 +1,110 @@
+"""A rollout whose states come while it is computed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .arrays import Float64Array
+from .errors import UnavailableError
+from .model import ModelHandle
+from .trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from .simulator import Simulator
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Consecutive states of a rollout; its arrays are read-only.
+
+    Attributes:
+        first: time of the first of these states; 0 is the start.
+        qpos: configurations, [batch, states, nq].
+        qvel: velocities, [batch, states, nv].
+    """
+
+    first: int
+    qpos: Float64Array
+    qvel: Float64Array
+
+
+class RolloutStream(Iterator[Segment]):
+    """The segments of a rollout, in order; a context manager that stops what is not taken yet.
+
+    After the last segment `trajectory` is the whole, kept where it was computed as after
+    `Simulator.rollout`. A stream that is closed before keeps nothing.
+
+    Attributes:
+        model: the model that is simulated.
+        trajectory: the trajectory; None before the last segment was taken.
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        model: ModelHandle,
+        source: Iterator[dict[str, Any]],
+        ctrl: np.ndarray,
+    ) -> None:
+        self.model = model
+        self.trajectory: Trajectory | None = None
+        self._simulator = simulator
+        self._source = source
+        # what is wrong with the arguments is told at once, not when the first segment is taken
+        self._documents = itertools.chain([next(source)], source)
+        self._ctrl = ctrl
+        shape = (*ctrl.shape[:-2], ctrl.shape[-2] + 1)
+        self._states = {
+            "qpos": np.empty((*shape, model.nq)),
+            "qvel": np.empty((*shape, model.nv)),
+        }
+
+    def __next__(self) -> Segment:
+        if self.trajectory is not None:
+            raise StopIteration
+        document = next(self._documents, None)
+        if document is None:
+            raise UnavailableError(
+                f"{self._simulator.address}: expected the end of a rollout, got the end of the stream; "
+                "call again"
+            )
+        if "trajectory_id" in document:
+            self._finish(document)
+            raise StopIteration
+        return self._segment(document)
+
+    def close(self) -> None:
+        """Stop what is not taken yet; the trajectory is not kept then."""
+        close = getattr(self._source, "close", None)
+        if close is not None:
+            close()
+
+    def _segment(self, document: Mapping[str, Any]) -> Segment:
+        """Put a segment into the whole and return it as a view of that."""
+        first = document["first"]
+        views = []
+        for name, whole in self._states.items():
+            rows = whole[..., first : first + document[name].shape[-2], :]
+            rows[...] = document[name]
+            rows.flags.writeable = False
+            views.append(rows)
+        return Segment(first, *views)
+
+    def _finish(self, document: Mapping[str, Any]) -> None:
+        whole = {**document, **self._states}
+        self.trajectory = Trajectory(self._simulator, self.model, whole, self._ctrl, owned=True)
+
+    def __enter__(self) -> RolloutStream:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "over" if self.trajectory is not None else "under way"
+        return f"<revolute rollout of '{self.model.name}': {self._ctrl.shape[-2]} steps, {state}>"
