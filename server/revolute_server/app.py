@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("revolute.server")
 
+_QUIET, _LONGEST_QUIET = 0.25, 1.0
+"""Seconds without a call after which nobody calls any more, and the longest wait for them."""
+
 _LAST_ANSWERS = 2
 """Seconds for the last bytes of answers, when no call computes any more."""
 
@@ -196,6 +199,7 @@ class Application:
             self._dm_env_rpc.drain()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self.calls.idle(), self.settings.grace)
+            await self.calls.quiet(_QUIET, _LONGEST_QUIET)
         # what still runs stops within one control step, and its callers are told
         self.service.close()
         for http in self._http:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 import secrets
 import time
@@ -102,6 +103,7 @@ class Calls:
         self._telemetry = telemetry or Telemetry()
         self.draining = False
         self.running = 0
+        self._last = -math.inf
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -140,6 +142,7 @@ class Calls:
                     raise
         finally:
             self.running -= 1
+            self._last = time.monotonic()
             if self.running == 0:
                 self._idle.set()
             self._finish(call)
@@ -167,6 +170,20 @@ class Calls:
     async def idle(self) -> None:
         """Wait until no call runs."""
         await self._idle.wait()
+
+    async def quiet(self, seconds: float, limit: float) -> None:
+        """Wait until no call has come for a while.
+
+        Whoever had an answer from a draining server may call once more at once; that call shall be refused
+        with a reason, not cut off.
+
+        Args:
+            seconds: without a call.
+            limit: seconds that are waited at most.
+        """
+        until = time.monotonic() + limit
+        while (now := time.monotonic()) < until and (self.running or now - self._last < seconds):
+            await asyncio.sleep(0.02)
 
     def _finish(self, call: Call) -> None:
         level = logging.DEBUG if call.verb in _QUIET else logging.INFO
