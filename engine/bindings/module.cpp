@@ -4,7 +4,9 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "read_arrays.hpp"
@@ -44,64 +46,145 @@ ParameterInputs parameter_inputs(const py::dict& parameters, std::vector<Array>&
   return out;
 }
 
+using StridedArray = py::array_t<double, 0>;
+
+BroadcastInput broadcast_input(const StridedArray& array) {
+  const auto stride = [&](int axis) {
+    return std::ptrdiff_t(array.strides(axis)) / std::ptrdiff_t(sizeof(double));
+  };
+  return {array.data(), stride(0), stride(1), stride(2)};
+}
+
+// Tuples (quantity, running, squared, entries, weight, target), the last two broadcast to [B, time, entries].
+Loss read_loss(const py::list& terms, std::vector<StridedArray>& owners) {
+  Loss out;
+  for (const py::handle& entry : terms) {
+    const auto term = entry.cast<py::tuple>();
+    owners.push_back(term[4].cast<StridedArray>());
+    const BroadcastInput weight = broadcast_input(owners.back());
+    owners.push_back(term[5].cast<StridedArray>());
+    out.push_back({Quantity(term[0].cast<int>()), term[1].cast<bool>(), term[2].cast<bool>(),
+                   term[3].cast<std::vector<int>>(), weight, broadcast_input(owners.back())});
+  }
+  return out;
+}
+
+CheckpointPolicy read_policy(const std::string& kind, std::int64_t count) {
+  for (const auto& [name, value] :
+       {std::pair{"every", CheckpointKind::every}, std::pair{"interval", CheckpointKind::interval},
+        std::pair{"slots", CheckpointKind::slots}, std::pair{"none", CheckpointKind::none}})
+    if (kind == name) return {value, count};
+  throw py::key_error(kind);
+}
+
 py::object rollout_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
-                          const Array& ctrl, const py::dict& parameters, int threads,
-                          const CancelToken* cancel) {
+                          const Array& ctrl, const py::dict& parameters, const std::string& policy,
+                          std::int64_t policy_count, bool all_states, const std::optional<py::list>& terms,
+                          int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
   const py::ssize_t steps = ctrl.shape(1);
-  Array qpos(Shape{batch, steps + 1, m.nq}), qvel(Shape{batch, steps + 1, m.nv});
+  std::vector<Array> owners;
+  std::vector<StridedArray> loss_owners;
+  RolloutArrays arrays{{batch, steps},
+                       qpos0.data(),
+                       qvel0.data(),
+                       ctrl.data(),
+                       parameter_inputs(parameters, owners),
+                       read_policy(policy, policy_count),
+                       {},
+                       {},
+                       {},
+                       nullptr,
+                       nullptr};
+  py::dict out;
+  const auto states = [&](const char* name, py::ssize_t count) {
+    Array qpos(Shape{batch, count, m.nq}), qvel(Shape{batch, count, m.nv});
+    out[name] = py::make_tuple(qpos, qvel);
+    return StateArrays{qpos.mutable_data(), qvel.mutable_data()};
+  };
+  arrays.kept = states("kept", KeptSteps(arrays.policy, steps).count());
+  if (all_states) arrays.states = states("states", steps + 1);
+  arrays.last = states("last", 1);
   py::array_t<std::int32_t> status(batch);
   py::array_t<std::int64_t> diverged_step(batch);
-  std::vector<Array> owners;
-  const RolloutArrays arrays = {{batch, steps},
-                                qpos0.data(),
-                                qvel0.data(),
-                                ctrl.data(),
-                                parameter_inputs(parameters, owners),
-                                qpos.mutable_data(),
-                                qvel.mutable_data(),
-                                status.mutable_data(),
-                                diverged_step.mutable_data()};
+  out["status"] = status;
+  out["diverged_step"] = diverged_step;
+  arrays.status = status.mutable_data();
+  arrays.diverged_step = diverged_step.mutable_data();
+  Loss loss;
+  if (terms) {
+    loss = read_loss(*terms, loss_owners);
+    Array value(Shape{batch});
+    out["value"] = value;
+    arrays.loss = &loss;
+    arrays.value = value.mutable_data();
+  }
   bool completed;
   {
     const py::gil_scoped_release unlocked;
     completed = rollout(model, arrays, {threads, cancel});
   }
   if (!completed) return py::none();
-  return py::make_tuple(qpos, qvel, status, diverged_step);
+  return out;
 }
 
-py::object backward_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
-                           const py::dict& parameters, const Array& qpos_bar, const Array& qvel_bar,
-                           const std::vector<std::string>& wrt_parameters, int threads,
-                           const CancelToken* cancel) {
+py::object backward_python(const ModelStorage& model, const std::string& policy, std::int64_t policy_count,
+                           const Array& kept_qpos, const Array& kept_qvel, const Array& ctrl,
+                           const py::array_t<std::int32_t>& status, const py::dict& parameters,
+                           int cotangents, const std::optional<Array>& qpos_bar,
+                           const std::optional<Array>& qvel_bar,
+                           const std::optional<py::array_t<std::int64_t>>& bar_steps,
+                           const std::optional<py::list>& terms, const std::vector<std::string>& wrt,
+                           int threads, const CancelToken* cancel) {
   const Model& m = model.model();
-  const int batch = int(ctrl.shape(0)), cotangents = int(qpos_bar.shape(0));
+  const int batch = int(ctrl.shape(0));
   const py::ssize_t steps = ctrl.shape(1);
-  py::dict out;
-  const auto result = [&](const char* name, Shape shape) {
-    Array array(shape);
-    out[name] = array;
-    return array.mutable_data();
-  };
+  py::dict pulled;
   std::vector<Array> owners;
+  std::vector<StridedArray> loss_owners;
+  py::array_t<std::int64_t> replayed(batch);
+  py::array_t<std::uint8_t> cotangents_finite(batch);
   BackwardArrays arrays{{batch, steps},
                         cotangents,
-                        qpos.data(),
-                        qvel.data(),
+                        read_policy(policy, policy_count),
+                        {kept_qpos.data(), kept_qvel.data()},
                         ctrl.data(),
                         parameter_inputs(parameters, owners),
-                        qpos_bar.data(),
-                        qvel_bar.data(),
-                        result("qpos", {cotangents, batch, m.nq}),
-                        result("qvel", {cotangents, batch, m.nv}),
-                        result("ctrl", {cotangents, batch, steps, m.nu}),
+                        status.data(),
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        replayed.mutable_data(),
                         {}};
-  for (const std::string& name : wrt_parameters) {
-    const int p = parameter_index(name);
-    arrays.parameter_bars[p] =
-        result(parameter_names[p], {cotangents, batch, model.parameter_size(Parameter(p))});
+  if (qpos_bar) arrays.bars.qpos = qpos_bar->data();
+  if (qvel_bar) arrays.bars.qvel = qvel_bar->data();
+  if (bar_steps) {
+    arrays.bars.steps = bar_steps->data();
+    arrays.bars.count = bar_steps->size();
+  }
+  Loss loss;
+  if (terms) {
+    loss = read_loss(*terms, loss_owners);
+    arrays.loss = &loss;
+  }
+  arrays.cotangents_finite = cotangents_finite.mutable_data();
+  const auto result = [&](const std::string& name, Shape shape) {
+    Array array(shape);
+    pulled[name.c_str()] = array;
+    return array.mutable_data();
+  };
+  for (const std::string& name : wrt) {
+    if (name == "qpos") {
+      arrays.qpos0_bar = result(name, {cotangents, batch, m.nq});
+    } else if (name == "qvel") {
+      arrays.qvel0_bar = result(name, {cotangents, batch, m.nv});
+    } else if (name == "ctrl") {
+      arrays.ctrl_bar = result(name, {cotangents, batch, steps, m.nu});
+    } else {
+      const int p = parameter_index(name);
+      arrays.parameter_bars[p] = result(name, {cotangents, batch, model.parameter_size(Parameter(p))});
+    }
   }
   bool completed;
   {
@@ -109,7 +192,7 @@ py::object backward_python(const ModelStorage& model, const Array& qpos, const A
     completed = backward(model, arrays, {threads, cancel});
   }
   if (!completed) return py::none();
-  return out;
+  return py::make_tuple(pulled, replayed, cotangents_finite);
 }
 
 py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
@@ -187,15 +270,26 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       });
 
   module.def(
+      "replayed_steps",
+      [](const std::string& policy, std::int64_t policy_count, std::int64_t steps) {
+        return replayed_steps(read_policy(policy, policy_count), steps);
+      },
+      py::arg("policy"), py::arg("policy_count"), py::arg("steps"),
+      "Forward steps of one environment's backward pass.");
+  module.def(
       "rollout", &rollout_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"),
-      py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
-      "(qpos [B, T+1, nq], qvel [B, T+1, nv], status [B], diverged_step [B]), or None when cancelled.");
-  module.def("backward", &backward_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
-             py::arg("ctrl"), py::arg("params"), py::arg("qpos_bar"), py::arg("qvel_bar"),
-             py::arg("wrt_params"), py::arg("threads"), py::arg("cancel").none(true),
-             "Dict of qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu] and each of wrt_params [K, B, n], "
-             "or None when cancelled.");
-
+      py::arg("params"), py::arg("policy"), py::arg("policy_count"), py::arg("all_states"),
+      py::arg("loss").none(true), py::arg("threads"), py::arg("cancel").none(true),
+      "Dict of kept, states (with all_states) and last, each (qpos [B, n, nq], qvel [B, n, nv]), status "
+      "[B], diverged_step [B] and, with a loss, value [B]; or None when cancelled.");
+  module.def(
+      "backward", &backward_python, py::arg("model"), py::arg("policy"), py::arg("policy_count"),
+      py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("status"), py::arg("params"),
+      py::arg("cotangents"), py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true),
+      py::arg("bar_steps").none(true), py::arg("loss").none(true), py::arg("wrt"), py::arg("threads"),
+      py::arg("cancel").none(true),
+      "(gradients by name: qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu], parameters [K, B, n]; "
+      "replayed steps [B]; whether the loss's cotangents are finite [B]), or None when cancelled.");
   module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
              py::arg("params"), py::arg("qpos_tan"), py::arg("qvel_tan"), py::arg("ctrl_tan"),
              py::arg("param_tans"), py::arg("threads"), py::arg("cancel").none(true),

@@ -1,16 +1,49 @@
-// The backward pass over a rollout: each step replayed from its stored state and pulled back.
-#include "forward_runner.hpp"
+// The backward pass over a rollout: each step replayed from its state, then pulled back for all cotangents.
+//
+// A pack holds several environments, and pulls their cotangents back one after the other; or several cotangents of one
+// environment, whose step is replayed once, the same in all lanes. Either gives the bits of one by one.
+#include <cmath>
+
+#include "state_replay.hpp"
 
 namespace revolute {
 
+// A single environment fills a pack with its cotangents.
+inline bool fills_pack(const BackwardArrays& arrays, const Slice& slice) {
+  return slice.count > 1 || arrays.cotangents > 1;
+}
+
 namespace {
 
-// Workspace of one thread for the backward pass of one pack: a forward step replayed, then pulled back K times.
+// Which cotangent of which environment sits in each lane; all groups share the replayed step.
+template <class Real>
+struct Seats {
+  Slice slice;
+  int cotangents;
+
+  bool by_cotangent() const { return slice.count == 1 && Width<Real>::value > 1; }
+  int groups() const {
+    return by_cotangent() ? (cotangents + Width<Real>::value - 1) / Width<Real>::value : cotangents;
+  }
+  int used(int group) const {
+    return by_cotangent() ? std::min(Width<Real>::value, cotangents - group * Width<Real>::value)
+                          : slice.count;
+  }
+  int cotangent(int group, int lane) const {
+    return by_cotangent() ? std::min(group * Width<Real>::value + lane, cotangents - 1) : group;
+  }
+  // Row of arrays [K, B, ...]
+  std::size_t row(int group, int lane, int batch) const {
+    return std::size_t(cotangent(group, lane)) * batch + slice.environment(lane);
+  }
+};
+
+// Workspace of one thread for the backward pass of one pack: a forward step replayed, then pulled back for each group.
 template <class Real>
 struct BackwardRunner {
   ForwardRunner<Real> forward;
   StepAdjointWorkspace<Real> workspace;
-  Real *qpos_next, *qvel_next, *ctrl_bar, *ambient;
+  Real *qpos_next, *qvel_next, *ctrl_bar, *loss_by_ctrl, *ambient, *tangent;
   std::vector<StateCotangent<Real>> states;
   std::vector<Parameters<Real>> parameter_bars;
 
@@ -19,7 +52,9 @@ struct BackwardRunner {
     qpos_next = arena.take<Real>(model.nq);
     qvel_next = arena.take<Real>(model.nv);
     ctrl_bar = arena.take<Real>(model.nu);
+    loss_by_ctrl = arena.take<Real>(model.nu);
     ambient = arena.take<Real>(model.nq);
+    tangent = arena.take<Real>(model.nv);
     for (int k = 0; k < cotangents; ++k) {
       states.emplace_back(model, arena);
       parameter_bars.emplace_back(model, arena);
@@ -29,59 +64,120 @@ struct BackwardRunner {
   bool run(const ModelStorage& storage, const BackwardArrays& arrays, const Slice& slice,
            const CancelToken* cancel) {
     const Model& model = storage.model();
-    const std::size_t steps = arrays.shape.steps, q_stride = (steps + 1) * model.nq,
-                      v_stride = (steps + 1) * model.nv;
+    const std::int64_t steps = arrays.shape.steps;
+    const Seats<Real> seats = {slice, arrays.cotangents};
     forward.load(storage, arrays.parameters, slice);
-    for (int k = 0; k < arrays.cotangents; ++k) {
-      parameter_bars[k].clear(model);
-      std::fill_n(states[k].qpos, model.nv, Real(0));
-      std::fill_n(states[k].qvel, model.nv, Real(0));
+    StateReplay<Real> replay(model, arrays, slice, forward);
+    std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken
+    for (int g = 0; g < seats.groups(); ++g) {
+      parameter_bars[g].clear(model);
+      std::fill_n(states[g].qpos, model.nv, Real(0));
+      std::fill_n(states[g].qvel, model.nv, Real(0));
     }
-    for (std::size_t t = steps; t-- > 0;) {
+    if (arrays.loss)
+      for (int lane = 0; lane < slice.count; ++lane) arrays.cotangents_finite[slice.environment(lane)] = 1;
+    for (std::int64_t t = steps; t-- > 0;) {
       if (cancel && cancel->cancelled()) return false;
-      gather(arrays.qpos, q_stride, (t + 1) * model.nq, model.nq, slice, forward.qpos);
-      for (int k = 0; k < arrays.cotangents; ++k) add_state_cotangent(model, arrays, slice, k, t + 1);
-      gather(arrays.qpos, q_stride, t * model.nq, model.nq, slice, forward.qpos);
-      gather(arrays.qvel, v_stride, t * model.nv, model.nv, slice, forward.qvel);
-      gather(arrays.ctrl, steps * model.nu, t * model.nu, model.nu, slice, forward.ctrl);
+      if (!replay.find(t, cancel)) return false;
+      forward.load_ctrl(model, arrays.ctrl, steps, t, slice);
       step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
            qpos_next, qvel_next);
-      for (int k = 0; k < arrays.cotangents; ++k) {
+      add_state_cotangents(model, arrays, seats, t + 1, qpos_next, qvel_next, given);
+      for (int g = 0; g < seats.groups(); ++g) {
         std::fill_n(ctrl_bar, model.nu, Real(0));
         step_adjoint(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, forward.workspace,
-                     workspace, states[k], ctrl_bar, parameter_bars[k]);
+                     workspace, states[g], ctrl_bar, parameter_bars[g]);
+        if (arrays.loss) add_loss_by_ctrl(model, arrays, seats, g, t);
         if (arrays.ctrl_bar)
-          scatter(ctrl_bar, steps * model.nu, t * model.nu, model.nu, slice,
-                  arrays.ctrl_bar + k * arrays.shape.batch * steps * model.nu);
+          scatter_group(ctrl_bar, steps * model.nu, t * model.nu, model.nu, arrays, seats, g,
+                        arrays.ctrl_bar);
       }
     }
-    gather(arrays.qpos, q_stride, 0, model.nq, slice, forward.qpos);
-    for (int k = 0; k < arrays.cotangents; ++k) {
-      add_state_cotangent(model, arrays, slice, k, 0);
-      write_results(storage, arrays, slice, k);
-    }
+    if (!replay.find(0, cancel)) return false;
+    add_state_cotangents(model, arrays, seats, 0, forward.qpos, forward.qvel, given);
+    for (int g = 0; g < seats.groups(); ++g) write_results(storage, arrays, seats, g);
+    for (int lane = 0; lane < slice.count; ++lane)
+      arrays.replayed_steps[slice.environment(lane)] = replay.replayed() + steps;
     return true;
   }
 
-  // Adds the caller's cotangents of state t, projected on the tangent space at forward.qpos.
-  void add_state_cotangent(const Model& model, const BackwardArrays& arrays, const Slice& slice, int k,
-                           std::size_t t) {
-    const std::size_t rows = arrays.shape.steps + 1, first = std::size_t(k) * arrays.shape.batch * rows;
-    if (arrays.qvel_bar) {
-      gather(arrays.qvel_bar + first * model.nv, rows * model.nv, t * model.nv, model.nv, slice, qvel_next);
-      for (int i = 0; i < model.nv; ++i) states[k].qvel[i] += qvel_next[i];
+  // Numbers of each lane's row of an array [K, B, stride].
+  void gather_group(const double* array, std::size_t stride, std::size_t offset, int size,
+                    const BackwardArrays& arrays, const Seats<Real>& seats, int group, Real* out) const {
+    for (int lane = 0; lane < Width<Real>::value; ++lane) {
+      const double* row = array + seats.row(group, lane, arrays.shape.batch) * stride + offset;
+      for (int i = 0; i < size; ++i) set_lane(out[i], lane, row[i]);
     }
-    if (!arrays.qpos_bar) return;
-    gather(arrays.qpos_bar + first * model.nq, rows * model.nq, t * model.nq, model.nq, slice, ambient);
+  }
+  void scatter_group(const Real* values, std::size_t stride, std::size_t offset, int size,
+                     const BackwardArrays& arrays, const Seats<Real>& seats, int group, double* array) const {
+    for (int lane = 0; lane < seats.used(group); ++lane) {
+      double* row = array + seats.row(group, lane, arrays.shape.batch) * stride + offset;
+      for (int i = 0; i < size; ++i) row[i] = get_lane(values[i], lane);
+    }
+  }
+
+  // Adds the caller's and the loss's cotangents of the state of step t, which is (qpos, qvel). `given` counts the caller's
+  // that are still to come.
+  void add_state_cotangents(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats,
+                            std::int64_t t, const Real* qpos, const Real* qvel, std::int64_t& given) {
+    const StateCotangents& bars = arrays.bars;
+    const std::int64_t rows = bars.steps ? bars.count : arrays.shape.steps + 1;
+    const bool has_bar = given > 0 && (bars.steps ? bars.steps[given - 1] : given - 1) == t;
+    if (has_bar) --given;
+    if (!has_bar && !arrays.loss) return;
+    for (int g = 0; g < seats.groups(); ++g) {
+      std::fill_n(ambient, model.nq, Real(0));
+      std::fill_n(tangent, model.nv, Real(0));
+      if (has_bar && bars.qpos)
+        gather_group(bars.qpos, rows * model.nq, given * model.nq, model.nq, arrays, seats, g, ambient);
+      if (has_bar && bars.qvel)
+        gather_group(bars.qvel, rows * model.nv, given * model.nv, model.nv, arrays, seats, g, tangent);
+      if (arrays.loss) {
+        add_loss(arrays, seats, g, Quantity::qpos, t, arrays.shape.steps, qpos, model.nq, ambient);
+        add_loss(arrays, seats, g, Quantity::qvel, t, arrays.shape.steps, qvel, model.nv, tangent);
+      }
+      for (int i = 0; i < model.nv; ++i) states[g].qvel[i] += tangent[i];
+      add_projected(model, qpos, states[g].qpos);
+    }
+  }
+  // Adds d loss / d ctrl at fixed states, summed over the terms first, to ctrl_bar.
+  void add_loss_by_ctrl(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
+                        std::int64_t t) {
+    std::fill_n(loss_by_ctrl, model.nu, Real(0));
+    add_loss(arrays, seats, group, Quantity::ctrl, t, arrays.shape.steps - 1, forward.ctrl, model.nu,
+             loss_by_ctrl);
+    for (int i = 0; i < model.nu; ++i) ctrl_bar[i] += loss_by_ctrl[i];
+  }
+  // Adds the cotangents of the loss's terms of one quantity, x at time t; none where the rollout diverged.
+  void add_loss(const BackwardArrays& arrays, const Seats<Real>& seats, int group, Quantity quantity,
+                std::int64_t t, std::int64_t last, const Real* x, int size, Real* bar) const {
+    for (const LossTerm& term : *arrays.loss) {
+      if (term.quantity != quantity || !term.counts(t, last)) continue;
+      for (int lane = 0; lane < seats.used(group); ++lane) {
+        const int environment = seats.slice.environment(lane);
+        if (arrays.status[environment] != std::int32_t(Status::completed)) continue;
+        term.add_cotangents(
+            [&](int i) { return get_lane(x[i], lane); }, environment, t,
+            [&](int i, double value) { set_lane(bar[i], lane, get_lane(bar[i], lane) + value); });
+      }
+    }
+    for (int lane = 0; lane < seats.used(group); ++lane)
+      for (int i = 0; i < size; ++i)
+        if (!std::isfinite(get_lane(bar[i], lane)))
+          arrays.cotangents_finite[seats.slice.environment(lane)] = 0;
+  }
+
+  // Adds the cotangent in `ambient`, projected on the tangent space at qpos.
+  void add_projected(const Model& model, const Real* qpos, Real* out) const {
     for (int j = 0; j < model.njnt; ++j) {
       const Joint& joint = model.joints[j];
       const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
-      for (int i = 0; i < linear; ++i) states[k].qpos[joint.dof + i] += ambient[joint.qpos + i];
+      for (int i = 0; i < linear; ++i) out[joint.dof + i] += ambient[joint.qpos + i];
       if (joint.type > JointType::ball) continue;
       const Real* bar = ambient + joint.qpos + linear;
-      const Quaternion<Real> q = load_quaternion(forward.qpos + joint.qpos + linear);
-      add3(states[k].qpos + joint.dof + linear,
-           tangent_cotangent(q, Quaternion<Real>{bar[0], bar[1], bar[2], bar[3]}));
+      const Quaternion<Real> q = load_quaternion(qpos + joint.qpos + linear);
+      add3(out + joint.dof + linear, tangent_cotangent(q, Quaternion<Real>{bar[0], bar[1], bar[2], bar[3]}));
     }
   }
 
@@ -89,30 +185,30 @@ struct BackwardRunner {
     return Real(1) / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
   }
 
-  void write_results(const ModelStorage& storage, const BackwardArrays& arrays, const Slice& slice, int k) {
+  void write_results(const ModelStorage& storage, const BackwardArrays& arrays, const Seats<Real>& seats,
+                     int group) {
     const Model& model = storage.model();
-    const std::size_t batch = arrays.shape.batch;
     if (arrays.qvel0_bar)
-      scatter(states[k].qvel, model.nv, 0, model.nv, slice, arrays.qvel0_bar + k * batch * model.nv);
+      scatter_group(states[group].qvel, model.nv, 0, model.nv, arrays, seats, group, arrays.qvel0_bar);
     if (arrays.qpos0_bar) {
-      to_ambient(model, states[k].qpos);
-      scatter(ambient, model.nq, 0, model.nq, slice, arrays.qpos0_bar + k * batch * model.nq);
+      to_ambient(model, states[group].qpos);
+      scatter_group(ambient, model.nq, 0, model.nq, arrays, seats, group, arrays.qpos0_bar);
     }
-    for (int lane = 0; lane < slice.count; ++lane) {
-      const int environment = slice.environment(lane);
+    for (int lane = 0; lane < seats.used(group); ++lane) {
+      const int environment = seats.slice.environment(lane);
       ParameterBarPointers out{};
       bool wanted = false;
       for (int p = 0; p < parameter_count; ++p) {
         if (!arrays.parameter_bars[p]) continue;
         const std::size_t size = storage.parameter_size(Parameter(p));
-        out[p] = arrays.parameter_bars[p] + (k * batch + environment) * size;
+        out[p] = arrays.parameter_bars[p] + seats.row(group, lane, arrays.shape.batch) * size;
         std::fill_n(out[p], size, 0.0);
         wanted = true;
       }
       if (wanted)
         add_parameter_cotangents(storage.parameters(),
                                  parameter_values(storage, arrays.parameters, environment), lane, model,
-                                 parameter_bars[k], out);
+                                 parameter_bars[group], out);
     }
   }
 
@@ -135,10 +231,25 @@ struct BackwardRunner {
   }
 };
 
+// Environments in packs; those of a pack one by one, their cotangents in its lanes, where that takes fewer packed steps. A
+// step forward counts half of a step back.
+std::vector<Slice> backward_slices(int batch, int cotangents) {
+  const int groups = (cotangents + lanes - 1) / lanes;
+  std::vector<Slice> out;
+  for (const Slice& slice : slices(batch)) {
+    if (slice.count * (1 + 2 * groups) > 1 + 2 * cotangents) {
+      out.push_back(slice);
+      continue;
+    }
+    for (int i = 0; i < slice.count; ++i) out.push_back({slice.first + i, 1});
+  }
+  return out;
+}
+
 }  // namespace
 
 bool backward(const ModelStorage& storage, const BackwardArrays& arrays, const Execution& execution) {
-  return spread(slices(arrays.shape.batch), execution.threads,
+  return spread(backward_slices(arrays.shape.batch, arrays.cotangents), execution.threads,
                 worker<BackwardRunner>(storage, arrays, execution, arrays.cotangents));
 }
 

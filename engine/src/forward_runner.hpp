@@ -30,42 +30,105 @@ struct ForwardRunner {
   bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice,
            const CancelToken* cancel) {
     const Model& model = storage.model();
-    const std::size_t steps = arrays.shape.steps, q_stride = (steps + 1) * model.nq,
-                      v_stride = (steps + 1) * model.nv;
+    const std::int64_t steps = arrays.shape.steps;
+    const KeptSteps kept(arrays.policy, steps);
+    std::int64_t place = 0;
+    Doubles sums(arrays.loss ? arrays.loss->size() * slice.count : 0);
     load(storage, arrays.parameters, slice);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
     gather(arrays.qvel0, model.nv, 0, model.nv, slice, qvel);
-    scatter(qpos, q_stride, 0, model.nq, slice, arrays.qpos);
-    scatter(qvel, v_stride, 0, model.nv, slice, arrays.qvel);
     for (int lane = 0; lane < slice.count; ++lane) {
       arrays.status[slice.environment(lane)] = std::int32_t(Status::completed);
       arrays.diverged_step[slice.environment(lane)] = -1;
     }
-    for (std::size_t t = 0; t < steps; ++t) {
+    for (std::int64_t t = 0;; ++t) {
+      if (arrays.states.qpos) scatter_state(model, arrays.states, steps + 1, t, slice);
+      if (arrays.kept.qpos && place < kept.count() && kept.step(place) == t)
+        scatter_state(model, arrays.kept, kept.count(), place++, slice);
+      if (arrays.loss) add_state_values(arrays, slice, t, sums);
+      if (t == steps) break;
       if (cancel && cancel->cancelled()) return false;
-      gather(arrays.ctrl, steps * model.nu, t * model.nu, model.nu, slice, ctrl);
-      step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
+      load_ctrl(model, arrays.ctrl, steps, t, slice);
+      if (arrays.loss) add_ctrl_values(arrays, slice, t, sums);
+      advance(model);
       note_divergence(model, arrays, slice, t);
-      scatter(qpos, q_stride, (t + 1) * model.nq, model.nq, slice, arrays.qpos);
-      scatter(qvel, v_stride, (t + 1) * model.nv, model.nv, slice, arrays.qvel);
     }
+    if (arrays.last.qpos) scatter_state(model, arrays.last, 1, 0, slice);
+    if (arrays.loss) write_values(arrays, slice, sums);
     return true;
   }
 
-  // An environment with a non-finite state becomes NaN throughout, so that no later number looks like a result.
-  void note_divergence(const Model& model, const RolloutArrays& arrays, const Slice& slice, std::size_t t) {
-    MaskOf<Real> finite = is_finite(qpos[0]);
-    for (int i = 1; i < model.nq; ++i) finite = finite & is_finite(qpos[i]);
-    for (int i = 0; i < model.nv; ++i) finite = finite & is_finite(qvel[i]);
+  void load_ctrl(const Model& model, const double* values, std::int64_t steps, std::int64_t t,
+                 const Slice& slice) {
+    gather(values, std::size_t(steps) * model.nu, std::size_t(t) * model.nu, model.nu, slice, ctrl);
+  }
+  void gather_state(const Model& model, const ConstStateArrays& from, std::int64_t count, std::int64_t index,
+                    const Slice& slice) {
+    gather(from.qpos, std::size_t(count) * model.nq, std::size_t(index) * model.nq, model.nq, slice, qpos);
+    gather(from.qvel, std::size_t(count) * model.nv, std::size_t(index) * model.nv, model.nv, slice, qvel);
+  }
+  void scatter_state(const Model& model, const StateArrays& to, std::int64_t count, std::int64_t index,
+                     const Slice& slice) const {
+    scatter(qpos, std::size_t(count) * model.nq, std::size_t(index) * model.nq, model.nq, slice, to.qpos);
+    scatter(qvel, std::size_t(count) * model.nv, std::size_t(index) * model.nv, model.nv, slice, to.qvel);
+  }
+
+  // One step in place. An environment with a non-finite state becomes NaN throughout, so that no later number looks like a
+  // result.
+  void advance(const Model& model) {
+    step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
+    const MaskOf<Real> finite = finite_state(model);
     if (all(finite)) return;
     const Real nan(std::numeric_limits<double>::quiet_NaN());
     for (int i = 0; i < model.nq; ++i) qpos[i] = select(finite, qpos[i], nan);
     for (int i = 0; i < model.nv; ++i) qvel[i] = select(finite, qvel[i], nan);
+  }
+  MaskOf<Real> finite_state(const Model& model) const {
+    MaskOf<Real> finite = is_finite(qpos[0]);
+    for (int i = 1; i < model.nq; ++i) finite = finite & is_finite(qpos[i]);
+    for (int i = 0; i < model.nv; ++i) finite = finite & is_finite(qvel[i]);
+    return finite;
+  }
+
+ private:
+  void note_divergence(const Model& model, const RolloutArrays& arrays, const Slice& slice, std::int64_t t) {
+    const MaskOf<Real> finite = finite_state(model);
+    if (all(finite)) return;
     for (int lane = 0; lane < slice.count; ++lane) {
       const int environment = slice.environment(lane);
       if (get_lane(finite, lane) || arrays.diverged_step[environment] >= 0) continue;
       arrays.status[environment] = std::int32_t(Status::diverged);
-      arrays.diverged_step[environment] = std::int64_t(t);
+      arrays.diverged_step[environment] = t;
+    }
+  }
+
+  // sums: [terms, lanes]
+  void add_state_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t t,
+                        Doubles& sums) const {
+    add_values(arrays, slice, t, arrays.shape.steps, false, sums);
+  }
+  void add_ctrl_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t t, Doubles& sums) const {
+    add_values(arrays, slice, t, arrays.shape.steps - 1, true, sums);
+  }
+  void add_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t t, std::int64_t last,
+                  bool of_ctrl, Doubles& sums) const {
+    double* sum = sums.data();
+    for (const LossTerm& term : *arrays.loss) {
+      const Real* x = term.quantity == Quantity::qpos ? qpos : term.quantity == Quantity::qvel ? qvel : ctrl;
+      const bool counts = (term.quantity == Quantity::ctrl) == of_ctrl && term.counts(t, last);
+      for (int lane = 0; lane < slice.count; ++lane, ++sum)
+        if (counts)
+          term.add_value([&](int i) { return get_lane(x[i], lane); }, slice.environment(lane), t, *sum);
+    }
+  }
+  void write_values(const RolloutArrays& arrays, const Slice& slice, const Doubles& sums) const {
+    for (int lane = 0; lane < slice.count; ++lane) {
+      const int environment = slice.environment(lane);
+      double value = 0.0;
+      for (std::size_t i = 0; i < arrays.loss->size(); ++i) value += sums[i * slice.count + lane];
+      arrays.value[environment] = arrays.status[environment] == std::int32_t(Status::completed)
+                                      ? value
+                                      : std::numeric_limits<double>::quiet_NaN();
     }
   }
 };

@@ -107,6 +107,12 @@ bool spread(const std::vector<Slice>& work, int threads, MakeWorker make_worker)
   return completed;
 }
 
+// Whether a slice runs as a pack; one environment runs alone.
+template <class Arrays>
+bool fills_pack(const Arrays&, const Slice& slice) {
+  return slice.count > 1;
+}
+
 // A worker that has a runner for single environments and one for packs, each made when first needed.
 template <template <class> class Runner, class Arrays, class... Extra>
 auto worker(const ModelStorage& storage, const Arrays& arrays, const Execution& execution, Extra... extra) {
@@ -115,7 +121,7 @@ auto worker(const ModelStorage& storage, const Arrays& arrays, const Execution& 
     using Packed = LazyRunner<Runner<Pack>, Extra...>;
     return [&storage, &arrays, &execution, single = std::unique_ptr<Single>(),
             packed = std::unique_ptr<Packed>(), extra...](const Slice& slice) mutable {
-      if (slice.count == 1) {
+      if (!fills_pack(arrays, slice)) {
         if (!single) single = std::make_unique<Single>(storage.model(), extra...);
         return (**single).run(storage, arrays, slice, execution.cancel);
       }

@@ -43,25 +43,34 @@ struct Inputs {
   }
 };
 
+// States that the policy keeps, and the last.
 struct Trajectory {
-  Doubles qpos, qvel;
+  Doubles qpos, qvel, last_qpos, last_qvel;
   std::vector<std::int32_t> status;
   std::vector<std::int64_t> diverged_step;
   bool completed;
 };
-Trajectory run_rollout(const ModelStorage& storage, const Inputs& in, const Execution& execution = {}) {
+Trajectory run_rollout(const ModelStorage& storage, const Inputs& in, const Execution& execution = {},
+                       const CheckpointPolicy& policy = {}) {
   const Model& m = storage.model();
-  const std::size_t rows = std::size_t(in.batch) * (in.steps + 1);
-  Trajectory out{Doubles(rows * m.nq), Doubles(rows * m.nv), std::vector<std::int32_t>(in.batch),
-                 std::vector<std::int64_t>(in.batch), false};
+  const std::size_t rows = std::size_t(in.batch) * KeptSteps(policy, in.steps).count();
+  Trajectory out{Doubles(rows * m.nq),
+                 Doubles(rows * m.nv),
+                 Doubles(std::size_t(in.batch) * m.nq),
+                 Doubles(std::size_t(in.batch) * m.nv),
+                 std::vector<std::int32_t>(in.batch),
+                 std::vector<std::int64_t>(in.batch),
+                 false};
   out.completed = rollout(storage,
                           {{in.batch, in.steps},
                            in.qpos.data(),
                            in.qvel.data(),
                            in.ctrl.data(),
                            in.parameter_inputs(),
-                           out.qpos.data(),
-                           out.qvel.data(),
+                           policy,
+                           {out.qpos.data(), out.qvel.data()},
+                           {},
+                           {out.last_qpos.data(), out.last_qvel.data()},
                            out.status.data(),
                            out.diverged_step.data()},
                           execution);
@@ -72,20 +81,33 @@ struct Gradients {
   Doubles qpos, qvel, ctrl;
   std::array<Doubles, parameter_count> parameters;
   bool completed;
+  std::vector<std::int64_t> replayed;
 };
 // bars: [K, B, T + 1, nq] and [K, B, T + 1, nv]
 Gradients run_backward(const ModelStorage& storage, const Inputs& in, const Trajectory& trajectory,
                        int cotangents, const Doubles& qpos_bar, const Doubles& qvel_bar,
-                       const Execution& execution = {}) {
+                       const Execution& execution = {}, const CheckpointPolicy& policy = {}) {
   const Model& m = storage.model();
   const std::size_t rows = std::size_t(cotangents) * in.batch;
   // results are overwritten, whatever was there
-  Gradients out{
-      Doubles(rows * m.nq, 7.0), Doubles(rows * m.nv, 7.0), Doubles(rows * in.steps * m.nu, 7.0), {}, false};
-  BackwardArrays arrays = {{in.batch, in.steps},   cotangents,      trajectory.qpos.data(),
-                           trajectory.qvel.data(), in.ctrl.data(),  in.parameter_inputs(),
-                           qpos_bar.data(),        qvel_bar.data(), out.qpos.data(),
-                           out.qvel.data(),        out.ctrl.data(), {}};
+  Gradients out{Doubles(rows * m.nq, 7.0),
+                Doubles(rows * m.nv, 7.0),
+                Doubles(rows * in.steps * m.nu, 7.0),
+                {},
+                false,
+                std::vector<std::int64_t>(in.batch)};
+  BackwardArrays arrays = {{in.batch, in.steps},
+                           cotangents,
+                           policy,
+                           {trajectory.qpos.data(), trajectory.qvel.data()},
+                           in.ctrl.data(),
+                           in.parameter_inputs(),
+                           trajectory.status.data(),
+                           out.qpos.data(),
+                           out.qvel.data(),
+                           out.ctrl.data(),
+                           out.replayed.data(),
+                           {qpos_bar.data(), qvel_bar.data()}};
   for (int p = 0; p < parameter_count; ++p) {
     out.parameters[p].assign(rows * storage.parameter_size(Parameter(p)), 7.0);
     arrays.parameter_bars[p] = out.parameters[p].data();
@@ -425,11 +447,42 @@ void jacobians_of_one_step() {
   }
 }
 
+// All policies, on batches of packs and of single environments whose lanes hold cotangents, a diverging one among them.
+void policies_change_no_bit() {
+  const MujocoArrays arrays = crowd();
+  const ModelStorage storage(arrays);
+  Random random(150);
+  const int steps = 11, cotangents = 2 * native_lanes + 1;
+  for (int batch : {1, 2, native_lanes + 1}) {
+    Inputs in = crowd_inputs(storage, arrays, batch, steps, random);
+    if (batch > 1) in.qvel[arrays.nv] = 1e300;
+    const Trajectory every = run_rollout(storage, in);
+    CHECK((every.status.back() == 1) == (batch == 2));
+    Doubles bars[2] = {random.normals(std::size_t(cotangents) * batch * (steps + 1) * arrays.nq),
+                       random.normals(std::size_t(cotangents) * batch * (steps + 1) * arrays.nv)};
+    const Gradients wanted = run_backward(storage, in, every, cotangents, bars[0], bars[1]);
+    for (CheckpointPolicy policy : {CheckpointPolicy{CheckpointKind::interval, 1},
+                                    {CheckpointKind::interval, 4},
+                                    {CheckpointKind::interval, 50},
+                                    {CheckpointKind::slots, 1},
+                                    {CheckpointKind::slots, 3},
+                                    {CheckpointKind::slots, 50}}) {
+      const Trajectory kept = run_rollout(storage, in, {2, nullptr}, policy);
+      check_same("last qpos", kept.last_qpos, 0, every.last_qpos);
+      const Gradients got =
+          run_backward(storage, in, kept, cotangents, bars[0], bars[1], {2, nullptr}, policy);
+      check_same(got, 0, wanted);
+      CHECK(got.replayed == std::vector<std::int64_t>(batch, replayed_steps(policy, steps)));
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
   return run({{"batches and single runs", batches_equal_single_runs},
               {"divergence", a_diverging_environment_stops_alone},
+              {"checkpoint policies", policies_change_no_bit},
               {"cancellation", cancelled_calls_stop},
               {"no steps", no_steps_give_the_start},
               {"gradients against differences", gradients_match_differences},

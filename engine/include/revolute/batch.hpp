@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "revolute/checkpoints.hpp"
+#include "revolute/loss.hpp"
 #include "revolute/model/model_storage.hpp"
 
 namespace revolute {
@@ -31,30 +33,56 @@ struct ParameterRows {
 };
 using ParameterInputs = std::array<ParameterRows, parameter_count>;
 
+// Cotangents of the states of some steps.
+struct StateCotangents {
+  const double *qpos = nullptr, *qvel = nullptr;  // [K, B, count, nq], [K, B, count, nv]
+  const std::int64_t* steps = nullptr;            // [count] which, ascending; null: all of 0 .. T
+  std::int64_t count = 0;
+};
+
 struct BatchShape {
   int batch;
   std::int64_t steps;
+};
+
+// States of some steps, [B, count, nq] and [B, count, nv].
+struct StateArrays {
+  double *qpos = nullptr, *qvel = nullptr;
+};
+struct ConstStateArrays {
+  const double *qpos = nullptr, *qvel = nullptr;
 };
 
 struct RolloutArrays {
   BatchShape shape;
   const double *qpos0, *qvel0, *ctrl;  // [B, nq], [B, nv], [B, T, nu]
   ParameterInputs parameters;
-  double *qpos, *qvel;          // [B, T + 1, nq], [B, T + 1, nv]
+  CheckpointPolicy policy;
+  StateArrays kept;             // of KeptSteps(policy, T); null: not wanted
+  StateArrays states;           // of all steps 0 .. T; null: not wanted
+  StateArrays last;             // of step T
   std::int32_t* status;         // [B]
   std::int64_t* diverged_step;  // [B], -1 where completed
+  const Loss* loss = nullptr;   // null: not wanted
+  double* value = nullptr;      // [B] the loss of each environment
 };
 
-// K cotangents at once; a null cotangent is zero, a null result is not wanted. Results are overwritten.
+// K cotangents at once. Results are overwritten; one that is null is not wanted.
 struct BackwardArrays {
   BatchShape shape;
   int cotangents;
-  const double *qpos, *qvel, *ctrl;  // the rollout
+  CheckpointPolicy policy;
+  ConstStateArrays kept;  // of a rollout with this policy
+  const double* ctrl;
   ParameterInputs parameters;
-  const double *qpos_bar, *qvel_bar;                    // [K, B, T + 1, nq], [K, B, T + 1, nv]
-  double *qpos0_bar, *qvel0_bar;                        // [K, B, nq], [K, B, nv]
-  double* ctrl_bar;                                     // [K, B, T, nu]
-  std::array<double*, parameter_count> parameter_bars;  // [K, B, size]
+  const std::int32_t* status;                 // [B] of the rollout; diverged environments have no cotangents
+  double *qpos0_bar, *qvel0_bar;              // [K, B, nq], [K, B, nv]
+  double* ctrl_bar;                           // [K, B, T, nu]
+  std::int64_t* replayed_steps;               // [B] forward steps taken again
+  StateCotangents bars;                       // null arrays are zero
+  const Loss* loss = nullptr;                 // a further source of cotangents of states and controls
+  std::uint8_t* cotangents_finite = nullptr;  // [B] whether those of `loss` are; needed with `loss` only
+  std::array<double*, parameter_count> parameter_bars{};  // [K, B, size]
 };
 
 // The forward derivative along one direction per environment, at the states of a rollout. State tangents are by the tangent

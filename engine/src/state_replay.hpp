@@ -1,0 +1,80 @@
+// The states of a rollout from the last to the first: kept ones are read, the others replayed by the checkpoint policy.
+//
+// Kept and scratch places form one stack, ascending by step; what lies beyond the wanted step has had its turn and is dropped.
+// The kept states are only read, so that a trajectory can be pulled back through again, by several threads at once.
+#pragma once
+
+#include "forward_runner.hpp"
+
+namespace revolute {
+
+template <class Real>
+class StateReplay {
+ public:
+  // Works in `forward`, whose parameters are loaded.
+  StateReplay(const Model& model, const BackwardArrays& arrays, const Slice& slice,
+              ForwardRunner<Real>& forward)
+      : model_(model),
+        arrays_(arrays),
+        slice_{0, slice.count},
+        environments_(slice),
+        forward_(forward),
+        kept_(arrays.policy, arrays.shape.steps),
+        capacity_(arrays.policy.scratch(arrays.shape.steps)),
+        qpos_(std::size_t(slice.count) * capacity_ * model.nq),
+        qvel_(std::size_t(slice.count) * capacity_ * model.nv) {}
+
+  // Puts the state of step t into forward.qpos and forward.qvel; t falls by one from call to call. False when cancelled.
+  bool find(std::int64_t t, const CancelToken* cancel) {
+    const std::int64_t kept = kept_.until(t);
+    while (!scratch_steps_.empty() && scratch_steps_.back() > t) scratch_steps_.pop_back();
+    std::int64_t at = load_last(kept);
+    while (at < t) {
+      const std::int64_t free = free_places(kept);
+      const std::int64_t next = next_checkpoint(arrays_.policy, at, t + 1, free);
+      for (; at < next; ++at) {
+        if (cancel && cancel->cancelled()) return false;
+        forward_.load_ctrl(model_, arrays_.ctrl, arrays_.shape.steps, at, environments_);
+        forward_.advance(model_);
+        ++replayed_;
+      }
+      if (free > 0 && at < t) keep(at);
+    }
+    return true;
+  }
+  // Steps replayed so far.
+  std::int64_t replayed() const { return replayed_; }
+
+ private:
+  std::int64_t load_last(std::int64_t kept) {
+    if (scratch_steps_.empty()) {
+      forward_.gather_state(model_, arrays_.kept, kept_.count(), kept - 1, environments_);
+      return kept_.step(kept - 1);
+    }
+    forward_.gather_state(model_, {qpos_.data(), qvel_.data()}, capacity_,
+                          std::int64_t(scratch_steps_.size()) - 1, slice_);
+    return scratch_steps_.back();
+  }
+  std::int64_t free_places(std::int64_t kept) const {
+    const std::int64_t used = std::int64_t(scratch_steps_.size());
+    if (arrays_.policy.kind == CheckpointKind::slots) return arrays_.policy.count - kept - used;
+    return capacity_ - used;
+  }
+  void keep(std::int64_t t) {
+    forward_.scatter_state(model_, {qpos_.data(), qvel_.data()}, capacity_,
+                           std::int64_t(scratch_steps_.size()), slice_);
+    scratch_steps_.push_back(t);
+  }
+
+  const Model& model_;
+  const BackwardArrays& arrays_;
+  const Slice slice_, environments_;  // the same lanes in the scratch arrays, and in the batch
+  ForwardRunner<Real>& forward_;
+  const KeptSteps kept_;
+  const std::int64_t capacity_;
+  Doubles qpos_, qvel_;  // [lanes in use, capacity, n]
+  std::vector<std::int64_t> scratch_steps_;
+  std::int64_t replayed_ = 0;
+};
+
+}  // namespace revolute
