@@ -145,7 +145,7 @@ def _losses(
                 inputs[name][row] += offset * tangent
             row += 1
     state = {key: inputs.pop(key) for key in STATE}
-    moved = engine.rollout(model, **state, params=inputs)
+    moved = engine.rollout(model, state["qpos"], state["qvel"], state["ctrl"], params=inputs)
     return _loss(moved.qpos, moved.qvel, bars)
 
 

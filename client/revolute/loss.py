@@ -7,6 +7,8 @@ A loss is a sum of terms. With x the selected numbers of one environment, w the 
 
 summed over the selected entries and, for a running term, over time. An environment whose trajectory is not
 finite has the value NaN and zero cotangents: its gradient is reported by its status, never by a number.
+Sums run through time, then entries, one number after the other, as the engine's own (engine/include/revolute/
+loss.hpp) do, which evaluates a loss while it simulates.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .arrays import Float64Array, as_float64, owned_float64
 from .errors import ArgumentError
@@ -39,6 +42,40 @@ class LossValue(NamedTuple):
     qpos_bar: Float64Array
     qvel_bar: Float64Array
     ctrl_bar: Float64Array
+
+
+class BoundTerm(NamedTuple):
+    """A term fitted to a trajectory.
+
+    Attributes:
+        quantity: "qpos", "qvel" or "ctrl".
+        running: whether it counts at all times, or at the last only.
+        squared: whether its form is "squared".
+        entries: which entries count.
+        weight: broadcast to [batch, time, entries]; a final term has one time.
+        target: likewise.
+    """
+
+    quantity: str
+    running: bool
+    squared: bool
+    entries: list[int]
+    weight: Float64Array
+    target: Float64Array
+
+    def add_to(self, total: LossValue, x: Float64Array) -> None:
+        """Add value and cotangent for x [batch, time, n], all entries and times, to `total`."""
+        rows = slice(None) if self.running else slice(-1, None)
+        error = x[:, rows][..., self.entries] - self.target
+
+        # value and cotangent, (1) and (2)
+        contribution = self.weight * error * error if self.squared else self.weight * error
+        cotangent = 2.0 * self.weight * error if self.squared else np.array(self.weight)
+        numbers = contribution.reshape(len(x), contribution.shape[1] * contribution.shape[2])
+        if numbers.shape[1]:
+            total.value[...] += np.add.accumulate(numbers, axis=1)[:, -1]
+        bar: Float64Array = getattr(total, f"{self.quantity}_bar")
+        bar[:, rows, self.entries] += cotangent
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,37 +113,31 @@ class Term:
         object.__setattr__(self, "target", _finite("target", self.target))
         object.__setattr__(self, "index", _checked_index(self.index))
 
-    def add_to(self, total: LossValue, x: Float64Array, name: str) -> None:
-        """Add this term's value and cotangent for x [batch, time, entries] to `total`.
+    def bind(self, batch: int, shape: tuple[int, ...], name: str) -> BoundTerm:
+        """Fit the term to a trajectory.
 
         Args:
-            total: sums so far; changed in place.
-            x: the term's quantity, all entries and all times.
+            batch: number of environments.
+            shape: (times, entries) of its quantity.
             name: how error texts name this term, e.g. "loss.terms.0".
 
         Raises:
-            ArgumentError: index, weight or target do not fit x.
+            ArgumentError: index, weight or target do not fit.
         """
-        if x.shape[1] == 0:
-            return
-        entries = self._entries(x.shape[2], name)
-        rows: int | slice = slice(None) if self.when == "running" else -1
-        selected = x[:, rows][..., entries]
-        weight = _broadcast(f"{name}.weight", self.weight, selected.shape)
-        error = selected - _broadcast(f"{name}.target", self.target, selected.shape)
+        entries = self._entries(shape[1], name)
+        running = self.when == "running"
+        selected = (batch, shape[0], len(entries)) if running else (batch, len(entries))
+        weight, target = (
+            _broadcast(f"{name}.{part}", getattr(self, part), selected) for part in ("weight", "target")
+        )
+        if not running:
+            weight, target = weight[:, None], target[:, None]
+        return BoundTerm(self.quantity, running, self.form == "squared", entries, weight, target)
 
-        # value and cotangent, (1) and (2)
-        squared = self.form == "squared"
-        contribution = weight * error * error if squared else weight * error
-        cotangent = 2.0 * weight * error if squared else np.array(weight)
-        total.value[...] += np.ascontiguousarray(contribution).reshape(len(x), -1).sum(axis=1)
-        bar: Float64Array = getattr(total, f"{self.quantity}_bar")
-        bar[:, rows, entries] += cotangent
-
-    def _entries(self, size: int, name: str) -> Any:
-        """Return the selection of the last axis, checked against its size."""
+    def _entries(self, size: int, name: str) -> list[int]:
+        """Return the selected entries of the last axis, checked against its size."""
         if self.index is None:
-            return slice(None)
+            return list(range(size))
         largest = max(self.index, default=-1)
         if largest >= size:
             raise ArgumentError.expected(
@@ -115,7 +146,7 @@ class Term:
                 largest,
                 advice=f"{self.quantity} has {size} entries",
             )
-        return np.asarray(self.index, dtype=np.intp)
+        return list(self.index)
 
     def to_dict(self) -> dict[str, Any]:
         """Return this term as a document: values by field name, weight and target as arrays."""
@@ -179,11 +210,27 @@ class Loss:
         batch = len(arrays["qpos"])
         total = LossValue(np.zeros(batch), *(np.zeros_like(array) for array in arrays.values()))
         with np.errstate(invalid="ignore", over="ignore"):
-            for position, term in enumerate(self.terms):
-                term.add_to(total, arrays[term.quantity], f"loss.terms.{position}")
+            for term in self.bind(batch, {name: array.shape[1:] for name, array in arrays.items()}):
+                term.add_to(total, arrays[term.quantity])
         _mark_diverged(total, arrays)
         _check_overflow(total, arrays)
         return total if batched else LossValue(*(part[0, ...] for part in total))
+
+    def bind(self, batch: int, shapes: Mapping[str, tuple[int, ...]]) -> list[BoundTerm]:
+        """Fit the terms to a trajectory; one without times, of no controls, is left out.
+
+        Args:
+            batch: number of environments.
+            shapes: (times, entries) of each quantity.
+
+        Raises:
+            ArgumentError: a term does not fit.
+        """
+        return [
+            term.bind(batch, shapes[term.quantity], f"loss.terms.{position}")
+            for position, term in enumerate(self.terms)
+            if shapes[term.quantity][0]
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the loss as a document; `Loss.from_dict` reads it back, also from JSON lists."""
@@ -240,12 +287,25 @@ def _check_overflow(total: LossValue, arrays: Mapping[str, Float64Array]) -> Non
     """Refuse a loss that leaves the finite numbers although the trajectory does not."""
     ended = np.all([np.isfinite(array).all(axis=(1, 2)) for array in arrays.values()], axis=0)
     counted = np.all([np.isfinite(part.reshape(len(part), -1)).all(axis=1) for part in total], axis=0)
-    bad = np.flatnonzero(ended & ~counted)
+    check_within_float64(total.value, ended & ~counted)
+
+
+def check_within_float64(value: Float64Array, overflown: npt.NDArray[np.bool_]) -> None:
+    """Refuse a loss that leaves the finite numbers.
+
+    Args:
+        value: [batch].
+        overflown: [batch] environments whose trajectory is finite, but not the value or its derivatives.
+
+    Raises:
+        ArgumentError: there is one.
+    """
+    bad = np.flatnonzero(overflown)
     if bad.size:
         raise ArgumentError.expected(
             "loss",
             "a value and derivatives within float64",
-            str(total.value[bad[0]]),
+            str(value[bad[0]]),
             at=f"environment {bad[0]}",
             advice="use smaller weights or targets",
         )

@@ -96,7 +96,8 @@ class RolloutStream(Iterator[Segment]):
         return Segment(first, *views)
 
     def _finish(self, document: Mapping[str, Any]) -> None:
-        whole = {**document, **self._states}
+        final = {f"final_{name}": states[..., -1, :] for name, states in self._states.items()}
+        whole = {**document, **self._states, **final, "checkpoints": "every"}
         self.trajectory = Trajectory(self._simulator, self.model, whole, self._ctrl, owned=True)
 
     def __enter__(self) -> RolloutStream:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .arrays import as_float64, named_float64, owned_float64
+from .checkpoints import EVERY, Checkpoints
 from .derivatives import StepJacobian
 from .errors import ArgumentError, ModelError, NotFoundError, RevoluteError, UnavailableError
 from .gradient_report import GradientReport
@@ -138,7 +139,15 @@ class Simulator:
         return list(self._call("ListModels", {})["builtin"])
 
     def rollout(
-        self, model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, *, params: Mapping[str, Any] | None = None
+        self,
+        model: ModelHandle,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        *,
+        params: Mapping[str, Any] | None = None,
+        checkpoints: str | Checkpoints = EVERY,
+        states: str | None = None,
     ) -> Trajectory:
         """Simulate a batch of environments under given controls.
 
@@ -152,6 +161,11 @@ class Simulator:
                 body_inertia [nbody, 3], dof_damping [nv], dof_armature [nv], dof_frictionloss [nv],
                 jnt_stiffness [njnt], gravity [3], actuator_gear [nu], restitution []. `ModelHandle.params`
                 has the model's own.
+            checkpoints: which states are kept for the gradient, which is the same under all: "every" (T + 1
+                states), "interval=k" (each k-th), "slots=s" (at most s, however long the trajectory), or
+                "none", when there will be no gradient; nothing is kept or copied then.
+            states: which states come back: "all" or "final"; by default all with "every" and the final one
+                otherwise.
 
         Returns:
             The trajectory; an environment that diverged is reported in its `status`.
@@ -161,8 +175,13 @@ class Simulator:
             NotFoundError: the model was loaded by another simulator or is gone.
             LimitError: the server does not take that much.
         """
+        policy = Checkpoints.parse(checkpoints)
+        if states not in (None, "all", "final"):
+            raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
-        inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
+        if policy.differentiable:
+            inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
+        inputs |= {"checkpoints": str(policy), "states": states}
         self._delete_dropped()
         return Trajectory(self, model, self._call("Rollout", inputs), inputs["ctrl"], owned=True)
 
@@ -217,7 +236,7 @@ class Simulator:
         """
         if not isinstance(trajectory_id, str):
             raise ArgumentError.expected("trajectory_id", "a string", type(trajectory_id).__name__)
-        document = self._call("GetTrajectory", {"trajectory_id": trajectory_id})
+        document = self._call("GetTrajectory", {"trajectory_id": trajectory_id, "states": "final"})
         if document["model_id"] != check_model(model).id:
             raise ArgumentError.expected("model", f"the trajectory's model {document['model_id']}", model.id)
         return Trajectory(self, model, document, document["ctrl"], owned=False)
@@ -232,6 +251,7 @@ class Simulator:
         *,
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
+        checkpoints: str | Checkpoints = EVERY,
     ) -> tuple[Any, Gradient]:
         """Simulate, evaluate a loss and differentiate it, in one call that keeps nothing.
 
@@ -245,6 +265,8 @@ class Simulator:
                 loss, and its derivatives by all states, None for zero. Over gRPC that is still one call.
             params: model parameters to replace, as for `rollout`.
             wrt: what to differentiate by, as for `Trajectory.backward`.
+            checkpoints: which states are kept meanwhile, as for `rollout`, but not "none"; beyond inputs and
+                gradient they are all that is held, also for losses that count at all times.
 
         Returns:
             The loss, [batch] or a float without the batch axis, or what the function returned for it; and its
@@ -256,6 +278,7 @@ class Simulator:
             DivergedError: every environment diverged.
         """
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
+        inputs["checkpoints"] = str(Checkpoints.parse(checkpoints))
         names = checked_names(wrt)
         if callable(loss):
             return self._own_loss(inputs, loss, names)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .arrays import Float64Array, as_float64, named_float64
+from .checkpoints import CheckpointReport, Checkpoints
 from .derivatives import Jvp
 from .errors import ArgumentError, NotFoundError
 from .model import ModelHandle
@@ -22,21 +22,6 @@ STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
 """What a gradient is taken by unless told otherwise."""
 
 
-@dataclass(frozen=True)
-class CheckpointReport:
-    """What a trajectory costs to keep.
-
-    Attributes:
-        states_stored: states kept, all environments together.
-        checkpoint_bytes: bytes of the kept states.
-        replayed_steps: forward steps that one backward pass repeats, all environments together.
-    """
-
-    states_stored: int
-    checkpoint_bytes: int
-    replayed_steps: int
-
-
 class Gradient(Mapping[str, Float64Array]):
     """A gradient: one array per name in `wrt`, as attribute or by key, shaped like that input.
 
@@ -44,6 +29,7 @@ class Gradient(Mapping[str, Float64Array]):
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged, 2 for one
             whose states are finite but whose gradient is not; rows of the latter two are NaN.
         diverged_step: [batch] int64, first step whose result is not finite, -1 where there is none.
+        report: what the checkpoints cost; its replayed steps were counted as they were taken.
     """
 
     def __init__(
@@ -51,10 +37,12 @@ class Gradient(Mapping[str, Float64Array]):
         arrays: Mapping[str, Float64Array],
         status: npt.NDArray[np.int32],
         diverged_step: npt.NDArray[np.int64],
+        report: CheckpointReport,
     ) -> None:
         self._arrays = dict(arrays)
         self.status = status
         self.diverged_step = diverged_step
+        self.report = report
 
     @classmethod
     def from_document(
@@ -62,7 +50,7 @@ class Gradient(Mapping[str, Float64Array]):
     ) -> Gradient:
         """Build a gradient from a Gradient document, in the order of `names`."""
         arrays = {name: document["arrays"][name] for name in names}
-        return cls(arrays, document["status"], diverged_step)
+        return cls(arrays, document["status"], diverged_step, CheckpointReport(**document["report"]))
 
     def __getitem__(self, name: str) -> Float64Array:
         try:
@@ -99,9 +87,10 @@ class Trajectory:
     Attributes:
         id: handle, also for other processes (`Simulator.trajectory`).
         model: the model that was simulated.
-        qpos: configurations at times 0 … T, [batch, T + 1, nq].
-        qvel: velocities at times 0 … T, [batch, T + 1, nv].
+        final_qpos: configuration at time T, [batch, nq].
+        final_qvel: velocity at time T, [batch, nv].
         ctrl: controls, [batch, T, nu].
+        checkpoints: which states are kept for the gradient.
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged; rows after
             the last good state of the latter are NaN.
         diverged_step: [batch] int64, first step whose result is not finite, -1 where there is none.
@@ -119,19 +108,61 @@ class Trajectory:
     ) -> None:
         self.id: str = document["trajectory_id"]
         self.model = model
-        self.qpos: Float64Array = _read_only(document["qpos"])
-        self.qvel: Float64Array = _read_only(document["qvel"])
+        self.checkpoints = Checkpoints.parse(document["checkpoints"])
+        self.final_qpos: Float64Array = _read_only(document["final_qpos"])
+        self.final_qvel: Float64Array = _read_only(document["final_qvel"])
+        self._states = _states(document) if "qpos" in document else None
         self.ctrl: Float64Array = _read_only(ctrl)
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
         self.report = CheckpointReport(**document["report"])
         self._simulator = simulator
-        self._finalizer = weakref.finalize(self, simulator._drop_later, self.id) if owned else None
+        kept = owned and self.checkpoints.differentiable
+        self._finalizer = weakref.finalize(self, simulator._drop_later, self.id) if kept else None
         if self._finalizer:
             self._finalizer.atexit = False
 
+    @property
+    def qpos(self) -> Float64Array:
+        """Configurations at times 0 … T, [batch, T + 1, nq].
+
+        Where only the final state came with the trajectory, the first reading of `qpos` or `qvel` has all
+        states simulated again, from the kept start, and keeps them with this object.
+
+        Raises:
+            ArgumentError: nothing was kept (checkpoints "none").
+            NotFoundError: the trajectory was deleted.
+        """
+        return self._all_states()[0]
+
+    @property
+    def qvel(self) -> Float64Array:
+        """Velocities at times 0 … T, [batch, T + 1, nv], likewise."""
+        return self._all_states()[1]
+
+    def _all_states(self) -> tuple[Float64Array, Float64Array]:
+        if self._states is None:
+            self._check_kept()
+            document = {"trajectory_id": self.id, "states": "all"}
+            self._states = _states(self._simulator._call("GetTrajectory", document))
+        return self._states
+
+    def _check_kept(self) -> None:
+        if not self.checkpoints.differentiable:
+            raise ArgumentError.expected(
+                "trajectory",
+                "one with checkpoints",
+                "one with checkpoints 'none'",
+                advice="simulate it with checkpoints='slots=32' or another policy",
+            )
+
     def backward(
-        self, qpos_bar: Any = None, qvel_bar: Any = None, *, wrt: Sequence[str] = STATE_AND_CONTROL
+        self,
+        qpos_bar: Any = None,
+        qvel_bar: Any = None,
+        *,
+        times: Sequence[int] | None = None,
+        wrt: Sequence[str] = STATE_AND_CONTROL,
     ) -> Gradient:
         """Pull the gradient of a loss back through this trajectory.
 
@@ -140,6 +171,8 @@ class Trajectory:
                 zero.
             qvel_bar: d loss / d qvel, shaped like `qvel`, with the axis K if `qpos_bar` has it; None for
                 zero.
+            times: which states the cotangents are of, ascending, e.g. [-1] for the final one; they then have
+                that many states instead of T + 1. None for all.
             wrt: what to differentiate by: "qpos", "qvel" (start state), "ctrl", and any of the parameters
                 that `Simulator.rollout` takes.
 
@@ -154,11 +187,13 @@ class Trajectory:
             DivergedError: every environment diverged.
         """
         names = checked_names(wrt)
+        self._check_kept()
         document = {
             "trajectory_id": self.id,
             "qpos_bar": None if qpos_bar is None else as_float64("qpos_bar", qpos_bar),
             "qvel_bar": None if qvel_bar is None else as_float64("qvel_bar", qvel_bar),
             "wrt": names,
+            "times": None if times is None else _whole_numbers("times", times),
         }
         found = self._simulator._call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
@@ -189,6 +224,7 @@ class Trajectory:
             NotFoundError: the trajectory was deleted.
             DivergedError: every environment diverged.
         """
+        self._check_kept()
         given = {"qpos_tan": qpos_tan, "qvel_tan": qvel_tan, "ctrl_tan": ctrl_tan}
         arrays = {name: None if value is None else as_float64(name, value) for name, value in given.items()}
         document = {
@@ -205,7 +241,8 @@ class Trajectory:
             NotFoundError: it was deleted before.
         """
         self.detach()
-        self._simulator._call("DeleteTrajectory", {"trajectory_id": self.id})
+        if self.checkpoints.differentiable:
+            self._simulator._call("DeleteTrajectory", {"trajectory_id": self.id})
 
     def detach(self) -> str:
         """Keep the trajectory after this object is gone, until someone deletes it; return its id."""
@@ -225,7 +262,8 @@ class Trajectory:
 
     def __repr__(self) -> str:
         return (
-            f"<revolute trajectory of '{self.model.name}': qpos {list(self.qpos.shape)}, id={self.id[:12]}>"
+            f"<revolute trajectory of '{self.model.name}': ctrl {list(self.ctrl.shape)}, "
+            f"checkpoints={self.checkpoints}, id={self.id[:12]}>"
         )
 
 
@@ -244,6 +282,21 @@ def checked_names(wrt: Any) -> list[str]:
     if not wrt:
         raise ArgumentError.expected("wrt", "at least one name", "none", advice='e.g. wrt=("qpos", "ctrl")')
     return list(wrt)
+
+
+def _whole_numbers(name: str, values: Any) -> list[int]:
+    """Return a sequence of whole numbers as a list."""
+    array = np.atleast_1d(np.asarray(values))
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        text = repr(values)
+        raise ArgumentError.expected(
+            name, "a sequence of whole numbers", text if len(text) <= 60 else f"{text[:57]}..."
+        )
+    return [int(value) for value in array]
+
+
+def _states(document: Mapping[str, Any]) -> tuple[Float64Array, Float64Array]:
+    return _read_only(document["qpos"]), _read_only(document["qvel"])
 
 
 def _read_only(array: np.ndarray) -> Any:

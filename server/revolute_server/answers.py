@@ -7,12 +7,13 @@ say different things, only this module knows which fields an answer has.
 from __future__ import annotations
 
 import itertools
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from revolute.gradient_report import GradientReport
-from revolute_engine import Gradient, Jvp, Model, Rollout, StepJacobian
+from revolute_engine import Gradient, Jvp, Model, StepJacobian
 from revolute_engine._parameters import PARAMETERS, default_parameter
 from revolute_engine._segments import Segment
 
@@ -101,16 +102,19 @@ def session_state(state: State) -> Document:
 def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
     """Give a trajectory (message Trajectory)."""
     rollout = kept.rollout
-    controls = {"ctrl": rollout.ctrl} if with_ctrl else {}
+    arrays = {"ctrl": rollout.ctrl} if with_ctrl else {}
+    if rollout.all_states is not None:
+        arrays |= {"qpos": rollout.qpos, "qvel": rollout.qvel}
     return {
         "trajectory_id": kept.id,
         "model_id": kept.model.id,
-        "qpos": rollout.qpos,
-        "qvel": rollout.qvel,
-        **controls,
+        **arrays,
+        "final_qpos": rollout.final_qpos,
+        "final_qvel": rollout.final_qvel,
+        "checkpoints": str(rollout.checkpoints),
         "status": rollout.status,
         "diverged_step": rollout.diverged_step,
-        "report": _report(rollout),
+        "report": asdict(rollout.report),
     }
 
 
@@ -121,7 +125,7 @@ def rollout_segment(segment: Segment) -> Document:
 
 def rollout_end(kept: Trajectory) -> Document:
     """Give what is known of a trajectory at its end (message RolloutEnd)."""
-    states = ("qpos", "qvel")
+    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 
@@ -130,13 +134,13 @@ def own_gradient(passing: Trajectory, found: Gradient) -> Document:
     return {
         "gradient": gradient(found),
         "diverged_step": passing.rollout.diverged_step,
-        "report": _report(passing.rollout),
+        "report": asdict(found.report),
     }
 
 
 def gradient(found: Gradient) -> Document:
     """Give a gradient (message Gradient)."""
-    return {"arrays": dict(found.arrays), "status": found.status}
+    return {"arrays": dict(found.arrays), "status": found.status, "report": asdict(found.report)}
 
 
 def trajectory_tangent(found: Jvp) -> Document:
@@ -164,7 +168,7 @@ def value_and_gradient(found: ValueAndGradient) -> Document:
         "value": np.asarray(found.value),
         "gradient": gradient(found.gradient),
         "diverged_step": found.rollout.diverged_step,
-        "report": _report(found.rollout),
+        "report": asdict(found.gradient.report),
     }
 
 
@@ -176,12 +180,4 @@ def server_info(info: ServerInfo) -> Document:
         "features": list(info.features),
         "limits": dict(info.limits),
         "build": dict(info.build),
-    }
-
-
-def _report(rollout: Rollout) -> Document:
-    return {
-        "states_stored": rollout.states_stored,
-        "checkpoint_bytes": rollout.checkpoint_bytes,
-        "replayed_steps": rollout.replayed_steps,
     }

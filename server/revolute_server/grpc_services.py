@@ -115,13 +115,14 @@ class _Servicer:
             verb: what to do.
             part_type: message of the answer's parts.
             start: the answer's empty message.
-            undo: forgets what the verb kept for the caller, who did not get the whole answer; without it the
-                answer's arrays are nobody else's and are counted while they are sent.
+            undo: forgets what the verb kept for the caller, who did not get the whole answer. The answer's
+                arrays are counted while they are sent, unless they are those of a kept trajectory with all
+                its states.
         """
         with self.memory() as memory:
             document = await verb(await self.read(parts, memory))
             try:
-                if undo is None:
+                if undo is None or document.get("checkpoints") != "every":
                     memory.grow(document_bytes(document))
                 async for part in self.send(part_type, start, document):
                     yield part
@@ -207,10 +208,14 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
                         raise
 
     async def GetTrajectory(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        trajectory = await self.verbs.get_trajectory(request.trajectory_id)
+        states = request.states if request.HasField("states") else None
         answer = trajectory_pb2.GetTrajectoryResponse, trajectory_pb2.Trajectory()
-        async for part in self.send(*answer, trajectory):
-            yield part
+        with self.memory() as memory:
+            trajectory = await self.verbs.get_trajectory(request.trajectory_id, states)
+            if trajectory["checkpoints"] != "every":
+                memory.grow(document_bytes(trajectory))
+            async for part in self.send(*answer, trajectory):
+                yield part
 
     def Backward(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         async def verb(request: dict[str, Any]) -> Document:

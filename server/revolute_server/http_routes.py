@@ -241,9 +241,9 @@ def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
         return await exchange.stream(request, verbs.stream_rollout, verbs.undo_rollout)
 
     @router.get("/trajectories/{trajectory_id}", openapi_extra=describe(trajectory_pb2.Trajectory))
-    async def get_trajectory(request: Request, trajectory_id: str) -> Response:
-        """Send a kept trajectory again."""
-        return await exchange.give(request, verbs.get_trajectory(trajectory_id))
+    async def get_trajectory(request: Request, trajectory_id: str, states: str | None = None) -> Response:
+        """Send a kept trajectory again, with all its states, or with states=final the last one."""
+        return await exchange.give(request, verbs.get_trajectory(trajectory_id, states))
 
     @router.post(
         "/trajectories/{trajectory_id}/backward",

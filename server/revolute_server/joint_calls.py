@@ -1,7 +1,8 @@
 """Steps, rollouts and gradients as work that the pool may compute together with that of other clients.
 
 Calls go together when they are on one model, take the same number of steps and leave room in the engine's
-packs. Long trajectories stay alone, so that their copies take no memory.
+packs. Long trajectories stay alone, so that their copies take no memory, and so do those that do not keep
+every state.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from revolute.checkpoints import EVERY
 from revolute_engine import Engine, Model
 from revolute_engine._joint import (
     BackwardCall,
@@ -47,7 +49,16 @@ def rollout_work(engine: Engine, model: Model, call: RolloutCall) -> Work:
     """Return a rollout as work."""
 
     def one(only: RolloutCall, token: Any) -> Any:
-        return engine.rollout(model, only.qpos, only.qvel, only.ctrl, params=only.params, cancel=token)
+        return engine.rollout(
+            model,
+            only.qpos,
+            only.qvel,
+            only.ctrl,
+            params=only.params,
+            checkpoints=only.checkpoints,
+            states=only.states,
+            cancel=token,
+        )
 
     key, size = _rollout_key("rollout", model, call)
     return _work(one, partial(rollout_together, engine, model), call, key, size)
@@ -57,14 +68,23 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
     """Return a backward pass as work."""
 
     def one(only: BackwardCall, token: Any) -> Any:
-        return engine.backward(model, only.rollout, only.qpos_bar, only.qvel_bar, wrt=only.wrt, cancel=token)
+        return engine.backward(
+            model,
+            only.rollout,
+            only.qpos_bar,
+            only.qvel_bar,
+            times=only.times,
+            wrt=only.wrt,
+            cancel=token,
+        )
 
     rollout = call.rollout
     size = len(rollout.ctrl) if rollout.batched else 1
     bar = call.qpos_bar if call.qpos_bar is not None else call.qvel_bar
-    cotangents = len(bar) if np.ndim(bar) == np.ndim(rollout.qpos) + 1 else 1
-    small = size <= MOST_ENVIRONMENTS and rollout.checkpoint_bytes * cotangents <= MOST_BYTES
-    key = ("backward", model.id, rollout.steps, cotangents) if small else None
+    cotangents = len(bar) if np.ndim(bar) == np.ndim(rollout.kept_qpos) + 1 else 1
+    small = size <= MOST_ENVIRONMENTS and rollout.report.checkpoint_bytes * cotangents <= MOST_BYTES
+    plain = rollout.checkpoints == EVERY and call.times is None
+    key = ("backward", model.id, rollout.steps, cotangents) if small and plain else None
     return _work(one, partial(backward_together, engine, model), call, key, size)
 
 
@@ -81,6 +101,7 @@ def value_and_gradient_work(engine: Engine, model: Model, call: ValueAndGradient
             only.loss,
             params=inputs.params,
             wrt=only.wrt,
+            checkpoints=inputs.checkpoints,
             cancel=token,
         )
 
@@ -96,7 +117,8 @@ def _rollout_key(verb: str, model: Model, call: RolloutCall) -> tuple[Hashable, 
     size = shape[0] if len(shape) == 3 else 1
     steps = shape[-2]
     small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nv) <= MOST_BYTES
-    return ((verb, model.id, steps) if small and size and steps else None), size
+    plain = call.checkpoints == EVERY
+    return ((verb, model.id, steps) if small and plain and size and steps else None), size
 
 
 def _work(

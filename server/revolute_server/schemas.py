@@ -96,6 +96,14 @@ class RolloutInputs(Body):
     qvel: Array = Field(description="start velocity, [B, nv], or [nv] for all environments")
     ctrl: Array = Field(description="[B, T, nu], or [T, nu] for one environment without a batch axis")
     params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
+    checkpoints: str = Field(
+        default="every",
+        description='states kept for the gradient: "every", "interval=k", "slots=s", or "none"',
+    )
+    states: str | None = Field(
+        default=None,
+        description='states to send: "all" or "final"; left out: all with "every", else the final',
+    )
 
 
 class StreamRolloutInputs(Body):
@@ -122,6 +130,9 @@ class Cotangents(Body):
     )
     qvel_bar: OptionalArray = Field(default=None, description="d loss / d qvel, likewise")
     wrt: Wrt = Field(default=[], description="what to differentiate by; empty: qpos, qvel, ctrl")
+    times: list[int] | None = Field(
+        default=None, description="times that qpos_bar and qvel_bar are of, ascending; left out: all"
+    )
 
 
 class Tangents(Body):

@@ -14,7 +14,7 @@ from revolute_engine import CancelToken, Engine, Model, StepJacobian
 
 _SEGMENT_BYTES = (
     4 * 1024**2
-)  # states of one engine call inside a long Step: bounds its memory, not its length
+)  # controls of one engine call inside a long Step: bounds its memory, not its length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +55,9 @@ def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel
         model.qpos0 if qpos is None else qpos,
         model.qvel0 if qvel is None else qvel,
         np.zeros((batch, 0, model.nu)),
+        checkpoints="none",
     )
-    return State(start.qpos[:, 0], start.qvel[:, 0], 0, 0.0, np.zeros(batch, np.int32))
+    return State(start.final_qpos, start.final_qvel, 0, 0.0, np.zeros(batch, np.int32))
 
 
 def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, cancel: CancelToken) -> State:
@@ -79,14 +80,15 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
     held = _checked_control(model, batch, ctrl)
     status = state.status.copy()
     qpos, qvel = state.qpos, state.qvel
-    segment = max(1, _SEGMENT_BYTES // (8 * batch * max(1, model.nq + model.nv)))
+    segment = max(1, _SEGMENT_BYTES // (8 * batch * max(1, model.nu)))
     remaining = steps
     while remaining and not status.all():
         count = min(remaining, segment)
         qpos, qvel = _parked(model, status, qpos, qvel)
-        rollout = engine.rollout(model, qpos, qvel, np.repeat(held[:, None], count, axis=1), cancel=cancel)
+        controls = np.repeat(held[:, None], count, axis=1)
+        rollout = engine.rollout(model, qpos, qvel, controls, checkpoints="none", cancel=cancel)
         status |= rollout.status
-        qpos, qvel = rollout.qpos[:, -1], rollout.qvel[:, -1]
+        qpos, qvel = rollout.final_qpos, rollout.final_qvel
         remaining -= count
     gone = (status != 0)[:, None]
     return _stepped(model, state, steps, np.where(gone, np.nan, qpos), np.where(gone, np.nan, qvel), status)

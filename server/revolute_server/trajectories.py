@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from revolute.checkpoints import EVERY, Checkpoints
+from revolute.errors import ArgumentError
 from revolute.gradient_report import GradientReport
 from revolute.loss import Loss
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian, check_gradient
@@ -68,9 +70,20 @@ class Trajectories:
         self._trajectories: Registry[Trajectory] = Registry("trajectory", limit)
 
     async def rollout(
-        self, model_id: str, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        params: Mapping[str, Any] | None = None,
+        *,
+        checkpoints: str = "every",
+        states: str | None = None,
     ) -> Trajectory:
-        """Simulate and keep the trajectory.
+        """Simulate and keep the trajectory, unless its checkpoints are "none"; it then has no id.
+
+        Returns:
+            The trajectory with the states that were asked for; those that no gradient needs are not kept.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.
@@ -78,13 +91,22 @@ class Trajectories:
             LimitError: there is no room for the trajectory.
         """
         model = self._models.get(model_id)
-        self._trajectories.check_room()
-        with self._budget.reserve("a trajectory", _rollout_bytes(model, ctrl)) as reservation:
-            call = RolloutCall(qpos, qvel, ctrl, params or None)
+        policy = Checkpoints.parse(checkpoints)
+        if policy.differentiable:
+            self._trajectories.check_room()
+        passing = policy.policy != "every" and states == "all"
+        with (
+            self._budget.reserve("a trajectory", _kept_bytes(model, ctrl, policy)) as reservation,
+            self._budget.reserve("all its states", _states_bytes(model, ctrl) if passing else 0),
+        ):
+            call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states)
             rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
-            trajectory = Trajectory(new_id(), model, rollout)
-            self._trajectories.add(trajectory.id, trajectory, reservation)
-            return trajectory
+            answered = dataclasses.replace(rollout, all_states=None) if states == "final" else rollout
+            if not policy.differentiable:
+                return Trajectory("", model, answered)
+            kept = Trajectory(new_id(), model, rollout.without_states())
+            self._trajectories.add(kept.id, kept, reservation)
+            return dataclasses.replace(kept, rollout=answered)
 
     async def stream_rollout(
         self,
@@ -115,7 +137,7 @@ class Trajectories:
         """
         model = self._models.get(model_id)
         self._trajectories.check_room()
-        with self._budget.reserve("a trajectory", _rollout_bytes(model, ctrl)) as reservation:
+        with self._budget.reserve("a trajectory", _kept_bytes(model, ctrl, EVERY)) as reservation:
             pieces = await self._pool.run(
                 lambda _token: SegmentedRollout(model, qpos, qvel, ctrl, params or None)
             )
@@ -145,24 +167,66 @@ class Trajectories:
         """
         return self._trajectories.get(trajectory_id)
 
+    async def with_states(self, trajectory_id: str, states: str | None = None) -> Trajectory:
+        """Look a trajectory up and give it all its states, replayed where they are not kept.
+
+        Args:
+            trajectory_id: the trajectory.
+            states: "all" or None; "final" leaves the states out.
+
+        Raises:
+            ArgumentError: `states` is another word.
+            NotFoundError: the trajectory was deleted or never there.
+            LimitError: there is no room for the states.
+        """
+        kept = self.get(trajectory_id)
+        if states not in (None, "all", "final"):
+            raise ArgumentError.expected("states", "'all' or 'final'", repr(states)[:60])
+        if states == "final":
+            return dataclasses.replace(kept, rollout=dataclasses.replace(kept.rollout, all_states=None))
+        if kept.rollout.all_states is not None:
+            return kept
+        with self._budget.reserve("all its states", _states_bytes(kept.model, kept.rollout.ctrl)):
+            found = await self._pool.run(
+                lambda token: self._engine.states(kept.model, kept.rollout, cancel=token)
+            )
+        return dataclasses.replace(kept, rollout=dataclasses.replace(kept.rollout, all_states=found))
+
     async def backward(
-        self, trajectory_id: str, qpos_bar: Any, qvel_bar: Any, wrt: Sequence[str] = DEFAULT_WRT
+        self,
+        trajectory_id: str,
+        qpos_bar: Any,
+        qvel_bar: Any,
+        wrt: Sequence[str] = DEFAULT_WRT,
+        *,
+        times: Sequence[int] | None = None,
     ) -> Gradient:
         """Pull one or K cotangents back through a kept trajectory.
+
+        Args:
+            trajectory_id: the trajectory.
+            qpos_bar: cotangents of the positions, or None.
+            qvel_bar: cotangents of the velocities, or None.
+            wrt: what to differentiate by.
+            times: which states the cotangents are of; None for all.
 
         Raises:
             ArgumentError: shapes do not fit the trajectory, or a name in `wrt` is unknown.
             NotFoundError: the trajectory was deleted or never there.
             DivergedError: no environment stayed finite.
         """
-        return await self._pull(self._trajectories.get(trajectory_id), qpos_bar, qvel_bar, wrt)
+        return await self._pull(self._trajectories.get(trajectory_id), qpos_bar, qvel_bar, wrt, times)
 
     async def _pull(
-        self, trajectory: Trajectory, qpos_bar: Any, qvel_bar: Any, wrt: Sequence[str]
+        self,
+        trajectory: Trajectory,
+        qpos_bar: Any,
+        qvel_bar: Any,
+        wrt: Sequence[str],
+        times: Sequence[int] | None = None,
     ) -> Gradient:
-        given = max(np.size(qpos_bar), np.size(qvel_bar))
-        with self._budget.reserve("a gradient", 8 * 2 * given):
-            call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt))
+        with self._budget.reserve("a gradient", _gradient_bytes(trajectory, qpos_bar, qvel_bar, wrt, times)):
+            call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt), times)
             return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
 
     async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
@@ -179,7 +243,9 @@ class Trajectories:
         """
         kept = self._trajectories.get(trajectory_id)
         controls = kept.rollout.ctrl.nbytes
-        states = 8 * 2 * kept.model.nv * kept.rollout.states_stored
+        states = 8 * 2 * kept.model.nv * kept.rollout.batch * (kept.rollout.steps + 1)
+        if kept.rollout.all_states is None:
+            states += _states_bytes(kept.model, kept.rollout.ctrl)
         with self._budget.reserve("tangents", controls + states):
             return await self._pool.run(
                 lambda token: self._engine.jvp(kept.model, kept.rollout, **tangents, cancel=token)
@@ -240,6 +306,8 @@ class Trajectories:
         loss: Loss,
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = DEFAULT_WRT,
+        *,
+        checkpoints: str = "every",
     ) -> ValueAndGradient:
         """Simulate, evaluate a loss given as data, and pull its gradient back; nothing is kept.
 
@@ -249,9 +317,11 @@ class Trajectories:
             DivergedError: no environment stayed finite.
         """
         model = self._models.get(model_id)
-        # states, their cotangents, and the gradient
-        with self._budget.reserve("a value and gradient", 3 * _rollout_bytes(model, ctrl)):
-            inputs = RolloutCall(qpos, qvel, ctrl, params or None)
+        policy = Checkpoints.parse(checkpoints)
+        # checkpoints, also those at work, and the gradient
+        size = _kept_bytes(model, ctrl, policy) + _working_bytes(model, ctrl, policy)
+        with self._budget.reserve("a value and gradient", size):
+            inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy)
             work = value_and_gradient_work(
                 self._engine, model, ValueAndGradientCall(inputs, loss, tuple(wrt))
             )
@@ -266,6 +336,8 @@ class Trajectories:
         qvel: Any,
         ctrl: Any,
         params: Mapping[str, Any] | None = None,
+        *,
+        checkpoints: str = "every",
     ) -> AsyncIterator[tuple[Trajectory, Pull]]:
         """Simulate for a caller who has a loss of its own; nothing is kept after the block.
 
@@ -277,9 +349,12 @@ class Trajectories:
             NotFoundError: the model is not registered.
             LimitError: there is no room for the trajectory.
         """
-        model = self._models.get(model_id)
-        with self._budget.reserve("a trajectory", _rollout_bytes(model, ctrl)):
-            call = RolloutCall(qpos, qvel, ctrl, params or None)
+        model, policy = self._models.get(model_id), Checkpoints.parse(checkpoints)
+        size = _kept_bytes(model, ctrl, policy)
+        if policy != EVERY:
+            size += _states_bytes(model, ctrl)
+        with self._budget.reserve("a trajectory", size):
+            call = RolloutCall(qpos, qvel, ctrl, params or None, policy, "all")
             rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
             trajectory = Trajectory("", model, rollout)
             yield trajectory, functools.partial(self._pull, trajectory)
@@ -308,11 +383,40 @@ def _check_bytes(model: Model, steps: int, directions: int) -> int:
     return 8 * environments * min(max(steps, 0), MAX_STEPS) * (model.nq + model.nv + 2 * model.nu)
 
 
-def _rollout_bytes(model: Model, ctrl: Any) -> int:
-    """Bytes that a rollout with these controls will hold; 0 for a shape that will be refused."""
+def _sizes(ctrl: Any) -> tuple[int, int]:
+    """Return batch and time of controls; zeros for a shape that will be refused."""
     shape = np.shape(ctrl)
     if len(shape) not in (2, 3):
-        return 0
-    batch = shape[0] if len(shape) == 3 else 1
-    time = shape[-2]
-    return 8 * batch * ((time + 1) * (model.nq + model.nv) + time * model.nu)
+        return 0, 0
+    return (shape[0] if len(shape) == 3 else 1), shape[-2]
+
+
+def _kept_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints) -> int:
+    """Bytes that a rollout with these controls keeps, the controls and the final state among them."""
+    batch, steps = _sizes(ctrl)
+    states = checkpoints.kept_states(steps) + (checkpoints.policy != "every")
+    return 8 * batch * (states * (model.nq + model.nv) + steps * model.nu)
+
+
+def _working_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints) -> int:
+    """Bytes of the states that a backward pass keeps meanwhile, if all environments run at once."""
+    batch, steps = _sizes(ctrl)
+    return 8 * batch * checkpoints.working_states(steps) * (model.nq + model.nv)
+
+
+def _states_bytes(model: Model, ctrl: Any) -> int:
+    """Bytes of all states."""
+    batch, steps = _sizes(ctrl)
+    return 8 * batch * (steps + 1) * (model.nq + model.nv)
+
+
+def _gradient_bytes(
+    kept: Trajectory, qpos_bar: Any, qvel_bar: Any, wrt: Sequence[str], times: Sequence[int] | None
+) -> int:
+    """Bytes of a gradient, of a copy of its cotangents and of the states that are kept meanwhile."""
+    model, rollout = kept.model, kept.rollout
+    given = np.size(qpos_bar) + np.size(qvel_bar)
+    states = rollout.batch * (rollout.steps + 1 if times is None else max(1, len(times)))
+    sizes = (np.size(qpos_bar) // max(1, states * model.nq), np.size(qvel_bar) // max(1, states * model.nv))
+    by_ctrl = rollout.ctrl.size if "ctrl" in wrt else 0
+    return 8 * (given + max(1, *sizes) * by_ctrl) + _working_bytes(model, rollout.ctrl, rollout.checkpoints)

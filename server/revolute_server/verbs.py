@@ -111,8 +111,10 @@ class Verbs:
 
     async def rollout(self, request: Request) -> Document:
         body = schemas.validate(schemas.RolloutInputs, request)
-        kept = await self.service.trajectories.rollout(body.model_id, *self._inputs(body))
-        return answers.trajectory(kept, with_ctrl=False)
+        found = await self.service.trajectories.rollout(
+            body.model_id, *self._inputs(body), checkpoints=body.checkpoints, states=body.states
+        )
+        return answers.trajectory(found, with_ctrl=False)
 
     async def stream_rollout(self, request: Request) -> AsyncGenerator[Document, None]:
         """Yield the segments (RolloutSegment) as they are computed, and at last the RolloutEnd."""
@@ -120,6 +122,10 @@ class Verbs:
         if body.segment_steps is not None and body.segment_steps < 1:
             raise ArgumentError.expected("segment_steps", "at least one step", body.segment_steps)
         inputs = body.inputs
+        if inputs.checkpoints != "every":
+            raise ArgumentError.expected(
+                "inputs.checkpoints", "'every'", repr(inputs.checkpoints)[:60], advice="use Rollout"
+            )
         found = self.service.trajectories.stream_rollout(
             inputs.model_id, *self._inputs(inputs), segment_steps=body.segment_steps
         )
@@ -135,8 +141,9 @@ class Verbs:
         with contextlib.suppress(NotFoundError):
             self.service.trajectories.delete(answer["trajectory_id"])
 
-    async def get_trajectory(self, trajectory_id: str) -> Document:
-        return answers.trajectory(self.service.trajectories.get(trajectory_id), with_ctrl=True)
+    async def get_trajectory(self, trajectory_id: str, states: str | None = None) -> Document:
+        found = await self.service.trajectories.with_states(trajectory_id, states)
+        return answers.trajectory(found, with_ctrl=True)
 
     async def backward(self, trajectory_id: str, request: Request) -> Document:
         body = schemas.validate(schemas.Cotangents, request)
@@ -146,7 +153,7 @@ class Verbs:
         )
         wrt = tuple(body.wrt) or DEFAULT_WRT
         return answers.gradient(
-            await self.service.trajectories.backward(trajectory_id, qpos_bar, qvel_bar, wrt)
+            await self.service.trajectories.backward(trajectory_id, qpos_bar, qvel_bar, wrt, times=body.times)
         )
 
     async def jvp(self, trajectory_id: str, request: Request) -> Document:
@@ -189,6 +196,7 @@ class Verbs:
             Loss.from_dict(body.loss),
             params,
             tuple(body.wrt) or DEFAULT_WRT,
+            checkpoints=body.inputs.checkpoints,
         )
         return answers.value_and_gradient(found)
 
@@ -203,7 +211,10 @@ class Verbs:
             (message ValueAndGradientResult).
         """
         body = schemas.validate(schemas.OwnLossInputs, request)
-        found = self.service.trajectories.passing(body.inputs.model_id, *self._inputs(body.inputs))
+        inputs = body.inputs
+        found = self.service.trajectories.passing(
+            inputs.model_id, *self._inputs(inputs), checkpoints=inputs.checkpoints
+        )
         async with found as (passing, pull):
 
             async def differentiate(request: Request) -> Document:

@@ -47,7 +47,7 @@ class ScaledEngine(Engine):
     def backward(self, *arguments: Any, **options: Any) -> Gradient:
         gradient = super().backward(*arguments, **options)
         scaled = {name: array * self._factors.get(name, 1.0) for name, array in gradient.arrays.items()}
-        return Gradient(scaled, gradient.status, gradient.diverged_step)
+        return Gradient(scaled, gradient.status, gradient.diverged_step, gradient.report)
 
     def jvp(self, model: Model, rollout: Rollout, **options: Any) -> Jvp:
         jvp = super().jvp(model, rollout, **options)
@@ -102,7 +102,7 @@ def test_a_single_wrong_entry_is_named(laikago: Model) -> None:
             gradient = super().backward(*arguments, **options)
             ctrl = np.array(gradient.ctrl)
             ctrl[..., 3, laikago.actuator_names.index("RL_upper")] *= 1.1
-            return Gradient({"ctrl": ctrl}, gradient.status, gradient.diverged_step)
+            return Gradient({"ctrl": ctrl}, gradient.status, gradient.diverged_step, gradient.report)
 
     report = check_gradient(OneWrong(threads=1), laikago, steps=8, wrt="ctrl")
     assert report["ctrl"].verdict == "wrong"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from revolute.checkpoints import CheckpointReport
 from revolute.errors import ArgumentError, DivergedError, NotFoundError
 from revolute.loss import Loss, Term
 from revolute_engine import Cancelled, CancelToken, Engine, Model, load_model
@@ -193,9 +194,8 @@ def test_results_are_read_only_and_report_their_checkpoints(ant: Model) -> None:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
     assert rollout.steps == STEPS
-    assert rollout.states_stored == 3 * (STEPS + 1)
-    assert rollout.checkpoint_bytes == rollout.states_stored * (15 + 14) * 8
-    assert rollout.replayed_steps == 3 * STEPS
+    states = 3 * (STEPS + 1)
+    assert rollout.report == CheckpointReport(states, states * (15 + 14) * 8, 3 * STEPS)
 
 
 def test_a_gradient_knows_its_names(ant: Model) -> None:

@@ -53,13 +53,13 @@ def calls(laikago: Model) -> list[RolloutCall]:
 
 def assert_same_rollout(found: Any, alone: Rollout) -> None:
     assert isinstance(found, Rollout), found
-    for name in ("qpos", "qvel", "ctrl", "status", "diverged_step"):
+    for name in ("qpos", "qvel", "final_qpos", "final_qvel", "ctrl", "status", "diverged_step"):
         np.testing.assert_array_equal(getattr(found, name), getattr(alone, name), strict=True)
-    for name in ("batched", "states_stored", "checkpoint_bytes", "replayed_steps", "model_id"):
+    for name in ("batched", "report", "model_id"):
         assert getattr(found, name) == getattr(alone, name)
     assert found.params.keys() == alone.params.keys()
     assert not found.qpos.flags.writeable
-    assert found.qpos.base is None or found.qpos.base.nbytes <= alone.checkpoint_bytes
+    assert found.qpos.base is None or found.qpos.base.nbytes <= alone.report.checkpoint_bytes
 
 
 def assert_same_gradient(found: Any, alone: Gradient) -> None:
@@ -69,6 +69,7 @@ def assert_same_gradient(found: Any, alone: Gradient) -> None:
         np.testing.assert_array_equal(found[name], array, strict=True)
     np.testing.assert_array_equal(found.status, alone.status, strict=True)
     np.testing.assert_array_equal(found.diverged_step, alone.diverged_step)
+    assert found.report == alone.report
 
 
 def alone(model: Model, call: RolloutCall) -> Rollout:

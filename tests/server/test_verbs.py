@@ -67,7 +67,7 @@ def test_rollout_and_backward_equal_the_engine(
     found = wire.call("Rollout", {"model_id": cart, **inputs})
     for name in ("qpos", "qvel", "status", "diverged_step"):
         same(found[name], getattr(expected, name))
-    assert found["report"]["checkpoint_bytes"] == expected.checkpoint_bytes
+    assert found["report"]["checkpoint_bytes"] == expected.report.checkpoint_bytes
 
     random = np.random.default_rng(7)
     qpos_bar = random.normal(size=expected.qpos.shape)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checkpoints import CheckpointReport
 from ..codec.json_text import from_json
 from ..errors import ArgumentError
 from ..loss import Loss
@@ -23,8 +24,14 @@ def add_rollout_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `revolute rollout`."""
     _add_inputs(parser)
     parser.add_argument(
-        "--output", type=Path, help="write qpos, qvel, ctrl, status, diverged_step to this .npz"
+        "--output",
+        type=Path,
+        help="write ctrl, status, diverged_step, final_qpos, final_qvel, qpos, qvel to this .npz",
     )
+    parser.add_argument(
+        "--states", choices=("all", "final"), help="states to write (default: all with every, else final)"
+    )
+    _add_checkpoints(parser)
     add_connection(parser)
     add_model_options(parser)
 
@@ -35,14 +42,19 @@ def run_rollout(arguments: argparse.Namespace) -> int:
         model = load_model(simulator, arguments)
         inputs = _read_inputs(model, arguments)
         began = time.perf_counter()
-        with simulator.rollout(model, **inputs) as trajectory:
+        options = {"checkpoints": arguments.checkpoints, "states": arguments.states}
+        with simulator.rollout(model, **inputs, **options) as trajectory:
             seconds = time.perf_counter() - began
-            names = ("qpos", "qvel", "ctrl", "status", "diverged_step")
+            names = ["ctrl", "status", "diverged_step", "final_qpos", "final_qvel"]
+            if (arguments.states or ("all" if arguments.checkpoints == "every" else "final")) == "all":
+                names += ["qpos", "qvel"]
             results = {name: np.asarray(getattr(trajectory, name)) for name in names}
-    steps = results["qpos"].shape[-2] - 1
+            report = trajectory.report
+    steps = results["ctrl"].shape[-2]
     print(f"{model.name}: {steps} steps, {results['status'].size} environments, {seconds:.3g} s")
     print(f"diverged: {int(np.count_nonzero(results['status']))}")
-    print(f"final qpos: {np.array2string(results['qpos'][..., -1, :], precision=6, threshold=60)}")
+    print(f"final qpos: {np.array2string(results['final_qpos'], precision=6, threshold=60)}")
+    _print_report(report)
     _write(arguments.output, results)
     return 0
 
@@ -57,6 +69,7 @@ def add_gradient_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--wrt", default="qpos,qvel,ctrl", help="names, with commas (default: %(default)s)")
     parser.add_argument("--output", type=Path, help="write value, status and the gradients to this .npz")
+    _add_checkpoints(parser)
     add_connection(parser)
     add_model_options(parser)
 
@@ -69,14 +82,34 @@ def run_gradient(arguments: argparse.Namespace) -> int:
         inputs = _read_inputs(model, arguments)
         began = time.perf_counter()
         value, gradient = simulator.value_and_gradient(
-            model, **inputs, loss=loss, wrt=[name.strip() for name in arguments.wrt.split(",")]
+            model,
+            **inputs,
+            loss=loss,
+            wrt=[name.strip() for name in arguments.wrt.split(",")],
+            checkpoints=arguments.checkpoints,
         )
         seconds = time.perf_counter() - began
     print(f"{model.name}: loss {np.array2string(np.asarray(value), threshold=20)}, {seconds:.3g} s")
     for name, array in gradient.items():
         print(f"d loss / d {name}: shape {list(array.shape)}, norm {np.linalg.norm(array):.6g}")
+    _print_report(gradient.report)
     _write(arguments.output, {"value": np.asarray(value), "status": gradient.status, **gradient})
     return 0
+
+
+def _add_checkpoints(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--checkpoints",
+        default="every",
+        help="states kept for the gradient: every, interval=k or slots=s (default: %(default)s)",
+    )
+
+
+def _print_report(report: CheckpointReport) -> None:
+    print(
+        f"checkpoints: {report.states_stored} states, {report.checkpoint_bytes} bytes, "
+        f"{report.replayed_steps} steps replayed by a gradient"
+    )
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:

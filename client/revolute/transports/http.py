@@ -115,7 +115,7 @@ class HttpTransport:
         self, document: Mapping[str, Any], respond: Callable[[dict[str, Any]], Mapping[str, Any]]
     ) -> dict[str, Any]:
         """Differentiate a loss of the caller's own; HTTP answers once per request, so these are three."""
-        trajectory = self.call("Rollout", document["inputs"])
+        trajectory = self.call("Rollout", {**document["inputs"], "states": "all"})
         handle = {"trajectory_id": trajectory["trajectory_id"]}
         try:
             cotangents = respond(trajectory)
@@ -140,7 +140,7 @@ class HttpTransport:
             name: value for name, value in document.items() if name != route.id_field and value is not None
         }
         path = route.path.format(quote(str(document.get(route.id_field, "")), safe=""))
-        sent: dict[str, Any] = {}
+        sent: dict[str, Any] = {"params": body}
         if route.method == "POST":
             sent = {
                 "content": npz.pack_npz(_files_as_arrays(body)),

@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -95,17 +95,18 @@ class LocalTransport:
             yield answers.rollout_segment(segment)
         identifier = _new_id()
         self._trajectories[identifier] = _Trajectory(model, pieces.result())
-        whole = _trajectory(identifier, self._trajectories[identifier])
-        yield {name: value for name, value in whole.items() if name not in ("qpos", "qvel")}
+        yield _trajectory(identifier, model, self._trajectories[identifier].rollout, "final")
 
     def own_loss(
         self, document: Mapping[str, Any], respond: Callable[[Document], Mapping[str, Any]]
     ) -> Document:
         """Differentiate a loss of the caller's own; see `Transport.own_loss`."""
-        trajectory = self._rollout(document["inputs"])
+        trajectory = self._rollout({**document["inputs"], "states": "all"})
         handle = {"trajectory_id": trajectory["trajectory_id"]}
         try:
-            gradient = self._backward({**handle, **respond(trajectory), "wrt": document["wrt"]})
+            gradient = self._backward(
+                {**handle, **respond(trajectory), "wrt": document["wrt"], "times": None}
+            )
         finally:
             self._trajectories.pop(trajectory["trajectory_id"], None)
         return {
@@ -176,15 +177,31 @@ class LocalTransport:
         model = self._model(request)
         rollout = _interruptible(
             _environment_steps(request["ctrl"]),
-            lambda token: self._engine.rollout(model, **_inputs(request), cancel=token),
+            lambda token: self._engine.rollout(
+                model,
+                **_inputs(request),
+                checkpoints=request["checkpoints"],
+                states=request["states"],
+                cancel=token,
+            ),
         )
+        if not rollout.checkpoints.differentiable:
+            return _trajectory("", model, rollout, request["states"])
         identifier = _new_id()
-        self._trajectories[identifier] = _Trajectory(model, rollout)
-        return _trajectory(identifier, self._trajectories[identifier])
+        self._trajectories[identifier] = _Trajectory(model, rollout.without_states())
+        return _trajectory(identifier, model, rollout, request["states"])
 
     def _get_trajectory(self, request: Mapping[str, Any]) -> Document:
         kept = _kept("trajectory", self._trajectories, request)
-        return {**_trajectory(request["trajectory_id"], kept), "ctrl": kept.rollout.ctrl}
+        rollout, states = kept.rollout, request["states"]
+        if states == "all" and rollout.all_states is None:
+            found = _interruptible(
+                _environment_steps(rollout.ctrl),
+                lambda token: self._engine.states(kept.model, rollout, cancel=token),
+            )
+            rollout = replace(rollout, all_states=found)
+        document = _trajectory(request["trajectory_id"], kept.model, rollout, states)
+        return {**document, "ctrl": rollout.ctrl}
 
     def _backward(self, request: Mapping[str, Any]) -> Document:
         kept = _kept("trajectory", self._trajectories, request)
@@ -192,7 +209,7 @@ class LocalTransport:
         gradient = _interruptible(
             _environment_steps(kept.rollout.ctrl),
             lambda token: self._engine.backward(
-                kept.model, kept.rollout, *bars, wrt=request["wrt"], cancel=token
+                kept.model, kept.rollout, *bars, times=request["times"], wrt=request["wrt"], cancel=token
             ),
         )
         return _gradient(gradient)
@@ -244,14 +261,19 @@ class LocalTransport:
         value, gradient, rollout = _interruptible(
             _environment_steps(inputs["ctrl"]),
             lambda token: self._engine.value_and_gradient(
-                model, **_inputs(inputs), loss=loss, wrt=request["wrt"], cancel=token
+                model,
+                **_inputs(inputs),
+                loss=loss,
+                wrt=request["wrt"],
+                checkpoints=inputs["checkpoints"],
+                cancel=token,
             ),
         )
         return {
             "value": np.asarray(value),
             "gradient": _gradient(gradient),
             "diverged_step": np.array(rollout.diverged_step),
-            "report": _report(rollout),
+            "report": asdict(gradient.report),
         }
 
     def _server_info(self, request: Mapping[str, Any]) -> Document:
@@ -317,20 +339,26 @@ def _inputs(request: Mapping[str, Any]) -> dict[str, Any]:
     return {name: request[name] for name in ("qpos", "qvel", "ctrl")} | {"params": request["params"] or None}
 
 
-def _trajectory(identifier: str, kept: _Trajectory) -> Document:
+def _trajectory(
+    identifier: str, model: revolute_engine.Model, rollout: revolute_engine.Rollout, states: str | None
+) -> Document:
     """Return the document Trajectory, as Rollout sends it."""
-    arrays = {name: getattr(kept.rollout, name) for name in ("qpos", "qvel", "status", "diverged_step")}
-    report = _report(kept.rollout)
-    return {"trajectory_id": identifier, "model_id": kept.model.id, **arrays, "report": report}
-
-
-def _report(rollout: revolute_engine.Rollout) -> Document:
-    return {name: getattr(rollout, name) for name in ("states_stored", "checkpoint_bytes", "replayed_steps")}
+    names = ["final_qpos", "final_qvel", "status", "diverged_step"]
+    if rollout.all_states is not None and states != "final":
+        names += ["qpos", "qvel"]
+    return {
+        "trajectory_id": identifier,
+        "model_id": model.id,
+        **{name: getattr(rollout, name) for name in names},
+        "checkpoints": str(rollout.checkpoints),
+        "report": asdict(rollout.report),
+    }
 
 
 def _gradient(gradient: revolute_engine.Gradient) -> Document:
     """Return the document Gradient; the status is copied so that the caller may change it."""
-    return {"arrays": dict(gradient.arrays), "status": np.array(gradient.status)}
+    report = asdict(gradient.report)
+    return {"arrays": dict(gradient.arrays), "status": np.array(gradient.status), "report": report}
 
 
 def _step_jacobian(found: revolute_engine.StepJacobian) -> Document:

@@ -17,7 +17,7 @@ class RolloutRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[RolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class RolloutInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -30,12 +30,16 @@ class RolloutInputs(_message.Message):
     QVEL_FIELD_NUMBER: _ClassVar[int]
     CTRL_FIELD_NUMBER: _ClassVar[int]
     PARAMS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     ctrl: _tensor_pb2.Tensor
     params: _containers.MessageMap[str, _tensor_pb2.Tensor]
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+    checkpoints: str
+    states: str
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ...) -> None: ...
 
 class RolloutResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -46,7 +50,7 @@ class RolloutResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Trajectory(_message.Message):
-    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report")
+    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
@@ -55,6 +59,9 @@ class Trajectory(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
+    FINAL_QPOS_FIELD_NUMBER: _ClassVar[int]
+    FINAL_QVEL_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     model_id: str
     qpos: _tensor_pb2.Tensor
@@ -63,7 +70,10 @@ class Trajectory(_message.Message):
     status: _tensor_pb2.Tensor
     diverged_step: _tensor_pb2.Tensor
     report: CheckpointReport
-    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+    final_qpos: _tensor_pb2.Tensor
+    final_qvel: _tensor_pb2.Tensor
+    checkpoints: str
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("states_stored", "checkpoint_bytes", "replayed_steps")
@@ -126,10 +136,12 @@ class RolloutEnd(_message.Message):
     def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
 
 class GetTrajectoryRequest(_message.Message):
-    __slots__ = ("trajectory_id",)
+    __slots__ = ("trajectory_id", "states")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
-    def __init__(self, trajectory_id: _Optional[str] = ...) -> None: ...
+    states: str
+    def __init__(self, trajectory_id: _Optional[str] = ..., states: _Optional[str] = ...) -> None: ...
 
 class GetTrajectoryResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -148,16 +160,18 @@ class BackwardRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[Cotangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Cotangents(_message.Message):
-    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt")
+    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt", "times")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_BAR_FIELD_NUMBER: _ClassVar[int]
     QVEL_BAR_FIELD_NUMBER: _ClassVar[int]
     WRT_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     qpos_bar: _tensor_pb2.Tensor
     qvel_bar: _tensor_pb2.Tensor
     wrt: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ...) -> None: ...
+    times: EntryList
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ...) -> None: ...
 
 class BackwardResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -168,7 +182,7 @@ class BackwardResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Gradient, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Gradient(_message.Message):
-    __slots__ = ("arrays", "status")
+    __slots__ = ("arrays", "status", "report")
     class ArraysEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -178,9 +192,11 @@ class Gradient(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
     ARRAYS_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
     arrays: _containers.MessageMap[str, _tensor_pb2.Tensor]
     status: _tensor_pb2.Tensor
-    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    report: CheckpointReport
+    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
 
 class ValueAndGradientRequest(_message.Message):
     __slots__ = ("start", "chunk", "cotangents")

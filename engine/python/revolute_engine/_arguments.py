@@ -8,17 +8,18 @@ Nothing is guessed from sizes. A state without batch axis is shared by all envir
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from revolute.arrays import owned_float64
+from revolute.arrays import as_float64, owned_float64
+from revolute.checkpoints import EVERY, Checkpoints
 from revolute.errors import ArgumentError
 
-from ._failures import too_large, trajectory_bytes
+from ._failures import states_bytes, too_large
 from ._model import Model
 from ._parameters import check_finite, check_params
 
@@ -48,7 +49,17 @@ class Problem:
     batched: bool
 
 
-def check_rollout(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None) -> Problem:
+def check_rollout(
+    model: Model,
+    qpos: Any,
+    qvel: Any,
+    ctrl: Any,
+    params: Mapping[str, Any] | None,
+    *,
+    checkpoints: Checkpoints = EVERY,
+    all_states: bool = False,
+    own_ctrl: bool = True,
+) -> Problem:
     """Check the arguments of a rollout.
 
     Args:
@@ -57,31 +68,47 @@ def check_rollout(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping
         qvel: start velocities [batch, nv] or [nv].
         ctrl: controls [batch, time, nu] or [time, nu].
         params: model parameters by name, without or with batch axis.
+        checkpoints: which states are kept.
+        all_states: all states are asked for.
+        own_ctrl: the controls are kept beyond the call, so they may share no memory with the user's.
 
     Returns:
-        The arguments as float64 arrays that share no memory with the user's.
+        The arguments as float64 arrays that share no memory with the user's, except as `own_ctrl` says.
 
     Raises:
         ArgumentError: names the argument, what was expected and what was given.
+        LimitError: no machine like this has the memory.
     """
-    return _check(model, qpos, qvel, ctrl, params, ("time", f"nu={model.nu}"))
+    controls = owned_float64("ctrl", ctrl) if own_ctrl else as_float64("ctrl", ctrl)
+
+    def states(steps: int) -> int:
+        return checkpoints.states(steps) + (steps + 1 if all_states and checkpoints.policy != "every" else 1)
+
+    return _check(model, qpos, qvel, controls, params, ("time", f"nu={model.nu}"), states)
 
 
 def check_step(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None) -> Problem:
     """Check the arguments of one step, as `check_rollout` does; ctrl is [batch, nu] or [nu]."""
-    return _check(model, qpos, qvel, ctrl, params, (f"nu={model.nu}",))
+    return _check(model, qpos, qvel, owned_float64("ctrl", ctrl), params, (f"nu={model.nu}",), lambda _: 2)
 
 
 def _check(
-    model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None, axes: tuple[str, ...]
+    model: Model,
+    qpos: Any,
+    qvel: Any,
+    controls: Float64Array,
+    params: Mapping[str, Any] | None,
+    axes: tuple[str, ...],
+    count_states: Callable[[int], int],
 ) -> Problem:
-    """Check all arguments; `axes` are those of ctrl without the batch."""
-    controls = owned_float64("ctrl", ctrl)
+    """Check all arguments; `axes` are those of ctrl without the batch, `count_states` gives the states per
+    environment that so many steps need."""
     states = {"qpos": owned_float64("qpos", qpos), "qvel": owned_float64("qvel", qvel)}
     batch, batched = _batch(model, controls, states, axes)
     steps = controls.shape[-2] if "time" in axes else 1
-    if trajectory_bytes(model, batch, steps) > _MEMORY:
-        raise too_large(model, batch, steps)
+    count = count_states(steps)
+    if states_bytes(model, batch, count) > _MEMORY:
+        raise too_large(model, batch, steps, count)
     check_finite("ctrl", controls)
     for name, state in states.items():
         states[name] = _state(model, name, state, batch, batched)

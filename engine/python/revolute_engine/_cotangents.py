@@ -70,12 +70,39 @@ def check_tangents(
     return checked
 
 
+def check_times(times: Any, steps: int) -> npt.NDArray[np.int64] | None:
+    """Return the times of cotangents as indices from 0, or None for all states.
+
+    Args:
+        times: indices of states, ascending; negative ones count from the end; None for all.
+        steps: number of steps T.
+
+    Raises:
+        ArgumentError: they are not whole numbers within the trajectory, ascending, each once.
+    """
+    if times is None:
+        return None
+    given = np.atleast_1d(np.asarray(times))
+    good = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iu"
+    if good:
+        indices = np.where(given < 0, given + steps + 1, given).astype(np.int64)
+        good = bool(indices.min() >= 0) and indices.max() <= steps and bool((np.diff(indices) > 0).all())
+    if not good:
+        text = repr(times)
+        raise ArgumentError.expected(
+            "times",
+            f"indices of states from {-steps - 1} to {steps}, ascending, each once",
+            text if len(text) <= 60 else f"{text[:57]}...",
+        )
+    return np.ascontiguousarray(indices)
+
+
 def check_cotangents(
     shapes: Mapping[str, tuple[int, ...]],
     values: Mapping[str, Any],
     completed: npt.NDArray[np.bool_],
     batched: bool,
-) -> tuple[dict[str, Float64Array], bool]:
+) -> tuple[dict[str, Float64Array | None], int, bool]:
     """Check the cotangents of a trajectory.
 
     Args:
@@ -85,7 +112,7 @@ def check_cotangents(
         batched: the trajectory has a batch axis.
 
     Returns:
-        Arrays [K, batch, time + 1, n] by name, and whether the user gave the axis K.
+        Arrays [K, batch, times, n] by name, None for zero; K; and whether the user gave the axis K.
 
     Raises:
         ArgumentError: a shape does not match the trajectory, or a number is not finite.
@@ -99,13 +126,13 @@ def check_cotangents(
     if len(set(counts.values())) > 1 or len(set(has_k.values())) > 1:
         got = " and ".join(f"{name} {list(array.shape)}" for name, array in given.items())
         raise ArgumentError.expected("qvel_bar", "the same number of cotangents as in qpos_bar", got)
-    count = next(iter(counts.values()))
-    for name, shape in shapes.items():
-        array = stacked.setdefault(name, np.zeros((count, *shape)))
+    checked: dict[str, Float64Array | None] = dict.fromkeys(shapes)
+    for name, array in stacked.items():
         if not completed.all():
-            stacked[name] = array = np.where(completed[None, :, None, None], array, 0.0)
-        check_finite(name, array.reshape(given[name].shape) if name in given else array)
-    return stacked, next(iter(has_k.values()))
+            array = np.where(completed[None, :, None, None], array, 0.0)
+        check_finite(name, array.reshape(given[name].shape))
+        checked[name] = array
+    return checked, next(iter(counts.values())), next(iter(has_k.values()))
 
 
 def _with_k(name: str, array: Float64Array, shape: tuple[int, ...], batched: bool) -> Float64Array:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from revolute.checkpoints import Checkpoints
 from revolute.errors import ArgumentError
-from revolute.loss import Loss, check_loss
+from revolute.loss import Loss, check_loss, check_within_float64
 
 from . import _native
 from ._arguments import Problem, check_rollout, check_step
-from ._cotangents import INPUTS, check_cotangents, check_tangents, check_wrt
+from ._cotangents import INPUTS, check_cotangents, check_tangents, check_times, check_wrt
 from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_cotangents
 from ._model import Model
 from ._options import positive_integer
@@ -22,6 +24,9 @@ from ._parameters import PARAMETERS, check_params_tan, is_per_environment, param
 from ._results import NOT_FINITE, OK, Gradient, Jvp, Rollout, StepJacobian
 
 Float64Array = npt.NDArray[np.float64]
+
+LossTuple = tuple[int, bool, bool, list[int], Float64Array, Float64Array]
+"""A bound term as the compiled engine reads it: quantity, running, squared, entries, weight, target."""
 
 MAX_THREADS = 1024
 
@@ -49,6 +54,8 @@ class Engine:
         ctrl: npt.ArrayLike,
         *,
         params: Mapping[str, npt.ArrayLike] | None = None,
+        checkpoints: str | Checkpoints = "every",
+        states: str | None = None,
         cancel: _native.CancelToken | None = None,
     ) -> Rollout:
         """Simulate one trajectory per environment.
@@ -64,6 +71,10 @@ class Engine:
                 body_mass [nbody], body_ipos [nbody, 3], body_inertia [nbody, 3], dof_damping [nv],
                 dof_armature [nv], dof_frictionloss [nv], jnt_stiffness [njnt], gravity [3], actuator_gear
                 [nu], restitution [].
+            checkpoints: which states are kept for the gradient: "every", "interval=k", "slots=s", or "none"
+                when there will be none.
+            states: "all" or "final": which states the result holds to be read, besides those kept; by default
+                all with "every" and the final one otherwise.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -76,22 +87,88 @@ class Engine:
         """
         _check_model(model)
         _check_cancel(cancel)
-        problem = check_rollout(model, qpos, qvel, ctrl, params)
+        policy = Checkpoints.parse(checkpoints)
+        wanted = _wants_all_states(states, policy)
+        problem = check_rollout(
+            model,
+            qpos,
+            qvel,
+            ctrl,
+            params,
+            checkpoints=policy,
+            all_states=wanted,
+            own_ctrl=policy.differentiable,
+        )
+        return self._simulate(model, problem, policy, wanted, None, cancel)[0]
+
+    def states(
+        self, model: Model, rollout: Rollout, *, cancel: _native.CancelToken | None = None
+    ) -> tuple[Float64Array, Float64Array]:
+        """Give all states of a trajectory, replayed where it does not hold them.
+
+        Args:
+            model: the model of the rollout.
+            rollout: the trajectories, with checkpoints other than "none" or with their states.
+            cancel: token whose `cancel()` stops the call within one step.
+
+        Returns:
+            Positions [batch, time + 1, nq] and velocities [batch, time + 1, nv], bit for bit those that were
+            simulated.
+
+        Raises:
+            ArgumentError: the rollout is of another model, or holds nothing to start from.
+            LimitError: they do not fit in memory.
+            Cancelled: the token was cancelled.
+        """
+        _check_model(model)
+        _check_cancel(cancel)
+        _check_rollout_of(model, rollout)
+        if rollout.all_states is not None:
+            return rollout.all_states
+        _check_differentiable(rollout)
+        qpos, qvel, ctrl = (
+            _with_batch(array, rollout.batched)
+            for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl)
+        )
+        first = np.ascontiguousarray(qpos[:, 0]), np.ascontiguousarray(qvel[:, 0])
+        problem = Problem(first[0], first[1], ctrl, dict(rollout.params), rollout.batched)
+        replayed, _ = self._simulate(model, problem, Checkpoints("none"), True, None, cancel)
+        return replayed.qpos, replayed.qvel
+
+    def _simulate(
+        self,
+        model: Model,
+        problem: Problem,
+        checkpoints: Checkpoints,
+        all_states: bool,
+        loss: list[LossTuple] | None,
+        cancel: _native.CancelToken | None,
+    ) -> tuple[Rollout, Float64Array]:
+        """Run a rollout whose arguments were checked; also give the loss of each environment [batch]; empty
+        without a loss."""
+        every = checkpoints.policy == "every"
         try:
-            states = _native.rollout(
+            found = _native.rollout(
                 model.native,
                 problem.qpos,
                 problem.qvel,
                 problem.ctrl,
                 parameter_rows(problem.params),
+                checkpoints.policy,
+                checkpoints.count,
+                all_states and not every,
+                loss,
                 self.threads,
                 cancel,
             )
         except MemoryError:
-            raise too_large(model, *problem.ctrl.shape[:2]) from None
-        if states is None:
+            batch, steps = problem.ctrl.shape[:2]
+            count = checkpoints.states(steps) + (steps + 1 if all_states and not every else 0)
+            raise too_large(model, batch, steps, count) from None
+        if found is None:
             raise cancelled("rollout")
-        return _rollout_result(model, problem, *states)
+        value: Float64Array = found.get("value", np.empty(0))
+        return _rollout_result(model, problem, checkpoints, found), value
 
     def backward(
         self,
@@ -100,6 +177,7 @@ class Engine:
         qpos_bar: npt.ArrayLike | None = None,
         qvel_bar: npt.ArrayLike | None = None,
         *,
+        times: npt.ArrayLike | None = None,
         wrt: Iterable[str] = INPUTS,
         cancel: _native.CancelToken | None = None,
     ) -> Gradient:
@@ -111,6 +189,8 @@ class Engine:
             qpos_bar: d loss / d qpos, shape [batch, time + 1, nq]; a leading axis K asks for K gradients.
                 None is zero.
             qvel_bar: d loss / d qvel, shape [batch, time + 1, nv], likewise.
+            times: indices of the states that the cotangents are of, ascending, e.g. [-1] for the final one;
+                they then have that many states instead of time + 1. None for all.
             wrt: what to differentiate by: qpos, qvel (the start state), ctrl, and any of the parameters that
                 `rollout` accepts.
             cancel: token whose `cancel()` stops the call within one step.
@@ -129,35 +209,70 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
+        _check_differentiable(rollout)
         names = check_wrt(wrt)
-        arrays = {name: _with_batch(getattr(rollout, name), rollout.batched) for name in (*INPUTS, "status")}
-        diverged_step = np.atleast_1d(rollout.diverged_step)
-        completed = arrays["status"] == OK
-        shapes = {"qpos_bar": arrays["qpos"].shape, "qvel_bar": arrays["qvel"].shape}
+        completed = np.atleast_1d(rollout.status) == OK
+        indices = check_times(times, rollout.steps)
+        count = rollout.steps + 1 if indices is None else len(indices)
+        shapes = {
+            "qpos_bar": (rollout.batch, count, model.nq),
+            "qvel_bar": (rollout.batch, count, model.nv),
+        }
         given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar}
-        bars, has_k = check_cotangents(shapes, given, completed, rollout.batched)
+        bars, cotangents, has_k = check_cotangents(shapes, given, completed, rollout.batched)
+        pulled = bars["qpos_bar"], bars["qvel_bar"], indices
+        return self._pull_back(model, rollout, names, cotangents, has_k, pulled, None, cancel)
+
+    def _pull_back(
+        self,
+        model: Model,
+        rollout: Rollout,
+        names: list[str],
+        cotangents: int,
+        has_k: bool,
+        bars: tuple[Any, Any, Any],
+        loss: list[LossTuple] | None,
+        cancel: _native.CancelToken | None,
+    ) -> Gradient:
+        """Pull cotangents, or those of a loss, back through a trajectory; they were checked."""
+        kept_qpos, kept_qvel, ctrl, status = (
+            _with_batch(array, rollout.batched)
+            for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl, rollout.status)
+        )
+        completed = status == OK
         if not completed.any():
-            raise all_diverged(model, diverged_step)
+            raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
         try:
-            pulled = _native.backward(
+            found = _native.backward(
                 model.native,
-                *(arrays[name] for name in INPUTS),
+                rollout.checkpoints.policy,
+                rollout.checkpoints.count,
+                kept_qpos,
+                kept_qvel,
+                ctrl,
+                status,
                 parameter_rows(rollout.params),
-                *(bars[name] for name in shapes),
-                [name for name in names if name in PARAMETERS],
+                cotangents,
+                *bars,
+                loss,
+                names,
                 self.threads,
                 cancel,
             )
         except MemoryError:
-            raise too_many_cotangents(len(bars["qpos_bar"]), arrays["ctrl"].nbytes) from None
-        if pulled is None:
+            raise too_many_cotangents(cotangents, ctrl.nbytes) from None
+        if found is None:
             raise cancelled("backward")
+        pulled, replayed, cotangents_finite = found
+        if loss is not None:
+            check_within_float64(np.full(len(completed), np.inf), completed & (cotangents_finite == 0))
         finite = completed & _finite_rows(pulled[name].swapaxes(0, 1) for name in names)
         if not finite.any():
             raise not_finite("backward", completed)
-        status = np.where(completed & ~finite, NOT_FINITE, arrays["status"]).astype(np.int32)
-        shaped = {name: _shaped(model, name, pulled[name], rollout, finite, has_k) for name in names}
-        return Gradient(shaped, status if rollout.batched else status[0, ...], rollout.diverged_step)
+        marked = np.where(completed & ~finite, NOT_FINITE, status).astype(np.int32)
+        shaped = {name: _shaped(model, name, pulled.pop(name), rollout, finite, has_k) for name in names}
+        report = replace(rollout.report, replayed_steps=int(replayed.sum()))
+        return Gradient(shaped, marked if rollout.batched else marked[0, ...], rollout.diverged_step, report)
 
     def value_and_gradient(
         self,
@@ -169,6 +284,7 @@ class Engine:
         *,
         params: Mapping[str, npt.ArrayLike] | None = None,
         wrt: Iterable[str] = INPUTS,
+        checkpoints: str | Checkpoints = "every",
         cancel: _native.CancelToken | None = None,
     ) -> tuple[Float64Array | float, Gradient, Rollout]:
         """Simulate, evaluate a loss and pull its gradient back.
@@ -181,11 +297,13 @@ class Engine:
             loss: the loss as data.
             params: model parameters by name, as in `rollout`.
             wrt: what to differentiate by, as in `backward`.
+            checkpoints: which states are kept meanwhile, as in `rollout`, but not "none"; beyond its inputs
+                and its gradient the call holds those and nothing that grows with time.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
             The loss of each environment [batch] (a float without a batch axis; NaN where it diverged), its
-            total gradient, and the trajectories.
+            total gradient, and the trajectories, which refer to the caller's controls.
 
         Raises:
             ArgumentError: an argument or a term of the loss does not fit the model.
@@ -194,16 +312,17 @@ class Engine:
         """
         names = check_wrt(wrt)
         checked = check_loss(loss)
-        rollout = self.rollout(model, qpos, qvel, ctrl, params=params, cancel=cancel)
-        evaluated = checked.evaluate(rollout.qpos, rollout.qvel, rollout.ctrl)
-        gradient = self.backward(
-            model, rollout, evaluated.qpos_bar, evaluated.qvel_bar, wrt=names, cancel=cancel
-        )
-        if "ctrl" in names:
-            total = {**gradient.arrays, "ctrl": gradient.arrays["ctrl"] + evaluated.ctrl_bar}
-            gradient = Gradient(total, gradient.status, gradient.diverged_step)
-        value = evaluated.value if rollout.batched else float(evaluated.value)
-        return value, gradient, rollout
+        _check_model(model)
+        _check_cancel(cancel)
+        policy = Checkpoints.parse(checkpoints)
+        if not policy.differentiable:
+            raise ArgumentError.expected("checkpoints", "a policy with a gradient", repr(str(policy)))
+        problem = check_rollout(model, qpos, qvel, ctrl, params, checkpoints=policy, own_ctrl=False)
+        terms = _bound_terms(model, checked, problem)
+        rollout, value = self._simulate(model, problem, policy, False, terms, cancel)
+        check_within_float64(value, (np.atleast_1d(rollout.status) == OK) & ~np.isfinite(value))
+        gradient = self._pull_back(model, rollout, names, 1, False, (None, None, None), terms, cancel)
+        return (value if rollout.batched else float(value[0])), gradient, rollout
 
     def jvp(
         self,
@@ -241,9 +360,7 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
-        qpos, qvel, ctrl, status = (
-            _with_batch(getattr(rollout, name), rollout.batched) for name in (*INPUTS, "status")
-        )
+        ctrl, status = (_with_batch(array, rollout.batched) for array in (rollout.ctrl, rollout.status))
         batch = len(ctrl)
         given = {"qpos_tan": qpos_tan, "qvel_tan": qvel_tan, "ctrl_tan": ctrl_tan}
         if params_tan is None and all(value is None for value in given.values()):
@@ -255,10 +372,10 @@ class Engine:
         completed = status == OK
         if not completed.any():
             raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
+        states = self.states(model, rollout, cancel=cancel)
         pushed = _native.jvp(
             model.native,
-            qpos,
-            qvel,
+            *(_with_batch(array, rollout.batched) for array in states),
             ctrl,
             parameter_rows(rollout.params),
             *tangents.values(),
@@ -357,43 +474,72 @@ def _with_batch(array: npt.NDArray, batched: bool) -> npt.NDArray:
     return array if batched else array[None]
 
 
+def _check_differentiable(rollout: Rollout) -> None:
+    if not rollout.checkpoints.differentiable:
+        raise ArgumentError.expected(
+            "rollout",
+            "a trajectory with checkpoints",
+            "one with checkpoints 'none'",
+            advice="simulate it with checkpoints='slots=32' or another policy",
+        )
+
+
+def _wants_all_states(states: Any, checkpoints: Checkpoints) -> bool:
+    if states not in (None, "all", "final"):
+        raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
+    return checkpoints.policy == "every" if states is None else states == "all"
+
+
+def _bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
+    """Fit a loss to a rollout, in the form that the compiled engine reads."""
+    batch, steps, nu = problem.ctrl.shape
+    shapes = {"qpos": (steps + 1, model.nq), "qvel": (steps + 1, model.nv), "ctrl": (steps, nu)}
+    return [
+        (INPUTS.index(term.quantity), term.running, term.squared, term.entries, term.weight, term.target)
+        for term in loss.bind(batch, shapes)
+    ]
+
+
 def _rollout_result(
-    model: Model,
-    problem: Problem,
-    qpos: Float64Array,
-    qvel: Float64Array,
-    status: npt.NDArray[np.int32],
-    diverged_step: npt.NDArray[np.int64],
+    model: Model, problem: Problem, checkpoints: Checkpoints, found: Mapping[str, Any]
 ) -> Rollout:
     """Shape the states as the user shaped the input, and make them read-only."""
-    ctrl = problem.ctrl
-    batch, steps = ctrl.shape[:2]
-    checkpoint_bytes = qpos.nbytes + qvel.nbytes
-    if not problem.batched:
-        qpos, qvel, ctrl = qpos[0], qvel[0], ctrl[0]
-        status, diverged_step = status[0, ...], diverged_step[0, ...]
-    for array in (qpos, qvel, ctrl, status, diverged_step):
-        array.setflags(write=False)
+
+    def shaped(array: npt.NDArray) -> npt.NDArray:
+        view = array.view() if problem.batched else array[0, ...]
+        view.setflags(write=False)
+        return view
+
+    kept_qpos, kept_qvel = map(shaped, found["kept"])
+    states = None
+    if "states" in found:
+        states = shaped(found["states"][0]), shaped(found["states"][1])
     for value in problem.params.values():
         value.setflags(write=False)
     return Rollout(
         model_id=model.id,
-        qpos=qpos,
-        qvel=qvel,
-        ctrl=ctrl,
+        checkpoints=checkpoints,
+        kept_qpos=kept_qpos,
+        kept_qvel=kept_qvel,
+        final_qpos=shaped(found["last"][0][:, 0]),
+        final_qvel=shaped(found["last"][1][:, 0]),
+        ctrl=shaped(problem.ctrl),
         params=problem.params,
-        status=status,
-        diverged_step=diverged_step,
+        status=shaped(found["status"]),
+        diverged_step=shaped(found["diverged_step"]),
         batched=problem.batched,
-        states_stored=batch * (steps + 1),
-        checkpoint_bytes=checkpoint_bytes,
-        replayed_steps=batch * steps,
+        all_states=(kept_qpos, kept_qvel) if checkpoints.policy == "every" else states,
     )
 
 
 def _finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
     """Return for which environments (first axis) every number is finite."""
-    return np.all([np.isfinite(array.reshape(len(array), -1)).all(axis=1) for array in arrays], axis=0)
+    return np.all([[_all_finite(row) for row in array] for array in arrays], axis=0)
+
+
+def _all_finite(array: Float64Array) -> bool:
+    # minimum and maximum need no memory of the array's size
+    return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
 
 
 def _shaped(
@@ -410,8 +556,6 @@ def _shaped(
         if not (name in rollout.params and is_per_environment(name, rollout.params[name])):
             summed = pulled[:, completed].sum(axis=1)
             return summed if has_k else summed[0, ...]
-    gradient = np.array(pulled)
-    gradient[:, ~completed] = np.nan
-    if not rollout.batched:
-        gradient = gradient[:, 0]
+    pulled[:, ~completed] = np.nan
+    gradient = pulled if rollout.batched else pulled[:, 0]
     return gradient if has_k else gradient[0]

@@ -36,15 +36,15 @@ def not_finite(call: str, completed: npt.NDArray[np.bool_]) -> DivergedError:
     )
 
 
-def trajectory_bytes(model: Model, batch: int, steps: int) -> int:
-    return batch * (steps + 1) * (model.nq + model.nv) * 8
+def states_bytes(model: Model, batch: int, states: int) -> int:
+    return batch * states * (model.nq + model.nv) * 8
 
 
-def too_large(model: Model, batch: int, steps: int) -> LimitError:
-    size = trajectory_bytes(model, batch, steps)
+def too_large(model: Model, batch: int, steps: int, states: int) -> LimitError:
+    size = states_bytes(model, batch, states)
     return LimitError(
         f"ctrl: expected a trajectory that fits in memory, got {batch} environments of {steps} steps "
-        f"({size / 1e9:.3g} GB); simulate fewer at a time",
+        f"({size / 1e9:.3g} GB); simulate fewer at a time, or with checkpoints='slots=32'",
         argument="ctrl",
     )
 

@@ -8,12 +8,13 @@ call is that call's alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from revolute.checkpoints import EVERY, Checkpoints
 from revolute.errors import RevoluteError
 from revolute.loss import Loss, LossValue
 
@@ -40,6 +41,8 @@ class RolloutCall:
     qvel: Any
     ctrl: Any
     params: Mapping[str, Any] | None = None
+    checkpoints: Checkpoints = EVERY
+    states: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class BackwardCall:
     qpos_bar: Any = None
     qvel_bar: Any = None
     wrt: Iterable[str] = INPUTS
+    times: Any = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class ValueAndGradientCall:
 
 ValueAndGradientResult = tuple[Float64Array | float, Gradient, Rollout]
 
+_Arrays = dict[str, npt.NDArray[Any]]
 
 _STATES = ("qpos", "qvel", "status", "diverged_step")
 
@@ -75,7 +80,7 @@ def rollout_together(
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps.
+        calls: the calls; all have the same number of steps, and keep every state.
         cancel: stops all of them within one step.
 
     Returns:
@@ -97,10 +102,8 @@ def rollout_together(
             cancel=cancel,
         )
         return [
-            _rollout_result(
-                model,
-                problem,
-                *(np.array(getattr(joint, name)[rows]) for name in _STATES),
+            rollout_of_every_state(
+                model, problem, {name: np.array(getattr(joint, name)[rows]) for name in _STATES}
             )
             for problem, rows in zip(problems, _rows(counts), strict=True)
         ]
@@ -116,7 +119,8 @@ def backward_together(
     Args:
         engine: the engine.
         model: the model of all trajectories.
-        calls: the calls; all have the same number of steps and of cotangents.
+        calls: the calls; all have the same number of steps and of cotangents, which are of all states, and
+            their trajectories keep every state.
         cancel: stops all of them within one step.
 
     Returns:
@@ -131,7 +135,7 @@ def backward_together(
         wrt = list(dict.fromkeys(name for pull in pulls for name in pull.names))
         wanted = [name for name in wrt if name in PARAMETERS]
         params = _joint_params(model, [pull.rollout.params for pull in pulls], counts, wanted)
-        joint = _rollout_result(
+        joint = rollout_of_every_state(
             model,
             Problem(
                 qpos=_joined(pulls, "qpos", first=True),
@@ -140,11 +144,9 @@ def backward_together(
                 params=params,
                 batched=True,
             ),
-            *(_joined(pulls, name) for name in _STATES),
+            {name: _joined(pulls, name) for name in _STATES},
         )
-        bars = (
-            np.concatenate([pull.bars[name] for pull in pulls], axis=1) for name in ("qpos_bar", "qvel_bar")
-        )
+        bars = (_joined_bars(pulls, name) for name in ("qpos_bar", "qvel_bar"))
         pulled = engine.backward(model, joint, *bars, wrt=wrt, cancel=cancel)
         return [
             _guarded(lambda pull=pull, rows=rows: pull.part(pulled, rows))  # type: ignore[misc]
@@ -166,7 +168,7 @@ def value_and_gradient_together(
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps.
+        calls: the calls; all have the same number of steps, and keep every state.
         cancel: stops all of them within one step.
 
     Returns:
@@ -198,7 +200,7 @@ def value_and_gradient_together(
         rollout = results[place]
         if "ctrl" in gradient.arrays:
             total = {**gradient.arrays, "ctrl": gradient.arrays["ctrl"] + loss.ctrl_bar}
-            gradient = Gradient(total, gradient.status, gradient.diverged_step)
+            gradient = replace(gradient, arrays=total)
         value = loss.value if rollout.batched else float(loss.value)
         results[place] = value, gradient, rollout
     return results
@@ -212,7 +214,8 @@ class _Pull:
     call: BackwardCall
     names: list[str] = field(init=False)
     arrays: dict[str, npt.NDArray[Any]] = field(init=False)
-    bars: dict[str, Float64Array] = field(init=False)
+    bars: dict[str, Float64Array | None] = field(init=False)
+    cotangents: int = field(init=False)
     has_k: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -225,7 +228,7 @@ class _Pull:
         completed = self.arrays["status"] == OK
         shapes = {"qpos_bar": self.arrays["qpos"].shape, "qvel_bar": self.arrays["qvel"].shape}
         given = {"qpos_bar": self.call.qpos_bar, "qvel_bar": self.call.qvel_bar}
-        self.bars, self.has_k = check_cotangents(shapes, given, completed, rollout.batched)
+        self.bars, self.cotangents, self.has_k = check_cotangents(shapes, given, completed, rollout.batched)
         if not completed.any():
             raise all_diverged(self.model, self.arrays["diverged_step"])
 
@@ -245,7 +248,8 @@ class _Pull:
             raise not_finite("backward", self.arrays["status"] == OK)
         arrays = {name: self._array(name, joint.arrays[name][:, rows], completed) for name in self.names}
         batched = self.rollout.batched
-        return Gradient(arrays, status if batched else status[0, ...], self.rollout.diverged_step)
+        marked = status if batched else status[0, ...]
+        return Gradient(arrays, marked, self.rollout.diverged_step, self.rollout.report)
 
     def _array(self, name: str, rows: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
         """Return [K, B, …] as this call's input is shaped; what the environments share is summed."""
@@ -287,6 +291,26 @@ def _rows(counts: Sequence[int]) -> list[slice]:
 def _joined(pulls: Sequence[_Pull], name: str, *, first: bool = False) -> Any:
     """Return one array of all trajectories; `first` only its first time."""
     return np.concatenate([pull.arrays[name][:, 0] if first else pull.arrays[name] for pull in pulls])
+
+
+def _joined_bars(pulls: Sequence[_Pull], name: str) -> Float64Array | None:
+    """Return the cotangents of all trajectories, [K, batch, time + 1, n]; zeros for a call without, None when
+    all are."""
+    if all(pull.bars[name] is None for pull in pulls):
+        return None
+    state = name.removesuffix("_bar")
+    parts = [
+        np.zeros((pull.cotangents, *pull.arrays[state].shape)) if bar is None else bar
+        for pull, bar in ((pull, pull.bars[name]) for pull in pulls)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def rollout_of_every_state(model: Model, problem: Problem, arrays: _Arrays) -> Rollout:
+    """Return a rollout from the arrays of all its states, `_STATES`, with batch axis."""
+    states = arrays["qpos"], arrays["qvel"]
+    last = tuple(np.ascontiguousarray(array[:, -1:]) for array in states)
+    return _rollout_result(model, problem, EVERY, {**arrays, "kept": states, "last": last})
 
 
 def _joint_params(

@@ -79,6 +79,7 @@ Model = _extension.Model
 CancelToken = _extension.CancelToken
 rollout = _extension.rollout
 backward = _extension.backward
+replayed_steps = _extension.replayed_steps
 jvp = _extension.jvp
 jacobian = _extension.jacobian
 isa: str = _extension.isa

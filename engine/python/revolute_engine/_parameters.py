@@ -180,8 +180,9 @@ def _refuse_where(name: str, value: Float64Array, bad: npt.NDArray[np.bool_], wh
 
 def check_finite(name: str, array: Float64Array) -> None:
     """Refuse NaN and infinity, with the place of the first one."""
-    finite = np.isfinite(array)
-    if not finite.all():
+    # minimum and maximum need no memory of the array's size
+    if array.size and not np.isfinite([array.min(), array.max()]).all():
+        finite = np.isfinite(array)
         where = tuple(int(index) for index in np.argwhere(~finite)[0])
         raise ArgumentError.expected(
             name,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from revolute.checkpoints import CheckpointReport, Checkpoints
+from revolute.errors import ArgumentError, NotFoundError
 from revolute.errors import CancelledError as Cancelled
-from revolute.errors import NotFoundError
+
+from . import _native
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -27,34 +30,78 @@ class Rollout:
 
     Attributes:
         model_id: id of the model that was simulated.
-        qpos: positions [batch, time + 1, nq]; NaN after the last good state of a diverged environment.
-        qvel: velocities [batch, time + 1, nv], likewise.
-        ctrl: controls [batch, time, nu].
+        checkpoints: which states are kept for the gradient.
+        kept_qpos: their positions [batch, states, nq], ascending in time from the start; NaN after the last
+            good state of a diverged environment.
+        kept_qvel: their velocities [batch, states, nv], likewise.
+        final_qpos: positions after the last step [batch, nq].
+        final_qvel: velocities after the last step [batch, nv].
+        ctrl: controls [batch, time, nu]; with checkpoints "none" the caller's memory.
         params: model parameters that were given, by name, without or with batch axis.
         status: 0 completed, 1 diverged, int32 [batch]; 0-d without a batch axis.
         diverged_step: first step whose result is not finite, -1 when there is none, int64 [batch] likewise.
         batched: whether there is a batch axis.
-        states_stored: number of states kept for the gradient.
-        checkpoint_bytes: their size in bytes.
-        replayed_steps: forward steps that a gradient takes again.
+        all_states: positions and velocities of all time + 1 states, where they were asked for.
     """
 
     model_id: str
-    qpos: Float64Array
-    qvel: Float64Array
+    checkpoints: Checkpoints
+    kept_qpos: Float64Array
+    kept_qvel: Float64Array
+    final_qpos: Float64Array
+    final_qvel: Float64Array
     ctrl: Float64Array
     params: Mapping[str, Float64Array]
     status: npt.NDArray[np.int32]
     diverged_step: npt.NDArray[np.int64]
     batched: bool
-    states_stored: int
-    checkpoint_bytes: int
-    replayed_steps: int
+    all_states: tuple[Float64Array, Float64Array] | None
+
+    @property
+    def qpos(self) -> Float64Array:
+        """Positions [batch, time + 1, nq]; NaN after the last good state of a diverged environment.
+
+        Raises:
+            ArgumentError: only some states are held.
+        """
+        return self._held("qpos")[0]
+
+    @property
+    def qvel(self) -> Float64Array:
+        """Velocities [batch, time + 1, nv], likewise."""
+        return self._held("qvel")[1]
 
     @property
     def steps(self) -> int:
         """Number of steps T."""
         return self.ctrl.shape[-2]
+
+    @property
+    def batch(self) -> int:
+        """Number of environments."""
+        return self.status.size
+
+    @property
+    def report(self) -> CheckpointReport:
+        """What the checkpoints cost."""
+        states = self.batch * self.checkpoints.states(self.steps)
+        state_bytes = 8 * (self.final_qpos.shape[-1] + self.final_qvel.shape[-1])
+        replayed = _native.replayed_steps(self.checkpoints.policy, self.checkpoints.count, self.steps)
+        return CheckpointReport(states, states * state_bytes, self.batch * replayed)
+
+    def without_states(self) -> Rollout:
+        """Return the trajectory with no states but those that its gradient needs."""
+        return self if self.checkpoints.policy == "every" else replace(self, all_states=None)
+
+    def _held(self, name: str) -> tuple[Float64Array, Float64Array]:
+        if self.all_states is None:
+            raise ArgumentError.expected(
+                f"rollout.{name}",
+                "a rollout that holds all its states",
+                f"one with checkpoints '{self.checkpoints}' and states 'final'",
+                advice="Engine.states(model, rollout) replays them; final_qpos and final_qvel are here",
+            )
+        return self.all_states
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +114,13 @@ class Gradient:
         status: 0 completed, 1 diverged, as in the rollout; 2 where the states stayed finite but the gradient
             did not: its rows are NaN too.
         diverged_step: as in the rollout.
+        report: what the checkpoints cost; its replayed steps were counted as they were taken.
     """
 
     arrays: Mapping[str, Float64Array]
     status: npt.NDArray[np.int32]
     diverged_step: npt.NDArray[np.int64]
+    report: CheckpointReport
 
     def __getitem__(self, name: str) -> Float64Array:
         if name not in self.arrays:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from . import _native
 from ._arguments import check_rollout
-from ._engine import Engine, _rollout_result
-from ._joint import RolloutCall
+from ._engine import Engine
+from ._joint import RolloutCall, rollout_of_every_state
 from ._model import Model
 from ._results import OK, Rollout
 
@@ -122,6 +122,10 @@ class SegmentedRollout:
     def result(self) -> Rollout:
         """Return the whole rollout, once it is over."""
         assert self.over
-        return _rollout_result(
-            self._model, self._problem, self._qpos, self._qvel, self._status, self._diverged_step
-        )
+        arrays = {
+            "qpos": self._qpos,
+            "qvel": self._qvel,
+            "status": self._status,
+            "diverged_step": self._diverged_step,
+        }
+        return rollout_of_every_state(self._model, self._problem, arrays)

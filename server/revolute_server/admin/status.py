@@ -90,7 +90,7 @@ def _trajectory(kept: Trajectory) -> Document:
         "owner": kept.owner,
         "batch": rollout.status.size,
         "steps": rollout.ctrl.shape[-2],
-        "bytes": rollout.checkpoint_bytes,
+        "bytes": rollout.report.checkpoint_bytes,
     }
 
 

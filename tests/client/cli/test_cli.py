@@ -107,7 +107,7 @@ def test_a_wrong_gradient_is_a_status(
     def wrong(*arguments: Any, **options: Any) -> revolute_engine.Gradient:
         found = right(*arguments, **options)
         arrays = {name: array * (1.001 if name == "ctrl" else 1.0) for name, array in found.arrays.items()}
-        return revolute_engine.Gradient(arrays, found.status, found.diverged_step)
+        return revolute_engine.Gradient(arrays, found.status, found.diverged_step, found.report)
 
     monkeypatch.setattr(revolute_engine.Engine, "backward", wrong)
     status, out, _ = _run(capsys, "check-gradient", "cartpole", "--steps", "10", "--wrt", "qvel,ctrl")

@@ -139,7 +139,9 @@ def trajectory_differences(
     tangents = (factors * directions[:, None]).reshape(-1, *directions.shape[1:])
     tangents = np.concatenate([np.zeros((1, *directions.shape[1:])), tangents])
     inputs, params = moved_inputs(model, name, start, value, tangents)
-    rollout = engine.rollout(model, **inputs, params=params, cancel=cancel)
+    rollout = engine.rollout(
+        model, inputs["qpos"], inputs["qvel"], inputs["ctrl"], params=params, cancel=cancel
+    )
     derivative = [np.zeros((count, 2, sizes)) for _ in range(2)]
     rounding = np.zeros(count)
     for array, bars in ((rollout.qpos, cotangents.qpos_bar), (rollout.qvel, cotangents.qvel_bar)):
