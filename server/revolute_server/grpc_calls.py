@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
+from revolute.codec.chunks import read_part
 from revolute.codec.status import DETAILS_KEY, encode_status
 from revolute.errors import ArgumentError, kind_of
 
@@ -47,7 +48,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         verb = method.removeprefix(_OURS).replace("/", ".")
         reader = _Reader(verb, handler.request_deserializer, handler.request_streaming)
         # bytes are decoded under the guard, so that broken ones are the client's error and no fault of ours
-        return build(guard(inner, reader, self._calls), response_serializer=handler.response_serializer)
+        return build(guard(inner, reader, self._calls), response_serializer=_serialized)
 
 
 class _Reader:
@@ -72,11 +73,16 @@ class _Reader:
 
     def _message(self, content: bytes) -> Any:
         try:
-            return self._decode(content)
+            return read_part(content, self._decode) if self._streaming else self._decode(content)
         except DecodeError:
             raise ArgumentError.expected(
                 "request", f"a message of {self.verb}", f"{len(content)} bytes that are none"
             ) from None
+
+
+def _serialized(answer: Message | bytes) -> bytes:
+    """Return an answer's bytes; large ones are written as bytes from the start."""
+    return answer if isinstance(answer, bytes) else answer.SerializeToString()
 
 
 def _guard_unary(

@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import Message
 
 from revolute.codec.documents import fill_message, read_message
-from revolute.codec.parts import Assembler, locate, to_parts
+from revolute.codec.parts import Assembler, locate, to_wire
 from revolute.codec.tensor import encode_tensor
 
 from .answers import Document
@@ -72,10 +72,10 @@ async def send(
     telemetry: Telemetry,
     first: str = "start",
 ) -> AsyncIterator[Any]:
-    """Yield an answer part by part, and report the time it took to make them."""
+    """Yield an answer part by part, as bytes, and report the time it took to make them."""
     began = ended = time.time_ns()
     spent = 0
-    parts = to_parts(part_type, start, fill_message(start, document), first=first)
+    parts = to_wire(part_type, start, fill_message(start, document), first=first)
     while (part := next(parts, None)) is not None:
         ended = time.time_ns()
         spent += ended - began

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def pack_npz(document: Mapping[str, Any]) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, array in members.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+                _write_array(member, array)
     return buffer.getvalue()
 
 
@@ -52,6 +52,16 @@ def unpack_npz(data: bytes) -> dict[str, Any]:
     for path, array in members.items():
         _put(document, path, array)
     return document
+
+
+def _write_array(member: IO[bytes], array: np.ndarray) -> None:
+    """Write an array of numbers in NumPy's format, its bytes in one piece where they lie so."""
+    if not (array.flags.c_contiguous and array.size and array.dtype.kind in "biuf"):
+        np.lib.format.write_array(member, array, allow_pickle=False)
+        return
+    header = np.lib.format.header_data_from_array_1_0(array)
+    np.lib.format.write_array_header_1_0(member, header)
+    member.write(array.reshape(-1).view(np.uint8).data)
 
 
 def _take_arrays(document: Mapping[str, Any], prefix: str, members: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import grpc
 from google.protobuf import message_factory
 
 from ..codec import documents, parts
+from ..codec.chunks import read_part
 from ..codec.status import DETAILS_KEY, decode_status
 from ..errors import ArgumentError, CancelledError, InternalError, LimitError, RevoluteError
 from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
@@ -138,9 +139,10 @@ class _Method:
         request = first if rest is None else itertools.chain([first], rest)
         answer = send(request, timeout=timeout, metadata=metadata)
         if not self._streams_response:
-            return documents.read_message(answer, parts.read_values(answer))
+            message = self._response.FromString(answer)
+            return documents.read_message(message, parts.read_values(message))
         try:
-            return documents.read_message(*parts.assemble(answer))
+            return documents.read_message(*parts.assemble(self._parts(answer)))
         except BaseException:
             answer.cancel()
             raise
@@ -153,7 +155,7 @@ class _Method:
         request = [first] if rest is None else itertools.chain([first], rest)
         answer = self._callable("stream", "stream")(iter(request), timeout=timeout, metadata=metadata)
         try:
-            received = iter(answer)
+            received = self._parts(answer)
             while (found := self._next_message(received)) is not None:
                 yield found
         finally:
@@ -188,7 +190,7 @@ class _Method:
 
         answer = self._callable("stream", "stream")(requests(), timeout=timeout, metadata=metadata)
         try:
-            received = iter(answer)
+            received = self._parts(answer)
             asked = self._next_message(received, question)
             if asked is None:
                 raise ArgumentError.expected("part", f"'{question}'", "an empty stream")
@@ -198,6 +200,11 @@ class _Method:
             # an iterator of requests that still waits would wait for ever
             replies.put(iter(()))
             answer.cancel()
+
+    def _parts(self, answer: Any) -> Iterator[Any]:
+        """Yield the parts of an answer."""
+        for content in answer:
+            yield read_part(content, self._response.FromString)
 
     def _next_message(self, received: Iterator[Any], first: str = "start") -> dict[str, Any] | None:
         """Return the next document of an answer with many; None at its end."""
@@ -214,18 +221,18 @@ class _Method:
         """Return a further message of a request as parts."""
         kind: Any = self._request.DESCRIPTOR.fields_by_name[first].message_type
         message = message_factory.GetMessageClass(kind)()
-        return parts.to_parts(self._request, message, documents.fill_message(message, document), first=first)
+        return parts.to_wire(self._request, message, documents.fill_message(message, document), first=first)
 
-    def _requests(self, document: Mapping[str, Any]) -> tuple[Any, Iterator[Any] | None]:
+    def _requests(self, document: Mapping[str, Any]) -> tuple[bytes, Iterator[bytes] | None]:
         """Return the first message and the others, None if there are none."""
         if not self._streams_request:
             request = self._request()
             documents.fill_message(request, document)
-            return request, None
+            return request.SerializeToString(), None
         start_type: Any = self._request.DESCRIPTOR.fields_by_name["start"].message_type
         start = message_factory.GetMessageClass(start_type)()
         values = documents.fill_message(start, document)
-        stream = parts.to_parts(self._request, start, values)
+        stream = parts.to_wire(self._request, start, values)
         first, second = next(stream), next(stream, None)
         return first, None if second is None else itertools.chain([second], stream)
 
@@ -234,9 +241,6 @@ class _Method:
         here."""
         kind = f"{request}_{response}"
         if kind not in self._callables:
-            self._callables[kind] = getattr(self._channel, kind)(
-                self._path,
-                request_serializer=self._request.SerializeToString,
-                response_deserializer=self._response.FromString,
-            )
+            # bytes on both sides: arrays are written and read with fewer copies than messages make
+            self._callables[kind] = getattr(self._channel, kind)(self._path)
         return self._callables[kind]
