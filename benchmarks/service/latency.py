@@ -1,0 +1,169 @@
+"""What the service adds to the engine: small calls, large arrays, long rollouts.
+
+    python -m benchmarks.service.latency [--repeats 9] [--quick] [--out latency.json]
+
+One server on loopback, one blocking client, beside a bare grpc.aio echo and the engine in this process in the
+same run; calls are interleaved.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import grpc
+import numpy as np
+
+import revolute
+from tests.server.conftest import CART
+from tests.server.processes import running_server
+
+from ..laikago import POSE, START, TIMESTEP
+from ..script import Effort, script
+from ..table import Row, Table
+
+_ECHO = """
+import asyncio, grpc
+
+async def echo(request, context):
+    return request
+
+async def main():
+    server = grpc.aio.server()
+    methods = {"Echo": grpc.unary_unary_rpc_method_handler(echo)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bare.Service", methods),))
+    print(server.add_insecure_port("127.0.0.1:0"), flush=True)
+    await server.start()
+    await server.wait_for_termination()
+
+asyncio.run(main())
+"""
+
+SMALL_CALLS = 400
+SIZES = (0.8e6, 8e6, 80e6)
+"""Bytes of an array that travels there and back."""
+
+ROLLOUT_STEPS = (500, 2000, 8000)
+
+
+@contextmanager
+def bare_echo() -> Iterator[Callable[[bytes], bytes]]:
+    """Start a grpc.aio server that returns what it gets, and yield a call of it."""
+    process = subprocess.Popen([sys.executable, "-c", _ECHO], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield channel.unary_unary("/bare.Service/Echo")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def percentiles(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, tuple[float, float]]:
+    """Time calls in turn and return the median and the 99th percentile of each in milliseconds."""
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(repeats + 1):
+        for name, call in calls.items():
+            began = time.perf_counter()
+            call()
+            if turn:
+                taken[name].append(1e3 * (time.perf_counter() - began))
+    return {
+        name: (statistics.median(values), float(np.quantile(values, 0.99))) for name, values in taken.items()
+    }
+
+
+def small_calls(address: Mapping[str, str], effort: Effort) -> Table:
+    """Compare small calls with the echo."""
+    table = Table(
+        "small_calls",
+        "Calls that compute nothing or one step, one client on loopback; milliseconds.",
+        {"call": "call", "median_ms": "median", "p99_ms": "99 %", "echoes": "medians of the echo"},
+    )
+    with (
+        bare_echo() as echo,
+        revolute.connect(address["grpc"]) as over_grpc,
+        revolute.connect(address["http"]) as over_http,
+    ):
+        model = over_grpc.load_model("laikago", timestep=TIMESTEP)
+        session = over_grpc.session(model)
+        calls: dict[str, Callable[[], object]] = {
+            "bare grpc.aio echo": lambda: echo(b"x"),
+            "ListModels (gRPC)": over_grpc.models,
+            "GetServerInfo (gRPC)": over_grpc.server_info,
+            "GetState (gRPC)": session.state,
+            "Step, one robot (gRPC)": lambda: session.step(POSE),
+            "GetServerInfo (HTTP)": over_http.server_info,
+        }
+        found = percentiles(calls, effort.steps(SMALL_CALLS))
+        echoed = found["bare grpc.aio echo"][0]
+        for name, (median, late) in found.items():
+            table.rows.append({"call": name, "median_ms": median, "p99_ms": late, "echoes": median / echoed})
+    return table
+
+
+def large_arrays(address: Mapping[str, str], effort: Effort) -> Table:
+    """Send states there and back: Reset of many carts has as many numbers in its request as in its answer."""
+    table = Table(
+        "large_arrays",
+        "Reset of a session of carts: float64 of the request, and as many of the answer; milliseconds.",
+        {"transport": "transport", "megabytes": "MB each way", "median_ms": "median"},
+    )
+    for transport in ("grpc", "http"):
+        with revolute.connect(address[transport]) as simulator:
+            model = simulator.load_model(CART)
+            for size in effort.some(SIZES):
+                carts = int(size / 16)
+                with simulator.session(model, carts) as session:
+                    state = np.ones((carts, 1)), np.zeros((carts, 1))
+                    calls: dict[str, Callable[[], object]] = {"there": lambda s=session, a=state: s.reset(*a)}  # type: ignore[misc]
+                    found = percentiles(calls, effort.repeats)
+                row: Row = {"transport": transport, "megabytes": size / 1e6, "median_ms": found["there"][0]}
+                table.rows.append(row)
+    return table
+
+
+def overhead(address: Mapping[str, str], effort: Effort) -> Table:
+    """Compare rollouts of one robot over the network with those in this process."""
+    table = Table(
+        "overhead",
+        "Rollouts of one standing Laikago, all states returned, one engine thread; medians in milliseconds.",
+        {"steps": "steps", "local_ms": "in process", "grpc_ms": "gRPC", "overhead": "gRPC adds"},
+    )
+    with revolute.connect(threads=1) as local, revolute.connect(address["grpc"]) as over_grpc:
+        ways = {"local_ms": local, "grpc_ms": over_grpc}
+        models = {name: way.load_model("laikago", timestep=TIMESTEP) for name, way in ways.items()}
+        for steps in effort.some(ROLLOUT_STEPS):
+            ctrl = np.tile(POSE, (effort.steps(steps), 1))
+
+            def call(name: str, ctrl: np.ndarray = ctrl) -> Callable[[], object]:
+                model = models[name]
+                return lambda: ways[name].rollout(model, START, np.zeros(model.nv), ctrl)
+
+            found = percentiles({name: call(name) for name in ways}, 3 * effort.repeats)
+            local_ms, grpc_ms = found["local_ms"][0], found["grpc_ms"][0]
+            table.rows.append(
+                {
+                    "steps": steps,
+                    "local_ms": local_ms,
+                    "grpc_ms": grpc_ms,
+                    "overhead": f"{100 * (grpc_ms / local_ms - 1):.0f} %",
+                }
+            )
+    return table
+
+
+def measure(effort: Effort) -> list[Table]:
+    """Return the tables of small calls, large arrays and long rollouts."""
+    with running_server("--max-batch", "100000000", "--threads", "1") as server:
+        address = {"grpc": server.grpc, "http": server.http}
+        return [small_calls(address, effort), large_arrays(address, effort), overhead(address, effort)]
+
+
+if __name__ == "__main__":
+    script("benchmarks.service.latency", __doc__, measure)
