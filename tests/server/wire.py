@@ -72,6 +72,25 @@ def rpc_of(verb: str) -> Any:
     return messages.DESCRIPTOR.services_by_name[service].methods_by_name[rpc_name(verb)]
 
 
+class _Bearer(
+    grpc.UnaryUnaryClientInterceptor,
+    grpc.UnaryStreamClientInterceptor,
+    grpc.StreamUnaryClientInterceptor,
+    grpc.StreamStreamClientInterceptor,
+):
+    """Shows a token with every call of a channel."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def _call(self, continuation: Any, details: Any, request: Any) -> Any:
+        shown = (*(details.metadata or ()), ("authorization", f"Bearer {self._token}"))
+        return continuation(details._replace(metadata=shown), request)
+
+    intercept_unary_unary = intercept_unary_stream = _call
+    intercept_stream_unary = intercept_stream_stream = _call
+
+
 class GrpcWire:
     """Bare gRPC with default channel settings."""
 
@@ -79,12 +98,13 @@ class GrpcWire:
 
     def __init__(self, target: str, token: str | None = None, *, ca: str | None = None) -> None:
         self.target = target
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         if ca is None:
             self.channel = grpc.insecure_channel(target)
         else:
             credentials = grpc.ssl_channel_credentials(Path(ca).read_bytes())
             self.channel = grpc.secure_channel(target, credentials)
+        if token:
+            self.channel = grpc.intercept_channel(self.channel, _Bearer(token))
 
     def call(self, verb: str, document: Mapping[str, Any], timeout: float | None = 60.0) -> Document:
         """Carry out a verb; fails with grpc.RpcError."""
@@ -111,7 +131,7 @@ class GrpcWire:
         else:
             request = request_type()
             fill_message(request, document)
-        return method(request, timeout=timeout, metadata=self._metadata)
+        return method(request, timeout=timeout)
 
     def error(self, verb: str, document: Mapping[str, Any]) -> tuple[RevoluteError, str]:
         """Return the error that a call ends with, and its gRPC code."""
