@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import grpc
 import numpy as np
@@ -58,7 +59,8 @@ def bare_echo() -> Iterator[Callable[[bytes], bytes]]:
         assert process.stdout is not None
         port = int(process.stdout.readline())
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield channel.unary_unary("/bare.Service/Echo")
+            call: Any = channel.unary_unary("/bare.Service/Echo")
+            yield call
     finally:
         process.kill()
         process.wait()

@@ -2,7 +2,7 @@
 
 Start: bind all listeners, then report ready. Stop (SIGTERM, SIGINT): readiness goes off, new calls are
 refused as draining, running ones get the grace time, what still runs then is cancelled and stops within one
-control step. SIGHUP reads the tokens again.
+control step. SIGHUP reads tokens and certificates again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import logging
 import os
 import signal
 import socket
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,8 @@ from typing import TYPE_CHECKING
 import grpc
 import uvicorn
 from fastapi import FastAPI
+
+from revolute.errors import ArgumentError
 
 from . import dm_env_rpc, grpc_services, http_routes, listeners
 from .auth import Access, TokenFile
@@ -59,7 +60,7 @@ class Application:
         self.calls = Calls(Access(self.tokens), self.telemetry)
         self.service = Service(settings, self.telemetry)
         self.addresses: dict[str, str] = {}
-        self._tls = listeners.load_tls(settings)
+        self._tls = listeners.Tls(settings) if settings.tls_cert else None
         self._grpc: grpc.aio.Server | None = None
         self._health: grpc_services.Health | None = None
         self._dm_env_rpc: Listener | None = None
@@ -125,7 +126,7 @@ class Application:
             place = listeners.join(settings.host, settings.grpc_port)
             try:
                 if self._tls:
-                    port = server.add_secure_port(place, self._tls.grpc)
+                    port = server.add_secure_port(place, self._tls.credentials())
                 else:
                     port = server.add_insecure_port(place)
             except RuntimeError as error:
@@ -149,7 +150,7 @@ class Application:
             return
         place = listeners.join(self.settings.host, port)
         try:
-            port = self._dm_env_rpc.bind(place, self._tls.grpc if self._tls else None)
+            port = self._dm_env_rpc.bind(place, self._tls.credentials() if self._tls else None)
         except RuntimeError as error:
             raise listeners.taken("dm_env_rpc", place) from error
         await self._dm_env_rpc.start()
@@ -185,9 +186,17 @@ class Application:
             _log.warning("tls_cert: lets everybody in; --tokens or --tls-client-ca ask who calls")
 
     def reload(self) -> None:
-        """Read again what may change while the server runs: the tokens."""
+        """Read again what may change while the server runs: tokens and certificates."""
         if self.tokens is not None:
             self.tokens.reload()
+        if self._tls is not None:
+            try:
+                self._tls.reload()
+                for http in self._http:
+                    http.reload_tls()
+                _log.info("tls_cert: read again, for new connections")
+            except ArgumentError as error:
+                _log.error("%s; the certificate stays as it was", error)
 
     async def stop(self) -> None:
         """Refuse new calls, give running ones the grace time, then end the listeners."""
@@ -214,7 +223,13 @@ class Application:
 class _HttpListener(uvicorn.Server):
     """Uvicorn without signal handlers of its own: the application owns the signals."""
 
+    def reload_tls(self) -> None:
+        """Use the certificate that the files have now."""
+        if self._tls is not None and self.config.ssl is not None:
+            self._tls.load_into(self.config.ssl)
+
     def __init__(self, app: FastAPI, settings: Settings, tls: listeners.Tls | None) -> None:
+        self._tls = tls
         super().__init__(
             uvicorn.Config(
                 app,
@@ -223,10 +238,7 @@ class _HttpListener(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 lifespan="off",
-                ssl_certfile=tls.cert if tls else None,
-                ssl_keyfile=tls.key if tls else None,
-                ssl_ca_certs=tls.client_ca if tls else None,
-                ssl_cert_reqs=ssl.CERT_REQUIRED if tls and tls.client_ca else ssl.CERT_NONE,
+                **(tls.for_uvicorn() if tls else {}),
                 # a client that stalls in the middle of a request does not hold up the end for ever
                 timeout_graceful_shutdown=_LAST_ANSWERS,
             )

@@ -8,8 +8,8 @@ import socket
 import ssl
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -18,40 +18,76 @@ from revolute.errors import ArgumentError
 from .settings import Settings
 
 
-@dataclass(frozen=True)
 class Tls:
-    """Certificate, key and the authority of clients, as files and as read."""
+    """Certificate, key and the authority of clients; may be read again while the server runs.
 
-    cert: str
-    key: str
-    client_ca: str | None
-    grpc: grpc.ServerCredentials
-
-
-def load_tls(settings: Settings) -> Tls | None:
-    """Read and check the files of TLS; None if none is set.
+    Args:
+        settings: names the files.
 
     Raises:
         ArgumentError: a file cannot be read, or certificate and key do not belong together.
     """
-    if not (settings.tls_cert and settings.tls_key):
-        return None
-    certificate, key = _read("tls_cert", settings.tls_cert), _read("tls_key", settings.tls_key)
-    authority = _read("tls_client_ca", settings.tls_client_ca) if settings.tls_client_ca else None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(settings.tls_cert, settings.tls_key)
-    except ssl.SSLError as error:
-        raise _no_pem("tls_cert", "a PEM certificate and its private key", error) from None
-    if settings.tls_client_ca:
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._configuration = self._read()
+
+    def reload(self) -> None:
+        """Read the files again, for connections that begin from now on.
+
+        Raises:
+            ArgumentError: as at the start; what was read before stays in use.
+        """
+        self._configuration = self._read()
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """Return what one gRPC server needs; it asks for a newer configuration with each connection."""
+        given = [self._configuration]
+
+        def newer() -> Any:
+            if self._configuration is given[0]:
+                return None  # the one that is in use stays
+            given[0] = self._configuration
+            return given[0]
+
+        asks = self._settings.tls_client_ca is not None
+        return grpc.dynamic_ssl_server_credentials(given[0], newer, require_client_authentication=asks)
+
+    def for_uvicorn(self) -> dict[str, Any]:
+        """Return the arguments of `uvicorn.Config`."""
+        settings = self._settings
+        return {
+            "ssl_certfile": settings.tls_cert,
+            "ssl_keyfile": settings.tls_key,
+            "ssl_ca_certs": settings.tls_client_ca,
+            "ssl_cert_reqs": ssl.CERT_REQUIRED if settings.tls_client_ca else ssl.CERT_NONE,
+        }
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Give the files to a context, such as uvicorn's.
+
+        Raises:
+            ArgumentError: certificate and key do not belong together, or a file is no PEM.
+        """
+        settings = self._settings
+        assert settings.tls_cert and settings.tls_key
         try:
-            context.load_verify_locations(settings.tls_client_ca)
+            context.load_cert_chain(settings.tls_cert, settings.tls_key)
         except ssl.SSLError as error:
-            raise _no_pem("tls_client_ca", "PEM certificates", error) from None
-    credentials = grpc.ssl_server_credentials(
-        [(key, certificate)], root_certificates=authority, require_client_auth=authority is not None
-    )
-    return Tls(settings.tls_cert, settings.tls_key, settings.tls_client_ca, credentials)
+            raise _no_pem("tls_cert", "a PEM certificate and its private key", error) from None
+        if settings.tls_client_ca:
+            try:
+                context.load_verify_locations(settings.tls_client_ca)
+            except ssl.SSLError as error:
+                raise _no_pem("tls_client_ca", "PEM certificates", error) from None
+
+    def _read(self) -> grpc.ServerCertificateConfiguration:
+        settings = self._settings
+        assert settings.tls_cert and settings.tls_key
+        certificate, key = _read("tls_cert", settings.tls_cert), _read("tls_key", settings.tls_key)
+        authority = _read("tls_client_ca", settings.tls_client_ca) if settings.tls_client_ca else None
+        self.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        return grpc.ssl_server_certificate_configuration([(key, certificate)], root_certificates=authority)
 
 
 def bind_tcp(host: str, port: int, *, setting: str) -> socket.socket:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -277,6 +279,48 @@ def test_mutual_tls(certificates: Certificates) -> None:
             for shown in ({}, strangers):
                 with pytest.raises(revolute.UnavailableError):
                     revolute.connect(address, ca=certificates.ca, timeout=5, **shown)
+
+
+def test_a_renewed_certificate_is_taken_at_sighup(tmp_path: Path) -> None:
+    def issue() -> bytes:
+        """Write a certificate into the server's files and return it in DER."""
+        issued = authority.issue_cert("127.0.0.1")
+        issued.cert_chain_pems[0].write_to_path(str(tmp_path / "cert.pem"))
+        issued.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
+        return ssl.PEM_cert_to_DER_cert(issued.cert_chain_pems[0].bytes().decode())
+
+    def shown(address: str) -> bytes:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_alpn_protocols(["h2"])
+        host, _, port = address.partition("://")[2].rpartition(":")
+        with socket.create_connection((host, int(port)), 10.0) as plain, context.wrap_socket(plain) as secure:
+            found = secure.getpeercert(binary_form=True)
+        assert found is not None
+        return found
+
+    def renew(server: ServerProcess, words: str) -> None:
+        server.process.send_signal(signal.SIGHUP)
+        _wait_for(server, words)
+
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    first = issue()
+    flags = ("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"))
+    with running_server(*flags, "--log-level", "info") as server:
+        addresses = (server.grpc, server.http)
+        assert [shown(address) for address in addresses] == [first, first]
+        with revolute.connect(server.grpc, ca=str(tmp_path / "ca.pem")) as simulator:
+            second = issue()
+            renew(server, "read again, for new connections")
+            assert [shown(address) for address in addresses] == [second, second]
+            # a connection that is open goes on, and a file that is broken changes nothing
+            (tmp_path / "key.pem").write_text("no key")
+            renew(server, "the certificate stays as it was")
+            assert [shown(address) for address in addresses] == [second, second]
+            assert simulator.models()
+        for address in addresses:
+            revolute.connect(address, ca=str(tmp_path / "ca.pem")).close()
 
 
 def test_files_of_tls_are_checked_at_the_start(certificates: Certificates, tmp_path: Path) -> None:

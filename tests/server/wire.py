@@ -87,8 +87,10 @@ class _Bearer(
         shown = (*(details.metadata or ()), ("authorization", f"Bearer {self._token}"))
         return continuation(details._replace(metadata=shown), request)
 
-    intercept_unary_unary = intercept_unary_stream = _call
-    intercept_stream_unary = intercept_stream_stream = _call
+    intercept_unary_unary: Any = _call
+    intercept_unary_stream: Any = _call
+    intercept_stream_unary: Any = _call
+    intercept_stream_stream: Any = _call
 
 
 class GrpcWire:
@@ -138,7 +140,8 @@ class GrpcWire:
         try:
             answer = self.call(verb, document)
         except grpc.RpcError as error:
-            trailing = dict(error.trailing_metadata() or ())
+            metadata: Any = error.trailing_metadata() or ()
+            trailing = dict(metadata)
             found = decode_status(trailing[DETAILS_KEY])
             assert found is not None
             assert str(found) == error.details()
