@@ -112,6 +112,23 @@ def test_the_callers_trace_goes_on(traced: _Traced) -> None:
         assert span.status.is_ok is False or reason == "OK"
 
 
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_the_client_carries_its_programs_trace_on(traced: _Traced, transport: str) -> None:
+    traced.exporter.clear()
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("program")
+    with revolute.connect(traced.application.addresses[transport]) as simulator:
+        with tracer.start_as_current_span("training") as training:
+            simulator.models()
+        span = traced.spans("ModelService.ListModels")[0]
+        assert span.parent is not None
+        own = training.get_span_context()
+        assert (span.context.trace_id, span.parent.span_id) == (own.trace_id, own.span_id)
+        # without a span of the program's there is none to belong to
+        traced.exporter.clear()
+        simulator.models()
+        assert traced.spans("ModelService.ListModels")[0].parent is None
+
+
 def test_spans_go_to_a_collector() -> None:
     received: list[str] = []
 

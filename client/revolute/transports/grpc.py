@@ -19,7 +19,7 @@ from ..codec.chunks import read_part
 from ..codec.status import DETAILS_KEY, decode_status
 from ..errors import ArgumentError, CancelledError, InternalError, LimitError, RevoluteError
 from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
-from .network import Address, Credentials, missing_verb, not_a_server, too_late, unreachable
+from .network import Address, Credentials, missing_verb, not_a_server, too_late, trace_headers, unreachable
 
 _FILES = (model_pb2, server_pb2, session_pb2, trajectory_pb2)
 _WRAPPED = {"RegisterModel": "model", "GetModel": "model", "CheckGradient": "report"}
@@ -65,7 +65,7 @@ class GrpcTransport:
         """Carry out one verb; see `Transport.call`."""
         limit = self._timeout if timeout is None else timeout
         try:
-            answer = self._methods[verb].call(document, limit, self._metadata)
+            answer = self._methods[verb].call(document, limit, self._shown())
         except grpc.RpcError as error:
             raise self._error(error, verb, limit) from None
         return answer[_WRAPPED[verb]] if verb in _WRAPPED else answer
@@ -73,7 +73,7 @@ class GrpcTransport:
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Carry out a verb with many answers; see `Transport.stream`."""
         try:
-            yield from self._methods[verb].stream(document, self._timeout, self._metadata)
+            yield from self._methods[verb].stream(document, self._timeout, self._shown())
         except grpc.RpcError as error:
             raise self._error(error, verb, self._timeout) from None
 
@@ -84,7 +84,7 @@ class GrpcTransport:
         method = self._methods["ValueAndGradient"]
         try:
             return method.converse(
-                document, "trajectory", "cotangents", respond, self._timeout, self._metadata
+                document, "trajectory", "cotangents", respond, self._timeout, self._shown()
             )
         except grpc.RpcError as error:
             raise self._error(error, "ValueAndGradient", self._timeout) from None
@@ -92,6 +92,10 @@ class GrpcTransport:
     def close(self) -> None:
         """Close the channel."""
         self._channel.close()
+
+    def _shown(self) -> tuple[tuple[str, str], ...]:
+        """Return the metadata of a call: the token, and the caller's trace."""
+        return (*self._metadata, *trace_headers().items())
 
     def _error(self, error: Any, verb: str, limit: float | None) -> RevoluteError:
         """Return the exception that a failed call stands for."""

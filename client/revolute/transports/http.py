@@ -12,7 +12,16 @@ import numpy as np
 
 from ..codec import json_text, npz
 from ..errors import ArgumentError, InternalError, NotFoundError, RevoluteError, UnavailableError, error_from
-from .network import CONNECT_SECONDS, Address, Credentials, missing_verb, not_a_server, too_late, unreachable
+from .network import (
+    CONNECT_SECONDS,
+    Address,
+    Credentials,
+    missing_verb,
+    not_a_server,
+    too_late,
+    trace_headers,
+    unreachable,
+)
 
 _PROBLEM = "application/problem+json"
 _FRAMES = "application/x-npz-frames"
@@ -140,11 +149,11 @@ class HttpTransport:
             name: value for name, value in document.items() if name != route.id_field and value is not None
         }
         path = route.path.format(quote(str(document.get(route.id_field, "")), safe=""))
-        sent: dict[str, Any] = {"params": body}
+        sent: dict[str, Any] = {"params": body, "headers": trace_headers()}
         if route.method == "POST":
             sent = {
                 "content": npz.pack_npz(_files_as_arrays(body)),
-                "headers": {"Content-Type": npz.MEDIA_TYPE},
+                "headers": {"Content-Type": npz.MEDIA_TYPE, **trace_headers()},
             }
         return self._client.build_request(route.method, path, timeout=_seconds(limit), **sent)
 

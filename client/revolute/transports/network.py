@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -167,6 +168,20 @@ class Credentials:
 def _no_file(name: str, what: str, path: str | None, error: OSError) -> ArgumentError:
     reason = getattr(error, "reason", None) or error.strerror or str(error)
     return ArgumentError.expected(name, f"{what} in {path}", reason)
+
+
+def trace_headers() -> dict[str, str]:
+    """Return the headers by which the server's spans become part of the caller's trace (W3C Trace Context).
+
+    None without OpenTelemetry: it is used if the program has loaded it, and never loaded for this.
+    """
+    if "opentelemetry.trace" not in sys.modules:
+        return {}
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    headers: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(headers)
+    return headers
 
 
 def unreachable(address: Address, cause: str) -> UnavailableError:
