@@ -127,15 +127,24 @@ def _failure(error: Any) -> tuple[str, str]:
 
 
 async def _seeds(client: _Client) -> dict[Rpc, Parts]:
-    """Return a valid request of every rpc, with ids of a new model, session and trajectory."""
+    """Return a valid request of every rpc; what is to be deleted is not what the others use."""
+    used, spare = await _made(client, b"cart"), await _made(client, b"tram")
+    return {
+        rpc: request_of(rpc, spare if rpc.descriptor.name.startswith("Delete") else used) for rpc in rpcs()
+    }
+
+
+async def _made(client: _Client, name: bytes) -> dict[str, str]:
+    """Make a model of some name, a session and a trajectory; return their ids."""
     by_name = {rpc.name: rpc for rpc in rpcs()}
     ids: dict[str, str] = {}
-    for name in ("ModelService.RegisterModel", "SessionService.CreateSession", "TrajectoryService.Rollout"):
-        code, answers = await client.send(by_name[name], request_of(by_name[name], ids), PATIENCE)
+    for verb in ("ModelService.RegisterModel", "SessionService.CreateSession", "TrajectoryService.Rollout"):
+        parts = [part.replace(b"cart", name) for part in request_of(by_name[verb], ids)]
+        code, answers = await client.send(by_name[verb], parts, PATIENCE)
         if code != "OK":
-            raise RuntimeError(f"{name} was answered with {code}")
-        ids |= _ids(by_name[name], answers[0])
-    return {rpc: request_of(rpc, ids) for rpc in by_name.values()}
+            raise RuntimeError(f"{verb} was answered with {answers}")
+        ids |= _ids(by_name[verb], answers[0])
+    return ids
 
 
 async def _send_all(client: _Client, requests: Iterator[tuple[Rpc, Parts]], report: Report) -> None:

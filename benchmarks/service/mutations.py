@@ -71,7 +71,7 @@ def _fields(content: bytes, strangers: Sequence[bytes], dice: random.Random) -> 
     if not fields:
         return _flip(content, strangers, dice)
     place = dice.randrange(len(fields))
-    kind = dice.randrange(6)
+    kind = dice.randrange(8)
     if kind == 0:
         del fields[place]
     elif kind == 1:
@@ -94,7 +94,7 @@ def _inside(field: bytes, strangers: Sequence[bytes], dice: random.Random) -> by
     if kind != 2:
         return head + dice.randbytes(len(field) - place)
     _, place = _varint(field, place)
-    change = dice.choice((_fields, _fields, _flip, _cut, _repeat))
+    change = dice.choice((_fields, _fields, _fields, _flip, _cut, _repeat))
     value = change(field[place:], strangers, dice)
     return head + _encoded(len(value)) + value
 
