@@ -1,7 +1,7 @@
 """Valid requests of every rpc, made from the descriptors: each field gets a value by its name.
 
 A new rpc or field is covered as soon as it is in the proto files; a name that is not known here gets a value
-of its type.
+of its type, no word if that is text.
 """
 
 from __future__ import annotations
@@ -50,6 +50,10 @@ WORDS: dict[str, Any] = {
     "directions": 1,
     "seed": 1,
     "tolerance": 1e-4,
+    "name": "x",
+    "checkpoints": "slots=2",
+    "states": "all",
+    "lease": 600.0,
 }
 """Other fields by name."""
 
@@ -118,8 +122,14 @@ def _document(kind: Any, ids: Mapping[str, str]) -> dict[str, Any]:
     return {
         field.name: _value(kind, field, ids)
         for field in kind.fields
-        if f"{kind.name}.{field.name}" not in LEFT_OUT
+        if f"{kind.name}.{field.name}" not in LEFT_OUT and not _is_unknown_word(field)
     }
+
+
+def _is_unknown_word(field: FieldDescriptor) -> bool:
+    """Tell whether a field is optional text that we have no word for."""
+    is_text = field.cpp_type == FieldDescriptor.CPPTYPE_STRING
+    return is_text and field.has_presence and field.name not in WORDS
 
 
 def _value(kind: Descriptor, field: FieldDescriptor, ids: Mapping[str, str]) -> Any:
@@ -144,7 +154,7 @@ def _plain(field: FieldDescriptor) -> Any:
     """Return a value of a field's type."""
     types = FieldDescriptor
     if field.cpp_type == types.CPPTYPE_STRING:
-        return b"x" if field.type == types.TYPE_BYTES else "x"
+        return b"" if field.type == types.TYPE_BYTES else ""
     if field.cpp_type == types.CPPTYPE_BOOL:
         return False
     if field.cpp_type in (types.CPPTYPE_DOUBLE, types.CPPTYPE_FLOAT):
