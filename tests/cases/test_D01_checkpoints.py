@@ -2,7 +2,7 @@
 
 A trajectory cut into segments, each simulated and differentiated by itself from a stored state, is a
 checkpoint scheme made by the user: what it gives must be the gradient of the whole trajectory, bit for
-bit.
+bit. So must the engine's own policies.
 """
 
 import numpy as np
@@ -61,6 +61,48 @@ def test_segments_of_a_chain_give_the_same_bits(steps: int) -> None:
     whole = _whole(model, *start)
     for length in SEGMENTS:
         assert np.array_equal(_in_segments(model, *start, length), whole), length
+
+
+POLICIES = (
+    *(f"interval={length}" for length in SEGMENTS),
+    *(f"slots={count}" for count in (2, 7, 25)),
+)
+
+
+def _by_policy(
+    model: Model, start: tuple[np.ndarray, ...], policy: str, bars: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    engine = Engine(threads=1)
+    rollout = engine.rollout(model, *start, checkpoints=policy)
+    gradient = engine.backward(model, rollout, *bars)
+    return np.concatenate([gradient.ctrl.ravel(), gradient.qpos, gradient.qvel])
+
+
+@pytest.mark.parametrize("steps", expected("D01")["N"])
+def test_every_policy_gives_the_bits_of_all_states(steps: int) -> None:
+    model = load_model(case_file("D01", "ten_link.xml"))
+    start = 0.3 * (-1.0) ** np.arange(10), np.zeros(10), _controls(steps)
+    states = Engine(threads=1).rollout(model, *start).qpos
+    bars = _final_squares(states), np.zeros(states.shape)
+    whole = _by_policy(model, start, "every", bars)
+    for policy in (*POLICIES, f"slots={steps}"):
+        assert np.array_equal(_by_policy(model, start, policy, bars), whole), policy
+    # one slot takes T^2 / 2 steps: a fifth of the length shows it
+    short = (*start[:2], start[2][: steps // 5])
+    bars = bars[0][: steps // 5 + 1] + 1.0, bars[1][: steps // 5 + 1]
+    assert np.array_equal(_by_policy(model, short, "slots=1", bars), _by_policy(model, short, "every", bars))
+
+
+def test_every_policy_gives_the_same_bits_in_resting_contact() -> None:
+    model = load_model(SPHERES)
+    qvel = np.array(model.qvel0)
+    qvel[::6] = np.linspace(-1, 1, 8)
+    start = model.qpos0, qvel, np.zeros((299, 0))
+    random = np.random.default_rng(0)
+    bars = random.normal(size=(300, model.nq)), random.normal(size=(300, model.nv))
+    whole = _by_policy(model, start, "every", bars)
+    for policy in POLICIES:
+        assert np.array_equal(_by_policy(model, start, policy, bars), whole), policy
 
 
 @pytest.mark.parametrize("length", [1, 7, 100])
