@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -13,7 +14,10 @@ from revolute_engine._options import Options
 
 ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "engine/include/revolute"
-PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in ("algorithm", "adjoint", "gradients")}
+PAGES = {
+    name: (ROOT / "docs" / f"{name}.md").read_text()
+    for name in ("algorithm", "adjoint", "gradients", "checkpoints")
+}
 FORMULAE = (ROOT / "tests/docs/test_adjoint_formulae.py").read_text()
 TABLE = PAGES["algorithm"].partition("## Options")[2]
 
@@ -111,3 +115,9 @@ def test_the_page_says_how_its_figures_are_made() -> None:
 def test_every_verdict_of_a_check_is_explained() -> None:
     for verdict in VERDICTS:
         assert f"*{verdict}*" in PAGES["gradients"], verdict
+
+
+def test_the_reach_of_slots_is_as_stated() -> None:
+    for steps, most in ((6_545, 3), (58_905, 4)):
+        assert math.comb(32 + most, most) == steps and f"{steps:,} " in PAGES["checkpoints"]
+    assert round(math.comb(38, 6) / 1e6, 1) == 2.8 and "2.8 million" in PAGES["checkpoints"]
