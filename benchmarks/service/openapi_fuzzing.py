@@ -27,6 +27,9 @@ CHECKS = (
 """What is judged. Whether a request that fits the schema is accepted is not: shapes of arrays depend on the
 model, which a schema cannot say."""
 
+_COUNTS = ("batch", "steps", "directions")
+"""Numbers that say how much is to be computed; with 2^63 steps a call would run until its client goes."""
+
 _NUMBER = {"type": "number", "minimum": -10, "maximum": 10}
 _ROW = {"type": "array", "items": _NUMBER, "minItems": 1, "maxItems": 3}
 
@@ -133,11 +136,11 @@ def _sharpen(node: Any, ids: dict[str, str]) -> None:
         for entry in node:
             _sharpen(entry, ids)
     elif isinstance(node, dict):
-        for name, value in node.get("properties", {}).items():
+        for name in node.get("properties", {}):
             if name in ids:
                 node["properties"][name] = {"type": "string", "enum": [ids[name]]}
-            elif name == "batch":
-                value["maximum"], value["minimum"] = 8, 1
+            elif name in _COUNTS:
+                node["properties"][name] = {"type": "integer", "minimum": 1, "maximum": 8}
         if node.get("type") == "array" and node.get("items") == {}:
             del node["type"], node["items"]
             node["anyOf"] = [_ROW, {"type": "array", "items": _ROW, "minItems": 1, "maxItems": 4}]

@@ -51,7 +51,7 @@ WORDS: dict[str, Any] = {
     "seed": 1,
     "tolerance": 1e-4,
     "name": "x",
-    "checkpoints": "slots=2",
+    "checkpoints": "every",
     "states": "all",
     "lease": 600.0,
 }
@@ -63,6 +63,7 @@ LEFT_OUT = {
     "ModelOptions.base",
     "ModelOptions.fuse_fixed",
     "ModelOptions.solver",
+    "Cotangents.times",
 }
 """Fields without which a request is valid and with which it would not be."""
 
