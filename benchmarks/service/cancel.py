@@ -73,7 +73,8 @@ class _Caller:
         service, _, method = name.partition(".")
         rpc = _SERVICES[service].DESCRIPTOR.services_by_name[service].methods_by_name[method]
         request = GetMessageClass(rpc.input_type)
-        start = GetMessageClass(request.DESCRIPTOR.fields_by_name["start"].message_type)()
+        inner: Any = request.DESCRIPTOR.fields_by_name["start"].message_type
+        start = GetMessageClass(inner)()
         parts = list(to_parts(request, start, fill_message(start, document)))
         path = f"/revolute.v1.{service}/{method}"
         encode, decode = request.SerializeToString, GetMessageClass(rpc.output_type).FromString

@@ -98,7 +98,7 @@ async def _offer(target: str, model_id: str, nv: int, rate: float, seconds: floa
         values = fill_message(start, {"inputs": inputs, "loss": loss, "wrt": ["qvel"]})
         requests.append([part.SerializeToString() for part in to_parts(request, start, values)])
     async with grpc.aio.insecure_channel(target) as channel:
-        call = channel.stream_stream("/revolute.v1.TrajectoryService/ValueAndGradient")
+        call: Any = channel.stream_stream("/revolute.v1.TrajectoryService/ValueAndGradient")
 
         async def one(number: int) -> None:
             began = time.monotonic()
@@ -139,7 +139,7 @@ class _Health(threading.Thread):
         self._end = threading.Event()
 
     def run(self) -> None:
-        stub = health_pb2_grpc.HealthStub(self._channel)
+        stub: Any = health_pb2_grpc.HealthStub(self._channel)
         asks: list[Callable[[], Any]] = [
             lambda: stub.Check(health_pb2.HealthCheckRequest()),
             lambda: self._client.get("/livez").raise_for_status(),

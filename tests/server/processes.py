@@ -56,12 +56,17 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def running_server(*flags: str) -> Iterator[ServerProcess]:
-    """Start a server, wait until it is ready, and end it with the block."""
+def running_server(*flags: str, module: str = "revolute_server") -> Iterator[ServerProcess]:
+    """Start a server, wait until it is ready, and end it with the block.
+
+    Args:
+        flags: of the command line.
+        module: what is run, with the server's command line.
+    """
     with tempfile.TemporaryDirectory() as folder:
         port_file, log = Path(folder, "ports.json"), Path(folder, "log.txt")
         ports = ("--grpc-port", "0", "--http-port", "0", "--port-file", str(port_file))
-        command = [sys.executable, "-m", "revolute_server", *ports, *flags]
+        command = [sys.executable, "-m", module, *ports, *flags]
         with log.open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:

@@ -10,6 +10,8 @@ import httpx
 import numpy as np
 import pytest
 
+from benchmarks.service import cancel
+
 from .conftest import CART
 from .processes import ServerProcess, running_server
 from .wire import GrpcWire, numbers
@@ -129,3 +131,10 @@ def test_more_dead_clients_than_workers_block_nobody(
 def _abandoned(channel: GrpcWire, session_id: str) -> None:
     with pytest.raises((grpc.RpcError, ValueError)):
         channel.call("Step", {"session_id": session_id, "ctrl": np.ones(1), "steps": FOREVER})
+
+
+def test_cancels_at_random_moments_leave_nothing(busy: ServerProcess) -> None:
+    """The short form of benchmarks/service/cancel.py; a run that cannot stop is a TimeoutError there."""
+    report = cancel.run(busy, count=32, seed=1)
+    assert sum(report.cancelled.values()) >= 16
+    assert not any(report.left.values()), report.left

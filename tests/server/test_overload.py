@@ -10,6 +10,7 @@ import grpc
 import numpy as np
 import pytest
 
+from benchmarks.service import overload
 from revolute.codec.status import DETAILS_KEY
 from revolute.v1 import error_pb2, session_pb2, session_pb2_grpc
 
@@ -145,3 +146,15 @@ def test_each_client_has_its_share_of_memory(json_wire: HttpWire, cart: str) -> 
         pass
     assert status == 429
     assert rollout("modest") == 201
+
+
+def test_ten_times_too_many_calls() -> None:
+    """The short form of benchmarks/service/overload.py."""
+    with running_server(*overload.FLAGS) as server:
+        report = overload.run(server, seconds=3.0)
+    assert report.answered > 0
+    assert report.refused > report.answered
+    assert report.failed == {}
+    assert len(report.health_ms) > 10
+    assert report.most_bytes[0] < overload.CAP and report.most_bytes[1] < overload.CAP
+    assert report.normal_after < 60

@@ -1,0 +1,131 @@
+"""A million small calls and 100,000 sessions: what the server's memory does meanwhile.
+
+    python -m benchmarks.service.leak [--calls 1000000] [--cycles 100000] [--out leak.json] [--plant]
+
+`--plant` runs a server that forgets to let go of two kilobytes per call, to show that this would be seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+
+import revolute
+from revolute.codec.documents import fill_message
+from revolute.codec.parts import to_parts
+from revolute.v1 import server_pb2, server_pb2_grpc, session_pb2, session_pb2_grpc
+from tests.server.conftest import CART
+from tests.server.processes import ServerProcess, running_server
+
+from .gauges import Gauges
+
+LIMIT = 50e6
+"""Bytes by which the memory may grow over a million calls and 100,000 sessions."""
+
+AT_ONCE = 16
+"""Calls under way together."""
+
+WARM_UP = 2000
+"""Calls before the first look at the memory: allocators and caches fill."""
+
+LEAKY = "benchmarks.service.leaky_server"
+
+
+@dataclasses.dataclass
+class Report:
+    """What a run found.
+
+    Attributes:
+        calls: small calls.
+        cycles: sessions that were opened, stepped, read and closed.
+        growth: bytes by which the server's resident memory grew.
+        left: sessions, trajectories and bytes that the server counts more than before.
+    """
+
+    calls: int
+    cycles: int
+    growth: float
+    left: dict[str, float]
+
+
+class _Client:
+    """Makes many calls at once over bare gRPC."""
+
+    def __init__(self, channel: Any, model_id: str) -> None:
+        self._server = server_pb2_grpc.ServerServiceStub(channel)
+        self._sessions = session_pb2_grpc.SessionServiceStub(channel)
+        self._model_id = model_id
+
+    async def small_call(self) -> None:
+        await self._server.GetServerInfo(server_pb2.GetServerInfoRequest())
+
+    async def session_cycle(self) -> None:
+        request = session_pb2.CreateSessionRequest(model_id=self._model_id, batch=1)
+        session_id = (await self._sessions.CreateSession(request)).session_id
+        start = session_pb2.StepInputs()
+        values = fill_message(start, {"session_id": session_id, "ctrl": np.ones(1), "steps": 1})
+        async for _ in self._sessions.Step(to_parts(session_pb2.StepRequest, start, values)):
+            pass
+        async for _ in self._sessions.GetState(session_pb2.GetStateRequest(session_id=session_id)):
+            pass
+        await self._sessions.DeleteSession(session_pb2.DeleteSessionRequest(session_id=session_id))
+
+    async def repeat(self, call: Any, count: int) -> None:
+        """Make a call `count` times, some at once."""
+        left = iter(range(count))
+
+        async def work() -> None:
+            for _ in left:
+                await call()
+
+        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+
+
+async def _work(target: str, model_id: str, calls: int, cycles: int) -> None:
+    async with grpc.aio.insecure_channel(target) as channel:
+        client = _Client(channel, model_id)
+        await client.repeat(client.small_call, calls)
+        await client.repeat(client.session_cycle, cycles)
+
+
+def run(server: ServerProcess, calls: int, cycles: int) -> Report:
+    """Call a server that nobody else uses, and compare its memory before and after."""
+    gauges = Gauges(server.http)
+    with revolute.connect(server.grpc) as simulator:
+        model = simulator.load_model(CART)
+    asyncio.run(_work(server.grpc_target, model.id, WARM_UP, WARM_UP // 10))
+    before = gauges.read()
+    asyncio.run(_work(server.grpc_target, model.id, calls, cycles))
+    after = gauges.read()
+    gauges.close()
+    left = {name: after[name] - before[name] for name in ("sessions", "trajectories", "memory_bytes")}
+    return Report(calls, cycles, after["resident"] - before["resident"], left)
+
+
+def main() -> int:
+    """Run the long form."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--cycles", type=int, default=100_000)
+    parser.add_argument("--plant", action="store_true", help="run a server that leaks")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    with running_server(module=LEAKY if arguments.plant else "revolute_server") as server:
+        report = run(server, arguments.calls, arguments.cycles)
+    text = json.dumps(dataclasses.asdict(report), indent=1)
+    print(text)
+    if arguments.out:
+        arguments.out.write_text(text + "\n", encoding="utf-8")
+    return int(report.growth > LIMIT or any(report.left.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

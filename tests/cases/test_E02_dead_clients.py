@@ -1,0 +1,99 @@
+"""Case E02: clients die in the middle of a stream; all workers come back."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import httpx
+import numpy as np
+import pytest
+
+import revolute
+from tests.server.processes import ServerProcess, running_server
+
+from .case_files import case_file, expected
+
+WORKERS = 2
+CLIENT = """
+import sys, time
+import numpy as np
+import revolute
+
+simulator = revolute.connect(sys.argv[1])
+model = simulator.load_model(sys.argv[2])
+session = simulator.session(model)
+if sys.argv[3] == "stream":
+    stream = simulator.stream_rollout(model, [0.0], [0.0], np.ones((5_000_000, 1)))
+    next(stream)
+    for segment in stream:
+        pass
+else:
+    session.step(np.ones(1), 1)
+    session.step(np.ones(1), 10**9)
+print("over", flush=True)
+"""
+
+
+def counted(server: ServerProcess) -> dict[str, float]:
+    """Return what the server says of its workers and memory."""
+    text = httpx.get(f"{server.http}/metrics", timeout=30.0).text
+    names = ("workers_busy", "queue_length", "trajectories", "memory_bytes")
+    return {name: float(re.findall(rf"^revolute_{name} (\S+)$", text, re.MULTILINE)[0]) for name in names}
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_dead_clients_give_their_workers_back(scheme: str) -> None:
+    model_file, numbers = case_file("E02", "cart.xml"), expected("E02")
+    with running_server("--workers", str(WORKERS)) as server:
+        address = getattr(server, scheme)
+        before = counted(server)
+        clients = []
+        for place in range(3 * WORKERS):
+            kind = "stream" if place % 2 else "step"
+            command = [sys.executable, "-c", CLIENT, address, str(model_file), kind]
+            clients.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        assert wait_until(lambda: counted(server)["workers_busy"] == WORKERS, 60)
+        time.sleep(0.5)
+        for place, client in enumerate(clients):
+            client.send_signal(signal.SIGKILL if place % 3 else signal.SIGINT)
+        for client in clients:
+            output, _ = client.communicate(timeout=30)
+            assert "over" not in output
+
+        began = time.monotonic()
+        with revolute.connect(address) as simulator:
+            model = simulator.load_model(model_file)
+            with simulator.session(model) as session:
+                state = session.step(np.ones(1), 1000)
+        assert time.monotonic() - began < 30
+        np.testing.assert_allclose(state.qvel, [[numbers["v"]]], rtol=1e-12)
+        np.testing.assert_allclose(state.qpos, [[numbers["x"]]], rtol=1e-12)
+
+        def idle() -> bool:
+            now = counted(server)
+            return all(now[name] == 0 for name in ("workers_busy", "queue_length", "trajectories"))
+
+        assert wait_until(idle, 30)
+        # what is left are the model and the sessions of the dead, a few numbers each
+        assert counted(server)["memory_bytes"] - before["memory_bytes"] < 10_000
+
+        def at_rest() -> bool:
+            used = server.cpu_seconds()
+            time.sleep(0.5)
+            return server.cpu_seconds() - used < 0.025
+
+        assert wait_until(at_rest, 30)
