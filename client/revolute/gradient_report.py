@@ -11,14 +11,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 RIGHT, WRONG, ZERO = "right", "wrong", "zero"
+RIGHT_BY_STEPS = "right step by step"
 SWITCHING, SENSITIVE = "at a switching point", "sensitive"
 
 VERDICTS = {
-    RIGHT: "differences agree with the gradient",
+    RIGHT: "differences over the whole trajectory agree with the gradient",
+    RIGHT_BY_STEPS: "differences of each single step agree with its derivative, and backward equals forward; "
+    "over the whole trajectory differences are not exact enough to tell",
     WRONG: "the gradient is not the derivative of what is simulated",
     ZERO: "the input has no influence on the states",
     SWITCHING: "the derivative has two sides here, and the gradient is one of them",
-    SENSITIVE: "every step is right, but the trajectory is too unstable for differences over all of it",
+    SENSITIVE: "wherever differences can tell the gradient is right, but the motion amplifies perturbations, "
+    "and with them rounding, too much for differences over all of it",
 }
 """Verdicts and what they mean; all but "wrong" pass."""
 
@@ -104,10 +108,13 @@ class GradientReport:
 
     @property
     def worst(self) -> str:
-        """The worst input, or entry of it, by name."""
-        if not self.inputs:
+        """The entry that is farthest from its difference, by name; an input where no entry was compared.
+
+        Wrong inputs count first, then those that differences can judge over the whole trajectory.
+        """
+        check = max(self.inputs, key=_badness, default=None)
+        if check is None:
             return ""
-        check = max(self.inputs, key=lambda check: (not check.passed, check.verdict == RIGHT, check.error))
         return check.worst.name if check.worst else check.name
 
     def __getitem__(self, name: str) -> InputCheck:
@@ -115,9 +122,6 @@ class GradientReport:
             if check.name == name:
                 return check
         raise KeyError(name)
-
-    def _is_explained(self, check: InputCheck) -> bool:
-        return check.verdict != RIGHT or check.error > self.tolerance
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report in plain JSON types, with `passed` and `worst`."""
@@ -158,10 +162,17 @@ class GradientReport:
             lines.append(
                 "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
             )
-        notes = [f"{check.name}: {check.reason}" for check in self.inputs if self._is_explained(check)]
+        notes = [f"{check.name}: {check.reason}" for check in self.inputs if check.verdict != RIGHT]
         lines += ["", *notes] if notes else []
-        lines += ["", f"{'passed' if self.passed else 'failed'}; worst: {self.worst}"]
+        worst = f"; worst: {self.worst}" if self.worst else ""
+        lines += ["", f"{'passed' if self.passed else 'failed'}{worst}"]
         return "\n".join(lines)
+
+
+def _badness(check: InputCheck) -> tuple[bool, bool, float]:
+    """Return what orders inputs by how far their worst entry is off."""
+    by_entry = check.worst.error if check.worst else 0.0
+    return not check.passed, check.verdict == RIGHT, max(by_entry, check.error)
 
 
 def _input_check(data: Mapping[str, Any]) -> InputCheck:

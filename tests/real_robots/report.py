@@ -124,7 +124,7 @@ def _verdicts(engine: Engine, model: Model, wrt: list[str] | None = None) -> str
     except DivergedError:
         return "‡"
     counts = Counter(check.verdict for check in report.inputs)
-    right = counts["right"] + counts["zero"]
+    right = counts["right"] + counts["right step by step"] + counts["zero"]
     soft = counts["at a switching point"] + counts["sensitive"]
     parts = [str(right), f"{soft} s" if soft else "", f"{counts['wrong']} w" if counts["wrong"] else ""]
     return ", ".join(part for part in parts if part)

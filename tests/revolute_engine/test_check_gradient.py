@@ -36,6 +36,13 @@ INVERTED = """<mujoco><option timestep="0.005"/><worldbody>
 </worldbody><actuator><motor joint="lower"/></actuator></mujoco>"""
 
 
+HELD = """<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="0 0 1"/>
+  <body><joint name="along" type="slide" axis="1 0 0"/><inertial pos="0 0 0" mass="4" diaginertia="1 1 1"/>
+    <body><joint name="lean" axis="0 1 0"/><geom type="box" pos="0 0 0.5" size="0.025 0.025 0.5" mass="10"/>
+    </body></body>
+</worldbody><actuator><motor joint="along"/><motor joint="lean"/></actuator></mujoco>"""
+
+
 class ScaledEngine(Engine):
     """An engine whose gradients are wrong: those of some inputs are scaled, backward only or forward too."""
 
@@ -73,7 +80,7 @@ def test_right_gradients_pass(name: str) -> None:
     assert {check.name for check in report.inputs} == names
     for check in report.inputs:
         assert check.dot_error < 1e-10
-        assert check.verdict in ("right", "zero")
+        assert check.verdict in ("right", "right step by step", "zero")
         assert check.verdict == "zero" or check.error < 1e-3
     assert report["qvel"].error < 1e-6
 
@@ -161,6 +168,34 @@ def test_a_wrong_gradient_is_found_on_an_unstable_trajectory_too() -> None:
     start = [0.1, -0.2], [0.0, 0.0], np.zeros((6000, 1))
     assert check_gradient(engine, model, *start, wrt="ctrl")["ctrl"].verdict == "wrong"
     assert check_gradient(Engine(threads=1), model, *start, wrt="ctrl")["ctrl"].verdict == "sensitive"
+
+
+def test_a_robot_that_contacts_hold_fast_has_no_influence() -> None:
+    """What rounding leaves of derivatives that are zero is no derivative, backward or forward."""
+    report = check_gradient(Engine(threads=1), load_model(HELD), steps=20, wrt=["qvel", "ctrl", "body_mass"])
+    assert {check.verdict for check in report.inputs} == {"zero"}, report.to_text()
+
+
+def test_a_wrong_backward_derivative_is_found_on_an_unstable_trajectory_too() -> None:
+    engine = ScaledEngine({"qvel": 1.001})
+    start = [0.1, -0.2], [0.0, 0.0], np.zeros((6000, 1))
+    found = check_gradient(engine, load_model(INVERTED), *start, wrt=["qvel"])["qvel"]
+    assert found.verdict == "wrong" and "backward and forward" in found.reason
+
+
+def test_a_derivative_that_is_wrong_on_both_sides_of_a_switch_fails() -> None:
+    """That a step's sides differ does not excuse a derivative that is neither."""
+    engine = ScaledEngine({"ctrl": 1.01}, forward=1.01)
+    start = [0.0], [0.0], np.zeros((10, 1))
+    assert check_gradient(engine, load_model(KNEE), *start, wrt="ctrl")["ctrl"].verdict == "wrong"
+
+
+def test_an_input_is_checked_alike_whatever_else_is(laikago: Model) -> None:
+    engine = Engine(threads=1)
+    alone, beside = (
+        check_gradient(engine, laikago, steps=5, wrt=wrt) for wrt in (["qvel"], ["qpos", "qvel"])
+    )
+    assert alone["qvel"].gradients == beside["qvel"].gradients
 
 
 def test_the_same_seed_gives_the_same_report_and_another_one_another(laikago: Model) -> None:

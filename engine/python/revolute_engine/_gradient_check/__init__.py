@@ -3,6 +3,7 @@
 - `start`: a trajectory to check when the user gives none, and the scale of each input.
 - `differences`: directional derivatives of the whole trajectory by differences of many step sizes.
 - `single_steps`: the same for each step by itself, where the whole is too unstable or switches.
+- `opposed`: whether backward and forward derivatives differ by more than rounding.
 - `entries`: single entries by name.
 - `one_input`: puts them together for one input; `check` for all.
 """

@@ -94,7 +94,7 @@ def check_gradient(
     start = _trajectory(model, qpos, qvel, ctrl, options.steps, params, random)
     cotangents = _cotangents(model, len(start.ctrl), options.directions, random)
     growth = _growth(engine, model, start, random, cancel)
-    setting = Setting(engine, model, cotangents, growth, options.tolerance, random, cancel)
+    setting = Setting(engine, model, cotangents, growth, options.tolerance, options.seed, random, cancel)
     return GradientReport(
         model=model.name,
         steps=len(start.ctrl),
@@ -166,7 +166,10 @@ def _check_input(setting: Setting, start: Trajectory, name: str, directions: int
     else:
         value = getattr(start, name)
     units = scale(model, name, start, value)
-    moves = setting.random.normal(size=(directions, *units.shape)) * units
+    # the same directions whatever else is checked
+    random = np.random.default_rng([setting.seed, *name.encode()])
+    moves = random.normal(size=(directions, *units.shape)) * units
+    setting = replace(setting, random=random)
     return InputChecker(setting, name, start, value, units, moves).check()
 
 

@@ -16,7 +16,7 @@ from .._engine import Engine
 from .._model import Model
 from .._parameters import PARAMETERS
 from .._tangents import move
-from .start import Trajectory
+from .start import Trajectory, natural_speed
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -28,6 +28,9 @@ FINE_STEPS = 10.0 ** -np.arange(2.0, 9.51, 0.5)
 
 _WINDOW = 3
 """Neighbouring step sizes that must agree on a plateau."""
+
+_PART = 8_000_000
+"""Numbers that the moved trajectories of a part of the directions may take."""
 
 _NOISY = 3
 """Smallest step sizes, whose scatter is mostly rounding."""
@@ -133,6 +136,48 @@ def trajectory_differences(
         steps: step sizes.
         cancel: token whose `cancel()` stops the call.
     """
+    numbers = len(start.ctrl) * (model.nq + model.nv + model.nu) * (2 * len(steps) + 1)
+    count = max(1, _PART // max(numbers, 1))
+    parts = [
+        _part_differences(
+            engine,
+            model,
+            name,
+            start,
+            value,
+            directions[first : first + count],
+            Cotangents(
+                cotangents.times,
+                _of_part(cotangents.qpos_bar, len(directions), slice(first, first + count)),
+                _of_part(cotangents.qvel_bar, len(directions), slice(first, first + count)),
+            ),
+            steps,
+            cancel,
+        )
+        for first in range(0, len(directions), count)
+    ]
+    return Differences(
+        *(np.concatenate([getattr(part, field) for part in parts]) for field in Differences.__annotations__)
+    )
+
+
+def _of_part(bars: Float64Array, count: int, part: slice) -> Float64Array:
+    """Return the weights of a part of the directions, those given for all where there is one set."""
+    return np.broadcast_to(bars, (count, *bars.shape[1:]))[part]
+
+
+def _part_differences(
+    engine: Engine,
+    model: Model,
+    name: str,
+    start: Trajectory,
+    value: Float64Array,
+    directions: Float64Array,
+    cotangents: Cotangents,
+    steps: Float64Array,
+    cancel: _native.CancelToken | None,
+) -> Differences:
+    """Differentiate along some of the directions in one batched rollout."""
     count, sizes = len(directions), len(steps)
     signs = np.array([1.0, -1.0])
     factors = (signs[:, None] * steps).reshape(1, 2 * sizes, *[1] * (directions.ndim - 1))
@@ -142,20 +187,21 @@ def trajectory_differences(
     rollout = engine.rollout(
         model, inputs["qpos"], inputs["qvel"], inputs["ctrl"], params=params, cancel=cancel
     )
+    speed = natural_speed(model, rollout.qvel[0], start)
     derivative = [np.zeros((count, 2, sizes)) for _ in range(2)]
     rounding = np.zeros(count)
-    for array, bars in ((rollout.qpos, cotangents.qpos_bar), (rollout.qvel, cotangents.qvel_bar)):
+    for array, bars, least in (
+        (rollout.qpos, cotangents.qpos_bar, model.timestep * speed),
+        (rollout.qvel, cotangents.qvel_bar, speed),
+    ):
         states = array[:, cotangents.times]
         base, ends = states[0], states[1:].reshape(count, 2, sizes, *states.shape[1:])
         # differences of states before weights, so that large sums do not cancel
-        derivative[0] += np.einsum(
-            "dsitn,dtn->dsi", ends - base, np.broadcast_to(bars, (count, *bars.shape[1:]))
-        )
+        derivative[0] += np.einsum("dsitn,dtn->dsi", ends - base, bars)
         centred = ends[:, 0] - ends[:, 1]
-        derivative[1][:, 0] += np.einsum(
-            "ditn,dtn->di", centred, np.broadcast_to(bars, (count, *bars.shape[1:]))
-        )
-        rounding += np.finfo(float).eps * np.abs(bars * base).sum(axis=(1, 2))
+        derivative[1][:, 0] += np.einsum("ditn,dtn->di", centred, bars)
+        # a state at rest is what remains of motions that cancel
+        rounding += np.finfo(float).eps * (np.abs(bars) * np.maximum(np.abs(base), least)).sum(axis=(1, 2))
     return Differences(
         central=derivative[1][:, 0] / (2 * steps),
         forward=derivative[0][:, 0] / steps,

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revolute.gradient_report import RIGHT, SENSITIVE, SWITCHING, WRONG, ZERO, InputCheck
+from revolute.gradient_report import RIGHT, RIGHT_BY_STEPS, SENSITIVE, SWITCHING, WRONG, ZERO, InputCheck
 
 from .. import _native
 from .._cotangents import INPUTS
 from .._engine import Engine
 from .._failures import all_diverged
 from .._model import Model
+from .._parameters import PARAMETERS
 from .._results import OK, Jvp, Rollout
 from .._tangents import pull, rate
 from .differences import (
@@ -27,13 +28,11 @@ from .differences import (
     trajectory_differences,
 )
 from .entries import worst_entry
+from .opposed import DOT_TOLERANCE, NUDGES, explained_by_rounding, opposed_steps
 from .single_steps import ForwardDerivative, StepFindings, check_steps
-from .start import Trajectory
+from .start import Trajectory, natural_speed, nudged
 
 Float64Array = npt.NDArray[np.float64]
-
-_DOT_TOLERANCE = 1e-8
-"""Largest distance of forward and backward derivative, relative to the sum of their terms."""
 
 _UNSTABLE = 1e3
 """Growth of a perturbation from which a trajectory is called sensitive."""
@@ -56,6 +55,7 @@ class Setting:
         cotangents: weights of states, one set per direction.
         growth: how much a perturbation of the start grows.
         tolerance: largest relative error that passes.
+        seed: of everything random.
         random: chooses entries.
         cancel: token that stops the check.
     """
@@ -65,6 +65,7 @@ class Setting:
     cotangents: Cotangents
     growth: float
     tolerance: float
+    seed: int
     random: np.random.Generator
     cancel: _native.CancelToken | None
 
@@ -145,7 +146,7 @@ class InputChecker:
         apart = np.abs(backward - forward)
         dot_error = float((apart / np.maximum(terms, 1e-300)).max())
         # what differences of the largest step could not see is rounding of both
-        opposed = bool((apart > np.maximum(_DOT_TOLERANCE * terms, differences.rounding[:, 0])).any())
+        opposed = self._opposed(apart, np.maximum(DOT_TOLERANCE * terms, differences.rounding[:, 0]))
         found = self._agreements(backward, differences, STEPS)
         doubtful = np.flatnonzero([not each.agrees for each in found])
         if len(doubtful):
@@ -155,11 +156,10 @@ class InputChecker:
             ):
                 found[k] = each if each.error < found[k].error else found[k]
         error = max(each.error for each in found)
-        agrees = [each.agrees for each in found]
         verdict, reason, switching = (
-            (WRONG, f"backward and forward derivatives differ by {dot_error:.1e}", _NO_STEPS)
-            if opposed
-            else self._verdict(error, agrees)
+            (WRONG, f"backward and forward derivatives differ by {dot_error:.1e}{opposed}", _NO_STEPS)
+            if opposed is not None
+            else self._verdict(error, found)
         )
         count = _ENTRIES_WHEN_WRONG if verdict == WRONG else _ENTRIES
         worst = worst_entry(
@@ -186,6 +186,45 @@ class InputChecker:
             differences=tuple(each.value for each in found),
             switching_steps=switching[:_SHOWN_STEPS],
             worst=worst,
+        )
+
+    def _opposed(self, apart: Float64Array, allowed: Float64Array) -> str | None:
+        """Return where backward and forward derivative differ beyond rounding, None where they do not."""
+        for k in np.flatnonzero(~(apart <= allowed)).tolist():
+            if not explained_by_rounding(float(apart[k]), self._repeated(k)):
+                return ""
+            steps = opposed_steps(
+                self.engine, self.model, self._derivative(k), self.setting.random, self.cancel
+            )
+            if steps:
+                return f", at {len(steps)} single steps too: {_list(steps)}"
+        return None
+
+    def _repeated(self, k: int) -> Float64Array:
+        """Return the forward derivative along one direction, and the same from starts nudged by rounding."""
+        start, speed = self.start, natural_speed(self.model, self.rollout.qvel, self.start)
+        qpos, qvel = (np.repeat(state[None], NUDGES, axis=0) for state in (start.qpos, start.qvel))
+        qpos, qvel = nudged(self.model, qpos, qvel, speed, np.random.default_rng(k))
+        ctrl = np.broadcast_to(start.ctrl, (NUDGES, *start.ctrl.shape))
+        rollout = self.engine.rollout(self.model, qpos, qvel, ctrl, params=start.params, cancel=self.cancel)
+        if (rollout.status != OK).any():
+            return np.array([np.nan])
+        along = self.directions[k]
+        if self.name in PARAMETERS:
+            tangents: dict[str, Any] = {"params_tan": {self.name: along}}
+        else:
+            tangents = {f"{self.name}_tan": along}
+        jvp = self.engine.jvp(self.model, rollout, **tangents, cancel=self.cancel)
+        times, bars = self.setting.cotangents.times, self.setting.cotangents
+        rates = rate(self.model, rollout.qpos[:, times], jvp.qpos[:, times])
+        values = (bars.qpos_bar[k] * rates).sum(axis=(1, 2))
+        values += (bars.qvel_bar[k] * jvp.qvel[:, times]).sum(axis=(1, 2))
+        return np.append(values, self._forward()[0][k])
+
+    def _derivative(self, k: int) -> ForwardDerivative:
+        """Return the forward derivative along one direction."""
+        return ForwardDerivative(
+            self.name, self.start, self.value, self.directions[k], self.units, self.rollout, self.jvps[k]
         )
 
     def _forward(self) -> tuple[Float64Array, Float64Array]:
@@ -264,14 +303,17 @@ class InputChecker:
             agreements.append(_Agreement(agrees, relative(exact, found.value), found.value, step))
         return agreements
 
-    def _verdict(self, error: float, agrees: list[bool]) -> tuple[str, str, tuple[int, ...]]:
+    def _verdict(self, error: float, found: list[_Agreement]) -> tuple[str, str, tuple[int, ...]]:
         """Return verdict, reason and switching steps where backward equals forward."""
-        if all(agrees):
-            limit = "" if error <= self.tolerance else ", as far as rounding lets them"
-            return RIGHT, f"differences agree to {error:.1e}{limit}", ()
-        return self._explained(error, [self._steps(k) for k, good in enumerate(agrees) if not good])
+        agrees = [each.agrees for each in found]
+        if all(agrees) and error <= self.tolerance:
+            return RIGHT, f"differences agree to {error:.1e}", ()
+        doubtful = [k for k, each in enumerate(found) if not each.agrees or each.error > self.tolerance]
+        return self._explained(error, all(agrees), [self._steps(k) for k in doubtful])
 
-    def _explained(self, error: float, findings: list[StepFindings]) -> tuple[str, str, tuple[int, ...]]:
+    def _explained(
+        self, error: float, within_rounding: bool, findings: list[StepFindings]
+    ) -> tuple[str, str, tuple[int, ...]]:
         """Return verdict, reason and switching steps where differences of the whole trajectory disagree."""
         checked = max(each.checked for each in findings)
         wrong, switching, unresolved = (
@@ -286,18 +328,17 @@ class InputChecker:
             return SWITCHING, f"{found}, because the derivative has two sides {where}", switching
         if unresolved:
             where = f"{len(unresolved)} of {checked} steps: {_list(unresolved)}; all others are right"
-            return SENSITIVE, f"{found}, because of instability within {where}", ()
+            return SENSITIVE, f"{found}, because rounding hides the derivative of {where}", ()
         steps = f"each of {checked} single steps is right"
+        if within_rounding:
+            return RIGHT_BY_STEPS, f"{steps}; over the whole trajectory {found}, which is their rounding", ()
         if self.setting.growth > _UNSTABLE or error > _UNTRACEABLE:
             return SENSITIVE, f"{found}, because perturbations grow by {self.setting.growth:.1e}; {steps}", ()
-        return RIGHT, f"{steps} and backward equals forward; over the whole trajectory {found}", ()
+        return RIGHT_BY_STEPS, f"{steps} and backward equals forward; over the whole trajectory {found}", ()
 
     def _steps(self, k: int) -> StepFindings:
         """Check the forward derivative along one direction step by step."""
-        derivative = ForwardDerivative(
-            self.name, self.start, self.value, self.directions[k], self.units, self.rollout, self.jvps[k]
-        )
-        return check_steps(self.engine, self.model, derivative, self.tolerance, self.cancel)
+        return check_steps(self.engine, self.model, self._derivative(k), self.tolerance, self.cancel)
 
 
 def _list(steps: tuple[int, ...]) -> str:

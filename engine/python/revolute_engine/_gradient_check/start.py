@@ -18,7 +18,7 @@ from .._cotangents import INPUTS
 from .._model import Model
 from .._mujoco import collected_warnings
 from .._parameters import PARAMETERS, default_parameter
-from .._tangents import normalized
+from .._tangents import move, normalized
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -35,6 +35,9 @@ _RANGE_SHARE = 0.02
 """Share of a control's range that is kept free at its ends, where the derivative has two sides."""
 
 _GRAVITY = 9.81
+
+_NUDGE = 4 * np.finfo(float).eps
+"""How far rounding may put a state, relative to its size."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,44 @@ def inertia_diagonal(model: Model, qpos: Float64Array) -> Float64Array:
     matrix = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model.mujoco_model, data, matrix)
     return np.maximum(np.diag(matrix), 1e-12)
+
+
+def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
+    """Return the largest velocity of a trajectory, or that a step without constraints would give it.
+
+    Constraints can take all of it away; the rounding errors of a velocity remain relative to it.
+
+    Args:
+        model: the model.
+        qvel: velocities of the trajectory [time + 1, nv].
+        start: the trajectory.
+    """
+    data = mujoco.MjData(model.mujoco_model)
+    data.qpos[:], data.qvel[:] = start.qpos, start.qvel
+    if len(start.ctrl):
+        data.ctrl[:] = start.ctrl[0]
+    with collected_warnings():  # of dynamics that are not used here
+        mujoco.mj_forward(model.mujoco_model, data)
+    accelerations = data.qacc_smooth[np.isfinite(data.qacc_smooth)]
+    fastest = float(np.abs(accelerations).max(initial=0.0))
+    return max(float(np.abs(qvel).max(initial=0.0)), model.timestep * fastest)
+
+
+def nudged(
+    model: Model, qpos: Float64Array, qvel: Float64Array, speed: float, random: np.random.Generator
+) -> tuple[Float64Array, Float64Array]:
+    """Return states moved as far as rounding could put them; positions count as about one in size.
+
+    Args:
+        model: the model.
+        qpos: [batch, nq].
+        qvel: [batch, nv].
+        speed: the natural size of velocities.
+        random: chooses the moves.
+    """
+    turns = random.normal(size=(len(qpos), model.nv))
+    moves = random.normal(size=qvel.shape) * np.maximum(np.abs(qvel), speed)
+    return move(model, qpos, _NUDGE * turns), qvel + _NUDGE * moves
 
 
 def default_qpos(model: Model) -> Float64Array:
