@@ -275,3 +275,17 @@ def test_the_memory_of_slots_does_not_grow_with_time() -> None:
     assert stored == 100_001 and every > 0.9 * stored * 4 * 8, "the measurement sees what is held"
     slots, stored = growth("slots=16")
     assert stored == 16 and slots < 300_000
+
+
+@pytest.mark.parametrize("batch", [None, 1, 2, 9])
+@pytest.mark.parametrize("count", [1, 2, 11])
+def test_cotangents_together_are_those_of_single_calls(laikago: Model, batch: int | None, count: int) -> None:
+    engine, inputs = Engine(threads=1), _standing(laikago, batch, 15)
+    rollout, random = engine.rollout(laikago, **inputs, checkpoints="slots=4"), np.random.default_rng(count)
+    qpos_bar = random.normal(size=(count, *inputs["ctrl"].shape[:-2], 16, laikago.nq))
+    qvel_bar = random.normal(size=(*qpos_bar.shape[:-1], laikago.nv))
+    together = engine.backward(laikago, rollout, qpos_bar, qvel_bar, wrt=WRT)
+    for k in range(count):
+        alone = engine.backward(laikago, rollout, qpos_bar[k], qvel_bar[k], wrt=WRT)
+        for name in WRT:
+            assert np.array_equal(together[name][k], alone[name]), (k, name)
