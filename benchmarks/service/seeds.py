@@ -7,6 +7,7 @@ of its type, no word if that is text.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -60,12 +61,18 @@ WORDS: dict[str, Any] = {
 LEFT_OUT = {
     "ModelSource.builtin",
     "ModelSource.assets",
+    "ListModelsRequest.page_token",
+    "ListSessionsRequest.page_token",
     "ModelOptions.base",
     "ModelOptions.fuse_fixed",
     "ModelOptions.solver",
     "Cotangents.times",
 }
 """Fields without which a request is valid and with which it would not be."""
+
+
+_NUMBERS = itertools.count()
+"""Each request has an id of its own, or it would be a repeat."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +143,8 @@ def _is_unknown_word(field: FieldDescriptor) -> bool:
 def _value(kind: Descriptor, field: FieldDescriptor, ids: Mapping[str, str]) -> Any:
     inner = field.message_type
     if inner is None:
+        if field.name == "request_id":
+            return f"{kind.name}-{next(_NUMBERS)}"
         value = ids.get(field.name, WORDS.get(field.name, _plain(field)))
         return [value] if field.is_repeated else value
     if inner.GetOptions().map_entry:

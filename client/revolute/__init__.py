@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .model import ModelHandle
     from .own_loss import States
     from .rollout_stream import RolloutStream, Segment
-    from .session import Session, State
+    from .session import Session, SessionInfo, State
     from .simulator import Simulator
     from .trajectory import CheckpointReport, Gradient, Trajectory
 
@@ -55,6 +55,7 @@ _HOME = {
     "RolloutStream": "rollout_stream",
     "Segment": "rollout_stream",
     "Session": "session",
+    "SessionInfo": "session",
     "Simulator": "simulator",
     "State": "session",
     "States": "own_loss",
@@ -86,6 +87,7 @@ __all__ = [
     "RolloutStream",
     "Segment",
     "Session",
+    "SessionInfo",
     "Simulator",
     "State",
     "States",

@@ -12,6 +12,7 @@ from .session import whole_number
 from .simulator import Simulator
 from .transports import Transport
 from .transports.network import CONNECT_SECONDS, Address, Credentials, other_version, parse_address
+from .transports.retrying import RetryingTransport
 
 API_VERSION = "v1"
 """Version of the protocol that this client speaks."""
@@ -19,12 +20,16 @@ API_VERSION = "v1"
 DEFAULT_TIMEOUT = 600.0
 """Seconds that one call over the network may take unless told otherwise."""
 
+DEFAULT_RETRIES = 5
+"""How often a call is tried again; with the pauses between, enough for a server that starts again."""
+
 
 def connect(
     address: str | None = None,
     *,
     threads: int | None = None,
     timeout: float | None = DEFAULT_TIMEOUT,
+    retries: int = DEFAULT_RETRIES,
     token: str | None = None,
     ca: str | os.PathLike[str] | None = None,
     cert: str | os.PathLike[str] | None = None,
@@ -36,7 +41,10 @@ def connect(
         address: "grpc://host:port", "grpcs://…", "http://…", "https://…", or of a Unix socket
             "unix:///path" (gRPC) or "http+unix:///path"; None for the engine in this process.
         threads: threads of the engine in this process, None for one per core; a server has its own setting.
-        timeout: seconds that one call over the network may take, None for no limit.
+        timeout: seconds that one call over the network may take, with all its retries; None for no limit.
+        retries: how often a call over the network is tried again when the server cannot be reached, is
+            stopping, or refuses with a hint when to return. A call that changes something has a request id,
+            the same for all attempts, so that it happens once.
         token: bearer token for the server.
         ca: file with the certificates (PEM) that sign the server's, for grpcs:// and https://; None for those
             of the system.
@@ -54,6 +62,7 @@ def connect(
     credentials = Credentials(token, _path("ca", ca), _path("cert", cert), _path("key", key))
     if timeout is not None:
         timeout = _seconds(timeout)
+    retries = whole_number("retries", retries, least=0)
     if address is None:
         return _in_process(threads, credentials)
     if not isinstance(address, str):
@@ -66,7 +75,7 @@ def connect(
         )
     where = parse_address(address)
     credentials.check(where)
-    return _over_network(where, timeout, credentials)
+    return _over_network(where, timeout, retries, credentials)
 
 
 def models() -> list[str]:
@@ -95,7 +104,9 @@ def _in_process(threads: int | None, credentials: Credentials) -> Simulator:
     return Simulator(LocalTransport(threads))
 
 
-def _over_network(address: Address, timeout: float | None, credentials: Credentials) -> Simulator:
+def _over_network(
+    address: Address, timeout: float | None, retries: int, credentials: Credentials
+) -> Simulator:
     """Return a simulator whose server has answered and speaks our version of the protocol."""
     transport = _network_transport(address, timeout, credentials)
     try:
@@ -106,7 +117,7 @@ def _over_network(address: Address, timeout: float | None, credentials: Credenti
     except BaseException:
         transport.close()
         raise
-    return Simulator(transport)
+    return Simulator(RetryingTransport(transport, retries, timeout))
 
 
 def _network_transport(address: Address, timeout: float | None, credentials: Credentials) -> Transport:

@@ -86,19 +86,22 @@ class NotFoundError(RevoluteError, LookupError):
     reason = "NOT_FOUND"
 
     @classmethod
-    def missing(cls, noun: str, identifier: str) -> NotFoundError:
+    def missing(
+        cls, noun: str, identifier: str, why: str = "it was deleted or made elsewhere"
+    ) -> NotFoundError:
         """Return the error for an id that nothing has.
 
         Args:
             noun: "model", "session" or "trajectory".
             identifier: the id that was given.
+            why: what became of it.
         """
         shown = identifier if len(identifier) <= 80 else f"{identifier[:77]}..."
         return cls.expected(
             f"{noun}_id",
             f"the id of a {noun} that is kept",
             repr(shown),
-            advice="it was deleted or made elsewhere",
+            advice=why,
         )
 
 
@@ -127,9 +130,14 @@ class DivergedError(RevoluteError, RuntimeError):
 
 
 class UnavailableError(RevoluteError, RuntimeError):
-    """No engine or server can be reached; the text names the address and what to do."""
+    """No engine or server can be reached; the text names the address and what to do.
+
+    Attributes:
+        permanent: whether the same call cannot succeed later, e.g. where another kind of server answers.
+    """
 
     reason = "UNAVAILABLE"
+    permanent = False
 
 
 class DeadlineError(UnavailableError, TimeoutError):

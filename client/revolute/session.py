@@ -3,6 +3,7 @@ transport."""
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,6 +50,29 @@ class State:
         return cls(**{name: document[name] for name in cls.__dataclass_fields__})
 
 
+@dataclass(frozen=True)
+class SessionInfo:
+    """What a server says of a session.
+
+    Attributes:
+        session_id: its handle, see `Simulator.open_session`.
+        model_id: the model that is simulated.
+        batch: number of environments.
+        step_count: steps since the last reset.
+        lease: duration of its lease in s.
+        expires_in: time in s until the lease ends, unless it is renewed.
+        age: time in s since it was created.
+    """
+
+    session_id: str
+    model_id: str
+    batch: int
+    step_count: int
+    lease: float
+    expires_in: float
+    age: float
+
+
 class Session:
     """A batch of environments that keeps its state between calls; a context manager that closes it.
 
@@ -56,14 +80,15 @@ class Session:
         id: handle of the session.
         model: the model that is simulated.
         batch: number of environments.
+        lease: seconds without a call after which a server ends the session; in this process it has no end.
     """
 
-    def __init__(self, simulator: Simulator, model: ModelHandle, batch: Any) -> None:
+    def __init__(self, simulator: Simulator, model: ModelHandle, document: Mapping[str, Any]) -> None:
         self.model = model
-        self.batch = whole_number("batch", batch, least=1, most=MAX_BATCH)
+        self.id: str = document["session_id"]
+        self.batch: int = document["batch"]
+        self.lease: float = document["lease"]
         self._simulator = simulator
-        document = {"model_id": model.id, "batch": self.batch}
-        self.id: str = simulator._call("CreateSession", document)["session_id"]
 
     def reset(self, qpos: Any = None, qvel: Any = None) -> State:
         """Set the state and put time and step count back to 0.
@@ -133,6 +158,61 @@ class Session:
         """
         return State.from_document(self._simulator._call("GetState", {"session_id": self.id}))
 
+    def set_state(self, qpos: Any = None, qvel: Any = None, *, step_count: int | None = None) -> State:
+        """Replace the state, or parts of it, and go on from there.
+
+        Args:
+            qpos: configuration, [batch, nq], or [nq] for all environments; None leaves it as it is.
+            qvel: velocity, [batch, nv], or [nv] for all environments; None leaves it as it is. Environments
+                that diverged run again when both are given.
+            step_count: steps since the last reset; None leaves the count as it is. With the numbers of a
+                `State` it puts the session back to where that was.
+
+        Returns:
+            The new state.
+
+        Raises:
+            ArgumentError: a shape or value does not fit the model.
+            NotFoundError: the session was closed, or its lease ended.
+        """
+        document = {
+            "session_id": self.id,
+            "qpos": None if qpos is None else as_float64("qpos", qpos),
+            "qvel": None if qvel is None else as_float64("qvel", qvel),
+            "step_count": None if step_count is None else whole_number("step_count", step_count, least=0),
+        }
+        return State.from_document(self._simulator._call("SetState", document))
+
+    def fork(self, *, lease: float | None = None) -> Session:
+        """Open another session in the same state; from there each goes its own way.
+
+        Args:
+            lease: as for `Simulator.session`; None for that of this session.
+
+        Raises:
+            NotFoundError: the session was closed, or its lease ended.
+            LimitError: the server has no room for another session.
+        """
+        document = {"session_id": self.id, "lease": None if lease is None else seconds("lease", lease)}
+        return Session(self._simulator, self.model, self._simulator._call("ForkSession", document))
+
+    def keep_alive(self) -> float:
+        """Renew the lease, as every call on the session does, and return its duration in s.
+
+        Raises:
+            NotFoundError: the session was closed, or its lease ended.
+        """
+        lease: float = self._simulator._call("KeepAlive", {"session_id": self.id})["lease"]
+        return lease
+
+    def info(self) -> SessionInfo:
+        """Describe the session; this does not renew its lease.
+
+        Raises:
+            NotFoundError: the session was closed, or its lease ended.
+        """
+        return SessionInfo(**self._simulator._call("GetSession", {"session_id": self.id}))
+
     def close(self) -> None:
         """Close the session.
 
@@ -152,6 +232,17 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<revolute session of '{self.model.name}': batch={self.batch}, id={self.id[:12]}>"
+
+
+def seconds(name: str, value: Any) -> float:
+    """Return `value` as a positive number of seconds.
+
+    Raises:
+        ArgumentError: it is none.
+    """
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf:
+        return float(value)
+    raise ArgumentError.expected(name, "a positive number of seconds", repr(value))
 
 
 def whole_number(name: str, value: Any, *, least: int, most: int = _MAX_STEPS) -> int:

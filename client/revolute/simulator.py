@@ -19,7 +19,7 @@ from .loss import Loss, Term, check_loss
 from .model import ModelHandle, check_model, check_options
 from .own_loss import OwnLoss, States, evaluate
 from .rollout_stream import RolloutStream
-from .session import Session, whole_number
+from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import explained, read_source
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
 from .transports import Transport
@@ -362,18 +362,64 @@ class Simulator:
         }
         return GradientReport.from_dict(self._call("CheckGradient", document))
 
-    def session(self, model: ModelHandle, batch: int = 1) -> Session:
+    def session(self, model: ModelHandle, batch: int = 1, *, lease: float | None = None) -> Session:
         """Open a batch of environments at the model's default state.
 
         Args:
             model: the model.
             batch: number of environments.
+            lease: seconds without a call after which a server ends the session; None for the server's own.
 
         Raises:
-            ArgumentError: the batch is empty.
+            ArgumentError: the batch is empty, or the lease is longer than the server gives.
             LimitError: the server has no room for another session.
         """
-        return Session(self, check_model(model), batch)
+        document = {
+            "model_id": check_model(model).id,
+            "batch": whole_number("batch", batch, least=1, most=MAX_BATCH),
+            "lease": None if lease is None else seconds("lease", lease),
+        }
+        return Session(self, model, self._call("CreateSession", document))
+
+    def open_session(self, model: ModelHandle, session_id: str) -> Session:
+        """Go on with a session that is open, e.g. one of a process that ended.
+
+        Args:
+            model: the model that is simulated.
+            session_id: its id.
+
+        Raises:
+            ArgumentError: the session is one of another model.
+            NotFoundError: there is no such session.
+        """
+        if not isinstance(session_id, str):
+            raise ArgumentError.expected("session_id", "a string", type(session_id).__name__)
+        document = self._call("GetSession", {"session_id": session_id})
+        if document["model_id"] != check_model(model).id:
+            raise ArgumentError.expected(
+                "model", f"the model of the session, {document['model_id']}", repr(model.id)
+            )
+        return Session(self, model, document)
+
+    def sessions(self) -> list[SessionInfo]:
+        """List the open sessions, oldest first; this does not renew their leases."""
+        found: list[SessionInfo] = []
+        token = ""
+        while True:
+            page = self._call("ListSessions", {"page_token": token})
+            found += [SessionInfo(**entry) for entry in page["sessions"]]
+            token = page["next_page_token"]
+            if not token:
+                return found
+
+    def delete_model(self, model: ModelHandle) -> None:
+        """Forget a model that no session or trajectory uses.
+
+        Raises:
+            ArgumentError: a session or trajectory uses it.
+            NotFoundError: it was deleted before.
+        """
+        self._call("DeleteModel", {"model_id": check_model(model).id})
 
     def server_info(self) -> dict[str, Any]:
         """Return versions, features, limits and build of the engine or server, by the names of the

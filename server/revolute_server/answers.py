@@ -6,6 +6,7 @@ say different things, only this module knows which fields an answer has.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from dataclasses import asdict
 from typing import Any
@@ -18,8 +19,9 @@ from revolute_engine._parameters import PARAMETERS, default_parameter
 from revolute_engine._segments import Segment
 
 from .models import OPTIONS
+from .pages import Page
 from .service import ServerInfo
-from .sessions import Session
+from .sessions import Session, SessionInfo
 from .stepping import State
 from .trajectories import Trajectory, ValueAndGradient
 
@@ -78,14 +80,32 @@ def _keyframes(model: Model) -> list[Document]:
     return [{"name": name, "qpos": qpos} for name, qpos in itertools.islice(model.keyframes.items(), most)]
 
 
-def model_list(builtins: list[str], models: list[Model]) -> Document:
+def model_list(builtins: list[str], page: Page) -> Document:
     """List models (message ListModelsResponse)."""
-    return {"builtin": builtins, "models": [{"model_id": model.id, "name": model.name} for model in models]}
+    models = [{"model_id": entry.key, "name": entry.summary.get("name", "")} for entry in page.entries]
+    return {"builtin": builtins, "models": models, "next_page_token": page.next_token}
 
 
 def session_handle(session: Session) -> Document:
-    """Name a session (message CreateSessionResponse)."""
-    return {"session_id": session.id, "model_id": session.model.id, "batch": session.batch}
+    """Name a session (messages CreateSessionResponse and ForkSessionResponse)."""
+    return {
+        "session_id": session.id,
+        "model_id": session.model.id,
+        "batch": session.batch,
+        "lease": session.lease,
+    }
+
+
+def session_info(info: SessionInfo) -> Document:
+    """Describe a session (message SessionInfo)."""
+    document = dataclasses.asdict(info)
+    return {"session_id": document.pop("id"), **document}
+
+
+def session_list(page: Page) -> Document:
+    """List sessions (message ListSessionsResponse)."""
+    sessions = [session_info(SessionInfo.of(entry)) for entry in page.entries]
+    return {"sessions": sessions, "next_page_token": page.next_token}
 
 
 def session_state(state: State) -> Document:

@@ -73,6 +73,15 @@ class Application:
         Raises:
             ArgumentError: an address cannot be bound.
         """
+        await self.service.open()
+        try:
+            await self._start()
+        except BaseException:
+            await self.service.close_store()
+            raise
+
+    async def _start(self) -> None:
+        """Bind and serve all listeners over a service whose store is open."""
         verbs = Verbs(self.service)
         if self.settings.dm_env_rpc is not None:
             self._dm_env_rpc = dm_env_rpc.create_listener(verbs, self.calls)
@@ -217,6 +226,7 @@ class Application:
         await asyncio.gather(*(server.stop(_LAST_ANSWERS) for server in servers), *self._http_tasks)
         listeners.remove_unix(self.settings.grpc_socket)
         listeners.remove_unix(self.settings.http_socket)
+        await self.service.close_store()
         await asyncio.to_thread(self.telemetry.tracing.close)
 
 

@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from revolute.codec.documents import read_message
 from revolute.errors import ArgumentError
 from revolute.v1 import (
     model_pb2,
@@ -145,15 +146,41 @@ class ModelServicer(_Servicer, model_pb2_grpc.ModelServiceServicer):
         return whole(model_pb2.GetModelResponse(), {"model": await self.verbs.get_model(request.model_id)})
 
     async def ListModels(self, request: Any, context: Any) -> Any:
-        return whole(model_pb2.ListModelsResponse(), await self.verbs.list_models())
+        return whole(model_pb2.ListModelsResponse(), await self.verbs.list_models(read_message(request, {})))
+
+    async def DeleteModel(self, request: Any, context: Any) -> Any:
+        await self.verbs.delete_model(*_named(request, "model_id"))
+        return model_pb2.DeleteModelResponse()
 
 
 class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
     """SessionService over gRPC."""
 
     async def CreateSession(self, request: Any, context: Any) -> Any:
-        document = await self.verbs.create_session({"model_id": request.model_id, "batch": request.batch})
+        document = await self.verbs.create_session(read_message(request, {}))
         return whole(session_pb2.CreateSessionResponse(), document)
+
+    async def GetSession(self, request: Any, context: Any) -> Any:
+        document = await self.verbs.get_session(request.session_id)
+        return whole(session_pb2.GetSessionResponse(), {"session": document})
+
+    async def ListSessions(self, request: Any, context: Any) -> Any:
+        document = await self.verbs.list_sessions(read_message(request, {}))
+        return whole(session_pb2.ListSessionsResponse(), document)
+
+    async def KeepAlive(self, request: Any, context: Any) -> Any:
+        document = await self.verbs.keep_alive(*_named(request, "session_id"))
+        return whole(session_pb2.KeepAliveResponse(), document)
+
+    async def ForkSession(self, request: Any, context: Any) -> Any:
+        document = await self.verbs.fork_session(*_named(request, "session_id"))
+        return whole(session_pb2.ForkSessionResponse(), document)
+
+    def SetState(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+        async def verb(request: dict[str, Any]) -> Document:
+            return await self.verbs.set_state(request.pop("session_id"), request)
+
+        return self.stream(request_iterator, verb, session_pb2.SetStateResponse, session_pb2.SessionState())
 
     def Reset(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         async def verb(request: dict[str, Any]) -> Document:
@@ -180,7 +207,7 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
             yield part
 
     async def DeleteSession(self, request: Any, context: Any) -> Any:
-        await self.verbs.delete_session(request.session_id)
+        await self.verbs.delete_session(*_named(request, "session_id"))
         return session_pb2.DeleteSessionResponse()
 
 
@@ -277,7 +304,7 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
                 yield part
 
     async def DeleteTrajectory(self, request: Any, context: Any) -> Any:
-        await self.verbs.delete_trajectory(request.trajectory_id)
+        await self.verbs.delete_trajectory(*_named(request, "trajectory_id"))
         return trajectory_pb2.DeleteTrajectoryResponse()
 
 
@@ -286,6 +313,12 @@ class ServerServicer(_Servicer, server_pb2_grpc.ServerServiceServicer):
 
     async def GetServerInfo(self, request: Any, context: Any) -> Any:
         return whole(server_pb2.GetServerInfoResponse(), await self.verbs.get_server_info())
+
+
+def _named(request: Message, name: str) -> tuple[str, dict[str, Any]]:
+    """Return the id that a request names, and the rest of it."""
+    document = read_message(request, {})
+    return document.pop(name), document
 
 
 def _text(content: bytes) -> str:

@@ -64,6 +64,16 @@ async def read_document(request: Request, settings: Settings, reservation: Reser
     return npz.join(await asyncio.to_thread(archive.read))
 
 
+def read_query(request: Request) -> dict[str, Any]:
+    """Read the query of a request without a body into a document; digits are whole numbers where they are
+    meant."""
+    document: dict[str, Any] = dict(request.query_params)
+    size = document.get("page_size", "")
+    if size.isascii() and size.removeprefix("-").isdigit() and len(size) < 19:
+        document["page_size"] = int(size)
+    return document
+
+
 async def write_document(
     request: Request,
     document: Document,

@@ -62,20 +62,27 @@ _PLAIN = {
 
 
 def describe(
-    answer: type[Message],
+    answer: type[Message] | None = None,
     request: type[schemas.Body] | None = None,
+    query: type[schemas.Body] | None = None,
     last: type[Message] | None = None,
 ) -> Schema:
     """Describe a route's bodies, which the route reads and writes by itself: they may be JSON or npz.
 
     Args:
-        answer: the message that the answer mirrors.
+        answer: the message that the answer mirrors; None for an answer without a body.
         request: the request's schema; None for a route without a body.
+        query: the schema of the request's query; None for a route without one.
         last: the message that the last one of many answers mirrors, `answer` then being the others.
     """
-    extra: Schema = {_MESSAGE: answer.DESCRIPTOR.full_name}
+    extra: Schema = {} if answer is None else {_MESSAGE: answer.DESCRIPTOR.full_name}
     if last is not None:
         extra[_LAST] = last.DESCRIPTOR.full_name
+    if query is not None:
+        extra["parameters"] = [
+            {"name": name, "in": "query", "required": False, "schema": schema}
+            for name, schema in query.model_json_schema()["properties"].items()
+        ]
     if request is not None:
         content = {JSON: {"schema": _reference(request.__name__)}, NPZ: _ARCHIVE}
         extra["requestBody"] = {"required": True, "content": content}

@@ -16,7 +16,7 @@ from .answers import Document
 from .auth import HEALTH, METRICS, STATUS
 from .calls import Calls, name_call
 from .errors import public_error
-from .http_bodies import asset_bytes, read_document, write_document
+from .http_bodies import asset_bytes, read_document, read_query, write_document
 from .http_calls import HttpCalls, admission
 from .http_disconnect import while_connected
 from .http_docs import describe
@@ -142,7 +142,7 @@ def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
     @router.get("/status", dependencies=[Depends(admission(calls, STATUS, while_draining=True))])
     async def status() -> dict[str, Any]:
         """Tell what the server holds and how busy it is; the page at / shows it."""
-        return admin.status(verbs.service, draining=calls.draining)
+        return await admin.status(verbs.service, draining=calls.draining)
 
     @router.get("/", include_in_schema=False)
     async def page() -> Response:
@@ -164,15 +164,20 @@ def _models(exchange: _Exchange, verbs: Verbs) -> APIRouter:
 
         return await exchange.answer(request, verb)
 
-    @router.get("", openapi_extra=describe(model_pb2.ListModelsResponse))
+    @router.get("", openapi_extra=describe(model_pb2.ListModelsResponse, query=schemas.Listing))
     async def list_models(request: Request) -> Response:
-        """List built-in names and registered models."""
-        return await exchange.give(request, verbs.list_models())
+        """List built-in names and registered models, page by page."""
+        return await exchange.give(request, verbs.list_models(read_query(request)))
 
     @router.get("/{model_id}", openapi_extra=describe(model_pb2.ModelInfo))
     async def get_model(request: Request, model_id: str) -> Response:
         """Describe a registered model."""
         return await exchange.give(request, verbs.get_model(model_id))
+
+    @router.delete("/{model_id}", status_code=204, openapi_extra=describe(query=schemas.Deletion))
+    async def delete_model(request: Request, model_id: str) -> None:
+        """Forget a model that no session or trajectory uses."""
+        await verbs.delete_model(model_id, read_query(request))
 
     return router
 
@@ -186,6 +191,39 @@ def _sessions(exchange: _Exchange, verbs: Verbs) -> APIRouter:
     async def create_session(request: Request) -> Response:
         """Open a session at the model's default state."""
         return await exchange.answer(request, verbs.create_session, 201)
+
+    @router.get("", openapi_extra=describe(session_pb2.ListSessionsResponse, query=schemas.Listing))
+    async def list_sessions(request: Request) -> Response:
+        """List the sessions, page by page."""
+        return await exchange.give(request, verbs.list_sessions(read_query(request)))
+
+    @router.get("/{session_id}", openapi_extra=describe(session_pb2.SessionInfo))
+    async def get_session(request: Request, session_id: str) -> Response:
+        """Describe a session; does not renew its lease."""
+        return await exchange.give(request, verbs.get_session(session_id))
+
+    @router.post(
+        "/{session_id}/keep-alive", openapi_extra=describe(session_pb2.KeepAliveResponse, schemas.KeepAlive)
+    )
+    async def keep_alive(request: Request, session_id: str) -> Response:
+        """Renew the lease."""
+        return await exchange.answer(request, lambda document: verbs.keep_alive(session_id, document))
+
+    @router.post(
+        "/{session_id}/fork",
+        status_code=201,
+        openapi_extra=describe(session_pb2.ForkSessionResponse, schemas.ForkSession),
+    )
+    async def fork_session(request: Request, session_id: str) -> Response:
+        """Open another session in the same state."""
+        return await exchange.answer(request, lambda document: verbs.fork_session(session_id, document), 201)
+
+    @router.put(
+        "/{session_id}/state", openapi_extra=describe(session_pb2.SessionState, schemas.SetStateInputs)
+    )
+    async def set_state(request: Request, session_id: str) -> Response:
+        """Replace the state, or parts of it, and go on from there."""
+        return await exchange.answer(request, lambda document: verbs.set_state(session_id, document))
 
     @router.post("/{session_id}/reset", openapi_extra=describe(session_pb2.SessionState, schemas.ResetInputs))
     async def reset(request: Request, session_id: str) -> Response:
@@ -210,10 +248,10 @@ def _sessions(exchange: _Exchange, verbs: Verbs) -> APIRouter:
         """Read the state."""
         return await exchange.give(request, verbs.get_state(session_id))
 
-    @router.delete("/{session_id}", status_code=204)
-    async def delete_session(session_id: str) -> None:
+    @router.delete("/{session_id}", status_code=204, openapi_extra=describe(query=schemas.Deletion))
+    async def delete_session(request: Request, session_id: str) -> None:
         """Close a session."""
-        await verbs.delete_session(session_id)
+        await verbs.delete_session(session_id, read_query(request))
 
     return router
 
@@ -261,10 +299,12 @@ def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
         """Push a direction of the inputs forward through a kept trajectory."""
         return await exchange.answer(request, lambda document: verbs.jvp(trajectory_id, document))
 
-    @router.delete("/trajectories/{trajectory_id}", status_code=204)
-    async def delete_trajectory(trajectory_id: str) -> None:
+    @router.delete(
+        "/trajectories/{trajectory_id}", status_code=204, openapi_extra=describe(query=schemas.Deletion)
+    )
+    async def delete_trajectory(request: Request, trajectory_id: str) -> None:
         """Forget a trajectory."""
-        await verbs.delete_trajectory(trajectory_id)
+        await verbs.delete_trajectory(trajectory_id, read_query(request))
 
     @router.post("/jacobian", openapi_extra=describe(trajectory_pb2.StepJacobian, schemas.JacobianInputs))
     async def jacobian(request: Request) -> Response:

@@ -6,6 +6,7 @@ killing the process. Everything here runs on the event loop, so no lock is neede
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 
 from revolute.errors import LimitError
@@ -27,6 +28,17 @@ class MemoryBudget:
         self.limit = limit
         self.quotas = quotas or Quotas()
         self.used = 0
+        self._caches: list[Callable[[int], None]] = []
+
+    def reclaim_from(self, let_go: Callable[[int], None]) -> None:
+        """Name a cache that frees a number of bytes, as far as it can, when they are needed."""
+        self._caches.append(let_go)
+
+    def make_room(self, count: int) -> None:
+        """Have caches let go of what stands in the way of `count` bytes more."""
+        for let_go in self._caches:
+            if self.used + count > self.limit:
+                let_go(self.used + count - self.limit)
 
     def reserve(self, what: str, count: int = 0) -> Reservation:
         """Set `count` bytes aside for `what`.
@@ -46,12 +58,14 @@ class Reservation:
         self._budget = budget
         self._what = what
         self._kept = False
-        self.client = current_client()
+        self.client: str | None = current_client()
         self.count = 0
 
     def grow(self, count: int) -> None:
         """Set further bytes aside."""
         budget = self._budget
+        if count > 0:
+            budget.make_room(count)
         if budget.used + count > budget.limit:
             raise LimitError(
                 f"memory: expected at most {format_bytes(budget.limit)} in use, "
@@ -62,6 +76,12 @@ class Reservation:
         budget.quotas.add_memory(self.client, count, self._what)
         budget.used += count
         self.count += count
+
+    def shared(self) -> Reservation:
+        """Charge no client for the bytes, now and later: the server holds them for everybody."""
+        self._budget.quotas.remove_memory(self.client, self.count)
+        self.client = None
+        return self
 
     def keep(self) -> Reservation:
         """Hold the bytes beyond the `with` block, until `release`."""

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from revolute.errors import ArgumentError
+from revolute.errors import ArgumentError, NotFoundError
 from revolute_engine import Model, load_model
 from revolute_engine import models as builtin_models
 
+from .cache import Cache
+from .callers import caller_name, require_owner
+from .calls import current_client
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
-from .registry import Registry
+from .requests import Ticket
+from .settled import settled
+from .store import MODEL, Conflict, Delete, Put, Store
+from .store.codec import decode, encode
 
 OPTIONS = (
     "base",
@@ -33,6 +41,9 @@ OPTIONS = (
 )
 """The options of `revolute_engine.load_model` that a client may set; none of them reaches the file system."""
 
+_TRUST_SECONDS = 1.0
+"""Time for which a model that was there is taken to be there; another replica may delete it meanwhile."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Source:
@@ -50,15 +61,25 @@ class Source:
 
 
 class Models:
-    """RegisterModel, GetModel and ListModels."""
+    """RegisterModel, GetModel, ListModels and DeleteModel.
 
-    def __init__(self, pool: EnginePool, budget: MemoryBudget, limit: int) -> None:
+    The store has what a client sent; it is compiled again when a model is first used after a restart, or on
+    another replica.
+    """
+
+    def __init__(self, pool: EnginePool, budget: MemoryBudget, store: Store) -> None:
         self._pool = pool
         self._budget = budget
-        self._models: Registry[Model] = Registry("model", limit)
+        self._store = store
+        self._compiled: Cache[Model] = Cache(budget)
+        self._seen: dict[str, float] = {}
 
-    async def register(self, source: Source) -> Model:
+    async def register(self, source: Source, ticket: Ticket) -> Model:
         """Compile a model and keep it under the hash of its content; the same content gives the same model.
+
+        Args:
+            source: what to compile.
+            ticket: of the request.
 
         Raises:
             ArgumentError: neither text nor a built-in name was given, or an option is unknown.
@@ -68,30 +89,101 @@ class Models:
         _check(source)
         with self._budget.reserve("a model", source.size) as reservation:
             model = await self._pool.run(lambda _token: _load(source))
-            if model.id in self._models:
-                return self._models.get(model.id)
             reservation.grow(sum(np.asarray(array).nbytes for array in model.arrays.values()))
-            self._models.add(model.id, model, reservation)
-            return model
+            await settled(self._keep(model, source, ticket))
+            return self._compiled.add(model.id, model, reservation)
 
-    def get(self, model_id: str) -> Model:
+    async def get(self, model_id: str) -> Model:
         """Look a model up by its id.
 
         Raises:
             NotFoundError: it was not registered.
+            DataLossError: its record is damaged.
         """
-        return self._models.get(model_id)
+        model = self._compiled.get(model_id)
+        if model is not None and time.monotonic() - self._seen.get(model_id, -math.inf) < _TRUST_SECONDS:
+            return model
+        if model is not None and await self._store.look(MODEL, model_id):
+            self._seen[model_id] = time.monotonic()
+            return model
+        self.forget(model_id)
+        record = await self._store.get(MODEL, model_id)
+        if record is None:
+            raise NotFoundError.missing("model", model_id)
+        source = Source(**decode(record.payload))
+        with self._budget.reserve("a model", source.size) as reservation:
+            model = await self._pool.run(lambda _token: _load(source))
+            reservation.grow(sum(np.asarray(array).nbytes for array in model.arrays.values()))
+            self._seen[model_id] = time.monotonic()
+            return self._compiled.add(model_id, model, reservation)
 
-    def registered(self) -> list[Model]:
-        """Return every registered model, oldest first."""
-        return list(self._models)
+    async def delete(self, model_id: str, ticket: Ticket) -> None:
+        """Forget a model.
+
+        Raises:
+            NotFoundError: it was deleted before or never there.
+            ArgumentError: a session or a trajectory uses it.
+            PermissionDeniedError: it is another caller's.
+        """
+        entry = await self._store.look(MODEL, model_id)
+        if entry is None:
+            raise NotFoundError.missing("model", model_id)
+        require_owner("model", entry.summary.get("owner", ""))
+        try:
+            await settled(self._store.commit(Delete(MODEL, model_id), *ticket.writes(None)))
+        except Conflict as conflict:
+            if conflict.kind != MODEL:
+                raise
+            if conflict.referenced:
+                raise ArgumentError.expected(
+                    "model_id",
+                    "a model that nothing uses",
+                    "one that sessions or trajectories use",
+                    advice="delete these first",
+                ) from None
+            raise NotFoundError.missing("model", model_id) from None
+        self.forget(model_id)
+
+    def forget(self, model_id: str) -> None:
+        """Hold no model that the store has no more."""
+        self._compiled.drop(model_id)
+        self._seen.pop(model_id, None)
 
     def builtins(self) -> list[str]:
         """Return the names that can be registered without a text."""
         return list(builtin_models())
 
     def __len__(self) -> int:
-        return len(self._models)
+        return self._store.count(MODEL)
+
+    async def _keep(self, model: Model, source: Source, ticket: Ticket) -> None:
+        """Commit a model, unless it is there, with the record of the request."""
+        summary = {
+            "name": model.name,
+            "owner": caller_name(),
+            "nq": model.nq,
+            "nv": model.nv,
+            "nu": model.nu,
+            "timestep": model.timestep,
+        }
+        put = Put(
+            MODEL,
+            model.id,
+            encode(dataclasses.asdict(source)),
+            summary=summary,
+            client=current_client(),
+            expect=0,
+        )
+        while True:
+            known = await self._store.look(MODEL, model.id) is not None
+            try:
+                await self._store.commit(*(() if known else (put,)), *ticket.writes(model))
+            except Conflict as conflict:
+                if conflict.kind != MODEL:
+                    raise
+                continue
+            self._seen[model.id] = time.monotonic()
+            return
 
 
 def _check(source: Source) -> None:

@@ -1,8 +1,8 @@
 """What one client may use of the server, so that one that asks for everything leaves room for others.
 
 A client is the holder of a token; without tokens, everybody who sends the same `x-client-id`, or else
-everybody on the same host. Sessions are counted in their `Registry`. Everything here runs on the event loop,
-so no lock is needed.
+everybody on the same host. What it keeps is counted by the store, see `store.Limits`.
+Everything here runs on the event loop, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -55,12 +55,14 @@ class Quotas:
         finally:
             _take(self._calls, client, 1)
 
-    def add_memory(self, client: str, count: int, what: str) -> None:
-        """Count bytes of a client.
+    def add_memory(self, client: str | None, count: int, what: str) -> None:
+        """Count bytes of a client; None for those of nobody in particular.
 
         Raises:
             LimitError: it has too many.
         """
+        if client is None:
+            return
         used = self._memory[client]
         if self.memory is not None and used + count > self.memory:
             raise LimitError(
@@ -71,9 +73,10 @@ class Quotas:
             )
         self._memory[client] += count
 
-    def remove_memory(self, client: str, count: int) -> None:
+    def remove_memory(self, client: str | None, count: int) -> None:
         """Count bytes of a client no more."""
-        _take(self._memory, client, count)
+        if client is not None:
+            _take(self._memory, client, count)
 
 
 def _take(counter: Counter[str], client: str, count: int) -> None:

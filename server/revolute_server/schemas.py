@@ -33,6 +33,12 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
 
 
+_REQUEST_ID = Field(
+    default="",
+    description="name of this call: a repeat with it has no second effect and gets the first answer",
+)
+
+
 class ModelOptions(Body):
     """Options of a model; what is left out takes the default."""
 
@@ -65,6 +71,7 @@ class ModelSource(Body):
     )
     options: ModelOptions = ModelOptions()
     name: str = Field(default="", description="name for messages and listings")
+    request_id: str = _REQUEST_ID
 
 
 class CreateSession(Body):
@@ -72,6 +79,37 @@ class CreateSession(Body):
 
     model_id: str
     batch: int = Field(description="number of environments, at least 1")
+    lease: float | None = Field(
+        default=None, description="seconds without use after which it ends; the server's own by default"
+    )
+    request_id: str = _REQUEST_ID
+
+
+class ForkSession(Body):
+    """A session to copy."""
+
+    lease: float | None = Field(
+        default=None,
+        description="seconds without use after which the copy ends; by default as the session",
+    )
+    request_id: str = _REQUEST_ID
+
+
+class KeepAlive(Body):
+    """A lease to renew."""
+
+
+class Deletion(Body):
+    """What to delete is said elsewhere."""
+
+    request_id: str = _REQUEST_ID
+
+
+class Listing(Body):
+    """A page of a list."""
+
+    page_size: int = Field(default=1000, description="most entries, 1 to 1000")
+    page_token: str = Field(default="", description="next_page_token of the page before, or empty")
 
 
 class ResetInputs(Body):
@@ -79,6 +117,16 @@ class ResetInputs(Body):
 
     qpos: OptionalArray = Field(default=None, description="[B, nq], or [nq] for all environments")
     qvel: OptionalArray = Field(default=None, description="[B, nv], or [nv] for all environments")
+    request_id: str = _REQUEST_ID
+
+
+class SetStateInputs(Body):
+    """The state to put a session into; what is left out stays."""
+
+    qpos: OptionalArray = Field(default=None, description="[B, nq], or [nq] for all environments")
+    qvel: OptionalArray = Field(default=None, description="[B, nv], or [nv] for all environments")
+    step_count: int | None = Field(default=None, description="steps since the last reset, at least 0")
+    request_id: str = _REQUEST_ID
 
 
 class StepInputs(Body):
@@ -86,6 +134,7 @@ class StepInputs(Body):
 
     ctrl: Array = Field(description="[B, nu], or [nu] for all environments")
     steps: int = Field(default=1, description="number of steps")
+    request_id: str = _REQUEST_ID
 
 
 class RolloutInputs(Body):
@@ -104,6 +153,7 @@ class RolloutInputs(Body):
         default=None,
         description='states to send: "all" or "final"; left out: all with "every", else the final',
     )
+    request_id: str = _REQUEST_ID
 
 
 class StreamRolloutInputs(Body):
@@ -199,7 +249,10 @@ class OwnLossInputs(Body):
 REQUESTS: tuple[type[Body], ...] = (
     ModelSource,
     CreateSession,
+    ForkSession,
+    KeepAlive,
     ResetInputs,
+    SetStateInputs,
     StepInputs,
     RolloutInputs,
     StreamRolloutInputs,

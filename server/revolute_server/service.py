@@ -12,11 +12,14 @@ from revolute_engine import Engine, _native
 from revolute_engine._parameters import PARAMETERS
 
 from .engine_pool import EnginePool
+from .leases import Sweeper
 from .memory import MemoryBudget
 from .models import Models
 from .quotas import Quotas
+from .requests import Requests
 from .sessions import Sessions
 from .settings import Settings
+from .store import MODEL, SESSION, TRAJECTORY, Limits, MeasuredStore, default_address, open_store
 from .telemetry import Telemetry
 from .trajectories import Trajectories
 
@@ -46,6 +49,12 @@ LIMITS = (
     "max_sessions",
     "max_trajectories",
     "queue",
+    "store_bytes",
+    "lease",
+    "max_lease",
+    "trajectory_ttl",
+    "request_ttl",
+    "max_requests",
 )
 """The settings that GetServerInfo reports as limits."""
 
@@ -57,7 +66,7 @@ class ServerInfo:
     version: str
     api_versions: tuple[str, ...]
     features: tuple[str, ...]
-    limits: dict[str, int]
+    limits: dict[str, float]
     build: dict[str, str | int]
 
 
@@ -79,24 +88,62 @@ class Service:
             telemetry=self.telemetry,
         )
         self.budget = MemoryBudget(settings.memory, self.quotas)
-        self.models = Models(self.pool, self.budget, settings.max_models)
+        self._kept = self.budget.reserve("what is kept").shared()
+        address = settings.store or default_address()
+        store = open_store(address, settings.durability, _limits(settings), self._kept.grow)
+        self.store = MeasuredStore(store, self.telemetry)
+        self.requests = Requests(self.store, settings.request_ttl)
+        self.models = Models(self.pool, self.budget, self.store)
         self.sessions = Sessions(
             self.engine,
             self.pool,
             self.budget,
             self.models,
-            settings.max_sessions,
-            settings.max_client_sessions,
+            self.store,
+            settings.lease,
+            settings.max_lease,
         )
         self.trajectories = Trajectories(
-            self.engine, self.pool, self.budget, self.models, settings.max_trajectories
+            self.engine, self.pool, self.budget, self.models, self.store, settings.trajectory_ttl
         )
+        self._sweeper = Sweeper(self.store, settings.max_requests, self._forget)
         self.info = _server_info(settings)
         self.telemetry.metrics.watch(self)
+
+    async def open(self) -> None:
+        """Open the store, and begin to delete what expires.
+
+        Raises:
+            ArgumentError: the store is none of ours or of a newer release, or cannot be reached.
+        """
+        await self.store.open()
+        self._sweeper.start()
 
     def close(self) -> None:
         """Stop every engine call within one control step and refuse new ones."""
         self.pool.close()
+
+    async def close_store(self) -> None:
+        """Let go of the store, when no call runs any more."""
+        await self._sweeper.stop()
+        await self.store.close()
+
+    def _forget(self, kind: str, key: str) -> None:
+        """Hold nothing that has expired."""
+        if kind == SESSION:
+            self.sessions.forget(key)
+        else:
+            self.trajectories.forget(key)
+
+
+def _limits(settings: Settings) -> Limits:
+    counts = {
+        MODEL: settings.max_models,
+        SESSION: settings.max_sessions,
+        TRAJECTORY: settings.max_trajectories,
+    }
+    mine = {} if settings.max_client_sessions is None else {SESSION: settings.max_client_sessions}
+    return Limits(counts, settings.store_bytes, mine, settings.max_client_memory)
 
 
 def _server_info(settings: Settings) -> ServerInfo:

@@ -109,6 +109,28 @@ class Settings:
     max_models: int = _flag(1024, "models kept", int, "N")
     max_sessions: int = _flag(4096, "sessions kept", int, "N")
     max_trajectories: int = _flag(65536, "trajectories kept", int, "N")
+    store: str | None = _flag(
+        None,
+        "where things are kept: sqlite:///PATH, redis://HOST:PORT/DB or memory: "
+        "(default: revolute/store.db in the user's folder for state)",
+        None,
+        "ADDRESS",
+    )
+    durability: str = _flag(
+        "process", "what is kept survives the end of the process, or of the machine: process or disk"
+    )
+    store_bytes: int = _flag(64 * 1024**3, "bytes kept in the store", parse_bytes, "SIZE")
+    trajectory_ttl: float = _flag(
+        7 * 86400.0, "seconds for which a trajectory that nobody uses is kept", float, "SECONDS"
+    )
+    lease: float = _flag(3600.0, "seconds for which a session that nobody uses is kept", float, "SECONDS")
+    max_lease: float = _flag(7 * 86400.0, "longest lease that a client may ask for", float, "SECONDS")
+    request_ttl: float = _flag(
+        86400.0, "seconds for which a mutation is remembered by its request id", float, "SECONDS"
+    )
+    max_requests: int = _flag(
+        200_000, "mutations remembered by their request ids; the oldest are forgotten first", int, "N"
+    )
     memory: int = _flag(
         4 * 1024**3, "bytes of models, sessions, trajectories and arrays under way", parse_bytes, "SIZE"
     )
@@ -145,6 +167,8 @@ class Settings:
             "max_model",
             "max_mesh",
             "max_batch",
+            "store_bytes",
+            "max_requests",
         ):
             _require(name, getattr(self, name) >= 1, "a positive number", getattr(self, name))
         for name in ("grpc_port", "http_port", "dm_env_rpc"):
@@ -154,6 +178,10 @@ class Settings:
             value = getattr(self, name)
             _require(name, value is None or value >= 1, "a positive number", value)
         _require("batch_delay", 0 <= self.batch_delay <= 1, "0 to 1 s", self.batch_delay)
+        for name in ("lease", "max_lease", "trajectory_ttl", "request_ttl"):
+            value = getattr(self, name)
+            _require(name, 0 < value < float("inf"), "a positive number of seconds", value)
+        _require("durability", self.durability in ("process", "disk"), "process or disk", self.durability)
         _require("queue", self.queue >= 0, "zero or a positive number", self.queue)
         _require("grace", 0 <= self.grace < float("inf"), "zero or a positive number of seconds", self.grace)
         _require(

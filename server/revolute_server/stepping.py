@@ -60,6 +60,42 @@ def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel
     return State(start.final_qpos, start.final_qvel, 0, 0.0, np.zeros(batch, np.int32))
 
 
+def changed_state(
+    engine: Engine, model: Model, state: State, qpos: Any, qvel: Any, step_count: int | None
+) -> State:
+    """Return a state with some of it replaced.
+
+    Args:
+        engine: checks the state against the model.
+        model: the model.
+        state: the state before.
+        qpos: [batch, nq], or [nq] for all; stays when None.
+        qvel: [batch, nv], or [nv] for all; stays when None.
+        step_count: stays when None.
+
+    Returns:
+        The state; environments that diverged run again when both `qpos` and `qvel` are given.
+
+    Raises:
+        ArgumentError: the state does not fit the model, or `step_count` is negative.
+    """
+    if step_count is not None and step_count < 0:
+        raise ArgumentError.expected("step_count", "zero or a positive number of steps", step_count)
+    count = state.step_count if step_count is None else step_count
+    batch = len(state.status)
+    start = start_state(engine, model, batch, qpos, qvel)
+    whole = qpos is not None and qvel is not None
+    status = np.zeros(batch, np.int32) if whole else state.status
+    gone = (status != 0)[:, None]
+    return State(
+        qpos=state.qpos if qpos is None else np.where(gone, np.nan, start.qpos),
+        qvel=state.qvel if qvel is None else np.where(gone, np.nan, start.qvel),
+        step_count=count,
+        time=count * model.timestep,
+        status=status,
+    )
+
+
 def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, cancel: CancelToken) -> State:
     """Return the state after some steps with one control held.
 

@@ -6,31 +6,46 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from revolute.checkpoints import EVERY, Checkpoints
-from revolute.errors import ArgumentError
+from revolute.errors import ArgumentError, NotFoundError, RevoluteError
 from revolute.gradient_report import GradientReport
 from revolute.loss import Loss
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian, check_gradient
 from revolute_engine._gradient_check.check import MAX_DIRECTIONS, MAX_STEPS
 from revolute_engine._joint import BackwardCall, RolloutCall, ValueAndGradientCall
-from revolute_engine._segments import Segment, SegmentedRollout
+from revolute_engine._segments import Segment, SegmentedRollout, segments_of
 
+from . import rollout_records
+from .cache import Cache
 from .callers import caller_name, require_owner
+from .calls import current_client
 from .engine_pool import EnginePool
+from .identifiers import new_id
 from .joint_calls import backward_work, rollout_work, value_and_gradient_work
-from .memory import MemoryBudget
+from .leases import expiry, is_over, missing, renewed
+from .memory import MemoryBudget, Reservation
 from .models import Models
-from .registry import Registry, new_id
+from .requests import Ticket
+from .settled import settled
 from .stepping import jacobian_bytes
+from .store import MODEL, TRAJECTORY, Conflict, Delete, Entry, Put, Store, Touch
+from .store.codec import decode, encode
 
 _ROLLOUTS_PER_DIRECTION, _ROLLOUTS_OF_ENTRIES = 64, 2048
 """Trajectories that a check of gradients holds at a time: differences from both sides, of many sizes, along
 directions, or by the single entries of an input whose gradient is wrong."""
+
+_REPEAT_SECONDS = 600.0
+"""Time for which a trajectory waits for a caller that lost the answer and may repeat the request."""
+
+_log = logging.getLogger("revolute.server")
 
 DEFAULT_WRT = ("qpos", "qvel", "ctrl")
 
@@ -61,13 +76,22 @@ class Trajectories:
     DeleteTrajectory."""
 
     def __init__(
-        self, engine: Engine, pool: EnginePool, budget: MemoryBudget, models: Models, limit: int
+        self,
+        engine: Engine,
+        pool: EnginePool,
+        budget: MemoryBudget,
+        models: Models,
+        store: Store,
+        ttl: float,
     ) -> None:
         self._engine = engine
         self._pool = pool
         self._budget = budget
         self._models = models
-        self._trajectories: Registry[Trajectory] = Registry("trajectory", limit)
+        self._store = store
+        self._ttl = ttl
+        self._cache: Cache[Trajectory] = Cache(budget)
+        self._undoing: set[asyncio.Task[None]] = set()
 
     async def rollout(
         self,
@@ -75,7 +99,8 @@ class Trajectories:
         qpos: Any,
         qvel: Any,
         ctrl: Any,
-        params: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None,
+        ticket: Ticket,
         *,
         checkpoints: str = "every",
         states: str | None = None,
@@ -84,19 +109,21 @@ class Trajectories:
 
         Returns:
             The trajectory with the states that were asked for; those that no gradient needs are not kept.
+            What is kept is durable by then.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.
             NotFoundError: the model is not registered.
             LimitError: there is no room for the trajectory.
         """
-        model = self._models.get(model_id)
+        model = await self._models.get(model_id)
         policy = Checkpoints.parse(checkpoints)
+        size = _kept_bytes(model, ctrl, policy)
         if policy.differentiable:
-            self._trajectories.check_room()
+            self._store.check_room(TRAJECTORY, current_client(), size)
         passing = policy.policy != "every" and states == "all"
         with (
-            self._budget.reserve("a trajectory", _kept_bytes(model, ctrl, policy)) as reservation,
+            self._budget.reserve("a trajectory", size) as reservation,
             self._budget.reserve("all its states", _states_bytes(model, ctrl) if passing else 0),
         ):
             call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states)
@@ -105,7 +132,7 @@ class Trajectories:
             if not policy.differentiable:
                 return Trajectory("", model, answered)
             kept = Trajectory(new_id(), model, rollout.without_states())
-            self._trajectories.add(kept.id, kept, reservation)
+            await settled(self._keep(kept, reservation, ticket))
             return dataclasses.replace(kept, rollout=answered)
 
     async def stream_rollout(
@@ -114,8 +141,9 @@ class Trajectories:
         qpos: Any,
         qvel: Any,
         ctrl: Any,
-        params: Mapping[str, Any] | None = None,
-        segment_steps: int | None = None,
+        params: Mapping[str, Any] | None,
+        segment_steps: int | None,
+        ticket: Ticket,
     ) -> AsyncGenerator[Segment | Trajectory, None]:
         """Simulate segment by segment, at most one ahead of what is taken; keep the trajectory at the end.
 
@@ -126,6 +154,7 @@ class Trajectories:
             ctrl: controls of all steps.
             params: model parameters by name.
             segment_steps: steps of one segment; None for as many as suit a network.
+            ticket: of the request.
 
         Yields:
             The segments, and then the trajectory that is kept.
@@ -135,9 +164,10 @@ class Trajectories:
             NotFoundError: the model is not registered.
             LimitError: there is no room for the trajectory.
         """
-        model = self._models.get(model_id)
-        self._trajectories.check_room()
-        with self._budget.reserve("a trajectory", _kept_bytes(model, ctrl, EVERY)) as reservation:
+        model = await self._models.get(model_id)
+        size = _kept_bytes(model, ctrl, EVERY)
+        self._store.check_room(TRAJECTORY, current_client(), size)
+        with self._budget.reserve("a trajectory", size) as reservation:
             pieces = await self._pool.run(
                 lambda _token: SegmentedRollout(model, qpos, qvel, ctrl, params or None)
             )
@@ -153,19 +183,49 @@ class Trajectories:
             finally:
                 ahead.cancel()
             trajectory = Trajectory(new_id(), model, pieces.result())
-            self._trajectories.add(trajectory.id, trajectory, reservation)
+            await settled(self._keep(trajectory, reservation, ticket))
             yield trajectory
+
+    async def stream_again(
+        self, trajectory_id: str, segment_steps: int | None
+    ) -> AsyncGenerator[Segment | Trajectory, None]:
+        """Yield the segments of a kept trajectory, and then the trajectory, as `stream_rollout` did.
+
+        Raises:
+            NotFoundError: it was deleted or has expired.
+            DataLossError: its record is damaged.
+        """
+        kept = await self.get(trajectory_id)
+        with self._cache.using(trajectory_id):
+            for segment in segments_of(kept.rollout, segment_steps):
+                yield segment
+        yield kept
 
     async def _segment(self, model: Model, pieces: SegmentedRollout, steps: int | None) -> Segment:
         return pieces.take(await self._pool.run_work(rollout_work(self._engine, model, pieces.call(steps))))
 
-    def get(self, trajectory_id: str) -> Trajectory:
-        """Look a trajectory up.
+    async def get(self, trajectory_id: str) -> Trajectory:
+        """Look a trajectory up, and keep it for another while.
 
         Raises:
-            NotFoundError: it was deleted or never there.
+            NotFoundError: it was deleted, has expired, or was never there.
+            DataLossError: its record is damaged.
         """
-        return self._trajectories.get(trajectory_id)
+        trajectory = self._cache.get(trajectory_id)
+        entry: Entry | None
+        if trajectory is not None:
+            entry = await self._store.look(TRAJECTORY, trajectory_id)
+        else:
+            entry, trajectory = await self._read(trajectory_id)
+        if entry is None or is_over(entry.expires):
+            self.forget(trajectory_id)
+            raise await missing(self._store, TRAJECTORY, trajectory_id)
+        expires = renewed(entry.expires, self._ttl)
+        if expires is not None:
+            # deleted meanwhile: this use began before
+            with contextlib.suppress(Conflict):
+                await self._store.commit(Touch(TRAJECTORY, trajectory_id, expires))
+        return trajectory
 
     async def with_states(self, trajectory_id: str, states: str | None = None) -> Trajectory:
         """Look a trajectory up and give it all its states, replayed where they are not kept.
@@ -179,7 +239,7 @@ class Trajectories:
             NotFoundError: the trajectory was deleted or never there.
             LimitError: there is no room for the states.
         """
-        kept = self.get(trajectory_id)
+        kept = await self.get(trajectory_id)
         if states not in (None, "all", "final"):
             raise ArgumentError.expected("states", "'all' or 'final'", repr(states)[:60])
         if states == "final":
@@ -215,7 +275,8 @@ class Trajectories:
             NotFoundError: the trajectory was deleted or never there.
             DivergedError: no environment stayed finite.
         """
-        return await self._pull(self._trajectories.get(trajectory_id), qpos_bar, qvel_bar, wrt, times)
+        kept = await self.get(trajectory_id)
+        return await self._pull(kept, qpos_bar, qvel_bar, wrt, times)
 
     async def _pull(
         self,
@@ -225,7 +286,8 @@ class Trajectories:
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
     ) -> Gradient:
-        with self._budget.reserve("a gradient", _gradient_bytes(trajectory, qpos_bar, qvel_bar, wrt, times)):
+        size = _gradient_bytes(trajectory, qpos_bar, qvel_bar, wrt, times)
+        with self._cache.using(trajectory.id), self._budget.reserve("a gradient", size):
             call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt), times)
             return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
 
@@ -241,12 +303,12 @@ class Trajectories:
             NotFoundError: the trajectory was deleted or never there.
             DivergedError: no environment stayed finite.
         """
-        kept = self._trajectories.get(trajectory_id)
+        kept = await self.get(trajectory_id)
         controls = kept.rollout.ctrl.nbytes
         states = 8 * 2 * kept.model.nv * kept.rollout.batch * (kept.rollout.steps + 1)
         if kept.rollout.all_states is None:
             states += _states_bytes(kept.model, kept.rollout.ctrl)
-        with self._budget.reserve("tangents", controls + states):
+        with self._cache.using(trajectory_id), self._budget.reserve("tangents", controls + states):
             return await self._pool.run(
                 lambda token: self._engine.jvp(kept.model, kept.rollout, **tangents, cancel=token)
             )
@@ -261,7 +323,7 @@ class Trajectories:
             NotFoundError: the model is not registered.
             DivergedError: no environment's step is finite.
         """
-        model = self._models.get(model_id)
+        model = await self._models.get(model_id)
         batch = len(ctrl) if np.ndim(ctrl) == 2 else 1
         with self._budget.reserve("a Jacobian", jacobian_bytes(model, batch)):
             return await self._pool.run(
@@ -288,7 +350,7 @@ class Trajectories:
             DivergedError: the trajectory diverges.
             LimitError: the trajectories of the differences do not fit.
         """
-        model = self._models.get(model_id)
+        model = await self._models.get(model_id)
         length = steps if start["ctrl"] is None else len(np.atleast_1d(start["ctrl"]))
         with self._budget.reserve("a check of gradients", _check_bytes(model, length, directions)):
             return await self._pool.run(
@@ -316,7 +378,7 @@ class Trajectories:
             NotFoundError: the model is not registered.
             DivergedError: no environment stayed finite.
         """
-        model = self._models.get(model_id)
+        model = await self._models.get(model_id)
         policy = Checkpoints.parse(checkpoints)
         # checkpoints, also those at work, and the gradient
         size = _kept_bytes(model, ctrl, policy) + _working_bytes(model, ctrl, policy)
@@ -349,7 +411,7 @@ class Trajectories:
             NotFoundError: the model is not registered.
             LimitError: there is no room for the trajectory.
         """
-        model, policy = self._models.get(model_id), Checkpoints.parse(checkpoints)
+        model, policy = await self._models.get(model_id), Checkpoints.parse(checkpoints)
         size = _kept_bytes(model, ctrl, policy)
         if policy != EVERY:
             size += _states_bytes(model, ctrl)
@@ -359,22 +421,110 @@ class Trajectories:
             trajectory = Trajectory("", model, rollout)
             yield trajectory, functools.partial(self._pull, trajectory)
 
-    def delete(self, trajectory_id: str) -> None:
+    async def delete(self, trajectory_id: str, ticket: Ticket) -> None:
         """Forget a trajectory.
 
         Raises:
-            NotFoundError: it was deleted before or never there.
+            NotFoundError: it was deleted before, has expired, or was never there.
             PermissionDeniedError: it is another caller's.
         """
-        require_owner("trajectory", self._trajectories.get(trajectory_id).owner)
-        self._trajectories.remove(trajectory_id)
+        entry = await self._store.look(TRAJECTORY, trajectory_id)
+        if entry is None or is_over(entry.expires):
+            raise await missing(self._store, TRAJECTORY, trajectory_id)
+        require_owner("trajectory", entry.summary.get("owner", ""))
+        try:
+            await settled(self._store.commit(Delete(TRAJECTORY, trajectory_id), *ticket.writes(None)))
+        except Conflict as conflict:
+            if conflict.kind != TRAJECTORY:
+                raise
+            raise await missing(self._store, TRAJECTORY, trajectory_id) from None
+        finally:
+            self.forget(trajectory_id)
 
-    def all(self) -> list[Trajectory]:
-        """Return every kept trajectory, oldest first."""
-        return list(self._trajectories)
+    def undo(self, trajectory_id: str) -> None:
+        """Let go of a trajectory whose caller did not get the answer.
+
+        A caller whose request has an id may ask again; the trajectory waits for that, but not for long.
+        """
+        task = asyncio.ensure_future(self._undo(trajectory_id))
+        self._undoing.add(task)
+        task.add_done_callback(self._undoing.discard)
+
+    def forget(self, trajectory_id: str) -> None:
+        """Hold no trajectory that the store has no more."""
+        self._cache.drop(trajectory_id)
 
     def __len__(self) -> int:
-        return len(self._trajectories)
+        return self._store.count(TRAJECTORY)
+
+    async def _keep(self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket) -> None:
+        """Commit a trajectory with the record of its request, and hold it."""
+        rollout = trajectory.rollout
+        summary = {
+            "model_id": trajectory.model.id,
+            "model": trajectory.model.name,
+            "owner": trajectory.owner,
+            "batch": rollout.status.size,
+            "steps": rollout.steps,
+            "repeatable": bool(ticket.key),
+        }
+        payload = encode({"model_id": trajectory.model.id, "rollout": rollout_records.to_document(rollout)})
+        if self._store.in_memory:
+            # the store counts these same arrays
+            reservation.release()
+        put = Put(
+            TRAJECTORY,
+            trajectory.id,
+            payload,
+            expires=expiry(self._ttl),
+            summary=summary,
+            parent=trajectory.model.id,
+            client=current_client(),
+            expect=0,
+        )
+        try:
+            await self._store.commit(put, *ticket.writes(trajectory))
+        except Conflict as conflict:
+            if conflict.kind != MODEL:
+                raise
+            self._models.forget(trajectory.model.id)
+            raise NotFoundError.missing("model", trajectory.model.id) from None
+        if not self._store.in_memory:
+            self._cache.add(trajectory.id, trajectory, reservation)
+
+    async def _read(self, trajectory_id: str) -> tuple[Entry, Trajectory]:
+        """Read a trajectory from the store, and hold it."""
+        entry = await self._store.look(TRAJECTORY, trajectory_id)
+        if entry is None or is_over(entry.expires):
+            raise await missing(self._store, TRAJECTORY, trajectory_id)
+        size = 0 if self._store.in_memory else entry.size
+        with self._budget.reserve("a trajectory", size) as reservation:
+            record = await self._store.get(TRAJECTORY, trajectory_id)
+            if record is None:
+                raise await missing(self._store, TRAJECTORY, trajectory_id)
+            document = decode(record.payload)
+            model = await self._models.get(document["model_id"])
+            owner = record.summary.get("owner", "")
+            rollout = rollout_records.from_document(document["rollout"])
+            trajectory = Trajectory(trajectory_id, model, rollout, owner)
+            if not self._store.in_memory:
+                trajectory = self._cache.add(trajectory_id, trajectory, reservation)
+            return record, trajectory
+
+    async def _undo(self, trajectory_id: str) -> None:
+        try:
+            entry = await self._store.look(TRAJECTORY, trajectory_id)
+            if entry is None:
+                return
+            if entry.summary.get("repeatable"):
+                await self._store.commit(Touch(TRAJECTORY, trajectory_id, time.time() + _REPEAT_SECONDS))
+            else:
+                await self._store.commit(Delete(TRAJECTORY, trajectory_id))
+                self.forget(trajectory_id)
+        except Conflict:
+            return
+        except RevoluteError as error:
+            _log.warning("trajectory %s stays until it expires: %s", trajectory_id, error)
 
 
 def _check_bytes(model: Model, steps: int, directions: int) -> int:

@@ -8,19 +8,23 @@ bodies into documents and back; the ids that HTTP has in the path are arguments 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from revolute.errors import ArgumentError, LimitError, NotFoundError
+from revolute.errors import ArgumentError, LimitError
 from revolute.loss import Loss
 from revolute_engine._segments import Segment
 
 from . import answers, schemas
 from .answers import Document
 from .models import Source
+from .pages import page
+from .requests import Ticket
 from .service import Service
 from .settings import format_bytes
-from .trajectories import DEFAULT_WRT
+from .store import MODEL, SESSION
+from .trajectories import DEFAULT_WRT, Trajectory
 
 Request = Mapping[str, Any]
 
@@ -36,10 +40,18 @@ class Verbs:
         self._check_files(body)
         options = body.options.model_dump(exclude_none=True)
         source = Source(body.text, body.builtin, body.name, body.assets, options)
-        return answers.model_info(await self.service.models.register(source))
+        return await self._once(
+            body.request_id,
+            "RegisterModel",
+            dataclasses.asdict(source),
+            lambda ticket: self.service.models.register(source, ticket),
+            answers.model_info,
+            record=lambda model: {"model_id": model.id},
+            again=lambda known: self.get_model(known["model_id"]),
+        )
 
     async def get_model(self, model_id: str) -> Document:
-        return answers.model_info(self.service.models.get(model_id))
+        return answers.model_info(await self.service.models.get(model_id))
 
     def _check_files(self, body: schemas.ModelSource) -> None:
         """Refuse files that are too large, before anything is made of them."""
@@ -79,24 +91,78 @@ class Verbs:
             self._check_batch("ctrl", len(ctrl))
         return qpos, qvel, ctrl, schemas.arrays("params", body.params)
 
-    async def list_models(self) -> Document:
-        models = self.service.models
-        return answers.model_list(models.builtins(), models.registered())
+    async def list_models(self, request: Request) -> Document:
+        body = schemas.validate(schemas.Listing, request)
+        found = await page(self.service.store, MODEL, body.page_size, body.page_token)
+        return answers.model_list(self.service.models.builtins(), found)
+
+    async def delete_model(self, model_id: str, request: Request) -> Document:
+        return await self._delete("DeleteModel", model_id, request, self.service.models.delete)
 
     async def create_session(self, request: Request) -> Document:
         body = schemas.validate(schemas.CreateSession, request)
         self._check_batch("batch", body.batch)
-        return answers.session_handle(await self.service.sessions.create(body.model_id, body.batch))
+        return await self._once(
+            body.request_id,
+            "CreateSession",
+            body.model_dump(exclude={"request_id"}),
+            lambda ticket: self.service.sessions.create(body.model_id, body.batch, body.lease, ticket),
+            answers.session_handle,
+        )
+
+    async def get_session(self, session_id: str) -> Document:
+        return answers.session_info(await self.service.sessions.info(session_id))
+
+    async def list_sessions(self, request: Request) -> Document:
+        body = schemas.validate(schemas.Listing, request)
+        return answers.session_list(await page(self.service.store, SESSION, body.page_size, body.page_token))
+
+    async def keep_alive(self, session_id: str, request: Request) -> Document:
+        schemas.validate(schemas.KeepAlive, request)
+        return {"lease": await self.service.sessions.keep_alive(session_id)}
 
     async def reset(self, session_id: str, request: Request) -> Document:
         body = schemas.validate(schemas.ResetInputs, request)
         qpos, qvel = schemas.array("qpos", body.qpos), schemas.array("qvel", body.qvel)
-        return answers.session_state(await self.service.sessions.reset(session_id, qpos, qvel))
+        return await self._once(
+            body.request_id,
+            "Reset",
+            {"session_id": session_id, "qpos": qpos, "qvel": qvel},
+            lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, ticket),
+            answers.session_state,
+        )
 
     async def step(self, session_id: str, request: Request) -> Document:
         body = schemas.validate(schemas.StepInputs, request)
         ctrl = schemas.array("ctrl", body.ctrl)
-        return answers.session_state(await self.service.sessions.step(session_id, ctrl, body.steps))
+        return await self._once(
+            body.request_id,
+            "Step",
+            {"session_id": session_id, "ctrl": ctrl, "steps": body.steps},
+            lambda ticket: self.service.sessions.step(session_id, ctrl, body.steps, ticket),
+            answers.session_state,
+        )
+
+    async def set_state(self, session_id: str, request: Request) -> Document:
+        body = schemas.validate(schemas.SetStateInputs, request)
+        qpos, qvel = schemas.array("qpos", body.qpos), schemas.array("qvel", body.qvel)
+        return await self._once(
+            body.request_id,
+            "SetState",
+            {"session_id": session_id, "qpos": qpos, "qvel": qvel, "step_count": body.step_count},
+            lambda ticket: self.service.sessions.set_state(session_id, qpos, qvel, body.step_count, ticket),
+            answers.session_state,
+        )
+
+    async def fork_session(self, session_id: str, request: Request) -> Document:
+        body = schemas.validate(schemas.ForkSession, request)
+        return await self._once(
+            body.request_id,
+            "ForkSession",
+            {"session_id": session_id, "lease": body.lease},
+            lambda ticket: self.service.sessions.fork(session_id, body.lease, ticket),
+            answers.session_handle,
+        )
 
     async def session_jacobian(self, session_id: str, request: Request) -> Document:
         body = schemas.validate(schemas.SessionJacobianInputs, request)
@@ -104,20 +170,39 @@ class Verbs:
         return answers.step_jacobian(await self.service.sessions.jacobian(session_id, ctrl))
 
     async def get_state(self, session_id: str) -> Document:
-        return answers.session_state(self.service.sessions.state(session_id))
+        return answers.session_state(await self.service.sessions.state(session_id))
 
-    async def delete_session(self, session_id: str) -> None:
-        self.service.sessions.delete(session_id)
+    async def delete_session(self, session_id: str, request: Request) -> Document:
+        return await self._delete("DeleteSession", session_id, request, self.service.sessions.delete)
 
     async def rollout(self, request: Request) -> Document:
         body = schemas.validate(schemas.RolloutInputs, request)
-        found = await self.service.trajectories.rollout(
-            body.model_id, *self._inputs(body), checkpoints=body.checkpoints, states=body.states
+        qpos, qvel, ctrl, params = self._inputs(body)
+
+        chosen: dict[str, Any] = {"checkpoints": body.checkpoints, "states": body.states}
+        states = body.states or ("all" if body.checkpoints == "every" else "final")
+
+        async def again(known: Document) -> Document:
+            kept = await self.service.trajectories.with_states(known["trajectory_id"], states)
+            return answers.trajectory(kept, with_ctrl=False)
+
+        return await self._once(
+            body.request_id,
+            "Rollout",
+            {"model_id": body.model_id, "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "params": params, **chosen},
+            lambda ticket: self.service.trajectories.rollout(
+                body.model_id, qpos, qvel, ctrl, params, ticket, **chosen
+            ),
+            lambda kept: answers.trajectory(kept, with_ctrl=False),
+            record=_trajectory_id,
+            again=again,
         )
-        return answers.trajectory(found, with_ctrl=False)
 
     async def stream_rollout(self, request: Request) -> AsyncGenerator[Document, None]:
-        """Yield the segments (RolloutSegment) as they are computed, and at last the RolloutEnd."""
+        """Yield the segments (RolloutSegment) as they are computed, and at last the RolloutEnd.
+
+        A repeat of a request that was carried out sends the trajectory that was kept then.
+        """
         body = schemas.validate(schemas.StreamRolloutInputs, request)
         if body.segment_steps is not None and body.segment_steps < 1:
             raise ArgumentError.expected("segment_steps", "at least one step", body.segment_steps)
@@ -126,20 +211,32 @@ class Verbs:
             raise ArgumentError.expected(
                 "inputs.checkpoints", "'every'", repr(inputs.checkpoints)[:60], advice="use Rollout"
             )
-        found = self.service.trajectories.stream_rollout(
-            inputs.model_id, *self._inputs(inputs), segment_steps=body.segment_steps
-        )
-        async with contextlib.aclosing(found) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Segment):
-                    yield answers.rollout_segment(piece)
-                else:
-                    yield answers.rollout_end(piece)
+        qpos, qvel, ctrl, params = self._inputs(inputs)
+        arguments = {
+            "model_id": inputs.model_id,
+            "qpos": qpos,
+            "qvel": qvel,
+            "ctrl": ctrl,
+            "params": params,
+            "segment_steps": body.segment_steps,
+        }
+        trajectories = self.service.trajectories
+        turn = self.service.requests.open(inputs.request_id, "StreamRollout", arguments, _trajectory_id)
+        async with turn as (ticket, known):
+            if known is None:
+                found = trajectories.stream_rollout(**arguments, ticket=ticket)
+            else:
+                found = trajectories.stream_again(known["trajectory_id"], body.segment_steps)
+            async with contextlib.aclosing(found) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Segment):
+                        yield answers.rollout_segment(piece)
+                    else:
+                        yield answers.rollout_end(piece)
 
     def undo_rollout(self, answer: Document) -> None:
-        """Forget a trajectory whose caller did not get the answer, and so cannot delete it."""
-        with contextlib.suppress(NotFoundError):
-            self.service.trajectories.delete(answer["trajectory_id"])
+        """Let go of a trajectory whose caller did not get the answer, and so cannot delete it."""
+        self.service.trajectories.undo(answer["trajectory_id"])
 
     async def get_trajectory(self, trajectory_id: str, states: str | None = None) -> Document:
         found = await self.service.trajectories.with_states(trajectory_id, states)
@@ -228,8 +325,35 @@ class Verbs:
 
             yield answers.trajectory(passing, with_ctrl=False), differentiate
 
-    async def delete_trajectory(self, trajectory_id: str) -> None:
-        self.service.trajectories.delete(trajectory_id)
+    async def delete_trajectory(self, trajectory_id: str, request: Request) -> Document:
+        delete = self.service.trajectories.delete
+        return await self._delete("DeleteTrajectory", trajectory_id, request, delete)
 
     async def get_server_info(self) -> Document:
         return answers.server_info(self.service.info)
+
+    async def _once(self, request_id: str, *arguments: Any, **options: Any) -> Document:
+        """Carry out a mutation once, however often it is asked for; see `Requests.once`."""
+        return await self.service.requests.once(request_id, *arguments, **options)
+
+    async def _delete(
+        self,
+        verb: str,
+        identifier: str,
+        request: Request,
+        delete: Callable[[str, Ticket], Awaitable[None]],
+    ) -> Document:
+        """Delete something, once."""
+        body = schemas.validate(schemas.Deletion, request)
+        return await self._once(
+            body.request_id,
+            verb,
+            {"id": identifier},
+            lambda ticket: delete(identifier, ticket),
+            lambda _nothing: {},
+        )
+
+
+def _trajectory_id(kept: Trajectory) -> Document:
+    """Return what is remembered of a request that made a trajectory."""
+    return {"trajectory_id": kept.id}

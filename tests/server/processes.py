@@ -62,10 +62,14 @@ def running_server(*flags: str, module: str = "revolute_server") -> Iterator[Ser
     Args:
         flags: of the command line.
         module: what is run, with the server's command line.
+
+    What it keeps goes into a file of its own, unless `--store` names another place.
     """
     with tempfile.TemporaryDirectory() as folder:
         port_file, log = Path(folder, "ports.json"), Path(folder, "log.txt")
         ports = ("--grpc-port", "0", "--http-port", "0", "--port-file", str(port_file))
+        if "--store" not in flags:
+            flags = (*flags, "--store", f"sqlite:///{folder}/store.db")
         command = [sys.executable, "-m", module, *ports, *flags]
         with log.open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)

@@ -21,6 +21,8 @@ from .processes import running_server
 from .wire import GrpcWire, HttpWire, problem_of
 
 FLAGS = (
+    # what is kept elsewhere takes no memory
+    *("--store", "memory:"),
     *("--max-models", "2", "--max-sessions", "2", "--max-trajectories", "2"),
     *("--max-model", "8KiB", "--max-mesh", "4KiB", "--max-batch", "400000"),
     *("--max-request", "1MiB", "--max-json", "16KiB", "--memory", "8MiB", "--workers", "1", "--queue", "1"),

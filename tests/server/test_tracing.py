@@ -86,7 +86,7 @@ def test_a_call_has_a_span_for_each_stage_in_order(traced: _Traced, transport: s
     assert call.attributes["revolute.transport"] == transport and call.attributes["revolute.reason"] == "OK"
     assert call.status.is_ok or call.status.is_unset
     assert call.parent is None
-    assert [stage.name for stage in stages] == ["queue", "compute", "serialise"]
+    assert [stage.name for stage in stages] == ["store", "queue", "compute", "store", "serialise"]
     times = [call.start_time, *(t for stage in stages for t in (stage.start_time, stage.end_time))]
     assert times[1:] == sorted(times[1:])  # type: ignore[type-var]
     assert {stage.context.trace_id for stage in stages} == {call.context.trace_id}

@@ -39,6 +39,12 @@ SERVICES = {
     "RegisterModel": (model_pb2, model_pb2_grpc, "ModelService"),
     "GetModel": (model_pb2, model_pb2_grpc, "ModelService"),
     "ListModels": (model_pb2, model_pb2_grpc, "ModelService"),
+    "DeleteModel": (model_pb2, model_pb2_grpc, "ModelService"),
+    "GetSession": (session_pb2, session_pb2_grpc, "SessionService"),
+    "ListSessions": (session_pb2, session_pb2_grpc, "SessionService"),
+    "KeepAlive": (session_pb2, session_pb2_grpc, "SessionService"),
+    "ForkSession": (session_pb2, session_pb2_grpc, "SessionService"),
+    "SetState": (session_pb2, session_pb2_grpc, "SessionService"),
     "CreateSession": (session_pb2, session_pb2_grpc, "SessionService"),
     "Reset": (session_pb2, session_pb2_grpc, "SessionService"),
     "Step": (session_pb2, session_pb2_grpc, "SessionService"),
@@ -57,7 +63,12 @@ SERVICES = {
 }
 
 
-WRAPPED = {"RegisterModel": "model", "GetModel": "model", "CheckGradient": "report"}
+WRAPPED = {
+    "RegisterModel": "model",
+    "GetModel": "model",
+    "GetSession": "session",
+    "CheckGradient": "report",
+}
 """Field of the answer that holds the document, for unary answers that wrap it."""
 
 
@@ -170,11 +181,10 @@ class HttpWire:
         route = ROUTES[verb]
         body = {key: value for key, value in document.items() if key != route.id_field}
         path = route.path.format(document.get(route.id_field, ""))
-        if route.method != "POST":
-            return self.client.request(route.method, path)
-        if self.npz:
-            return self.client.post(path, content=pack_npz(body))
-        return self.client.post(path, content=json.dumps(_lists(body)))
+        if route.method in ("GET", "DELETE"):
+            return self.client.request(route.method, path, params=body)
+        content = pack_npz(body) if self.npz else json.dumps(_lists(body))
+        return self.client.request(route.method, path, content=content)
 
     def call(self, verb: str, document: Mapping[str, Any]) -> Document:
         """Carry out a verb; fails with AssertionError on a status that is no success."""

@@ -22,7 +22,12 @@ from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 from .network import Address, Credentials, missing_verb, not_a_server, too_late, trace_headers, unreachable
 
 _FILES = (model_pb2, server_pb2, session_pb2, trajectory_pb2)
-_WRAPPED = {"RegisterModel": "model", "GetModel": "model", "CheckGradient": "report"}
+_WRAPPED = {
+    "RegisterModel": "model",
+    "GetModel": "model",
+    "GetSession": "session",
+    "CheckGradient": "report",
+}
 
 _OPTIONS = (
     # a ping every 30 s while a call runs, 10 s to answer: a dead server is noticed
@@ -30,6 +35,9 @@ _OPTIONS = (
     ("grpc.keepalive_timeout_ms", 10_000),
     # pings go on during a call that sends no data, i.e. while the server computes
     ("grpc.http2.max_pings_without_data", 0),
+    # a server that starts again is found soon; without these the pauses grow to two minutes
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
 )
 
 

@@ -39,7 +39,13 @@ ROUTES = {
     "RegisterModel": Route("POST", "/v1/models"),
     "ListModels": Route("GET", "/v1/models"),
     "GetModel": Route("GET", "/v1/models/{}", "model_id"),
+    "DeleteModel": Route("DELETE", "/v1/models/{}", "model_id"),
     "CreateSession": Route("POST", "/v1/sessions"),
+    "GetSession": Route("GET", "/v1/sessions/{}", "session_id"),
+    "ListSessions": Route("GET", "/v1/sessions"),
+    "KeepAlive": Route("POST", "/v1/sessions/{}/keep-alive", "session_id"),
+    "ForkSession": Route("POST", "/v1/sessions/{}/fork", "session_id"),
+    "SetState": Route("PUT", "/v1/sessions/{}/state", "session_id"),
     "Reset": Route("POST", "/v1/sessions/{}/reset", "session_id"),
     "Step": Route("POST", "/v1/sessions/{}/step", "session_id"),
     "SessionJacobian": Route("POST", "/v1/sessions/{}/jacobian", "session_id"),
@@ -150,7 +156,7 @@ class HttpTransport:
         }
         path = route.path.format(quote(str(document.get(route.id_field, "")), safe=""))
         sent: dict[str, Any] = {"params": body, "headers": trace_headers()}
-        if route.method == "POST":
+        if route.method not in ("GET", "DELETE"):
             sent = {
                 "content": npz.pack_npz(_files_as_arrays(body)),
                 "headers": {"Content-Type": npz.MEDIA_TYPE, **trace_headers()},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -17,7 +19,7 @@ from revolute_engine._segments import SegmentedRollout
 from revolute_server import answers, stepping
 from revolute_server.service import API_VERSIONS, FEATURES
 
-from ..errors import NotFoundError
+from ..errors import ArgumentError, NotFoundError
 from ..loss import Loss
 
 Document = dict[str, Any]
@@ -38,10 +40,16 @@ class _Trajectory:
 
 @dataclass
 class _Session:
-    """A kept batch of environments; the lock lets one call at a time change it."""
+    """A kept batch of environments; the lock lets one call at a time change it.
 
+    In this process nothing ends by itself: the lease is what was asked for, and is not heeded.
+    """
+
+    id: str
     model: revolute_engine.Model
     state: stepping.State
+    lease: float
+    created: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -63,7 +71,13 @@ class LocalTransport:
             "RegisterModel": self._register_model,
             "GetModel": lambda request: answers.model_info(self._model(request)),
             "ListModels": self._list_models,
+            "DeleteModel": self._delete_model,
             "CreateSession": self._create_session,
+            "GetSession": lambda request: _info(_kept("session", self._sessions, request)),
+            "ListSessions": self._list_sessions,
+            "KeepAlive": lambda request: {"lease": _kept("session", self._sessions, request).lease},
+            "ForkSession": self._fork_session,
+            "SetState": self._set_state,
             "Reset": self._reset,
             "Step": self._step,
             "SessionJacobian": self._session_jacobian,
@@ -136,14 +150,46 @@ class LocalTransport:
 
     def _list_models(self, request: Mapping[str, Any]) -> Document:
         models = [{"model_id": model.id, "name": model.name} for model in self._models.values()]
-        return {"builtin": revolute_engine.models(), "models": models}
+        return {"builtin": revolute_engine.models(), "models": models, "next_page_token": ""}
+
+    def _delete_model(self, request: Mapping[str, Any]) -> Document:
+        model = self._model(request)
+        users = [session.model for session in self._sessions.values()]
+        users += [trajectory.model for trajectory in self._trajectories.values()]
+        if model in users:
+            raise ArgumentError.expected(
+                "model_id",
+                "a model that nothing uses",
+                "one that sessions or trajectories use",
+                advice="delete these first",
+            )
+        return _remove("model", self._models, request)
 
     def _create_session(self, request: Mapping[str, Any]) -> Document:
         model = self._model(request)
-        identifier = _new_id()
         state = stepping.start_state(self._engine, model, request["batch"])
-        self._sessions[identifier] = _Session(model, state)
-        return {"session_id": identifier, "model_id": model.id, "batch": request["batch"]}
+        return self._open(model, state, request["lease"] or math.inf)
+
+    def _fork_session(self, request: Mapping[str, Any]) -> Document:
+        session = _kept("session", self._sessions, request)
+        return self._open(session.model, session.state, request["lease"] or session.lease)
+
+    def _open(self, model: revolute_engine.Model, state: stepping.State, lease: float) -> Document:
+        identifier = _new_id()
+        self._sessions[identifier] = session = _Session(identifier, model, state, lease)
+        names = ("session_id", "model_id", "batch", "lease")
+        return {name: value for name, value in _info(session).items() if name in names}
+
+    def _list_sessions(self, request: Mapping[str, Any]) -> Document:
+        sessions = [_info(session) for session in self._sessions.values()]
+        return {"sessions": sessions, "next_page_token": ""}
+
+    def _set_state(self, request: Mapping[str, Any]) -> Document:
+        session = _kept("session", self._sessions, request)
+        with session.lock:
+            arguments = (request[name] for name in ("qpos", "qvel", "step_count"))
+            session.state = stepping.changed_state(self._engine, session.model, session.state, *arguments)
+            return _state(session.state)
 
     def _reset(self, request: Mapping[str, Any]) -> Document:
         session = _kept("session", self._sessions, request)
@@ -326,6 +372,19 @@ def _kept(noun: str, table: Mapping[str, _Entry], request: Mapping[str, Any]) ->
     if found is None:
         raise NotFoundError.missing(noun, identifier)
     return found
+
+
+def _info(session: _Session) -> Document:
+    """Return the document SessionInfo."""
+    return {
+        "session_id": session.id,
+        "model_id": session.model.id,
+        "batch": len(session.state.status),
+        "step_count": session.state.step_count,
+        "lease": session.lease,
+        "expires_in": math.inf,
+        "age": time.monotonic() - session.created,
+    }
 
 
 def _remove(noun: str, table: dict[str, Any], request: Mapping[str, Any]) -> Document:

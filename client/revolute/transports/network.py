@@ -204,7 +204,7 @@ def unreachable(address: Address, cause: str) -> UnavailableError:
 
 def not_a_server(address: Address, cause: str) -> UnavailableError:
     """Return the error for something that answers but is no revolute server of this version."""
-    return UnavailableError(
+    return _permanent(
         f"{address.text}: expected a revolute server with API v1, got {_one_line(cause)}; "
         "check the address and the versions of client and server"
     )
@@ -225,7 +225,7 @@ def other_version(address: Address, spoken: str, info: Mapping[str, Any]) -> Una
         newer = min(numbers) > int(spoken[1:])
         cure = f"upgrade the client: pip install -U {_DISTRIBUTION}" if newer else "upgrade the server"
     release = info.get("version") or "unknown"
-    return UnavailableError(
+    return _permanent(
         f"{address.text}: expected a revolute server with API {spoken}, "
         f"got release {_one_line(release)} with API {', '.join(versions) or 'none'}; {cure}"
     )
@@ -233,7 +233,7 @@ def other_version(address: Address, spoken: str, info: Mapping[str, Any]) -> Una
 
 def missing_verb(address: Address, verb: str) -> UnavailableError:
     """Return the error for a verb that a server does not have, since it is older than the client."""
-    return UnavailableError(
+    return _permanent(
         f"{verb}: expected a server that has it, got {address.text}, which does not; upgrade the server"
     )
 
@@ -246,6 +246,12 @@ def too_late(verb: str, timeout: float | None) -> DeadlineError:
         "connect with a larger timeout or ask for less at once",
         argument="timeout",
     )
+
+
+def _permanent(message: str) -> UnavailableError:
+    error = UnavailableError(message)
+    error.permanent = True
+    return error
 
 
 def _one_line(text: str) -> str:

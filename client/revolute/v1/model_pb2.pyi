@@ -16,7 +16,7 @@ class RegisterModelRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[ModelSource, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class ModelSource(_message.Message):
-    __slots__ = ("builtin", "text", "assets", "options", "name")
+    __slots__ = ("builtin", "text", "assets", "options", "name", "request_id")
     class AssetsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -29,12 +29,14 @@ class ModelSource(_message.Message):
     ASSETS_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     builtin: str
     text: _tensor_pb2.Blob
     assets: _containers.MessageMap[str, _tensor_pb2.Blob]
     options: ModelOptions
     name: str
-    def __init__(self, builtin: _Optional[str] = ..., text: _Optional[_Union[_tensor_pb2.Blob, _Mapping]] = ..., assets: _Optional[_Mapping[str, _tensor_pb2.Blob]] = ..., options: _Optional[_Union[ModelOptions, _Mapping]] = ..., name: _Optional[str] = ...) -> None: ...
+    request_id: str
+    def __init__(self, builtin: _Optional[str] = ..., text: _Optional[_Union[_tensor_pb2.Blob, _Mapping]] = ..., assets: _Optional[_Mapping[str, _tensor_pb2.Blob]] = ..., options: _Optional[_Union[ModelOptions, _Mapping]] = ..., name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ModelOptions(_message.Message):
     __slots__ = ("base", "ground", "fuse_fixed", "timestep", "solver", "iterations", "contact", "limits", "dry_friction", "erp", "cfm", "restitution", "margin")
@@ -85,16 +87,34 @@ class GetModelResponse(_message.Message):
     def __init__(self, model: _Optional[_Union[ModelInfo, _Mapping]] = ...) -> None: ...
 
 class ListModelsRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListModelsResponse(_message.Message):
-    __slots__ = ("builtin", "models")
+    __slots__ = ("builtin", "models", "next_page_token")
     BUILTIN_FIELD_NUMBER: _ClassVar[int]
     MODELS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     builtin: _containers.RepeatedScalarFieldContainer[str]
     models: _containers.RepeatedCompositeFieldContainer[ModelSummary]
-    def __init__(self, builtin: _Optional[_Iterable[str]] = ..., models: _Optional[_Iterable[_Union[ModelSummary, _Mapping]]] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, builtin: _Optional[_Iterable[str]] = ..., models: _Optional[_Iterable[_Union[ModelSummary, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class DeleteModelRequest(_message.Message):
+    __slots__ = ("model_id", "request_id")
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    request_id: str
+    def __init__(self, model_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DeleteModelResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ModelSummary(_message.Message):
     __slots__ = ("model_id", "name")

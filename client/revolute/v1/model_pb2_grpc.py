@@ -50,6 +50,11 @@ class ModelServiceStub(object):
                 request_serializer=revolute_dot_v1_dot_model__pb2.ListModelsRequest.SerializeToString,
                 response_deserializer=revolute_dot_v1_dot_model__pb2.ListModelsResponse.FromString,
                 _registered_method=True)
+        self.DeleteModel = channel.unary_unary(
+                '/revolute.v1.ModelService/DeleteModel',
+                request_serializer=revolute_dot_v1_dot_model__pb2.DeleteModelRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_model__pb2.DeleteModelResponse.FromString,
+                _registered_method=True)
 
 
 class ModelServiceServicer(object):
@@ -72,7 +77,14 @@ class ModelServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """Lists built-in names and registered models.
+        """Lists built-in names and registered models. Errors: INVALID_ARGUMENT.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteModel(self, request, context):
+        """Forgets a model that no session or trajectory uses. Errors: NOT_FOUND; INVALID_ARGUMENT while one does.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -95,6 +107,11 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     servicer.ListModels,
                     request_deserializer=revolute_dot_v1_dot_model__pb2.ListModelsRequest.FromString,
                     response_serializer=revolute_dot_v1_dot_model__pb2.ListModelsResponse.SerializeToString,
+            ),
+            'DeleteModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteModel,
+                    request_deserializer=revolute_dot_v1_dot_model__pb2.DeleteModelRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_model__pb2.DeleteModelResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -179,6 +196,33 @@ class ModelService(object):
             '/revolute.v1.ModelService/ListModels',
             revolute_dot_v1_dot_model__pb2.ListModelsRequest.SerializeToString,
             revolute_dot_v1_dot_model__pb2.ListModelsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/revolute.v1.ModelService/DeleteModel',
+            revolute_dot_v1_dot_model__pb2.DeleteModelRequest.SerializeToString,
+            revolute_dot_v1_dot_model__pb2.DeleteModelResponse.FromString,
             options,
             channel_credentials,
             insecure,

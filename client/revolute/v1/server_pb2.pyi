@@ -25,7 +25,7 @@ class GetServerInfoResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., api_versions: _Optional[_Iterable[str]] = ..., features: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., build: _Optional[_Union[Build, _Mapping]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("max_request", "max_json", "memory", "max_models", "max_sessions", "max_trajectories", "queue", "max_model", "max_mesh", "max_batch")
+    __slots__ = ("max_request", "max_json", "memory", "max_models", "max_sessions", "max_trajectories", "queue", "max_model", "max_mesh", "max_batch", "store_bytes", "lease", "max_lease", "trajectory_ttl", "request_ttl", "max_requests")
     MAX_REQUEST_FIELD_NUMBER: _ClassVar[int]
     MAX_JSON_FIELD_NUMBER: _ClassVar[int]
     MEMORY_FIELD_NUMBER: _ClassVar[int]
@@ -36,6 +36,12 @@ class Limits(_message.Message):
     MAX_MODEL_FIELD_NUMBER: _ClassVar[int]
     MAX_MESH_FIELD_NUMBER: _ClassVar[int]
     MAX_BATCH_FIELD_NUMBER: _ClassVar[int]
+    STORE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    MAX_LEASE_FIELD_NUMBER: _ClassVar[int]
+    TRAJECTORY_TTL_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_TTL_FIELD_NUMBER: _ClassVar[int]
+    MAX_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     max_request: int
     max_json: int
     memory: int
@@ -46,7 +52,13 @@ class Limits(_message.Message):
     max_model: int
     max_mesh: int
     max_batch: int
-    def __init__(self, max_request: _Optional[int] = ..., max_json: _Optional[int] = ..., memory: _Optional[int] = ..., max_models: _Optional[int] = ..., max_sessions: _Optional[int] = ..., max_trajectories: _Optional[int] = ..., queue: _Optional[int] = ..., max_model: _Optional[int] = ..., max_mesh: _Optional[int] = ..., max_batch: _Optional[int] = ...) -> None: ...
+    store_bytes: int
+    lease: float
+    max_lease: float
+    trajectory_ttl: float
+    request_ttl: float
+    max_requests: int
+    def __init__(self, max_request: _Optional[int] = ..., max_json: _Optional[int] = ..., memory: _Optional[int] = ..., max_models: _Optional[int] = ..., max_sessions: _Optional[int] = ..., max_trajectories: _Optional[int] = ..., queue: _Optional[int] = ..., max_model: _Optional[int] = ..., max_mesh: _Optional[int] = ..., max_batch: _Optional[int] = ..., store_bytes: _Optional[int] = ..., lease: _Optional[float] = ..., max_lease: _Optional[float] = ..., trajectory_ttl: _Optional[float] = ..., request_ttl: _Optional[float] = ..., max_requests: _Optional[int] = ...) -> None: ...
 
 class Build(_message.Message):
     __slots__ = ("isa", "lanes", "threads", "workers", "python", "numpy", "machine")

@@ -40,6 +40,21 @@ class SessionServiceStub(object):
                 request_serializer=revolute_dot_v1_dot_session__pb2.CreateSessionRequest.SerializeToString,
                 response_deserializer=revolute_dot_v1_dot_session__pb2.CreateSessionResponse.FromString,
                 _registered_method=True)
+        self.GetSession = channel.unary_unary(
+                '/revolute.v1.SessionService/GetSession',
+                request_serializer=revolute_dot_v1_dot_session__pb2.GetSessionRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_session__pb2.GetSessionResponse.FromString,
+                _registered_method=True)
+        self.ListSessions = channel.unary_unary(
+                '/revolute.v1.SessionService/ListSessions',
+                request_serializer=revolute_dot_v1_dot_session__pb2.ListSessionsRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_session__pb2.ListSessionsResponse.FromString,
+                _registered_method=True)
+        self.KeepAlive = channel.unary_unary(
+                '/revolute.v1.SessionService/KeepAlive',
+                request_serializer=revolute_dot_v1_dot_session__pb2.KeepAliveRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_session__pb2.KeepAliveResponse.FromString,
+                _registered_method=True)
         self.Reset = channel.stream_stream(
                 '/revolute.v1.SessionService/Reset',
                 request_serializer=revolute_dot_v1_dot_session__pb2.ResetRequest.SerializeToString,
@@ -54,6 +69,16 @@ class SessionServiceStub(object):
                 '/revolute.v1.SessionService/GetState',
                 request_serializer=revolute_dot_v1_dot_session__pb2.GetStateRequest.SerializeToString,
                 response_deserializer=revolute_dot_v1_dot_session__pb2.GetStateResponse.FromString,
+                _registered_method=True)
+        self.SetState = channel.stream_stream(
+                '/revolute.v1.SessionService/SetState',
+                request_serializer=revolute_dot_v1_dot_session__pb2.SetStateRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_session__pb2.SetStateResponse.FromString,
+                _registered_method=True)
+        self.ForkSession = channel.unary_unary(
+                '/revolute.v1.SessionService/ForkSession',
+                request_serializer=revolute_dot_v1_dot_session__pb2.ForkSessionRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_session__pb2.ForkSessionResponse.FromString,
                 _registered_method=True)
         self.Jacobian = channel.stream_stream(
                 '/revolute.v1.SessionService/Jacobian',
@@ -78,6 +103,27 @@ class SessionServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetSession(self, request, context):
+        """Describes a session; does not renew its lease. Errors: NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSessions(self, request, context):
+        """Lists the sessions, oldest first; does not renew their leases. Errors: INVALID_ARGUMENT.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def KeepAlive(self, request, context):
+        """Renews the lease. Errors: NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Reset(self, request_iterator, context):
         """Sets the state and puts time and step count back to 0. Errors: NOT_FOUND, INVALID_ARGUMENT.
         """
@@ -95,6 +141,20 @@ class SessionServiceServicer(object):
 
     def GetState(self, request, context):
         """Reads the state. Errors: NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetState(self, request_iterator, context):
+        """Replaces the state, or parts of it, and goes on from there. Errors: NOT_FOUND, INVALID_ARGUMENT.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForkSession(self, request, context):
+        """Opens another session in the same state; from there each goes its own way. Errors: NOT_FOUND, LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -123,6 +183,21 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     request_deserializer=revolute_dot_v1_dot_session__pb2.CreateSessionRequest.FromString,
                     response_serializer=revolute_dot_v1_dot_session__pb2.CreateSessionResponse.SerializeToString,
             ),
+            'GetSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSession,
+                    request_deserializer=revolute_dot_v1_dot_session__pb2.GetSessionRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_session__pb2.GetSessionResponse.SerializeToString,
+            ),
+            'ListSessions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessions,
+                    request_deserializer=revolute_dot_v1_dot_session__pb2.ListSessionsRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_session__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'KeepAlive': grpc.unary_unary_rpc_method_handler(
+                    servicer.KeepAlive,
+                    request_deserializer=revolute_dot_v1_dot_session__pb2.KeepAliveRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_session__pb2.KeepAliveResponse.SerializeToString,
+            ),
             'Reset': grpc.stream_stream_rpc_method_handler(
                     servicer.Reset,
                     request_deserializer=revolute_dot_v1_dot_session__pb2.ResetRequest.FromString,
@@ -137,6 +212,16 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.GetState,
                     request_deserializer=revolute_dot_v1_dot_session__pb2.GetStateRequest.FromString,
                     response_serializer=revolute_dot_v1_dot_session__pb2.GetStateResponse.SerializeToString,
+            ),
+            'SetState': grpc.stream_stream_rpc_method_handler(
+                    servicer.SetState,
+                    request_deserializer=revolute_dot_v1_dot_session__pb2.SetStateRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_session__pb2.SetStateResponse.SerializeToString,
+            ),
+            'ForkSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForkSession,
+                    request_deserializer=revolute_dot_v1_dot_session__pb2.ForkSessionRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_session__pb2.ForkSessionResponse.SerializeToString,
             ),
             'Jacobian': grpc.stream_stream_rpc_method_handler(
                     servicer.Jacobian,
@@ -177,6 +262,87 @@ class SessionService(object):
             '/revolute.v1.SessionService/CreateSession',
             revolute_dot_v1_dot_session__pb2.CreateSessionRequest.SerializeToString,
             revolute_dot_v1_dot_session__pb2.CreateSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/revolute.v1.SessionService/GetSession',
+            revolute_dot_v1_dot_session__pb2.GetSessionRequest.SerializeToString,
+            revolute_dot_v1_dot_session__pb2.GetSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/revolute.v1.SessionService/ListSessions',
+            revolute_dot_v1_dot_session__pb2.ListSessionsRequest.SerializeToString,
+            revolute_dot_v1_dot_session__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def KeepAlive(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/revolute.v1.SessionService/KeepAlive',
+            revolute_dot_v1_dot_session__pb2.KeepAliveRequest.SerializeToString,
+            revolute_dot_v1_dot_session__pb2.KeepAliveResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -258,6 +424,60 @@ class SessionService(object):
             '/revolute.v1.SessionService/GetState',
             revolute_dot_v1_dot_session__pb2.GetStateRequest.SerializeToString,
             revolute_dot_v1_dot_session__pb2.GetStateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetState(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/revolute.v1.SessionService/SetState',
+            revolute_dot_v1_dot_session__pb2.SetStateRequest.SerializeToString,
+            revolute_dot_v1_dot_session__pb2.SetStateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForkSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/revolute.v1.SessionService/ForkSession',
+            revolute_dot_v1_dot_session__pb2.ForkSessionRequest.SerializeToString,
+            revolute_dot_v1_dot_session__pb2.ForkSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

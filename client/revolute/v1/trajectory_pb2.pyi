@@ -17,7 +17,7 @@ class RolloutRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[RolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class RolloutInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,7 @@ class RolloutInputs(_message.Message):
     PARAMS_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -39,7 +40,8 @@ class RolloutInputs(_message.Message):
     params: _containers.MessageMap[str, _tensor_pb2.Tensor]
     checkpoints: str
     states: str
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ...) -> None: ...
+    request_id: str
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class RolloutResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -404,10 +406,12 @@ class CheckGradientResponse(_message.Message):
     def __init__(self, report: _Optional[_Union[_gradient_report_pb2.GradientReport, _Mapping]] = ...) -> None: ...
 
 class DeleteTrajectoryRequest(_message.Message):
-    __slots__ = ("trajectory_id",)
+    __slots__ = ("trajectory_id", "request_id")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
-    def __init__(self, trajectory_id: _Optional[str] = ...) -> None: ...
+    request_id: str
+    def __init__(self, trajectory_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class DeleteTrajectoryResponse(_message.Message):
     __slots__ = ()

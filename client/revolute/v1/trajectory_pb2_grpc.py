@@ -87,8 +87,9 @@ class TrajectoryServiceServicer(object):
     """
 
     def Rollout(self, request_iterator, context):
-        """Simulates T steps from a state and keeps the trajectory until DeleteTrajectory. An environment that diverges stops
-        alone and is reported in `status`; its later rows are NaN. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
+        """Simulates T steps from a state and keeps the trajectory until DeleteTrajectory, or until it has not been used for
+        the server's `trajectory_ttl`; it outlives a crash of the server. An environment that diverges stops alone and is
+        reported in `status`; its later rows are NaN. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -104,14 +105,14 @@ class TrajectoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetTrajectory(self, request, context):
-        """Sends a kept trajectory again. Errors: NOT_FOUND.
+        """Sends a kept trajectory again. Errors: NOT_FOUND, DATA_LOSS.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Backward(self, request_iterator, context):
-        """Pulls cotangents back through a kept trajectory. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED.
+        """Pulls cotangents back through a kept trajectory. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED, DATA_LOSS.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

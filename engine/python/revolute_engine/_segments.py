@@ -5,7 +5,7 @@ A state is all that a step needs, so a rollout may stop at any step and go on fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,8 +73,7 @@ class SegmentedRollout:
             steps: its length; None for one that suits a network.
         """
         problem, model = self._problem, self._model
-        bytes_per_step = 8 * len(self._status) * max(1, model.nq + model.nv)
-        count = max(1, _SEGMENT_BYTES // bytes_per_step) if steps is None else steps
+        count = _suitable(len(self._status) * (model.nq + model.nv)) if steps is None else steps
         ctrl = problem.ctrl[:, self.done : self.done + count]
         if not self._started:
             return RolloutCall(problem.qpos, problem.qvel, ctrl, problem.params)
@@ -129,3 +128,25 @@ class SegmentedRollout:
             "diverged_step": self._diverged_step,
         }
         return rollout_of_every_state(self._model, self._problem, arrays)
+
+
+def segments_of(rollout: Rollout, steps: int | None = None) -> Iterator[Segment]:
+    """Yield a rollout as the segments that a `SegmentedRollout` would have given.
+
+    Args:
+        rollout: the whole.
+        steps: length of a segment; None for one that suits a network.
+    """
+    batch = rollout.status.size
+    numbers = batch * (rollout.qpos.shape[-1] + rollout.qvel.shape[-1])
+    count = _suitable(numbers) if steps is None else steps
+    first, done = 0, 0
+    while first == 0 or done < rollout.steps:
+        done = min(done + count, rollout.steps)
+        yield Segment(first, rollout.qpos[..., first : done + 1, :], rollout.qvel[..., first : done + 1, :])
+        first = done + 1
+
+
+def _suitable(numbers: int) -> int:
+    """Return the steps of a segment that suits a network, for states of so many numbers."""
+    return max(1, _SEGMENT_BYTES // (8 * max(1, numbers)))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ..service import Service
-from ..sessions import Session
-from ..trajectories import Trajectory
+from ..store import MODEL, SESSION, TRAJECTORY, Entry, Store
 
-Entry = TypeVar("Entry")
 Document = dict[str, Any]
 
 _LONGEST = 200
@@ -20,7 +19,7 @@ _LONGEST = 200
 _STARTED = time.monotonic()
 
 
-def status(service: Service, *, draining: bool) -> Document:
+async def status(service: Service, *, draining: bool) -> Document:
     """Describe a server's load and its newest models, sessions and trajectories.
 
     Ids are cut to eight characters: they name things to a reader and open none of them.
@@ -48,49 +47,35 @@ def status(service: Service, *, draining: bool) -> Document:
             "calls": sum(verb["count"] for verb in verbs),
             "errors": sum(verb["errors"] for verb in verbs),
         },
-        "models": _list(service.models.registered(), _model),
-        "sessions": _list(service.sessions.all(), _session),
-        "trajectories": _list(service.trajectories.all(), _trajectory),
+        "models": await _list(service.store, MODEL, _model),
+        "sessions": await _list(service.store, SESSION, functools.partial(_session, service)),
+        "trajectories": await _list(service.store, TRAJECTORY, _trajectory),
         "verbs": {"total": len(verbs), "items": verbs},
     }
 
 
-def _list(entries: Collection[Entry], describe: Callable[[Entry], Document]) -> Document:
-    newest = list(entries)[-_LONGEST:][::-1]
-    return {"total": len(entries), "items": [describe(entry) for entry in newest]}
+async def _list(store: Store, kind: str, describe: Callable[[Entry], Document]) -> Document:
+    newest = await store.newest(kind, _LONGEST)
+    return {"total": store.count(kind), "items": [describe(entry) for entry in newest]}
 
 
-def _model(model: Any) -> Document:
+def _model(entry: Entry) -> Document:
+    names = ("name", "nq", "nv", "nu", "timestep")
+    return {"id": entry.key[:8], **{name: entry.summary.get(name) for name in names}}
+
+
+def _session(service: Service, entry: Entry) -> Document:
+    names = ("model", "owner", "batch", "step_count")
+    known = {name: entry.summary.get(name) for name in names}
+    return {"id": entry.key[:8], **known, "waiting": service.sessions.waiting(entry.key)}
+
+
+def _trajectory(entry: Entry) -> Document:
+    names = ("model", "owner", "batch", "steps")
     return {
-        "id": model.id[:8],
-        "name": model.name,
-        "nq": model.nq,
-        "nv": model.nv,
-        "nu": model.nu,
-        "timestep": model.timestep,
-    }
-
-
-def _session(session: Session) -> Document:
-    return {
-        "id": session.id[:8],
-        "model": session.model.name,
-        "owner": session.owner,
-        "batch": session.batch,
-        "step_count": session.state.step_count,
-        "waiting": session.waiting,
-    }
-
-
-def _trajectory(kept: Trajectory) -> Document:
-    rollout = kept.rollout
-    return {
-        "id": kept.id[:8],
-        "model": kept.model.name,
-        "owner": kept.owner,
-        "batch": rollout.status.size,
-        "steps": rollout.ctrl.shape[-2],
-        "bytes": rollout.report.checkpoint_bytes,
+        "id": entry.key[:8],
+        **{name: entry.summary.get(name) for name in names},
+        "bytes": entry.size,
     }
 
 

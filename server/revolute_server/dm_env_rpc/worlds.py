@@ -53,7 +53,7 @@ class Worlds:
         request = model_request(settings)
         if "model_id" not in request:
             request = await self._verbs.register_model(request)
-        model = service.models.get(request["model_id"])
+        model = await service.models.get(request["model_id"])
         world = World(service, model, read_task(model, settings))
         self._worlds[world.name] = world, service.budget.reserve("a world", 16 * (model.nq + model.nv)).keep()
         self.hold(world)

@@ -4,7 +4,7 @@ One small interface, `Store`, and three places behind it: an SQLite file, a Redi
 memory. `open_store` chooses by the address of the flag `--store`.
 """
 
-from .address import default_address, open_store, redacted
+from .address import default_address, open_store
 from .interface import (
     MODEL,
     REQUEST,
@@ -18,10 +18,12 @@ from .interface import (
     Put,
     Record,
     Store,
-    StoreError,
     Touch,
     Write,
+    delete_each,
+    trim,
 )
+from .measured import MeasuredStore
 
 __all__ = [
     "MODEL",
@@ -33,13 +35,14 @@ __all__ = [
     "Delete",
     "Entry",
     "Limits",
+    "MeasuredStore",
     "Put",
     "Record",
     "Store",
-    "StoreError",
     "Touch",
     "Write",
     "default_address",
+    "delete_each",
     "open_store",
-    "redacted",
+    "trim",
 ]

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from revolute.errors import ArgumentError
 
+from ..settings import hide_password
 from .interface import Limits, Store
 from .memory import MemoryStore
 from .sqlite import SqliteStore
@@ -20,26 +21,6 @@ def default_address() -> str:
     """Return the address of the file in the user's folder for state (XDG_STATE_HOME, or ~/.local/state)."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return f"sqlite:///{Path(base, 'revolute', 'store.db')}"
-
-
-def check_address(address: str) -> None:
-    """Refuse what is no address of a store.
-
-    Raises:
-        ArgumentError: it is none.
-    """
-    if address == "memory:" or _sqlite_path(address):
-        return
-    if urlsplit(address).scheme not in ("redis", "rediss", "unix"):
-        raise ArgumentError.expected("store", FORMS, repr(redacted(address)))
-
-
-def redacted(address: str) -> str:
-    """Return an address without its password, for people and logs."""
-    parts = urlsplit(address)
-    if "@" not in parts.netloc:
-        return address
-    return parts._replace(netloc=f"…@{parts.netloc.rpartition('@')[2]}").geturl()
 
 
 def open_store(
@@ -56,16 +37,17 @@ def open_store(
     Raises:
         ArgumentError: it is no address of a store.
     """
-    check_address(address)
     sync = durability == "disk"
     if address == "memory:":
         return MemoryStore(limits, reserve)
     if path := _sqlite_path(address):
         return SqliteStore(Path(path), limits, sync=sync)
+    if urlsplit(address).scheme not in ("redis", "rediss", "unix"):
+        raise ArgumentError.expected("store", FORMS, repr(hide_password(address)))
     # a server without Redis needs no client for it
     from .redis import RedisStore
 
-    return RedisStore(address, redacted(address), limits, sync=sync)
+    return RedisStore(address, hide_password(address), limits, sync=sync)
 
 
 def _sqlite_path(address: str) -> str:

@@ -9,6 +9,7 @@ or nothing does.
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,8 +26,8 @@ COUNTED = (MODEL, SESSION, TRAJECTORY)
 Payload = tuple[Any, ...]
 """Buffers that make up the payload one after the other; see `codec`."""
 
-StoreError = UnavailableError
-"""What a store raises when it cannot be reached or written."""
+_MOST_TOGETHER = 256
+"""Deletes of one transaction."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Put:
         expires: as in Entry.
         summary: as in Entry.
         parent: id of a model that must exist and may not be deleted before this record.
+        client: whose share of the limits it takes; of a record that is there, whoever made it.
         expect: version that must be there; 0 for a record that must not be there; None for whatever is there.
     """
 
@@ -81,6 +83,7 @@ class Put:
     expires: float | None = None
     summary: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     parent: str = ""
+    client: str = ""
     expect: int | None = None
 
     @property
@@ -132,6 +135,10 @@ class Conflict(Exception):  # noqa: N818
         self.referenced = referenced
 
 
+Usage = Mapping[tuple[str, str], tuple[int, int]]
+"""Number and bytes of records by kind and client."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """What may be kept of COUNTED kinds.
@@ -139,34 +146,48 @@ class Limits:
     Attributes:
         counts: number by kind.
         total: bytes of all of them together; None for no limit.
+        client_counts: number of one client's by kind.
+        client_total: bytes of one client's, all kinds together; None for no limit.
     """
 
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     total: int | None = None
+    client_counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    client_total: int | None = None
 
-    def check(self, usage: Mapping[str, tuple[int, int]], kind: str, count: int, size: int) -> None:
+    def check(self, usage: Usage, kind: str, client: str, count: int, size: int) -> None:
         """Refuse what does not fit.
 
         Args:
-            usage: number and bytes by kind, as they are.
+            usage: what is kept.
             kind: kind of the record that changes.
+            client: whose it is.
             count: by how many its number changes.
             size: by how many its bytes change.
 
         Raises:
             LimitError: it does not fit.
         """
-        most = self.counts.get(kind)
-        if most is not None and count > 0 and usage.get(kind, (0, 0))[0] + count > most:
-            raise too_many(kind, most)
-        held = sum(usage.get(name, (0, 0))[1] for name in COUNTED)
-        if kind in COUNTED and self.total is not None and size > 0 and held + size > self.total:
-            raise LimitError(
-                f"store_bytes: expected at most {format_bytes(self.total)} kept, "
-                f"got {format_bytes(held)} and {format_bytes(size)} more for a {kind}; "
-                "delete trajectories or sessions, or start the server with a larger --store-bytes",
-                argument="store_bytes",
-            )
+        if kind not in COUNTED:
+            return
+        if count > 0:
+            most, mine = self.counts.get(kind), self.client_counts.get(kind)
+            if mine is not None and usage.get((kind, client), (0, 0))[0] + count > mine:
+                raise too_many(kind, mine, of_one_client=True)
+            if most is not None and count_of(usage, kind) + count > most:
+                raise too_many(kind, most)
+        if size > 0:
+            held = {key: used for key, (_, used) in usage.items() if key[0] in COUNTED}
+            own = sum(used for (_, name), used in held.items() if name == client)
+            if self.client_total is not None and own + size > self.client_total:
+                raise too_large(kind, "client_memory", "of one client", self.client_total, own, size)
+            if self.total is not None and sum(held.values()) + size > self.total:
+                raise too_large(kind, "store_bytes", "kept", self.total, sum(held.values()), size)
+
+
+def count_of(usage: Usage, kind: str) -> int:
+    """Return the number of records of a kind."""
+    return sum(count for (name, _), (count, _) in usage.items() if name == kind)
 
 
 class Store(abc.ABC):
@@ -174,11 +195,25 @@ class Store(abc.ABC):
 
     Attributes:
         in_memory: whether the records are in this process's memory, so that a cache in front is of no use.
-        usage: number and bytes by kind, as of the last look.
+        limits: what may be kept.
+        usage: number and bytes by kind and client, as of the last look.
     """
 
     in_memory = False
-    usage: Mapping[str, tuple[int, int]]
+    limits: Limits
+    usage: Usage
+
+    def count(self, kind: str) -> int:
+        """Return the number of records of a kind, as of the last look."""
+        return count_of(self.usage, kind)
+
+    def check_room(self, kind: str, client: str, size: int) -> None:
+        """Refuse early what would most likely not fit; `commit` says for sure.
+
+        Raises:
+            LimitError: one more record of this size would not fit.
+        """
+        self.limits.check(self.usage, kind, client, 1, size)
 
     @abc.abstractmethod
     async def open(self) -> None:
@@ -217,25 +252,59 @@ class Store(abc.ABC):
         """List records of a kind, oldest first, after a sequence number."""
 
     @abc.abstractmethod
-    async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
-        """List records that have expired."""
+    async def newest(self, kind: str, limit: int) -> list[Entry]:
+        """List the newest records of a kind, newest first."""
 
     @abc.abstractmethod
-    async def trim(self, kind: str, keep: int) -> None:
-        """Delete the oldest records of a kind beyond a number."""
+    async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
+        """List records that have expired."""
 
     @abc.abstractmethod
     async def close(self) -> None:
         """Let go of files and connections; what is committed stays."""
 
 
-def too_many(kind: str, most: int) -> LimitError:
+async def delete_each(store: Store, deletes: Sequence[Delete]) -> None:
+    """Delete many records, each if it is there and as the delete expects.
+
+    They go in one transaction while nobody interferes, else one by one.
+    """
+    try:
+        await store.commit(*deletes)
+    except Conflict:
+        for delete in deletes:
+            with contextlib.suppress(Conflict):
+                await store.commit(delete)
+
+
+async def trim(store: Store, kind: str, keep: int) -> None:
+    """Delete the oldest records of a kind beyond a number."""
+    while (surplus := store.count(kind) - keep) > 0:
+        oldest = await store.scan(kind, limit=min(surplus, _MOST_TOGETHER))
+        if not oldest:
+            return
+        await delete_each(store, [Delete(kind, entry.key) for entry in oldest])
+
+
+def too_many(kind: str, most: int, *, of_one_client: bool = False) -> LimitError:
     """Return the error for one record of a kind too many."""
     plural = {"trajectory": "trajectories"}.get(kind, kind + "s")
+    where, flag = ("of one client", "max-client") if of_one_client else ("on this server", "max")
     return LimitError(
-        f"{plural}: expected at most {most} on this server, got one more; "
-        f"delete one that is no longer needed, or start the server with a larger --max-{plural}",
+        f"{plural}: expected at most {most} {where}, got one more; "
+        f"delete one that is no longer needed, or start the server with a larger --{flag}-{plural}",
         argument=plural,
+    )
+
+
+def too_large(kind: str, name: str, whose: str, most: int, held: int, size: int) -> LimitError:
+    """Return the error for a record that is too large for what is left."""
+    flag = {"client_memory": "max-client-memory"}.get(name, name.replace("_", "-"))
+    return LimitError(
+        f"{name}: expected at most {format_bytes(most)} {whose}, "
+        f"got {format_bytes(held)} and {format_bytes(size)} more for a {kind}; "
+        f"delete trajectories or sessions, or start the server with a larger --{flag}",
+        argument=name,
     )
 
 

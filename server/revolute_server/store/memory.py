@@ -13,10 +13,11 @@ from .interface import MODEL, Conflict, Delete, Entry, Limits, Put, Record, Stor
 
 @dataclasses.dataclass(frozen=True)
 class _Kept:
-    """A record and the model that it needs."""
+    """A record, the model that it needs, and whose share it takes."""
 
     record: Record
     parent: str
+    client: str
 
 
 class MemoryStore(Store):
@@ -31,12 +32,12 @@ class MemoryStore(Store):
     in_memory = True
 
     def __init__(self, limits: Limits, reserve: Callable[[int], None] = lambda _count: None) -> None:
-        self._limits = limits
+        self.limits = limits
         self._reserve = reserve
         self._kinds: dict[str, dict[str, _Kept]] = collections.defaultdict(dict)
         self._children: collections.Counter[str] = collections.Counter()
         self._sequence = 0
-        self.usage: dict[str, tuple[int, int]] = {}
+        self.usage: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def open(self) -> None:
         """Nothing to do."""
@@ -49,7 +50,7 @@ class MemoryStore(Store):
         return await self.get(kind, key)
 
     async def commit(self, *writes: Write) -> None:
-        stage = _Stage(self._kinds, self._children, self.usage, self._limits, self._sequence)
+        stage = _Stage(self._kinds, self._children, self.usage, self.limits, self._sequence)
         for write in writes:
             stage.apply(write)
         self._reserve(_total(stage.usage) - _total(self.usage))
@@ -65,15 +66,12 @@ class MemoryStore(Store):
         later = (kept.record for kept in self._kinds[kind].values() if kept.record.sequence > after)
         return list(itertools.islice(later, limit))
 
+    async def newest(self, kind: str, limit: int) -> list[Entry]:
+        return [kept.record for kept in itertools.islice(reversed(self._kinds[kind].values()), limit)]
+
     async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
         records = (kept.record for kind in self._kinds.values() for kept in kind.values())
         return list(itertools.islice((entry for entry in records if _is_over(entry, now)), limit))
-
-    async def trim(self, kind: str, keep: int) -> None:
-        surplus = self.usage.get(kind, (0, 0))[0] - keep
-        if surplus > 0:
-            oldest = itertools.islice(list(self._kinds[kind]), surplus)
-            await self.commit(*(Delete(kind, key) for key in oldest))
 
     async def close(self) -> None:
         """Nothing to do."""
@@ -86,7 +84,7 @@ class _Stage:
         self,
         kinds: dict[str, dict[str, _Kept]],
         children: collections.Counter[str],
-        usage: dict[str, tuple[int, int]],
+        usage: dict[tuple[str, str], tuple[int, int]],
         limits: Limits,
         sequence: int,
     ) -> None:
@@ -129,8 +127,9 @@ class _Stage:
             if self._find((MODEL, write.parent)) is None:
                 raise Conflict(MODEL, write.parent)
             self.children[write.parent] += 1
+        client = kept.client if kept else write.client
         grown = write.size - (old.size if old else 0)
-        self._limits.check(self.usage, write.kind, int(old is None), grown)
+        self._limits.check(self.usage, write.kind, client, int(old is None), grown)
         if old is None:
             self.sequence += 1
         record = Record(
@@ -144,8 +143,8 @@ class _Stage:
             summary=dict(write.summary),
             payload=write.payload,
         )
-        self.changes[place] = _Kept(record, kept.parent if kept else write.parent)
-        self._count(write.kind, int(old is None), grown)
+        self.changes[place] = _Kept(record, kept.parent if kept else write.parent, client)
+        self._count(write.kind, client, int(old is None), grown)
 
     def _delete(self, write: Delete, kept: _Kept) -> None:
         if write.expired_at is not None and not _is_over(kept.record, write.expired_at):
@@ -155,16 +154,18 @@ class _Stage:
         if kept.parent:
             self.children[kept.parent] -= 1
         self.changes[write.kind, write.key] = None
-        self._count(write.kind, -1, -kept.record.size)
+        self._count(write.kind, kept.client, -1, -kept.record.size)
 
-    def _count(self, kind: str, count: int, size: int) -> None:
-        number, held = self.usage.get(kind, (0, 0))
-        self.usage[kind] = number + count, held + size
+    def _count(self, kind: str, client: str, count: int, size: int) -> None:
+        number, held = self.usage.get((kind, client), (0, 0))
+        self.usage[kind, client] = number + count, held + size
+        if not number + count:
+            del self.usage[kind, client]
 
 
 def _is_over(entry: Entry, now: float) -> bool:
     return entry.expires is not None and entry.expires <= now
 
 
-def _total(usage: dict[str, tuple[int, int]]) -> int:
+def _total(usage: dict[tuple[str, str], tuple[int, int]]) -> int:
     return sum(size for _, size in usage.values())

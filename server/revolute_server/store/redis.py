@@ -8,7 +8,7 @@ A transaction is one Lua script, which Redis carries out whole and alone. All na
     {revolute}:index:<kind>     sorted set of keys by sequence
     {revolute}:expires          sorted set of "<kind> <key>" by expiry
     {revolute}:children         hash: number of records by parent
-    {revolute}:usage            hash: "<kind> count" and "<kind> bytes"
+    {revolute}:usage            hash: "count <kind> <client>" and "bytes <kind> <client>"
     {revolute}:sequence, {revolute}:schema
 """
 
@@ -25,7 +25,6 @@ from revolute.errors import ArgumentError, RevoluteError, UnavailableError
 
 from .codec import checksum
 from .interface import (
-    COUNTED,
     Conflict,
     Delete,
     Entry,
@@ -49,63 +48,88 @@ _SECONDS = 30.0
 _COMMIT = """
 -- ARGV: the tag; the plan in JSON; the payload of each write, empty where it has none
 local tag, plan = ARGV[1], cjson.decode(ARGV[2])
+local counted = {model = true, session = true, trajectory = true}
 local function place(kind, key) return tag .. ':' .. kind .. ':' .. key end
-local usage = tag .. ':usage'
-local function used(field) return tonumber(redis.call('HGET', usage, field) or '0') end
--- what earlier writes of this transaction will have changed
-local versions, counts, bytes, children = {}, {}, {}, {}
-local function version(kind, key)
-  local name = place(kind, key)
-  if versions[name] == nil then versions[name] = tonumber(redis.call('HGET', name, 'version') or '0') end
-  return versions[name]
+
+local usage, list = {}, redis.call('HGETALL', tag .. ':usage')
+for number = 1, #list, 2 do usage[list[number]] = tonumber(list[number + 1]) end
+local changed, children = {}, {}
+local function count(what, kind, client, change)
+  local field = what .. ' ' .. kind .. ' ' .. client
+  usage[field] = (usage[field] or 0) + change
+  changed[field] = (changed[field] or 0) + change
 end
--- first look whether all of it can be done
-for number, write in ipairs(plan.writes) do
-  local name = place(write.kind, write.key)
-  local found = version(write.kind, write.key)
-  if write.op == 'put' then
-    if write.expect ~= nil and write.expect ~= cjson.null and write.expect ~= found then
-      return {'conflict', write.kind, write.key, '0'}
-    end
-    if found == 0 and write.parent ~= '' then
-      if version('model', write.parent) == 0 then return {'conflict', 'model', write.parent, '0'} end
-      children[write.parent] = (children[write.parent] or 0) + 1
-    end
-    local old = tonumber(redis.call('HGET', name, 'size') or '0')
-    if found == 0 then
-      old = 0
-      counts[write.kind] = (counts[write.kind] or 0) + 1
-      local most = plan.counts[write.kind]
-      if most ~= nil and used(write.kind .. ' count') + counts[write.kind] > most then
-        return {'limit', write.kind, 1, write.size - old}
-      end
-    end
-    bytes[write.kind] = (bytes[write.kind] or 0) + write.size - old
-    if plan.total ~= cjson.null and write.counted and write.size > old then
-      local held = 0
-      for _, kind in ipairs(plan.counted) do held = held + used(kind .. ' bytes') + (bytes[kind] or 0) end
-      if held > plan.total then return {'limit', write.kind, 0, write.size - old} end
-    end
-    versions[name] = found + 1
-  else
-    if found == 0 then return {'conflict', write.kind, write.key, '0'} end
-    if write.op == 'delete' then
-      local expires = redis.call('HGET', name, 'expires')
-      if write.expired_at ~= cjson.null and (expires == '' or tonumber(expires) > write.expired_at) then
-        return {'conflict', write.kind, write.key, '0'}
-      end
-      local number = tonumber(redis.call('HGET', tag .. ':children', write.key) or '0')
-      if write.kind == 'model' and number + (children[write.key] or 0) > 0 then
-        return {'conflict', write.kind, write.key, '1'}
-      end
-      local parent = redis.call('HGET', name, 'parent')
-      if parent and parent ~= '' then children[parent] = (children[parent] or 0) - 1 end
-      counts[write.kind] = (counts[write.kind] or 0) - 1
-      bytes[write.kind] = (bytes[write.kind] or 0) - tonumber(redis.call('HGET', name, 'size') or '0')
-      versions[name] = 0
+-- sums over what fits all words that are given
+local function sum(what, kind, client)
+  local total = 0
+  for field, value in pairs(usage) do
+    local w, k, c = string.match(field, '^(%S+) (%S+) (.*)$')
+    if w == what and counted[k] and (kind == nil or k == kind) and (client == nil or c == client) then
+      total = total + value
     end
   end
+  return total
 end
+local function over(limit, value) return limit ~= nil and limit ~= cjson.null and value > limit end
+
+-- the records as earlier writes of this transaction leave them
+local records = {}
+local function record(kind, key)
+  local name = place(kind, key)
+  if records[name] == nil then
+    local fields = redis.call('HMGET', name, 'version', 'size', 'expires', 'parent', 'client')
+    records[name] = {version = tonumber(fields[1] or '0'), size = tonumber(fields[2] or '0'),
+                     expires = fields[3] or '', parent = fields[4] or '', client = fields[5] or ''}
+  end
+  return records[name]
+end
+
+-- first see whether all of it can be done
+for _, write in ipairs(plan.writes) do
+  local found = record(write.kind, write.key)
+  if write.op == 'put' then
+    if write.expect ~= cjson.null and write.expect ~= found.version then
+      return {'conflict', write.kind, write.key, '0'}
+    end
+    local new = found.version == 0
+    if new then
+      if write.parent ~= '' then
+        if record('model', write.parent).version == 0 then return {'conflict', 'model', write.parent, '0'} end
+        children[write.parent] = (children[write.parent] or 0) + 1
+      end
+      found.parent, found.client, found.size = write.parent, write.client, 0
+      count('count', write.kind, found.client, 1)
+    end
+    local grown = write.size - found.size
+    count('bytes', write.kind, found.client, grown)
+    if counted[write.kind] then
+      local client = found.client
+      if (new and (over(plan.counts[write.kind], sum('count', write.kind))
+                   or over(plan.client_counts[write.kind], sum('count', write.kind, client))))
+          or (grown > 0 and (over(plan.total, sum('bytes'))
+                             or over(plan.client_total, sum('bytes', nil, client)))) then
+        return {'limit', write.kind, client, new and 1 or 0, grown}
+      end
+    end
+    found.version, found.size = found.version + 1, write.size
+  elseif found.version == 0 then
+    return {'conflict', write.kind, write.key, '0'}
+  elseif write.op == 'delete' then
+    if write.expired_at ~= cjson.null
+        and (found.expires == '' or tonumber(found.expires) > write.expired_at) then
+      return {'conflict', write.kind, write.key, '0'}
+    end
+    local held = tonumber(redis.call('HGET', tag .. ':children', write.key) or '0')
+    if write.kind == 'model' and held + (children[write.key] or 0) > 0 then
+      return {'conflict', write.kind, write.key, '1'}
+    end
+    if found.parent ~= '' then children[found.parent] = (children[found.parent] or 0) - 1 end
+    count('count', write.kind, found.client, -1)
+    count('bytes', write.kind, found.client, -found.size)
+    found.version = 0
+  end
+end
+
 -- then do it
 for number, write in ipairs(plan.writes) do
   local name, member = place(write.kind, write.key), write.kind .. ' ' .. write.key
@@ -117,26 +141,30 @@ for number, write in ipairs(plan.writes) do
     redis.call('HSET', name, 'expires', write.expires)
     if write.expires == '' then redis.call('ZREM', tag .. ':expires', member)
     else redis.call('ZADD', tag .. ':expires', write.expires, member) end
-    if write.op == 'put' then
-      if redis.call('HEXISTS', name, 'sequence') == 0 then
-        local sequence = redis.call('INCR', tag .. ':sequence')
-        redis.call('HSET', name, 'sequence', sequence, 'created', write.created, 'parent', write.parent)
-        redis.call('ZADD', tag .. ':index:' .. write.kind, sequence, write.key)
-      end
-      redis.call('HINCRBY', name, 'version', 1)
-      redis.call('HSET', name, 'size', write.size, 'summary', write.summary, 'checksum', write.checksum,
-        'payload', ARGV[2 + number])
+  end
+  if write.op == 'put' then
+    if redis.call('HEXISTS', name, 'sequence') == 0 then
+      local sequence = redis.call('INCR', tag .. ':sequence')
+      redis.call('HSET', name, 'sequence', sequence, 'created', write.created,
+                 'parent', write.parent, 'client', write.client)
+      redis.call('ZADD', tag .. ':index:' .. write.kind, sequence, write.key)
     end
+    redis.call('HINCRBY', name, 'version', 1)
+    redis.call('HSET', name, 'size', write.size, 'summary', write.summary, 'checksum', write.checksum,
+               'payload', ARGV[2 + number])
   end
 end
-for kind, count in pairs(counts) do redis.call('HINCRBY', usage, kind .. ' count', count) end
-for kind, count in pairs(bytes) do redis.call('HINCRBY', usage, kind .. ' bytes', count) end
-for parent, count in pairs(children) do
-  if count ~= 0 and redis.call('HINCRBY', tag .. ':children', parent, count) <= 0 then
+for field, change in pairs(changed) do
+  if change ~= 0 and redis.call('HINCRBY', tag .. ':usage', field, change) == 0 then
+    redis.call('HDEL', tag .. ':usage', field)
+  end
+end
+for parent, change in pairs(children) do
+  if change ~= 0 and redis.call('HINCRBY', tag .. ':children', parent, change) <= 0 then
     redis.call('HDEL', tag .. ':children', parent)
   end
 end
-return {'done', redis.call('HGETALL', usage)}
+return {'done', redis.call('HGETALL', tag .. ':usage')}
 """
 
 
@@ -152,7 +180,7 @@ class RedisStore(Store):
 
     def __init__(self, address: str, shown: str, limits: Limits, *, sync: bool) -> None:
         self._shown = shown
-        self._limits = limits
+        self.limits = limits
         self._sync = sync
         try:
             self._redis = redis.asyncio.Redis.from_url(
@@ -161,7 +189,7 @@ class RedisStore(Store):
         except ValueError as error:
             raise ArgumentError.expected("store", "a Redis address", f"{shown} ({error})") from None
         self._commit = self._redis.register_script(_COMMIT)
-        self.usage: dict[str, tuple[int, int]] = {}
+        self.usage: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def open(self) -> None:
         try:
@@ -199,9 +227,10 @@ class RedisStore(Store):
     async def commit(self, *writes: Write) -> None:
         plan = {
             "writes": [_plain(write) for write in writes],
-            "counts": dict(self._limits.counts),
-            "total": self._limits.total,
-            "counted": COUNTED,
+            "counts": dict(self.limits.counts),
+            "total": self.limits.total,
+            "client_counts": dict(self.limits.client_counts),
+            "client_total": self.limits.client_total,
         }
         payloads = [joined(write.payload) if isinstance(write, Put) else b"" for write in writes]
         answer = await self._ask(
@@ -211,7 +240,8 @@ class RedisStore(Store):
             raise Conflict(answer[1].decode(), answer[2].decode(), referenced=answer[3] == b"1")
         if answer[0] == b"limit":
             self._note(await self._ask(self._redis.hgetall(f"{_TAG}:usage")))
-            self._limits.check(self.usage, answer[1].decode(), int(answer[2]), int(answer[3]))
+            kind, client = answer[1].decode(), answer[2].decode()
+            self.limits.check(self.usage, kind, client, int(answer[3]), int(answer[4]))
             raise unwritable("a limit that was met and is not any more")
         self._note(dict(zip(answer[1][::2], answer[1][1::2], strict=True)))
 
@@ -222,22 +252,16 @@ class RedisStore(Store):
         )
         return await self._entries([(kind, key.decode()) for key in keys])
 
+    async def newest(self, kind: str, limit: int) -> list[Entry]:
+        keys = await self._ask(self._redis.zrevrange(f"{_TAG}:index:{kind}", 0, limit - 1))
+        return await self._entries([(kind, key.decode()) for key in keys])
+
     async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
         members = await self._ask(
             self._redis.zrange(f"{_TAG}:expires", "-inf", now, byscore=True, offset=0, num=limit)
         )
         places = [member.decode().partition(" ") for member in members]
         return await self._entries([(kind, key) for kind, _, key in places])
-
-    async def trim(self, kind: str, keep: int) -> None:
-        index = f"{_TAG}:index:{kind}"
-        surplus = await self._ask(self._redis.zcard(index)) - keep
-        if surplus > 0:
-            for key in await self._ask(self._redis.zrange(index, 0, min(surplus, 1000) - 1)):
-                try:
-                    await self.commit(Delete(kind, key.decode()))
-                except Conflict:
-                    continue
 
     async def close(self) -> None:
         await self._redis.aclose()
@@ -283,9 +307,11 @@ class RedisStore(Store):
 
     def _note(self, usage: dict[bytes, bytes]) -> None:
         """Keep the numbers and bytes by kind."""
-        words = {name.decode(): int(value) for name, value in usage.items()}
-        kinds = {name.partition(" ")[0] for name in words}
-        self.usage = {kind: (words.get(f"{kind} count", 0), words.get(f"{kind} bytes", 0)) for kind in kinds}
+        numbers: dict[tuple[str, str], list[int]] = {}
+        for name, value in usage.items():
+            what, kind, client = name.decode().split(" ", 2)
+            numbers.setdefault((kind, client), [0, 0])[what == "bytes"] = int(value)
+        self.usage = {place: (count, size) for place, (count, size) in numbers.items()}
 
 
 def _text(value: bytes | str) -> str:
@@ -312,7 +338,7 @@ def _plain(write: Write) -> dict[str, Any]:
         "summary": json.dumps(dict(write.summary)),
         "parent": write.parent,
         "expect": write.expect,
-        "counted": write.kind in COUNTED,
+        "client": write.client,
         "checksum": checksum(write.kind, write.key, write.payload).hex(),
     }
 

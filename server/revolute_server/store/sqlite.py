@@ -33,7 +33,6 @@ from .codec import checksum
 from .interface import (
     MODEL,
     Conflict,
-    Delete,
     Entry,
     Limits,
     Put,
@@ -69,6 +68,7 @@ CREATE TABLE records (
   expires REAL,
   size INTEGER NOT NULL,
   parent TEXT NOT NULL,
+  client TEXT NOT NULL,
   summary TEXT NOT NULL,
   checksum BLOB NOT NULL,
   file TEXT,
@@ -79,16 +79,23 @@ CREATE INDEX records_by_expiry ON records (expires) WHERE expires IS NOT NULL;
 CREATE INDEX records_by_parent ON records (parent) WHERE parent != '';
 CREATE INDEX records_by_age ON records (kind, sequence);
 CREATE INDEX records_by_file ON records (file) WHERE file IS NOT NULL;
-CREATE TABLE usage (kind TEXT PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL);
+CREATE TABLE usage (
+  kind TEXT NOT NULL,
+  client TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  PRIMARY KEY (kind, client)
+);
 CREATE TRIGGER count_new AFTER INSERT ON records BEGIN
-  INSERT INTO usage VALUES (new.kind, 1, new.size)
-    ON CONFLICT (kind) DO UPDATE SET count = count + 1, bytes = bytes + new.size;
+  INSERT INTO usage VALUES (new.kind, new.client, 1, new.size)
+    ON CONFLICT (kind, client) DO UPDATE SET count = count + 1, bytes = bytes + new.size;
 END;
 CREATE TRIGGER count_gone AFTER DELETE ON records BEGIN
-  UPDATE usage SET count = count - 1, bytes = bytes - old.size WHERE kind = old.kind;
+  UPDATE usage SET count = count - 1, bytes = bytes - old.size WHERE kind = old.kind AND client = old.client;
+  DELETE FROM usage WHERE kind = old.kind AND client = old.client AND count = 0;
 END;
 CREATE TRIGGER count_changed AFTER UPDATE OF size ON records BEGIN
-  UPDATE usage SET bytes = bytes + new.size - old.size WHERE kind = new.kind;
+  UPDATE usage SET bytes = bytes + new.size - old.size WHERE kind = new.kind AND client = new.client;
 END;
 """
 
@@ -115,14 +122,14 @@ class SqliteStore(Store):
 
     def __init__(self, path: Path, limits: Limits, *, sync: bool) -> None:
         self._path = path
-        self._limits = limits
+        self.limits = limits
         self._sync = sync
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._readers = ThreadPoolExecutor(_READERS, "revolute-store-read")
         self._writer = threading.Thread(target=self._write_all, name="revolute-store-write", daemon=True)
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self.usage: dict[str, tuple[int, int]] = {}
+        self.usage: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def open(self) -> None:
         await self._run(self._prepare)
@@ -153,18 +160,13 @@ class SqliteStore(Store):
         where = "WHERE kind = ? AND sequence > ? ORDER BY sequence LIMIT ?"
         return await self._run(self._select, where, kind, after, limit)
 
+    async def newest(self, kind: str, limit: int) -> list[Entry]:
+        where = "WHERE kind = ? ORDER BY sequence DESC LIMIT ?"
+        return await self._run(self._select, where, kind, limit)
+
     async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
         where = "WHERE expires IS NOT NULL AND expires <= ? ORDER BY expires LIMIT ?"
         return await self._run(self._select, where, now, limit)
-
-    async def trim(self, kind: str, keep: int) -> None:
-        surplus = self.usage.get(kind, (0, 0))[0] - keep
-        while surplus > 0:
-            oldest = await self.scan(kind, limit=min(surplus, 1000))
-            for entry in oldest:
-                with contextlib.suppress(Conflict):
-                    await self.commit(Delete(kind, entry.key))
-            surplus = surplus - len(oldest) if oldest else 0
 
     async def close(self) -> None:
         if self._writer.is_alive():
@@ -346,18 +348,18 @@ class SqliteStore(Store):
         connection: sqlite3.Connection,
         write: Write,
         file: str | None,
-        usage: dict[str, tuple[int, int]],
+        usage: dict[tuple[str, str], tuple[int, int]],
     ) -> list[str]:
         """Carry out one write, keep `usage` true, and return the file of the payload that is gone."""
         place = write.kind, write.key
         row = connection.execute(
-            "SELECT version, expires, size, file FROM records WHERE kind = ? AND key = ?", place
+            "SELECT version, expires, size, file, client FROM records WHERE kind = ? AND key = ?", place
         ).fetchone()
         if isinstance(write, Put):
             return self._put(connection, write, row, file, usage)
         if row is None:
             raise Conflict(*place)
-        _, expires, size, old_file = row
+        _, expires, size, old_file, client = row
         if isinstance(write, Touch):
             connection.execute(
                 "UPDATE records SET expires = ? WHERE kind = ? AND key = ?", (write.expires, *place)
@@ -368,7 +370,7 @@ class SqliteStore(Store):
         if write.kind == MODEL and _exists(connection, "parent = ? AND parent != ''", write.key):
             raise Conflict(*place, referenced=True)
         connection.execute("DELETE FROM records WHERE kind = ? AND key = ?", place)
-        _count(usage, write.kind, -1, -size)
+        _count(usage, write.kind, client, -1, -size)
         return [old_file] if old_file else []
 
     def _put(
@@ -377,10 +379,10 @@ class SqliteStore(Store):
         write: Put,
         row: Any,
         file: str | None,
-        usage: dict[str, tuple[int, int]],
+        usage: dict[tuple[str, str], tuple[int, int]],
     ) -> list[str]:
         place = write.kind, write.key
-        version, _, old_size, old_file = row or (0, None, 0, None)
+        version, _, old_size, old_file, client = row or (0, None, 0, None, write.client)
         if write.expect is not None and write.expect != version:
             raise Conflict(*place)
         if (
@@ -390,7 +392,7 @@ class SqliteStore(Store):
         ):
             raise Conflict(MODEL, write.parent)
         size = write.size
-        self._limits.check(usage, write.kind, int(row is None), size - old_size)
+        self.limits.check(usage, write.kind, client, int(row is None), size - old_size)
         content = {
             "version": version + 1,
             "expires": write.expires,
@@ -406,6 +408,7 @@ class SqliteStore(Store):
                 "key": place[1],
                 "created": time.time(),
                 "parent": write.parent,
+                "client": client,
                 **content,
             }
             marks = ", ".join("?" * len(new))
@@ -415,7 +418,7 @@ class SqliteStore(Store):
             connection.execute(
                 f"UPDATE records SET {changes} WHERE kind = ? AND key = ?", [*content.values(), *place]
             )
-        _count(usage, write.kind, int(row is None), size - old_size)
+        _count(usage, write.kind, client, int(row is None), size - old_size)
         return [old_file] if old_file else []
 
 
@@ -497,14 +500,18 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def _usage(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:
-    rows = connection.execute("SELECT kind, count, bytes FROM usage")
-    return {kind: (count, size) for kind, count, size in rows}
+def _usage(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, int]]:
+    rows = connection.execute("SELECT kind, client, count, bytes FROM usage")
+    return {(kind, client): (count, size) for kind, client, count, size in rows}
 
 
-def _count(usage: dict[str, tuple[int, int]], kind: str, count: int, size: int) -> None:
-    number, held = usage.get(kind, (0, 0))
-    usage[kind] = number + count, held + size
+def _count(
+    usage: dict[tuple[str, str], tuple[int, int]], kind: str, client: str, count: int, size: int
+) -> None:
+    number, held = usage.get((kind, client), (0, 0))
+    usage[kind, client] = number + count, held + size
+    if not number + count:
+        del usage[kind, client]
 
 
 def _exists(connection: sqlite3.Connection, condition: str, value: str) -> bool:

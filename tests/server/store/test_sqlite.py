@@ -152,7 +152,7 @@ def test_deleting_makes_room_again(path: Path) -> None:
         await fill(store)
         for number in range(20):
             await store.commit(Delete(TRAJECTORY, f"t{number}"))
-        assert store.usage[TRAJECTORY] == (0, 0)
+        assert store.count(TRAJECTORY) == 0
 
     use(path, work)
     assert list(path.with_name("store.db-blobs").iterdir()) == []

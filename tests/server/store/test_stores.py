@@ -22,6 +22,7 @@ from revolute_server.store import (
     Store,
     Touch,
     open_store,
+    trim,
 )
 
 Test = Callable[[Store], Awaitable[None]]
@@ -71,7 +72,7 @@ def test_what_is_put_is_there(run: Any, payload: tuple[bytes, ...]) -> None:
         entry = await store.look(SESSION, "a")
         assert entry is not None and (entry.version, entry.expires) == (1, now + 9)
         assert await store.get(SESSION, "b") is None and await store.look(MODEL, "a") is None
-        assert store.usage[SESSION] == (1, record.size)
+        assert store.usage[SESSION, ""] == (1, record.size)
 
     run(test)
 
@@ -87,7 +88,7 @@ def test_a_version_is_replaced_only_once(run: Any) -> None:
         assert (caught.value.kind, caught.value.key) == (SESSION, "a")
         record = await store.get(SESSION, "a")
         assert record is not None and record.version == 2 and content(record) == LARGE
-        assert store.usage[SESSION] == (1, len(LARGE))
+        assert store.usage[SESSION, ""] == (1, len(LARGE))
 
     run(test)
 
@@ -104,7 +105,7 @@ def test_a_transaction_happens_whole_or_not_at_all(run: Any) -> None:
         assert await store.look(SESSION, "b") is None
         await store.commit(Put(SESSION, "b", (SMALL,)), Delete(SESSION, "a"))
         assert await store.look(SESSION, "a") is None and await store.look(SESSION, "b") is not None
-        assert store.usage[SESSION] == (1, len(SMALL))
+        assert store.usage[SESSION, ""] == (1, len(SMALL))
 
     run(test)
 
@@ -156,7 +157,8 @@ def test_listings_go_on_where_they_ended(run: Any) -> None:
         rest = await store.scan(SESSION, after=first[-1].sequence)
         assert [entry.summary["number"] for entry in (*first, *rest)] == list(range(7))
         assert await store.scan(SESSION, after=rest[-1].sequence) == []
-        await store.trim(SESSION, 2)
+        assert [entry.summary["number"] for entry in await store.newest(SESSION, 3)] == [6, 5, 4]
+        await trim(store, SESSION, 2)
         assert [entry.summary["number"] for entry in await store.scan(SESSION)] == [5, 6]
 
     run(test)
@@ -194,6 +196,27 @@ def test_limits_are_met_and_not_passed(run: Any) -> None:
         await store.commit(Put(REQUEST, "r", (bytes(500),)))
         await store.commit(Delete(SESSION, "a"))
         await store.commit(Put(SESSION, "b", (bytes(60),)))
-        assert store.usage[SESSION] == (1, 60)
+        assert store.usage[SESSION, ""] == (1, 60)
 
     run(test, Limits({SESSION: 2}, total=100))
+
+
+def test_a_client_has_its_share(run: Any) -> None:
+    async def test(store: Store) -> None:
+        await store.commit(Put(SESSION, "a", (bytes(30),), client="one"))
+        with pytest.raises(LimitError, match=r"of one client.*--max-client-sessions"):
+            await store.commit(Put(SESSION, "b", (b"",), client="one"))
+        with pytest.raises(LimitError, match="--max-client-memory"):
+            await store.commit(Put(SESSION, "a", (bytes(51),), client="two"))
+        await store.commit(Put(SESSION, "c", (bytes(50),), client="two words"))
+        assert store.count(SESSION) == 2 and store.usage[SESSION, "two words"] == (1, 50)
+        with pytest.raises(LimitError):
+            store.check_room(SESSION, "one", 0)
+        store.check_room(SESSION, "three", 50)
+        await store.commit(Delete(SESSION, "a"))
+        await store.commit(Put(SESSION, "b", (b"",), client="one"))
+        assert (SESSION, "one") in store.usage
+        await store.commit(Delete(SESSION, "b"))
+        assert (SESSION, "one") not in store.usage
+
+    run(test, Limits(client_counts={SESSION: 1}, client_total=50))

@@ -1,0 +1,150 @@
+"""How long things are kept that nobody uses: sessions by their lease, trajectories by `--trajectory-ttl`.
+
+The store has the time at which a record expires. So that not every use writes, it is set a tenth further than
+promised, and moved only when less than what is promised is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from revolute.errors import ArgumentError, NotFoundError, RevoluteError
+
+from .store import (
+    REQUEST,
+    SESSION,
+    TOMBSTONE,
+    TRAJECTORY,
+    Conflict,
+    Delete,
+    Entry,
+    Put,
+    Store,
+    delete_each,
+    trim,
+)
+
+_log = logging.getLogger("revolute.server")
+
+_SLACK = 1.1
+_SWEEP_SECONDS = 1.0
+_MOST_ROUNDS = 20  # of one sweep; what is left waits for the next
+_TOMBSTONE_SECONDS = 24 * 3600.0
+_MAX_TOMBSTONES = 10_000
+
+
+def expiry(duration: float) -> float:
+    """Return the time until which to keep what is used now."""
+    return time.time() + _SLACK * duration
+
+
+def renewed(expires: float | None, duration: float) -> float | None:
+    """Return the new time of expiry of what is used now; None if the one it has is good enough."""
+    return None if expires is None or expires >= time.time() + duration else expiry(duration)
+
+
+def is_over(expires: float | None) -> bool:
+    """Tell whether a record has expired."""
+    return expires is not None and expires <= time.time()
+
+
+def checked_lease(lease: float | None, default: float, most: float) -> float:
+    """Return the duration of a lease that a client asks for.
+
+    Raises:
+        ArgumentError: it is not positive, or longer than `--max-lease`.
+    """
+    if lease is None:
+        return min(default, most)
+    if not 0 < lease <= most:
+        raise ArgumentError.expected(
+            "lease", f"above 0 and at most {most:g} s", f"{lease:g}" if math.isfinite(lease) else lease
+        )
+    return lease
+
+
+async def missing(store: Store, noun: str, identifier: str) -> NotFoundError:
+    """Return the error for an id that nothing has, which says so if something had it until it expired."""
+    entry = await store.look(noun, identifier) or await store.look(TOMBSTONE, f"{noun} {identifier}")
+    if entry is None or (entry.kind != TOMBSTONE and not is_over(entry.expires)):
+        return NotFoundError.missing(noun, identifier)
+    unused = float(entry.summary.get("lease", 0.0))
+    ended = {
+        SESSION: f"its lease of {unused:g} s ended; any call on a session renews it, as KeepAlive does",
+        TRAJECTORY: "it expired; it was not used for the server's --trajectory-ttl",
+    }
+    return NotFoundError.missing(noun, identifier, ended[noun])
+
+
+class Sweeper:
+    """Deletes what has expired, and the oldest requests beyond their number.
+
+    Args:
+        store: from where.
+        max_requests: requests that are remembered.
+        forget: called with kind and id of what was deleted.
+    """
+
+    def __init__(self, store: Store, max_requests: int, forget: Callable[[str, str], None]) -> None:
+        self._store = store
+        self._max_requests = max_requests
+        self._forget = forget
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Sweep from time to time, until `stop`."""
+        self._task = asyncio.create_task(self._sweep_always(), name="sweeper")
+
+    async def stop(self) -> None:
+        """Sweep no more."""
+        if self._task:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def sweep(self) -> None:
+        """Delete what has expired by now."""
+        now = time.time()
+        for _ in range(_MOST_ROUNDS):
+            expired = await self._store.expired(now)
+            if not expired:
+                break
+            plain = [entry for entry in expired if entry.kind not in (SESSION, TRAJECTORY)]
+            if plain:
+                await delete_each(self._store, [_delete(entry, now) for entry in plain])
+            for entry in expired:
+                if entry not in plain:
+                    await self._end(entry, now)
+        await trim(self._store, REQUEST, self._max_requests)
+        await trim(self._store, TOMBSTONE, _MAX_TOMBSTONES)
+
+    async def _end(self, entry: Entry, now: float) -> None:
+        """Delete a session or trajectory and leave a note that it has expired."""
+        kept: Mapping[str, Any] = {"lease": entry.summary.get("lease", 0.0)}
+        note = Put(
+            TOMBSTONE, f"{entry.kind} {entry.key}", (b"",), expires=now + _TOMBSTONE_SECONDS, summary=kept
+        )
+        # renewed or deleted meanwhile: the better
+        with contextlib.suppress(Conflict):
+            await self._store.commit(_delete(entry, now), note)
+            self._forget(entry.kind, entry.key)
+
+    async def _sweep_always(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except RevoluteError as error:
+                _log.warning("what has expired stays for now: %s", error)
+            except Exception:
+                _log.exception("what has expired stays for now")
+            await asyncio.sleep(_SWEEP_SECONDS)
+
+
+def _delete(entry: Entry, now: float) -> Delete:
+    return Delete(entry.kind, entry.key, expired_at=now)
