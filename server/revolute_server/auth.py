@@ -53,7 +53,6 @@ _RUN = (
     "TrajectoryService.StreamRollout",
     "TrajectoryService.Backward",
     "TrajectoryService.ValueAndGradient",
-    "TrajectoryService.StreamValueAndGradient",
     "TrajectoryService.Jvp",
     "TrajectoryService.Jacobian",
     "TrajectoryService.CheckGradient",

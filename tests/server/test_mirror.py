@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +55,14 @@ def test_the_client_knows_the_servers_routes(operations: Any) -> None:
         session_verb = service == "SessionService" and name == "Jacobian"
         assert (f"Session{name}" if session_verb else name) == verb
     assert len(ROUTES) == len(served)
+
+
+def test_the_conformance_suite_calls_every_rpc() -> None:
+    folder = Path(__file__).parents[1] / "conformance"
+    text = "".join(path.read_text() for path in folder.glob("*.py"))
+    for rpc in RPCS:
+        name = "SessionJacobian" if rpc == "SessionService.Jacobian" else rpc.partition(".")[2]
+        assert f'"{name}"' in text or f".{name}(" in text, rpc
 
 
 def test_bodies_have_the_fields_of_their_messages(description: Any, operations: Any) -> None:

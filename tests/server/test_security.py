@@ -75,6 +75,9 @@ def test_every_verb_has_a_role() -> None:
         for method in service.methods
     }
     assert rpcs <= set(auth.ROLES)
+    others = {auth.METRICS, auth.STATUS}
+    rest = {verb for verb in auth.ROLES if not verb.startswith("Environment.")} - others
+    assert rest == rpcs
 
 
 @pytest.mark.parametrize("token", [None, "", "nonsense", auth.new_token()])
