@@ -337,7 +337,10 @@ def _checked_index(index: Any) -> tuple[int, ...] | None:
     """Return an index as a tuple of distinct non-negative integers."""
     if index is None:
         return None
-    array = np.atleast_1d(np.asarray(index))
+    try:
+        array = np.atleast_1d(np.asarray(index))
+    except ValueError:  # rows of different lengths
+        raise ArgumentError.expected("index", "whole numbers from 0", _shown(index)) from None
     if array.size and (array.dtype.kind not in "iu" or array.ndim != 1 or array.min() < 0):
         raise ArgumentError.expected("index", "whole numbers from 0", _shown(index))
     entries = tuple(int(entry) for entry in array)

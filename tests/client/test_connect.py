@@ -148,3 +148,10 @@ def test_closed_simulator(scheme: str, server: object) -> None:
     simulator.close()
     with pytest.raises(revolute.UnavailableError, match="expected an open simulator, got a closed one"):
         simulator.models()
+
+
+@pytest.mark.parametrize("token", ["a\nb", "a\0", "schlüssel"])
+def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(token: str) -> None:
+    with pytest.raises(revolute.ArgumentError) as caught:
+        revolute.connect("http://127.0.0.1:9", token=token)
+    assert str(caught.value) == "token: expected printable ASCII characters, got others; remove line breaks"

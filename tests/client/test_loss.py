@@ -84,6 +84,10 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "weight": (lambda: Term("qpos", weight=np.inf), "weight: expected finite values, got inf"),
     "target": (lambda: Term("qpos", target=[0, np.nan]), "target: expected finite values, got nan at [1]"),
     "index": (lambda: Term("qpos", index=[-1]), "index: expected whole numbers from 0, got [-1]"),
+    "ragged": (
+        lambda: Term("qpos", index=[[0], [1, 2]]),
+        "index: expected whole numbers from 0, got [[0], [1, 2]]",
+    ),
     "repeated": (lambda: Term("qpos", index=[1, 1]), "index: expected each entry once, got [1, 1]"),
     "empty": (lambda: Loss([]), "loss.terms: expected at least one term, got none"),
     "unknown field": (

@@ -143,3 +143,11 @@ def test_a_chain_of_three_hundred_bodies_loads() -> None:
     body = '<body pos="0 0 -0.1"><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
     text = "<mujoco><worldbody>" + 300 * body + 300 * "</body>" + "</worldbody></mujoco>"
     assert load_model(text).nv == 300
+
+
+def test_velocities_of_joints_without_a_name_are_called_by_their_body() -> None:
+    model = load_model(
+        """<mujoco><worldbody><body name="arm"><joint name="lift" type="slide"/><joint type="ball"/>
+        <geom size="0.1"/></body></worldbody></mujoco>"""
+    )
+    assert model.dof_names == ["lift", "arm/1.rx", "arm/1.ry", "arm/1.rz"]

@@ -132,8 +132,13 @@ class Credentials:
         """Refuse what does not fit together, and files that are none.
 
         Raises:
-            ArgumentError: TLS files without TLS, one of `cert` and `key` alone, or a file that is no PEM.
+            ArgumentError: a token that no header can carry, TLS files without TLS, one of `cert` and `key`
+                alone, or a file that is no PEM.
         """
+        if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
+            raise ArgumentError.expected(
+                "token", "printable ASCII characters", "others", advice="remove line breaks"
+            )
         files = {"ca": self.ca, "cert": self.cert, "key": self.key}
         for name, path in files.items():
             if path is not None and not address.is_encrypted:

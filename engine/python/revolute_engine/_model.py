@@ -135,10 +135,18 @@ class Model:
 
     @property
     def dof_names(self) -> list[str]:
-        """Names of the entries of qvel: the joint's, with `.x .y .z .rx .ry .rz` where it has several."""
+        """Names of the entries of qvel: the joint's, with `.x .y .z .rx .ry .rz` where it has several.
+
+        A joint without a name is called by its body and number.
+        """
         suffixes = {0: _FREE_SUFFIXES, 1: _FREE_SUFFIXES[3:]}
         names = []
-        for name, kind in zip(self.joint_names, self.arrays["jnt_type"], strict=True):
+        model = self.mujoco_model
+        for index, kind in enumerate(self.arrays["jnt_type"].tolist()):
+            name = model.joint(index).name
+            if not name:
+                body = int(model.jnt_bodyid[index])
+                name = f"{model.body(body).name}/{index - int(model.body_jntadr[body])}"
             names += [f"{name}.{suffix}" for suffix in suffixes[kind]] if kind in suffixes else [name]
         return names
 

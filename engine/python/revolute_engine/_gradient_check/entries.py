@@ -90,6 +90,17 @@ def worst_entry(
     )
 
 
+def _joint_names(model: Model) -> list[str]:
+    """Return how joints are called: as their degrees of freedom, without the axis."""
+    first = model.arrays["jnt_dofadr"].tolist()
+    kinds = model.joint_types
+    names = [model.dof_names[dof] for dof in first]
+    return [
+        name.rsplit(".", 1)[0] if kind in ("free", "ball") else name
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+
+
 def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
     """Return an entry of an input in words: "ctrl[137, FL_hip]", "body_ipos[trunk, z]", "restitution"."""
     if not index:
@@ -99,7 +110,7 @@ def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
         "body_mass": model.body_names,
         "body_ipos": model.body_names,
         "body_inertia": model.body_names,
-        "jnt_stiffness": model.joint_names,
+        "jnt_stiffness": _joint_names(model),
         "gravity": list(_AXES),
         "actuator_gear": model.actuator_names,
     }
