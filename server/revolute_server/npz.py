@@ -19,6 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from revolute.codec.npz import HEADER
+from revolute.codec.tensor import check_axes
 from revolute.errors import ArgumentError, LimitError
 
 from . import strict_json
@@ -155,6 +156,7 @@ def _parse_array(name: str, content: bytes) -> np.ndarray:
             f"{count * dtype.itemsize} bytes for shape {list(shape)} of {dtype}",
             f"{len(content) - start} bytes",
         )
+    check_axes(name, shape)
     if dtype.itemsize == 0:
         return np.zeros(shape, dtype)
     flat = np.frombuffer(content, dtype, count, start)

@@ -89,6 +89,8 @@ ATTACKS = {
     "a member that is no array": raw(ctrl=b"hello"),
     "a shape that claims terabytes": raw(ctrl=header("(1000000000000,)") + b"\x00" * 8),
     "a negative shape": raw(ctrl=header("(-1, -8)") + b"\x00" * 64),
+    "no elements along axes that cannot be counted": raw(ctrl=header("(0, 1099511627776, 1099511627776)")),
+    "more axes than arrays have": raw(ctrl=header(str((0,) * 70))),
     "a shape that is no shape": raw(ctrl=header("'abc'") + b"\x00" * 8),
     "a header that is code": raw(ctrl=header("__import__('os').getcwd()")),
     "an unknown version": raw(ctrl=header("(1,)", version=b"\x09\x00") + b"\x00" * 8),

@@ -6,6 +6,7 @@ refused with the field's name, so that a cut or shifted array can never become n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -14,6 +15,9 @@ from ..errors import ArgumentError
 from ..v1 import tensor_pb2
 
 WIRE_DTYPES = ("<f8", "<f4", "<i4", "<i8")
+
+MOST_AXES = 8
+"""Axes of an array on the wire; the protocol needs four."""
 
 
 def wire_array(array: np.ndarray) -> np.ndarray:
@@ -52,13 +56,31 @@ def declared_bytes(name: str, tensor: tensor_pb2.Tensor) -> int:
         tensor: the Tensor; its data is not looked at.
 
     Raises:
-        ArgumentError: the dtype is not one of WIRE_DTYPES or an axis is negative.
+        ArgumentError: the dtype is not one of WIRE_DTYPES, an axis is negative, or there are too many.
     """
     if tensor.dtype not in WIRE_DTYPES:
         raise ArgumentError.expected(f"{name}.dtype", f"one of {', '.join(WIRE_DTYPES)}", repr(tensor.dtype))
     if any(length < 0 for length in tensor.shape):
-        raise ArgumentError.expected(f"{name}.shape", "lengths of at least 0", list(tensor.shape))
+        raise ArgumentError.expected(f"{name}.shape", "lengths of at least 0", list(tensor.shape)[:MOST_AXES])
+    check_axes(f"{name}.shape", tensor.shape)
     return prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
+
+
+def check_axes(name: str, shape: Sequence[int]) -> None:
+    """Refuse a shape that NumPy cannot have, whatever its bytes.
+
+    Args:
+        name: the argument's name, for the error text.
+        shape: lengths of at least 0.
+
+    Raises:
+        ArgumentError: too many axes, or no elements along axes that are too long.
+    """
+    if len(shape) > MOST_AXES:
+        raise ArgumentError.expected(name, f"at most {MOST_AXES} axes", len(shape))
+    # an array without elements is counted without its empty axes
+    if 0 in shape and prod(length for length in shape if length) >= 2**56:
+        raise ArgumentError.expected(name, "axes shorter than 2^56 in all", list(shape))
 
 
 def decode_tensor(name: str, tensor: tensor_pb2.Tensor) -> np.ndarray:

@@ -64,6 +64,14 @@ MISTAKES = {
         Tensor(dtype="<f8", shape=[-1, -1]),
         "x.shape: expected lengths of at least 0, got [-1, -1]",
     ),
+    "nine axes": (
+        Tensor(dtype="<f8", shape=[1] * 9, data=b"\0" * 8),
+        "x.shape: expected at most 8 axes, got 9",
+    ),
+    "empty along axes that cannot be counted": (
+        Tensor(dtype="<f8", shape=[0, 2**31, 2**31]),
+        "x.shape: expected axes shorter than 2^56 in all",
+    ),
     "huge": (Tensor(dtype="<f8", shape=[2**62, 8]), f"x: expected {2**68} bytes"),
 }
 
