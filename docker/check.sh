@@ -100,31 +100,42 @@ for image in "$SERVER" "$WORKER"; do
 done
 if worker "$WORKER" python -c 'import revolute_engine' 2>/dev/null; then fail "the worker's image has the engine"; fi
 
+# tokens as compose.yaml has them, made by the image itself
+cp docker/secrets.sh "$SCRATCH/"
+chmod 755 "$SCRATCH"
+"$SCRATCH/secrets.sh" env CONTAINERS_CONF="$SCRATCH/containers.conf" podman --log-level fatal run --rm \
+  --entrypoint revolute "$SERVER" >/dev/null
+token=(--volume "$SCRATCH/secrets/worker_token:/run/secrets/worker_token:ro" \
+  --env REVOLUTE_TOKEN_FILE=/run/secrets/worker_token)
+
 grpc=$(free_port); http=$(free_port)
 run_podman run --detach --name "$NAME" --network host --read-only --tmpfs /tmp --cap-drop all \
   --security-opt no-new-privileges --env "REVOLUTE_HEALTH_URL=http://127.0.0.1:$http/readyz" \
+  --volume "$SCRATCH/secrets/tokens:/run/secrets/tokens:ro" --env REVOLUTE_TOKENS=/run/secrets/tokens \
   "$SERVER" --grpc-port "$grpc" --http-port "$http" --threads 2 --workers 2 --grace 4 >/dev/null
 until_true 60 healthy || { run_podman logs "$NAME"; fail "the server did not become healthy"; }
 say "healthy"
 
 address=grpc://127.0.0.1:$grpc
-isa=$(worker "$WORKER" python -c \
-  "import revolute; print(revolute.connect('$address').server_info()['build']['isa'])")
+if worker --env "REVOLUTE_ADDRESS=$address" "$WORKER" >/dev/null 2>&1; then fail "served without a token"; fi
+connect="revolute.connect('$address', token=open('/run/secrets/worker_token').read().strip())"
+isa=$(worker "${token[@]}" "$WORKER" python -c \
+  "import revolute; print($connect.server_info()['build']['isa'])")
 for from in "$address" "http://127.0.0.1:$http"; do
-  worker --volume "$PWD/docker/gradient.py:/gradient.py:ro" "$WORKER" python /gradient.py "$from" > "$SCRATCH/served"
+  worker "${token[@]}" --volume "$PWD/docker/gradient.py:/gradient.py:ro" "$WORKER" python /gradient.py "$from" > "$SCRATCH/served"
   REVOLUTE_ISA=$isa "$PYTHON" docker/gradient.py > "$SCRATCH/local"
   cmp "$SCRATCH/served" "$SCRATCH/local" || fail "gradients over $from and in process ($isa) differ"
   [ "$(wc -l < "$SCRATCH/served")" = 3 ] || fail "no gradients"
 done
 say "gradients over gRPC and HTTP are those of this process, bit for bit ($isa)"
 
-worker --env "REVOLUTE_ADDRESS=$address" --env WORKER_ROUNDS=5 --env WORKER_PAUSE=0 "$WORKER" > "$SCRATCH/rounds"
+worker "${token[@]}" --env "REVOLUTE_ADDRESS=$address" --env WORKER_ROUNDS=5 --env WORKER_PAUSE=0 "$WORKER" > "$SCRATCH/rounds"
 grep -q '^round 5: loss' "$SCRATCH/rounds" || { cat "$SCRATCH/rounds"; fail "the worker's command did not run"; }
 
 # a call that would take days holds the server for its grace time
-worker "$WORKER" python -c "
+worker "${token[@]}" "$WORKER" python -c "
 import revolute
-with revolute.connect('$address') as simulator:
+with $connect as simulator:
     session = simulator.session(simulator.load_model('pendulum1'), batch=1)
     print('begun', flush=True)
     session.step([0.0], steps=10**10)

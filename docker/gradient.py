@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +18,9 @@ import revolute
 
 def main(address: str | None) -> None:
     """Roll the Laikago out, pull a loss back and print the gradient."""
-    with revolute.connect(address, token=os.environ.get("REVOLUTE_TOKEN") if address else None) as simulator:
+    file = os.environ.get("REVOLUTE_TOKEN_FILE")
+    token = Path(file).read_text(encoding="utf-8").strip() if address and file else None
+    with revolute.connect(address, token=token) as simulator:
         model = simulator.load_model("laikago", timestep=2e-3)
         ctrl = np.tile([0.0, 0.1, -0.8], 4) + 0.01 * np.random.default_rng(7).normal(size=(4, 50, model.nu))
         trajectory = simulator.rollout(model, model.qpos0, model.qvel0, ctrl)

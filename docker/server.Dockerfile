@@ -19,9 +19,11 @@ ARG REVOLUTE_ISAS=auto
 RUN export PATH="/opt/build/bin:$PATH" \
  && pip wheel --no-deps --wheel-dir /wheels ./client \
  && pip wheel --no-deps --wheel-dir /wheels -C cmake.define.REVOLUTE_ISAS="${REVOLUTE_ISAS}" .
+# further: dm-env-rpc, telemetry
+ARG EXTRAS=redis
 RUN python3 -m venv --without-pip /opt/revolute \
  && /opt/build/bin/pip --python /opt/revolute/bin/python install --only-binary :all: -c docker/constraints.txt \
-      /wheels/*.whl
+      /wheels/revolute-*.whl "$(echo /wheels/revolute_server-*.whl)[${EXTRAS}]"
 
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="revolute-server" \
@@ -32,7 +34,7 @@ RUN apt-get update \
  && useradd --system --uid 10001 --user-group --create-home --home-dir /var/lib/revolute revolute
 COPY --from=build /opt/revolute /opt/revolute
 COPY docker/healthcheck.py /opt/revolute/bin/healthcheck.py
-ENV PATH="/opt/revolute/bin:$PATH" PYTHONUNBUFFERED=1
+ENV PATH="/opt/revolute/bin:$PATH" PYTHONUNBUFFERED=1 REVOLUTE_STORE=sqlite:////var/lib/revolute/store.db
 USER revolute
 WORKDIR /var/lib/revolute
 VOLUME /var/lib/revolute

@@ -4,7 +4,7 @@ Stands for the part of a training job that runs on many machines. Each round ask
 its gradient by all controls and takes one step down it. Settings come from the environment:
 
     REVOLUTE_ADDRESS   server, "grpc://host:port" or "http://host:port"
-    REVOLUTE_TOKEN     bearer token, if the server wants one
+    REVOLUTE_TOKEN     bearer token, if the server wants one; REVOLUTE_TOKEN_FILE names a file with it
     WORKER_ROUNDS      rounds before it ends; 0 goes on until it is stopped
     WORKER_PAUSE       seconds between rounds
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from pathlib import Path
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def main() -> None:
     pause = float(os.environ.get("WORKER_PAUSE", "1"))
     address = os.environ.get("REVOLUTE_ADDRESS", "grpc://127.0.0.1:50051")
     loss = revolute.Loss([revolute.Term("qpos", index=[0], target=[TARGET], when="final")])
-    with revolute.connect(address, token=os.environ.get("REVOLUTE_TOKEN")) as simulator:
+    with revolute.connect(address, token=token()) as simulator:
         model = simulator.load_model("cartpole")
         ctrl = np.zeros((STEPS, model.nu))
         done = 0
@@ -47,6 +48,12 @@ def main() -> None:
             print(f"round {done}: loss {float(value):.6f}, |gradient| {np.linalg.norm(gradient.ctrl):.3g}")
             if rounds == 0 or done < rounds:
                 stopping.wait(pause)
+
+
+def token() -> str | None:
+    """Return the bearer token; None for a server that asks for none."""
+    file = os.environ.get("REVOLUTE_TOKEN_FILE")
+    return Path(file).read_text(encoding="utf-8").strip() if file else os.environ.get("REVOLUTE_TOKEN")
 
 
 if __name__ == "__main__":
