@@ -30,6 +30,9 @@ _OF_THE_CLIENT = "Internal error from Core"
 """What grpc.aio's client says of a part that it could not send because the answer had come already: the
 answer is lost, so the request is sent again by the blocking client, which keeps it."""
 
+_ALL = ("ModelService.RegisterModel", "SessionService.CreateSession", "TrajectoryService.Rollout")
+"""The verbs that make something."""
+
 _REFRESH = 500
 """Requests after which there are new sessions and trajectories, since some requests delete theirs."""
 
@@ -109,6 +112,11 @@ class _Client:
         call = stream(iter(parts), timeout=seconds)
         try:
             return "OK", [answer async for answer in call]
+        except asyncio.CancelledError:
+            # grpc.aio's way to say that the server answered CANCELLED
+            if call.cancelled():
+                return "CANCELLED", "CANCELLED"
+            raise
         except grpc.aio.AioRpcError as error:
             if error.details() == _OF_THE_CLIENT:
                 return await asyncio.to_thread(self._send_blocking, rpc, parts, seconds)
@@ -128,17 +136,18 @@ def _failure(error: Any) -> tuple[str, str]:
 
 async def _seeds(client: _Client) -> dict[Rpc, Parts]:
     """Return a valid request of every rpc; what is to be deleted is not what the others use."""
-    used, spare = await _made(client, b"cart"), await _made(client, b"tram")
-    return {
-        rpc: request_of(rpc, spare if rpc.descriptor.name.startswith("Delete") else used) for rpc in rpcs()
-    }
+    used, spare = await _made(client, b"cart", *_ALL), await _made(client, b"tram", *_ALL)
+    # a model can go only when nothing uses it
+    alone = await _made(client, b"sled", *_ALL[:1])
+    deleted = {"DeleteModel": alone, "DeleteSession": spare, "DeleteTrajectory": spare}
+    return {rpc: request_of(rpc, deleted.get(rpc.descriptor.name, used)) for rpc in rpcs()}
 
 
-async def _made(client: _Client, name: bytes) -> dict[str, str]:
-    """Make a model of some name, a session and a trajectory; return their ids."""
+async def _made(client: _Client, name: bytes, *verbs: str) -> dict[str, str]:
+    """Make a model of some name, and what else the verbs make; return the ids."""
     by_name = {rpc.name: rpc for rpc in rpcs()}
     ids: dict[str, str] = {}
-    for verb in ("ModelService.RegisterModel", "SessionService.CreateSession", "TrajectoryService.Rollout"):
+    for verb in verbs:
         parts = [part.replace(b"cart", name) for part in request_of(by_name[verb], ids)]
         code, answers = await client.send(by_name[verb], parts, PATIENCE)
         if code != "OK":
