@@ -49,15 +49,10 @@ def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel
     Raises:
         ArgumentError: the state does not fit the model.
     """
-    # a rollout of no steps returns the state it was given, checked and spread over the batch
-    start = engine.rollout(
-        model,
-        model.qpos0 if qpos is None else qpos,
-        model.qvel0 if qvel is None else qvel,
-        np.zeros((batch, 0, model.nu)),
-        checkpoints="none",
+    start = engine.start_states(
+        model, batch, model.qpos0 if qpos is None else qpos, model.qvel0 if qvel is None else qvel
     )
-    return State(start.final_qpos, start.final_qvel, 0, 0.0, np.zeros(batch, np.int32))
+    return State(*start, 0, 0.0, np.zeros(batch, np.int32))
 
 
 def changed_state(

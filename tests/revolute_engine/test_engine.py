@@ -238,3 +238,16 @@ def test_value_and_gradient_marks_diverged_environments(ant: Model) -> None:
     assert rollout.status.tolist() == gradient.status.tolist() == [0, 1, 0]
     assert np.isnan(value).tolist() == [False, True, False]
     assert np.isnan(gradient.ctrl[1]).all() and np.isfinite(gradient.ctrl[[0, 2]]).all()
+
+
+def test_start_states_are_those_of_a_rollout() -> None:
+    model = load_model("laikago")
+    engine = Engine(threads=1)
+    turned = model.qpos0 * np.where(np.arange(model.nq) == 3, 1.5, 1.0)
+    for qpos, qvel in ((turned, model.qvel0), (np.tile(turned, (3, 1)), np.ones((3, model.nv)))):
+        start = engine.start_states(model, 3, qpos, qvel)
+        rollout = engine.rollout(model, qpos, qvel, np.zeros((3, 0, model.nu)))
+        np.testing.assert_array_equal(start[0], rollout.qpos[:, 0])
+        np.testing.assert_array_equal(start[1], rollout.qvel[:, 0])
+    with pytest.raises(ArgumentError, match="qvel"):
+        engine.start_states(model, 3, turned, np.zeros((2, model.nv)))

@@ -101,6 +101,27 @@ class Engine:
         )
         return self._simulate(model, problem, policy, wanted, None, cancel)[0]
 
+    def start_states(
+        self, model: Model, batch: int, qpos: npt.ArrayLike, qvel: npt.ArrayLike
+    ) -> tuple[Float64Array, Float64Array]:
+        """Check start states and give them as a rollout does at time 0, without computing anything.
+
+        Args:
+            model: the model.
+            batch: number of environments.
+            qpos: start positions, shape [batch, nq], or [nq] for all environments.
+            qvel: start velocities, shape [batch, nv] or [nv].
+
+        Returns:
+            Positions [batch, nq] and velocities [batch, nv] of their own memory.
+
+        Raises:
+            ArgumentError: a shape or a number is wrong.
+        """
+        _check_model(model)
+        problem = check_rollout(model, qpos, qvel, np.zeros((batch, 0, model.nu)), None)
+        return problem.qpos, problem.qvel
+
     def states(
         self, model: Model, rollout: Rollout, *, cancel: _native.CancelToken | None = None
     ) -> tuple[Float64Array, Float64Array]:
