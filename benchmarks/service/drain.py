@@ -68,7 +68,8 @@ class _Client(threading.Thread):
         self.running = threading.Event()
 
     def run(self) -> None:
-        simulator = revolute.connect(self._address)
+        # without retries, which would go on until the server is gone
+        simulator = revolute.connect(self._address, retries=0)
         session = simulator.session(simulator.load_model(CART), batch=1)
         total = 0
         try:

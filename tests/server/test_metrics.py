@@ -59,6 +59,8 @@ def test_calls_are_counted_by_verb_and_reason_and_their_stages_timed(transport: 
         assert sample(during, f"{name}_count") - sample(before, f"{name}_count") == 6
         assert 0 < sample(during, f"{name}_sum") < 60
     assert sample(during, "revolute_serialise_seconds_count", transport=transport) >= 3
+    stored = {name: value for (name, _), value in during.items() if name == "revolute_store_seconds_count"}
+    assert sum(stored.values()) > 0
     assert sample(during, "revolute_models") == 1 and sample(during, "revolute_sessions") == 1
     assert sample(during, "revolute_trajectories") >= 1
     assert sample(during, "revolute_memory_bytes") > sample(before, "revolute_memory_bytes") == 0
