@@ -56,9 +56,9 @@ async def read_document(request: Request, settings: Settings, reservation: Reser
     name = "max_json" if kind == JSON else "max_request"
     body = await _read_body(request, settings, name, reservation)
     if kind == JSON:
-        return (
-            strict_json.loads(body) if len(body) < 65536 else await asyncio.to_thread(strict_json.loads, body)
-        )
+        if len(body) <= SMALL:
+            return strict_json.loads(body)
+        return await asyncio.to_thread(strict_json.loads_large, body)
     archive = npz.Archive(body, settings.max_request, settings.flag("max_request"))
     reservation.grow(archive.size)
     return npz.join(await asyncio.to_thread(archive.read))

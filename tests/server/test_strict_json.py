@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import struct
+import threading
+import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,3 +116,39 @@ def test_a_diverged_run_says_so_in_a_field(json_wire: HttpWire, cart: str) -> No
     assert found["diverged_step"] == [-1, 0]
     assert np.isnan(numbers(found["qpos"])[1, -1]).all()
     assert found["qpos"][1][-1] == ["nan"]
+
+
+def test_large_bodies_are_read_the_same_way() -> None:
+    numbers = np.random.default_rng(0).normal(size=(10_000, 2))
+    text = {"ctrl": numbers.tolist(), "params": {"gravity": list(range(9000))}, "wrt": ["ctrl"], "steps": 3}
+    found = strict_json.loads_large(json.dumps(text).encode())
+    np.testing.assert_array_equal(found["ctrl"], numbers, strict=True)
+    np.testing.assert_array_equal(found["params"]["gravity"], np.arange(9000.0), strict=True)
+    assert (found["wrt"], found["steps"]) == (["ctrl"], 3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["a"] * 9000,
+        [[1.0]] * 8999 + [[1.0, 2.0]],
+        [True] * 9000,
+        [[1.0]] * 5000 + [2.0] * 4000,
+        [None] * 9000,
+    ],
+)
+def test_large_lists_that_are_no_array_are_left_to_the_check_of_their_field(wrong: list[Any]) -> None:
+    body = json.dumps({"ctrl": wrong}).encode()
+    assert strict_json.loads_large(body) == strict_json.loads(body) == {"ctrl": wrong}
+
+
+def test_a_thread_that_reads_leaves_time_for_others() -> None:
+    """Half a second of reading must not be half a second of silence."""
+    body = json.dumps({"ctrl": np.random.default_rng(0).normal(size=(300_000, 1)).tolist()}).encode()
+    reader = threading.Thread(target=strict_json.loads_large, args=(body,))
+    reader.start()
+    turns = 0
+    while reader.is_alive():
+        time.sleep(0.001)
+        turns += 1
+    assert turns > 10
