@@ -7,7 +7,7 @@ of its type, no word if that is text.
 from __future__ import annotations
 
 import dataclasses
-import itertools
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -69,10 +69,6 @@ LEFT_OUT = {
     "Cotangents.times",
 }
 """Fields without which a request is valid and with which it would not be."""
-
-
-_NUMBERS = itertools.count()
-"""Each request has an id of its own, or it would be a repeat."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +140,8 @@ def _value(kind: Descriptor, field: FieldDescriptor, ids: Mapping[str, str]) -> 
     inner = field.message_type
     if inner is None:
         if field.name == "request_id":
-            return f"{kind.name}-{next(_NUMBERS)}"
+            # a damaged id must not be the next one's
+            return uuid.uuid4().hex
         value = ids.get(field.name, WORDS.get(field.name, _plain(field)))
         return [value] if field.is_repeated else value
     if inner.GetOptions().map_entry:
