@@ -1,5 +1,6 @@
-# make demo | test | lint | bench | build | clean.  Needs Python >= 3.10 with venv, a C++17 compiler and make; all else comes
-# from PyPI into .venv.  ISAS=v4 builds one instruction set only; PYTHON=python3.12 chooses the interpreter.
+# make demo | test | lint | bench | instructions | build | clean.  Needs Python >= 3.10 with venv, a C++17 compiler
+# and make; all else comes from PyPI into .venv.  ISAS=v4 builds one instruction set only; PYTHON=python3.12 chooses the
+# interpreter.
 
 PYTHON ?= python3
 ISAS ?= auto
@@ -12,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --prefer
 CPP_SOURCES := CMakeLists.txt $(shell find engine/include engine/src engine/bindings -name '*.[ch]pp' 2>/dev/null)
 CPP_FILES := $(shell find engine tests/engine -name '*.[ch]pp' 2>/dev/null)
 
-.PHONY: demo test test-engine test-python lint bench build format clean
+.PHONY: demo test test-engine test-python lint bench instructions build format clean
 .DELETE_ON_ERROR:
 
 demo: build $(STAMPS)/demo
@@ -44,6 +45,10 @@ format: $(STAMPS)/lint
 
 bench: build $(STAMPS)/test
 	$(BIN)/python -m benchmarks.run $(BENCH_ARGS)
+
+# instructions of a step beside the checked-in counts; needs valgrind. INSTRUCTIONS_ARGS=--update checks new ones in
+instructions: build $(STAMPS)/test
+	$(BIN)/python -m benchmarks.instructions $(INSTRUCTIONS_ARGS)
 
 build: $(STAMPS)/engine
 

@@ -63,12 +63,14 @@ class Scene:
         contact: False takes contacts, limits and dry friction out of both.
         robots: how many stand in the scene.
         threads: of revolute; MuJoCo always gets one.
+        checkpoints: which states of a rollout are kept.
     """
 
     steps: int
     contact: bool = True
     robots: int = 1
     threads: int = 1
+    checkpoints: str = "every"
 
     def __post_init__(self) -> None:
         self.model = revolute_engine.load_model(
@@ -92,14 +94,18 @@ class Scene:
         """Return a call that rolls out `batch` environments for all steps."""
         ctrl = self.controls(batch)
         qvel = np.zeros(self.model.nv)
-        return lambda: self.engine.rollout(self.model, self.start, qvel, ctrl)
+        return lambda: self.engine.rollout(self.model, self.start, qvel, ctrl, checkpoints=self.checkpoints)
 
     def backward(self, batch: int) -> Callable[[], Any]:
         """Return a call that pulls back d |final base position|^2 through such a rollout."""
         rollout = self.forward(batch)()
-        qpos_bar = np.zeros_like(rollout.qpos)
-        qpos_bar[:, -1, :3] = 2 * rollout.qpos[:, -1, :3]
-        return lambda: self.engine.backward(self.model, rollout, qpos_bar, None)
+        return lambda: self.gradient(rollout)
+
+    def gradient(self, rollout: revolute_engine.Rollout) -> revolute_engine.Gradient:
+        """Return the gradient of |final position of the first robot's base|^2 by start and controls."""
+        qpos_bar = np.zeros((rollout.batch, 1, self.model.nq))
+        qpos_bar[:, 0, :3] = 2 * rollout.final_qpos[:, :3]
+        return self.engine.backward(self.model, rollout, qpos_bar, times=[-1])
 
     def jacobian(self, calls: int) -> Callable[[], Any]:
         """Return a call of the Jacobian of a standing step, `calls` times."""

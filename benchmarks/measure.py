@@ -32,21 +32,25 @@ class Timing:
         }
 
 
-def interleaved(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, Timing]:
+def interleaved(
+    calls: Mapping[str, Callable[[], object]], repeats: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, Timing]:
     """Time several calls in turn, so that a busy moment of the machine falls on all of them alike.
 
     Args:
         calls: what to time, by name; each is called once untimed first.
         repeats: timed rounds.
+        clock: seconds. By default processor time of this process, which waiting for a core does not lengthen;
+            calls that use several threads need the wall clock.
     """
     for call in calls.values():
         call()
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
-            start = time.perf_counter()
+            start = clock()
             call()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {
         name: Timing(statistics.median(values), min(values), max(values), repeats)
         for name, values in seconds.items()

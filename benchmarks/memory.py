@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +20,17 @@ def resident(field: str = "VmRSS") -> float:
     raise ValueError(f"field: expected a field of {_STATUS}, got {field!r}")
 
 
+def return_free_memory() -> None:
+    """Give memory that was freed back to the system, so that its use again is counted (glibc only)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 def with_peak(call: Callable[[], Result]) -> tuple[Result, float]:
     """Return what a call returns, and the peak of its memory above that before it, in megabytes."""
     gc.collect()
+    return_free_memory()
     _CLEAR.write_text("5")  # resets the peak
     before = resident()
     result = call()

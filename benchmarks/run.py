@@ -1,95 +1,98 @@
-"""`make bench`: time per Laikago step, forward and backward, one thread, against mj_step in the same run.
+"""`make bench`: every measurement, or the parts that are named; writes build/bench.json and build/bench.md.
 
-Writes build/bench.json and build/bench.md (`--out` elsewhere). Nothing here is asserted: figures
-belong to the machine that they were taken on.
+Nothing here is asserted: figures belong to the machine that they were taken on. `python -m benchmarks.report`
+puts them into docs/performance.md. `--parts ours` is revolute alone, `peers` and `autodiff` install what they
+compare with.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .laikago import SWEEPS, TIMESTEP, Scene
-from .measure import interleaved, machine
+from .autodiff import tables as autodiff
+from .measure import machine
+from .ours import batch, chain, cost, first_call, instruction_sets, memory, policies, robots, step
+from .peers import compare
+from .script import ROOT, Effort, Measure, add_effort, effort, read_report, write_report
+from .table import Table
 
-TRANSITIONS = 20
-STEPS = 1000
-BATCHES = (64, 1024)
-
-
-def measure(repeats: int, steps: int, batches: Sequence[int]) -> dict[str, Any]:
-    """Run every measurement.
-
-    Args:
-        repeats: timed rounds of each call with a single robot; larger batches get fewer.
-        steps: length of every rollout.
-        batches: numbers of environments to roll out at once.
-
-    Returns:
-        Timings in microseconds per step of one environment, by what was measured.
-    """
-    results: dict[str, Any] = {}
-    for scene, name in ((Scene(steps), "standing"), (Scene(steps, contact=False), "no contacts")):
-        calls = {
-            f"{name}, forward": scene.forward(1),
-            f"{name}, backward": scene.backward(1),
-            f"{name}, MuJoCo mj_step": scene.mujoco_forward(),
-        }
-        timings = interleaved(calls, repeats)
-        results |= {call: timing.per(steps) for call, timing in timings.items()}
-    scene = Scene(steps)
-    differences = "standing, MuJoCo mjd_transitionFD (one-sided)"
-    timings = interleaved({differences: scene.mujoco_transition(TRANSITIONS)}, repeats)
-    results[differences] = timings[differences].per(TRANSITIONS)
-    for batch in batches:
-        calls = {
-            f"standing, batch of {batch}, forward": scene.forward(batch),
-            f"standing, batch of {batch}, backward": scene.backward(batch),
-        }
-        timings = interleaved(calls, max(3, 4 * repeats // batch))
-        results |= {call: timing.per(steps * batch) for call, timing in timings.items()}
-    return results
+OURS: dict[str, Measure] = {
+    "step": step.measure,
+    "batch": batch.measure,
+    "instruction_sets": instruction_sets.measure,
+    "robots": robots.measure,
+    "chain": chain.measure,
+    "cost": cost.measure,
+    "memory": memory.measure,
+    "policies": policies.measure,
+    "first_call": first_call.measure,
+}
+PARTS: dict[str, Measure] = {**OURS, "peers": compare.measure, "autodiff": autodiff.measure}
+GROUPS = {"ours": list(OURS), "all": list(PARTS)}
 
 
-def table(host: dict[str, Any], results: dict[str, Any], steps: int) -> str:
-    """Return the results as Markdown."""
-    lines = [
-        f"Laikago, 18 DoF, 4 contacts, h = {TIMESTEP * 1e3:g} ms, {SWEEPS} sweeps, {steps} steps, "
-        "one thread; microseconds per step of one environment.",
-        "",
-        f"{host['processor']}, {host['system']}, instruction set {host['instruction_set']} "
-        f"({host['lanes']} lanes), MuJoCo {host['mujoco']}, Python {host['python']}; "
-        f"load {host['load_before']:.1f} on {host['cores']} cores.",
-        "",
-        "| what | median µs | fastest | slowest |",
-        "|---|---|---|---|",
-    ]
-    lines += [
-        f"| {what} | {row['median_us']:.2f} | {row['fastest_us']:.2f} | {row['slowest_us']:.2f} |"
-        for what, row in results.items()
-    ]
-    return "\n".join(lines) + "\n"
+def measure(parts: Sequence[str], wanted: Effort) -> list[Table]:
+    """Run these parts; one that fails leaves a table that says why."""
+    tables: list[Table] = []
+    for part in parts:
+        begin = time.perf_counter()
+        try:
+            tables += PARTS[part](wanted)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            tables.append(Table(part, "not measured", {"note": "why"}, [{"note": " ".join(reason.split())}]))
+        print(f"{part}: {time.perf_counter() - begin:.0f} s", flush=True)
+    return tables
+
+
+def merged(path: Path, host: dict[str, Any], tables: list[Table]) -> list[Table]:
+    """Return the tables of a report of this machine with these in the place of those of the same name."""
+    if not path.is_file():
+        return tables
+    before, kept = read_report(path)
+    if before["processor"] != host["processor"]:
+        raise SystemExit(f"--merge: expected figures of this machine, got those of {before['processor']!r}")
+    new = {table.name: table for table in tables}
+    return [new.pop(table.name, table) for table in kept] + list(new.values())
+
+
+def markdown(host: dict[str, Any], tables: Sequence[Table]) -> str:
+    """Return machine and tables as Markdown."""
+    return "\n".join([describe(host), *(f"## {table.name}\n\n{table.markdown()}" for table in tables)])
+
+
+def describe(host: dict[str, Any]) -> str:
+    """Return the machine in a sentence."""
+    return (
+        f"{host['processor']}, {host['cores']} cores, {host['system']}; instruction set "
+        f"{host['instruction_set']} ({host['lanes']} lanes); Python {host['python']}, "
+        f"MuJoCo {host['mujoco']}; load before the run {host['load_before']:.1f}.\n"
+    )
 
 
 def main() -> None:
-    """Measure, print the table and write both files."""
-    parser = argparse.ArgumentParser(prog="make bench", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=31, help="timed rounds of each single-robot call")
-    parser.add_argument("--steps", type=int, default=STEPS, help="length of every rollout")
-    parser.add_argument("--batches", type=int, nargs="*", default=BATCHES, help="environments per batch")
-    parser.add_argument("--out", type=Path, default=Path("build/bench.json"), help="JSON; .md beside it")
+    """Measure, print the tables and write both files."""
+    parser = argparse.ArgumentParser(
+        prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_effort(parser)
+    parser.add_argument("--parts", nargs="+", choices=[*GROUPS, *PARTS], default=["all"], help="default: all")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench.json", help="JSON; .md beside it")
+    parser.add_argument("--merge", action="store_true", help="keep the other tables that --out has already")
     arguments = parser.parse_args()
     host = machine()
-    results = measure(arguments.repeats, arguments.steps, arguments.batches)
-    text = table(host, results, arguments.steps)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    document = {"machine": host, "steps": arguments.steps, "results": results}
-    arguments.out.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
+    chosen = dict.fromkeys(name for part in arguments.parts for name in GROUPS.get(part, [part]))
+    tables = measure(list(chosen), effort(arguments))
+    if arguments.merge:
+        tables = merged(arguments.out, host, tables)
+    write_report(arguments.out, host, tables)
+    text = markdown(host, tables)
     arguments.out.with_suffix(".md").write_text(text, "utf-8")
-    print(text)
+    print("\n" + text)
 
 
 if __name__ == "__main__":

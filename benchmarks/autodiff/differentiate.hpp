@@ -1,8 +1,9 @@
 // The gradient of a program by its start and controls: by a tape of the whole run, or by Jacobians of its steps.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <ctime>
+#include <stdexcept>
 #include <vector>
 
 #include "programs.hpp"
@@ -14,13 +15,13 @@ struct Differentiated {
   std::vector<double> gradient;  // by start, then controls
 };
 
+// Processor time of this process, which other work on the machine does not lengthen.
 class Stopwatch {
  public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double seconds() const { return double(std::clock() - start_) / CLOCKS_PER_SEC; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
+  std::clock_t start_ = std::clock();
 };
 
 // Tape is a library's adapter: begin(inputs) gives scalars that are recorded, end(loss) closes the tape, reverse() walks it.

@@ -52,11 +52,10 @@ def chain_calls(links: int, steps: int) -> dict[str, Callable[[], Any]]:
     ctrl = 0.01 * random.normal(size=(1, steps, links))
     rollout = engine.rollout(model, qpos, qvel, ctrl)
     assert not rollout.status.any()
-    qpos_bar = np.zeros_like(rollout.qpos)
-    qpos_bar[:, -1] = 1.0
+    qpos_bar = np.ones((1, 1, links))
     return {
         "forward_us": lambda: engine.rollout(model, qpos, qvel, ctrl),
-        "backward_us": lambda: engine.backward(model, rollout, qpos_bar, None),
+        "backward_us": lambda: engine.backward(model, rollout, qpos_bar, times=[-1]),
     }
 
 
@@ -66,7 +65,7 @@ def measure(effort: Effort) -> list[Table]:
     table = Table(
         "chain",
         f"Hanging chain, every hinge with a motor, no contacts, {steps} steps, one thread; "
-        "microseconds per step, medians of one run.",
+        "processor microseconds per step, medians of one run.",
         COLUMNS,
     )
     lengths = effort.some(LENGTHS)

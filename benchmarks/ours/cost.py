@@ -22,7 +22,8 @@ def measure(effort: Effort) -> list[Table]:
     """Return the table over the number of steps."""
     table = Table(
         "cost",
-        f"Chain of {LINKS} motors, gradient by start and all controls, one thread; medians of one run.",
+        f"Chain of {LINKS} motors, gradient by start and all controls, one thread; processor time, "
+        "medians of one run.",
         COLUMNS,
     )
     for length in effort.some(LENGTHS):

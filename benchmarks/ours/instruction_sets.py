@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 
@@ -31,10 +32,13 @@ def measure(effort: Effort) -> list[Table]:
     steps = effort.steps(STEPS)
     table = Table(
         "instruction_sets",
-        f"Standing Laikago, {steps} steps, one thread; microseconds per step of one environment, medians.",
+        f"Standing Laikago, {steps} steps, one thread; processor microseconds per step of one "
+        "environment, medians.",
         COLUMNS,
     )
-    for isa in _native.LEVELS:
+    for isa in _native.runnable_levels(_native.cpu_flags(), platform.machine()):
+        if isa == "generic" and len(table.rows) > 0:
+            continue  # for machines that have no levels
         command = [
             sys.executable,
             "-m",

@@ -29,7 +29,7 @@ def measure(effort: Effort) -> list[Table]:
     table = Table(
         "robots",
         f"Laikagos standing 2 m apart in one scene, {steps} steps, one thread; "
-        "microseconds per step of the whole scene, medians of one run.",
+        "processor microseconds per step of the whole scene, medians of one run.",
         COLUMNS,
     )
     scenes = {robots: Scene(steps, robots=robots) for robots in effort.some(ROBOTS)}

@@ -21,7 +21,7 @@ def measure(effort: Effort) -> list[Table]:
     table = Table(
         "step",
         f"Laikago, 18 DoF, 4 contacts, h = {TIMESTEP * 1e3:g} ms, {SWEEPS} sweeps, {steps} steps, "
-        "one thread; microseconds per step.",
+        "one thread; processor time in microseconds per step.",
         COLUMNS,
     )
     for scene, name in ((Scene(steps), "standing"), (Scene(steps, contact=False), "no contacts")):

@@ -1,8 +1,8 @@
 """Pinocchio: forward dynamics and their analytic derivatives, without contacts, called from Python.
 
 Pinocchio is a library of algorithms, not a simulator: the rows are single calls, to be compared with a step
-without contacts and its adjoint. Its derivatives are all columns at once, which a gradient would still have
-to be chained from.
+without contacts and its adjoint. Its derivatives are all columns at once; a gradient has yet to be chained
+from them.
 """
 
 from __future__ import annotations

@@ -56,20 +56,20 @@ def failed(what: str, error: BaseException) -> None:
 
 
 def timed(call: Callable[[], Any], repeats: int) -> tuple[Any, float]:
-    """Return the call's result and the median of its seconds; it has run once before."""
+    """Return the call's result and the median of its seconds of processor time; it has run once before."""
     seconds = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         result = call()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     return result, statistics.median(seconds)
 
 
 def once(call: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the call's result and its seconds, compilation included."""
-    start = time.perf_counter()
+    """Return the call's result and its seconds of processor time, compilation included."""
+    start = time.process_time()
     result = call()
-    return result, time.perf_counter() - start
+    return result, time.process_time() - start
 
 
 def difference_error(

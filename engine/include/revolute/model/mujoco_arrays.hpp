@@ -33,4 +33,79 @@ struct MujocoArrays {
   Doubles act_gear, act_gain, act_bias, act_ctrlrange, act_forcerange;
 };
 
+// Calls visit(name, member) for all of them, by MuJoCo's names.
+template <class Visit>
+void visit_arrays(MujocoArrays& arrays, Visit visit) {
+  visit("nq", arrays.nq);
+  visit("nv", arrays.nv);
+  visit("nu", arrays.nu);
+  visit("nbody", arrays.nbody);
+  visit("njnt", arrays.njnt);
+  visit("ngeom", arrays.ngeom);
+  visit("iterations", arrays.iterations);
+  visit("integrator", arrays.integrator);
+  visit("timestep", arrays.timestep);
+  visit("erp", arrays.erp);
+  visit("cfm", arrays.cfm);
+  visit("restitution", arrays.restitution);
+  visit("margin", arrays.margin);
+  visit("contact", arrays.contact);
+  visit("limits", arrays.limits);
+  visit("dry_friction", arrays.dry_friction);
+  visit("gravity", arrays.gravity);
+  visit("body_parentid", arrays.body_parentid);
+  visit("body_pos", arrays.body_pos);
+  visit("body_quat", arrays.body_quat);
+  visit("body_ipos", arrays.body_ipos);
+  visit("body_iquat", arrays.body_iquat);
+  visit("body_mass", arrays.body_mass);
+  visit("body_inertia", arrays.body_inertia);
+  visit("jnt_type", arrays.jnt_type);
+  visit("jnt_bodyid", arrays.jnt_bodyid);
+  visit("jnt_qposadr", arrays.jnt_qposadr);
+  visit("jnt_dofadr", arrays.jnt_dofadr);
+  visit("jnt_limited", arrays.jnt_limited);
+  visit("jnt_pos", arrays.jnt_pos);
+  visit("jnt_axis", arrays.jnt_axis);
+  visit("jnt_stiffness", arrays.jnt_stiffness);
+  visit("jnt_range", arrays.jnt_range);
+  visit("qpos0", arrays.qpos0);
+  visit("qpos_spring", arrays.qpos_spring);
+  visit("dof_armature", arrays.dof_armature);
+  visit("dof_damping", arrays.dof_damping);
+  visit("dof_frictionloss", arrays.dof_frictionloss);
+  visit("geom_type", arrays.geom_type);
+  visit("geom_bodyid", arrays.geom_bodyid);
+  visit("geom_pos", arrays.geom_pos);
+  visit("geom_quat", arrays.geom_quat);
+  visit("geom_size", arrays.geom_size);
+  visit("geom_friction", arrays.geom_friction);
+  visit("geom_rbound", arrays.geom_rbound);
+  visit("hull_adr", arrays.hull_adr);
+  visit("hull_num", arrays.hull_num);
+  visit("hull_vert", arrays.hull_vert);
+  visit("hull_polyadr", arrays.hull_polyadr);
+  visit("hull_polynum", arrays.hull_polynum);
+  visit("hull_polyvertnum", arrays.hull_polyvertnum);
+  visit("hull_polyvert", arrays.hull_polyvert);
+  visit("pair_geom1", arrays.pair_geom1);
+  visit("pair_geom2", arrays.pair_geom2);
+  visit("pair_mu_from", arrays.pair_mu_from);
+  visit("pair_condim", arrays.pair_condim);
+  visit("pair_friction", arrays.pair_friction);
+  visit("eq_type", arrays.eq_type);
+  visit("eq_obj1", arrays.eq_obj1);
+  visit("eq_obj2", arrays.eq_obj2);
+  visit("eq_data", arrays.eq_data);
+  visit("act_dof", arrays.act_dof);
+  visit("act_qpos", arrays.act_qpos);
+  visit("act_ctrllimited", arrays.act_ctrllimited);
+  visit("act_forcelimited", arrays.act_forcelimited);
+  visit("act_gear", arrays.act_gear);
+  visit("act_gain", arrays.act_gain);
+  visit("act_bias", arrays.act_bias);
+  visit("act_ctrlrange", arrays.act_ctrlrange);
+  visit("act_forcerange", arrays.act_forcerange);
+}
+
 }  // namespace revolute
