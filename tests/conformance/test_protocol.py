@@ -239,6 +239,14 @@ def _mistakes(cart: str) -> list[tuple[str, dict[str, Any], str, str]]:
         ("RegisterModel", {"text": CART, "options": {"timestep": -1.0}}, "INVALID_ARGUMENT", "timestep"),
         ("CreateSession", {"model_id": cart, "batch": 0}, "INVALID_ARGUMENT", "batch"),
         ("DeleteSession", {"session_id": "none"}, "NOT_FOUND", "session_id"),
+        ("CreateSession", {"model_id": cart, "batch": 1, "lease": -1.0}, "INVALID_ARGUMENT", "lease"),
+        ("GetSession", {"session_id": "none"}, "NOT_FOUND", "session_id"),
+        ("KeepAlive", {"session_id": "none"}, "NOT_FOUND", "session_id"),
+        ("ForkSession", {"session_id": "none"}, "NOT_FOUND", "session_id"),
+        ("SetState", {"session_id": "none", "qpos": np.zeros(1)}, "NOT_FOUND", "session_id"),
+        ("ListSessions", {"page_size": 0}, "INVALID_ARGUMENT", "page_size"),
+        ("ListModels", {"page_token": "x"}, "INVALID_ARGUMENT", "page_token"),
+        ("DeleteModel", {"model_id": "none"}, "NOT_FOUND", "model_id"),
         ("DeleteTrajectory", {"trajectory_id": "none"}, "NOT_FOUND", "trajectory_id"),
         ("GetModel", {"model_id": "none"}, "NOT_FOUND", "model_id"),
     ]
@@ -278,6 +286,75 @@ def test_tensors_that_do_not_fit_their_bytes(wire: Wire, cart: str) -> None:
         with pytest.raises(Exception) as caught:
             rollout(**wrong)
         assert caught.value.code().name in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")  # type: ignore[attr-defined]
+
+
+def test_session_life(wire: Wire, cart: str) -> None:
+    created = wire.call("CreateSession", {"model_id": cart, "batch": 2, "lease": 60.0})
+    assert created["lease"] == 60.0
+    named = {"session_id": created["session_id"]}
+    wire.call("Step", {**named, "ctrl": np.ones(1), "steps": 3})
+    info = wire.call("GetSession", named)
+    assert (info["session_id"], info["model_id"], info["batch"], info["step_count"], info["lease"]) == (
+        *(created["session_id"], cart, 2, 3, 60.0),
+    )
+    assert 0 < info["expires_in"] <= 70 and 0 <= info["age"] < 60
+    assert wire.call("KeepAlive", named) == {"lease": 60.0}
+    copy = {"session_id": wire.call("ForkSession", named)["session_id"]}
+    here, there = wire.call("GetState", named), wire.call("GetState", copy)
+    assert numbers(here["qpos"]).tobytes() == numbers(there["qpos"]).tobytes()
+    assert wire.call("Step", {**copy, "ctrl": np.ones(1)})["step_count"] == 4
+    assert wire.call("GetState", named)["step_count"] == 3
+    # page by page, both are listed once
+    listed: list[str] = []
+    token = ""
+    while True:
+        page = wire.call("ListSessions", {"page_size": 1, "page_token": token})
+        assert len(page["sessions"]) <= 1
+        listed += [entry["session_id"] for entry in page["sessions"]]
+        token = page["next_page_token"]
+        if not token:
+            break
+    assert listed.count(named["session_id"]) == listed.count(copy["session_id"]) == 1
+    for session in (named, copy):
+        wire.call("DeleteSession", session)
+        assert wire.error("GetSession", session)[0].reason == "NOT_FOUND"
+
+
+def test_set_state(wire: Wire, cart: str) -> None:
+    named = {"session_id": wire.call("CreateSession", {"model_id": cart, "batch": 2})["session_id"]}
+    wire.call("Step", {**named, "ctrl": np.ones(1), "steps": 10})
+    state = wire.call("SetState", {**named, "qvel": np.array([[1.0], [2.0]])})
+    _close(state["qvel"], [[1.0], [2.0]])
+    _close(state["qpos"], [[H * H * 55]] * 2)
+    assert state["step_count"] == 10
+    state = wire.call("SetState", {**named, "qpos": np.zeros(1), "step_count": 100})
+    assert state["step_count"] == 100
+    _close(state["time"], 100 * H)
+    state = wire.call("Step", {**named, "ctrl": np.zeros(1)})
+    _close(state["qpos"], [[H], [2 * H]])
+    assert state["step_count"] == 101
+    wire.call("DeleteSession", named)
+
+
+def test_models_are_deleted_when_nothing_uses_them(wire: Wire) -> None:
+    text = CART.replace('model="cart"', f'model="cart {uuid.uuid4().hex}"')
+    model = {"model_id": wire.call("RegisterModel", {"text": text})["model_id"]}
+    trajectory = wire.call("Rollout", _inputs(model["model_id"], np.ones((1, 2, 1))))["trajectory_id"]
+    error, _ = wire.error("DeleteModel", model)
+    assert (error.reason, error.argument) == ("INVALID_ARGUMENT", "model_id")
+    wire.call("DeleteTrajectory", {"trajectory_id": trajectory})
+    assert wire.call("DeleteModel", model) == {}
+    assert wire.error("GetModel", model)[0].reason == "NOT_FOUND"
+    assert wire.error("DeleteModel", model)[0].reason == "NOT_FOUND"
+
+
+def test_a_request_id_makes_a_repeat_harmless(wire: Wire, cart: str) -> None:
+    named = {"session_id": wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]}
+    step = {**named, "ctrl": np.ones(1), "request_id": str(uuid.uuid4())}
+    assert [wire.call("Step", step)["step_count"] for _ in range(3)] == [1, 1, 1]
+    error, _ = wire.error("Step", {**step, "steps": 2})
+    assert (error.reason, error.argument) == ("INVALID_ARGUMENT", "request_id")
+    wire.call("DeleteSession", named)
 
 
 def test_health(wire: Wire) -> None:
