@@ -59,6 +59,14 @@ class LossyTransport:
             raise UnavailableError("test: a reply that is lost")
         return answer
 
+    def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Nothing is lost here."""
+        return self._inner.stream(verb, document)
+
+    def own_loss(self, document: Mapping[str, Any], respond: Any) -> dict[str, Any]:
+        """Nothing is lost here."""
+        return self._inner.own_loss(document, respond)
+
     def close(self) -> None:
         """Close the other transport."""
         self._inner.close()

@@ -1,4 +1,4 @@
-"""Random orders of rollout, backward, step, fork, evict, kill and restart against the engine in this process."""
+"""Random orders of rollout, backward, step, fork, evict, kill and restart, against the engine alone."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ class Interleavings(RuleBasedStateMachine):
         self.folder = tempfile.mkdtemp()
         self.loop = asyncio.new_event_loop()
         self.service = self._open()
+        self.killed: list[Service] = []
         self.states: dict[str, State] = {}
         self.numbers = itertools.count()
         self._run(Verbs(self.service).register_model({"text": CART}))
 
     def teardown(self) -> None:
-        self._run(self.service.close_store())
-        self.service.close()
+        for service in (*self.killed, self.service):
+            self._run(service.close_store())
+            service.close()
         self.loop.close()
         shutil.rmtree(self.folder)
 
@@ -114,7 +116,7 @@ class Interleavings(RuleBasedStateMachine):
     @rule()
     def kill(self) -> None:
         """The file is left open and as it is; nobody says goodbye."""
-        self.service.close()
+        self.killed.append(self.service)
         self.service = self._open()
 
     @rule()
@@ -150,6 +152,6 @@ class Interleavings(RuleBasedStateMachine):
 
 TestInterleavings = Interleavings.TestCase
 TestInterleavings.settings = hypothesis.settings(
-    max_examples=15, stateful_step_count=30, deadline=None, derandomize=True
+    max_examples=6, stateful_step_count=25, deadline=None, derandomize=True
 )
 """Short form; benchmarks/service/interleavings.py has 10,000."""
