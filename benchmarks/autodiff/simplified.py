@@ -6,6 +6,7 @@ a + 1/b per step. Loss: the sum of the last state. `by_hand` is the reverse of i
 
 from __future__ import annotations
 
+import statistics
 from time import process_time
 from typing import Any
 
@@ -67,7 +68,7 @@ def jax_scan(steps: int) -> Result:
     gradient(start()).block_until_ready()
     compiling = process_time() - begin
     return {
-        **_timed(lambda: float(forward(start())), lambda: gradient(start()).block_until_ready()),
+        **_timed(lambda: float(forward(start())), lambda: gradient(start()).block_until_ready(), repeats=5),
         "compile_s": compiling,
     }
 
@@ -98,15 +99,19 @@ def one_step(values: list[Any]) -> list[Any]:
     return out
 
 
-def _timed(forward: Any, gradient: Any) -> Result:
-    """Time a forward pass, and a gradient whose forward pass is taken off."""
-    begin = process_time()
-    forward()
-    middle = process_time()
-    result = gradient()
-    end = process_time()
+def _timed(forward: Any, gradient: Any, repeats: int = 1) -> Result:
+    """Time a forward pass, and a gradient whose forward pass is taken off; medians of `repeats`."""
+    forwards, totals = [], []
+    for _ in range(repeats):
+        begin = process_time()
+        forward()
+        middle = process_time()
+        result = gradient()
+        forwards.append(middle - begin)
+        totals.append(process_time() - middle)
+    forward_seconds = statistics.median(forwards)
     return {
-        "forward_seconds": middle - begin,
-        "backward_seconds": max(0.0, (end - middle) - (middle - begin)),
+        "forward_seconds": forward_seconds,
+        "backward_seconds": max(0.0, statistics.median(totals) - forward_seconds),
         "gradient": np.asarray(result, dtype=float),
     }
