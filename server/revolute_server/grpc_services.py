@@ -35,7 +35,7 @@ Verb = Callable[[dict[str, Any]], Awaitable[Document]]
 Undo = Callable[[Document], None]
 
 CHANNEL_OPTIONS = (
-    # a client may send a part or two ahead of what was read: 80 MB come in half the time of the default 64 KiB
+    # a client may send a part or two ahead of what was read: large arrays come in half the time
     ("grpc.http2.lookahead_bytes", 1024**2),
     # a second server on the same port is an error, not a silent sharing of its calls
     ("grpc.so_reuseport", 0),
