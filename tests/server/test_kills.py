@@ -121,7 +121,7 @@ def _is_whole(
 
 @pytest.mark.slow
 def test_nothing_acknowledged_is_lost_or_altered(tmp_path: Path) -> None:
-    """Eight kills; benchmarks/service/kills.py has a thousand."""
-    found = kill_often(tmp_path / "store.db", kills=8)
+    """Twenty kills, as many as CI has time for; benchmarks/service/kills.py has a thousand."""
+    found = kill_often(tmp_path / "store.db", kills=20)
     assert found["lost"] == []
     assert found["acknowledged"] > 10
