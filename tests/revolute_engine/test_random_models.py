@@ -1,4 +1,4 @@
-"""Random models of mixed parts: a smooth step is MuJoCo's, and gradients with every constraint pass the check.
+"""Random models of mixed parts: a smooth step is MuJoCo's, and gradients by every constraint pass the check.
 
 A few seeds by default; REVOLUTE_RANDOM_MODELS=200 tries more.
 """
