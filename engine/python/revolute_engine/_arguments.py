@@ -169,10 +169,11 @@ def _check_quaternions(model: Model, qpos: Float64Array) -> None:
     """Refuse quaternions without a direction; the engine normalises all others."""
     rows = qpos.reshape(-1, model.nq)
     for joint, start in _quaternion_addresses(model):
-        length = np.linalg.norm(rows[:, start : start + 4], axis=1)
-        bad = np.flatnonzero(~((length > _MIN_QUATERNION) & (length < 1 / _MIN_QUATERNION)))
-        if bad.size:
-            row = int(bad[0])
+        quaternions = rows[:, start : start + 4]
+        length = np.sqrt(np.einsum("ij,ij->i", quaternions, quaternions))
+        bad = ~((length > _MIN_QUATERNION) & (length < 1 / _MIN_QUATERNION))
+        if bad.any():
+            row = int(np.argmax(bad))
             values = " ".join(f"{value:g}" for value in rows[row, start : start + 4])
             where = f"[{row}, {start}:{start + 4}]" if qpos.ndim == 2 else f"[{start}:{start + 4}]"
             raise ArgumentError.expected(

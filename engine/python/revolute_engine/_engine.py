@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from ._cotangents import INPUTS, check_cotangents, check_tangents, check_times, 
 from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_cotangents
 from ._model import Model
 from ._options import positive_integer
-from ._parameters import PARAMETERS, check_params_tan, is_per_environment, parameter_rows
+from ._parameters import PARAMETERS, all_finite, check_params_tan, is_per_environment, parameter_rows
 from ._results import NOT_FINITE, OK, Gradient, Jvp, Rollout, StepJacobian
 
 Float64Array = npt.NDArray[np.float64]
@@ -454,7 +454,7 @@ class Engine:
         )
         if matrices is None:
             raise cancelled("jacobian")
-        finite = np.all([np.isfinite(matrix).all(axis=(1, 2)) for matrix in matrices], axis=0)
+        finite = _finite_environments(matrices)
         if not finite.any():
             raise all_diverged(model, np.zeros(len(finite), np.int64))
         by_state, by_ctrl = (_marked(matrix, finite, problem.batched) for matrix in matrices)
@@ -482,6 +482,13 @@ def _check_rollout_of(model: Model, rollout: Any) -> None:
             f"one of {rollout.model_id[:8]}",
             advice="pass the model that was simulated",
         )
+
+
+def _finite_environments(matrices: Sequence[Float64Array]) -> npt.NDArray[np.bool_]:
+    """Return for each environment whether its matrices [batch, rows, columns] are finite."""
+    if all(all_finite(matrix) for matrix in matrices):
+        return np.ones(len(matrices[0]), np.bool_)
+    return np.all([np.isfinite(matrix).all(axis=(1, 2)) for matrix in matrices], axis=0)
 
 
 def _marked(array: Float64Array, good: npt.NDArray[np.bool_], batched: bool) -> Float64Array:
