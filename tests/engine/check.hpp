@@ -140,6 +140,10 @@ Doubles differences(const Function& function, const Doubles& in, const Doubles& 
   return out;
 }
 
+// Rounding of a step's result, relative to it. More than that of one number: a gap between bodies is a difference of
+// positions, and is divided by the time step.
+constexpr double rounding_of_a_step = 3e-15;
+
 // <out_bar, J d> where neighbouring steps agree best, the sum of its terms' sizes, and what rounding of the
 // outputs leaves.
 struct Plateau {
@@ -157,7 +161,7 @@ Plateau best_plateau(const Function& function, const Doubles& in, const Doubles&
     const double estimate = inner(out_bar, tangent), change = std::fabs(estimate - previous);
     if (step < 1e-2 && (closest < 0 || change < closest)) {
       closest = change;
-      best = {estimate, 0, 1e-15 * size / step};
+      best = {estimate, 0, rounding_of_a_step * size / step};
       for (std::size_t i = 0; i < tangent.size(); ++i) best.scale += std::fabs(out_bar[i] * tangent[i]);
     }
     previous = estimate;

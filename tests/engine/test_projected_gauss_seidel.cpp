@@ -119,9 +119,9 @@ struct ProblemAdjoint {
     const int n = of.count();
     Problem::Loaded<Real> at = of.load(in);
     projected_gauss_seidel(at.problem, at.workspace, true);
-    std::vector<Real> x(n), from_friction(n), steps(n * of.iterations);
+    std::vector<Real> steps(n * of.iterations);
     std::vector<Real> x_bar(out_bar, out_bar + n), A_bar(of.A_size, Real(0)), bound_bar(n, Real(0));
-    SolverAdjointWorkspace<Real> workspace = {x.data(), from_friction.data(), steps.data()};
+    SolverAdjointWorkspace<Real> workspace = {steps.data()};
     SolverCotangent<Real> bar = {x_bar.data(), in_bar + of.triangle(), A_bar.data(), bound_bar.data()};
     projected_gauss_seidel_adjoint(at.problem, at.workspace, workspace, bar);
     const std::vector<int> places = of.bound_inputs();
@@ -216,15 +216,19 @@ void two_sided_rows_solve_the_linear_system() {
   }
 }
 
-// Islands of every size that runs in registers, against the same rows in an island that is too large for
-// them.
+// Contacts in an island that is solved in registers, against the same rows in an island that is too large for them.
 void registers_change_nothing() {
   Random random(106);
-  for (int rows = 1; rows <= unrolled_rows; ++rows) {
+  for (int rows = contact_rows; rows <= unrolled_rows; rows += contact_rows) {
     Problem small{{}, 6}, large{{}, 6};
     const int all = rows + unrolled_rows;
-    small.add_island(std::vector<RowKind>(rows, normal));
-    large.add_island(std::vector<RowKind>(all, normal));
+    const auto contacts = [](int count) {
+      std::vector<RowKind> kinds(count, friction);
+      for (int r = 0; r < count; r += contact_rows) kinds[r] = normal;
+      return kinds;
+    };
+    small.add_island(contacts(rows));
+    large.add_island(contacts(all));
     const Doubles in = small.inputs(random), out_bar = random.normals(rows);
     const auto part = [&](int begin, int size) {
       return Doubles(in.begin() + begin, in.begin() + begin + size);
@@ -237,7 +241,8 @@ void registers_change_nothing() {
     }
     for (double b : part(small.triangle(), rows)) wide.push_back(b);
     wide.resize(wide.size() + all - rows, -1.0);
-    wide.resize(wide.size() + all, 1.0);
+    for (double mu : part(small.triangle() + rows, small.bounds_count())) wide.push_back(mu);
+    wide.resize(large.n_in(), 1.0);
     wide_bar.resize(all, 0.0);
     const Doubles x = value(small, in, rows), y = value(large, wide, all);
     Doubles in_bar(in.size(), 0.0), in_wide_bar(wide.size(), 0.0);
@@ -317,9 +322,8 @@ void takes_nothing_from_the_heap() {
   const int n = shape.count();
   const Doubles in = shape.inputs(random);
   Problem::Loaded<double> at = shape.load(in.data());
-  Doubles x(n), from_friction(n), steps(10 * n), x_bar(n, 1.0), b_bar(n, 0.0), A_bar(shape.A_size, 0.0),
-      bound_bar(n, 0.0);
-  SolverAdjointWorkspace<double> workspace = {x.data(), from_friction.data(), steps.data()};
+  Doubles steps(10 * n), x_bar(n, 1.0), b_bar(n, 0.0), A_bar(shape.A_size, 0.0), bound_bar(n, 0.0);
+  SolverAdjointWorkspace<double> workspace = {steps.data()};
   SolverCotangent<double> bar = {x_bar.data(), b_bar.data(), A_bar.data(), bound_bar.data()};
   check_no_allocation("solver", [&] {
     projected_gauss_seidel(at.problem, at.workspace, true);

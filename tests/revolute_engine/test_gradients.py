@@ -143,8 +143,10 @@ def laikago() -> Model:
 
 @pytest.mark.parametrize("steps", [1, 10, 50, 200])
 def test_standing_gradients(laikago: Model, steps: int) -> None:
-    error, _ = _check(laikago, _standing(laikago, steps), ("qpos", "qvel", "ctrl"), seed=5, step=1e-6)
-    assert error < CONTACT
+    # a longer step changes what is in contact by qpos; by qvel a shorter one drowns in rounding
+    for names, step in ((("qpos", "ctrl"), 1e-6), (("qvel",), 1e-5)):
+        error, _ = _check(laikago, _standing(laikago, steps), names, seed=5, step=step)
+        assert error < CONTACT
 
 
 def test_standing_gradients_stay_bounded_and_right_for_ten_seconds(laikago: Model) -> None:

@@ -26,6 +26,7 @@ class Arena {
   // An arena without memory measures: take() counts, pointers must not be used.
   Arena() = default;
   Arena(const Arena&) = delete;
+  Arena(Arena&&) = default;
   Arena& operator=(const Arena&) = delete;
   ~Arena() {
     for (const Constructed& array : constructed_) array.destroy(array.first, array.count);

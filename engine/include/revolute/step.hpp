@@ -58,7 +58,7 @@ struct StepWorkspace {
         impact(model, arena),
         delassus(model, arena) {
     const std::size_t capacity = ConstraintRows<Real>::capacity(model);
-    for (Real** array : {&solver.x, &solver.y, &solver.inverse_diagonal}) *array = arena.take<Real>(capacity);
+    for (Real** array : {&solver.x, &solver.z, &solver.inverse_diagonal}) *array = arena.take<Real>(capacity);
     solver.scaled = arena.take<Real>(capacity * capacity);
     solver.tape = arena.take<Real>(capacity * model.iterations);
     for (Real** array : {&start_v_free, &velocity_change, &qvel_next}) *array = arena.take<Real>(model.nv);
@@ -160,7 +160,7 @@ struct StepAdjointWorkspace {
     const std::size_t capacity = ConstraintRows<Real>::capacity(model);
     for (Real** array : {&qpos_bar, &start_bar, &qvel_bar, &diagonal_bar, &w, &w0, &v_free_bar})
       *array = arena.take<Real>(model.nv);
-    for (Real** array : {&lambda_bar, &solver.x, &solver.from_friction}) *array = arena.take<Real>(capacity);
+    lambda_bar = arena.take<Real>(capacity);
     solver.steps = arena.take<Real>(capacity * model.iterations);
     W = arena.take<Motion<Real>>(model.nv);
     for (Force<Real>** array : {&F_b, &F_w, &F_v}) *array = arena.take<Force<Real>>(model.nv);

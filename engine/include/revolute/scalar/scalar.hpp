@@ -12,6 +12,7 @@
 #else
 #define REVOLUTE_HD
 #endif
+#define REVOLUTE_NOINLINE REVOLUTE_HD __attribute__((noinline))
 
 namespace revolute {
 
@@ -102,6 +103,14 @@ REVOLUTE_HD inline Real maximum(Real a, Real b) {
 template <class Real>
 REVOLUTE_HD inline Real clamp(Real a, Real lower, Real upper) {
   return minimum(maximum(a, lower), upper);
+}
+// a, or +-bound with the sign of a where |a| >= bound >= 0.
+template <class Real>
+REVOLUTE_HD inline Real clamp_magnitude(const Real& a, const Real& bound) {
+  return select(less_equal(bound, abs(a)), select(is_negative(a), -bound, bound), a);
+}
+REVOLUTE_HD inline double clamp_magnitude(double a, double bound) {
+  return std::copysign(minimum(std::fabs(a), bound), a);
 }
 // 1 where the mask holds, 0 elsewhere.
 template <class Real>

@@ -2,14 +2,18 @@
 //
 // Rows come grouped in islands that do not touch each other; a row's bounds depend on its kind:
 //   bilateral: free;  unilateral: 0 <= x (masked where inactive);  friction: |x| <= mu x_normal;  box: |x| <= bound.
-// With the rows of w divided by their diagonal (which includes the regularisation), y_j = w_j / A_jj, one update is
-//   x_r+ = clamp(x_r - y_r),   y_j += (A_rj / A_jj) (x_r+ - x_r)                               (1)
-// A row that nothing can move (a planar robot pushed out of its plane: A_rr = 0) keeps x_r = 0.
+// The friction rows of a normal follow it. Kept for every row is what it would become without its bounds,
+//   z_r = -(b_r + sum_{j != r} A_rj x_j)/A_rr,
+// which its own change leaves as it is (the diagonal A_rr includes the regularisation). One update is
+//   x_r+ = clamp(z_r),   z_j -= (A_rj / A_jj) (x_r+ - x_r) for j != r                         (1)
+// A row that nothing can move (a planar robot pushed out of its plane: A_rr = 0) keeps x_r = 0, like a masked one.
 // The tape keeps x_r+ of every update, so that the adjoint can walk back.
 //
-// Adjoint of the unconverged result: each update read as x_r+ = clamp(-(b_r + sum_{j != r} A_rj x_j)/A_rr), backwards,
-// with g = x_r_bar, then x_r_bar = 0 (PAPER.md section 3, row 14):
-//   free:     s = g/A_rr,  b_r_bar -= s,  A_rj_bar -= s x_j (x_r+ for j = r),  x_j_bar -= s A_rj      (2)
+// What an update takes is the chain of operations from one z to the next: clamp, difference, multiply-add. So the clamps are
+// a minimum and a maximum, and the impulse of the last normal is at hand.
+//
+// Adjoint of the unconverged result: each update backwards, with g = x_r_bar, then x_r_bar = 0 (PAPER.md section 3, row 14):
+//   free:     s = g/A_rr,  b_r_bar -= s,  A_rj_bar -= s x_j (x_r+ for j = r),  x_j_bar -= (A_rj/A_rr) g      (2)
 //   friction at +-mu x_n:  mu_bar += +-x_n g,  x_n_bar += +-mu g;   box at +-bound:  bound_bar += +-g (3)
 //   unilateral at 0: nothing.
 // The s of all sweeps are kept, and A_bar is their product with the tape, formed once:
@@ -17,7 +21,8 @@
 // At a switching point (a free solution that lies exactly on its bound) the row counts as clamped, in forward derivatives
 // as well. Where a bound is zero the side is the sign of x_r+, which is +0 or -0.
 //
-// Islands of up to `unrolled_rows` rows run with y (or x_bar) in registers; larger ones take the same steps in memory.
+// Islands of one to four contacts with sliding friction and nothing else run with x and z (or x_bar) in registers, and without
+// a branch; the others take the same steps in memory.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +32,13 @@
 namespace revolute {
 
 constexpr double least_mobility = 1e-15;  // 1/kg; less is rounding of a Jacobian that is zero
-constexpr int unrolled_rows = 12;
+constexpr int contact_rows = 3, unrolled_rows = 4 * contact_rows;
 
 enum class RowKind : int { bilateral, unilateral, friction, box };
 
 struct SolverRow {
   RowKind kind;
-  int normal;      // friction: the row of its normal
+  int normal;      // friction: the row of its normal, the last unilateral one before it
   int begin, end;  // rows of its island
   std::size_t A;   // offset of the row in A; entry (r, j) is A[row.A + j - begin]
 };
@@ -47,15 +52,15 @@ struct SolverProblem {
   const Real* bound;  // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere; bilateral: unused
 };
 
-// Arrays [count], but scaled as A and tape [iterations, count].
+// Arrays [count], but tape [iterations, count], and scaled as A: A_rj / A_jj.
 template <class Real>
 struct SolverWorkspace {
-  Real *x, *y, *inverse_diagonal, *scaled, *tape;
+  Real *x, *z, *inverse_diagonal, *scaled, *tape;
 };
-// Scratch of the adjoint: [count], but steps [iterations, count].
+// Scratch of the adjoint: [iterations, count].
 template <class Real>
 struct SolverAdjointWorkspace {
-  Real *x, *from_friction, *steps;
+  Real* steps;
 };
 // Where the cotangents go: [count], but A as A. x is used up, the others are added to.
 template <class Real>
@@ -63,154 +68,209 @@ struct SolverCotangent {
   Real *x, *b, *A, *bound;
 };
 
-// The result of (1) for one row, before it is known what it does to the others.
+// The clamp of (1); `normal` is the impulse of the last unilateral row.
 template <class Real>
-REVOLUTE_HD inline Real projected_update(const SolverProblem<Real>& problem, const Real* x, int r, Real y) {
-  const SolverRow& row = problem.rows[r];
-  const Real next = x[r] - y;
-  if (row.kind == RowKind::bilateral) return next;
-  if (row.kind == RowKind::unilateral) return problem.bound[r] * select(less(Real(0), next), next, Real(0));
-  const Real bound = row.kind == RowKind::friction ? problem.bound[r] * x[row.normal] : problem.bound[r];
-  return select(less_equal(bound, next), bound, select(less_equal(next, -bound), -bound, next));
-}
-
-// All sweeps over the island of `rows` rows from `begin`; rows is the compile-time Rows unless that is 0.
-template <int Rows, class Real>
-REVOLUTE_HD void solve_island(const SolverProblem<Real>& problem, int begin, int rows,
-                              SolverWorkspace<Real>& ws, bool record) {
-  const int count = Rows ? Rows : rows;
-  const Real* scaled = ws.scaled + problem.rows[begin].A;
-  Real registers[Rows ? Rows : 1];
-  Real* y = Rows ? registers : ws.y + begin;
-  for (int j = 0; j < count; ++j) y[j] = problem.b[begin + j] * ws.inverse_diagonal[begin + j];
-  for (int sweep = 0; sweep < problem.iterations; ++sweep) {
-    Real* tape = ws.tape + std::size_t(sweep) * problem.count + begin;
-#pragma GCC unroll 16
-    for (int r = 0; r < count; ++r) {
-      const Real next = projected_update(problem, ws.x, begin + r, y[r]);
-      const Real change = next - ws.x[begin + r];
-      ws.x[begin + r] = next;
-      if (record) tape[r] = next;
-      const Real* row = scaled + r * count;
-#pragma GCC unroll 16
-      for (int j = 0; j < count; ++j) y[j] = multiply_add(row[j], change, y[j]);  // (1)
-    }
+REVOLUTE_HD inline Real project(RowKind kind, const Real& bound, const Real& z, Real& normal) {
+  switch (kind) {
+    case RowKind::bilateral:
+      return z;
+    case RowKind::unilateral:
+      return normal = maximum(Real(0), z);
+    case RowKind::friction:
+      return clamp_magnitude(z, bound * normal);
+    default:
+      return clamp_magnitude(z, bound);
   }
 }
 
-// Calls Island<Rows>::run with the compile-time number of rows, or 0 when there are more than unrolled_rows.
+// The kind of row r of an island; of one that is unrolled it is known to the compiler.
+template <int Rows>
+REVOLUTE_HD inline RowKind kind_of(const SolverRow* island, int r) {
+  if (Rows) return r % contact_rows == 0 ? RowKind::unilateral : RowKind::friction;
+  return island[r].kind;
+}
+
+template <int Rows>
+REVOLUTE_HD inline int normal_of(const SolverRow* island, int r) {
+  return Rows ? r - r % contact_rows : island[r].normal - island->begin;
+}
+
+// One island's arrays, from its first row; the tape has `stride` rows of all islands per sweep.
+template <class Real>
+struct Island {
+  const SolverRow* rows;
+  int count, iterations;
+  std::size_t stride;
+  const Real *bound, *scaled, *inverse_diagonal;
+};
+
+// All sweeps over an island; `tape` may be null. Functions of their own, so that every number of an unrolled island is a
+// constant offset from one register: g++ 12 would keep a register or a place on the stack for the address of each.
+template <int Rows, class Real>
+REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_out, Real* z_in, Real* tape) {
+  const int count = Rows ? Rows : island.count;
+  const SolverRow* const rows = island.rows;
+  const Real *const bound = island.bound, *const scaled = island.scaled;
+  Real x_registers[Rows ? Rows : 1], z_registers[Rows ? Rows : 1];
+  Real *x = Rows ? x_registers : x_out, *z = Rows ? z_registers : z_in;
+  for (int j = 0; j < count; ++j) {
+    x[j] = Real(0);
+    z[j] = z_in[j];
+  }
+  for (int sweep = 0; sweep < island.iterations; ++sweep) {
+    Real normal(0);
+#pragma GCC unroll 16
+    for (int r = 0; r < count; ++r) {
+      const Real next = project(kind_of<Rows>(rows, r), bound[r], z[r], normal);
+      const Real back = x[r] - next;
+      x[r] = next;
+      if (tape) tape[r] = next;
+#pragma GCC unroll 16
+      for (int j = 0; j < count; ++j)
+        if (j != r) z[j] = multiply_add(scaled[r * count + j], back, z[j]);  // (1)
+    }
+    if (tape) tape += island.stride;
+  }
+  if (Rows)
+    for (int j = 0; j < count; ++j) x_out[j] = x[j];
+}
+
+// Calls Island<Rows>::run with the number of rows of an island that is to be unrolled, or 0.
 template <template <int> class Island, int Rows, class... Arguments>
 REVOLUTE_HD inline void dispatch_rows(int rows, Arguments&... arguments) {
   if constexpr (Rows == 0) {
     Island<0>::run(rows, arguments...);
   } else {
     if (rows == Rows) return Island<Rows>::run(rows, arguments...);
-    dispatch_rows<Island, Rows - 1>(rows, arguments...);
+    dispatch_rows<Island, Rows - contact_rows>(rows, arguments...);
   }
+}
+template <template <int> class Island, class... Arguments>
+REVOLUTE_HD inline void dispatch_island(const SolverRow* island, Arguments&... arguments) {
+  const int rows = island->end - island->begin;
+  bool contacts = rows % contact_rows == 0;
+  for (int r = 0; r < rows; ++r) contacts = contacts && island[r].kind == kind_of<contact_rows>(island, r);
+  if (contacts) return dispatch_rows<Island, unrolled_rows>(rows, arguments...);
+  Island<0>::run(rows, arguments...);
+}
+template <class Real>
+REVOLUTE_HD inline Island<Real> island_at(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& ws,
+                                          int begin, int rows) {
+  return {problem.rows + begin,       rows,
+          problem.iterations,         std::size_t(problem.count),
+          problem.bound + begin,      ws.scaled + problem.rows[begin].A,
+          ws.inverse_diagonal + begin};
 }
 template <int Rows>
 struct ForwardIsland {
   template <class Real>
   REVOLUTE_HD static void run(int rows, const SolverProblem<Real>& problem, const int& begin,
                               SolverWorkspace<Real>& ws, const bool& record) {
-    solve_island<Rows>(problem, begin, rows, ws, record);
+    for (int r = begin; r < begin + rows; ++r) ws.z[r] = -(problem.b[r] * ws.inverse_diagonal[r]);
+    sweep<Rows>(island_at(problem, ws, begin, rows), ws.x + begin, ws.z + begin,
+                record ? ws.tape + begin : nullptr);
   }
 };
+
+// 1/A_rr, or 0 where the row stays at zero.
+template <class Real>
+REVOLUTE_HD inline Real inverse_diagonal(const SolverProblem<Real>& problem, int r) {
+  const SolverRow& row = problem.rows[r];
+  const Real diagonal = problem.A[row.A + r - row.begin];
+  auto movable = less(Real(least_mobility), diagonal);
+  if (row.kind == RowKind::unilateral) movable = movable & less(Real(0), problem.bound[r]);
+  return select(movable, Real(1) / select(movable, diagonal, Real(1)), Real(0));
+}
 
 // Fills x; with `record` the tape too.
 template <class Real>
 REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, SolverWorkspace<Real>& ws,
                                         bool record) {
-  for (int r = 0; r < problem.count; ++r) {
-    const SolverRow& row = problem.rows[r];
-    ws.x[r] = Real(0);
-    const Real diagonal = problem.A[row.A + r - row.begin];
-    const auto movable = less(Real(least_mobility), diagonal);
-    ws.inverse_diagonal[r] = select(movable, Real(1) / select(movable, diagonal, Real(1)), Real(0));
-  }
+  for (int r = 0; r < problem.count; ++r) ws.inverse_diagonal[r] = inverse_diagonal(problem, r);
   for (int r = 0; r < problem.count; ++r) {
     const SolverRow& row = problem.rows[r];
     for (int j = row.begin; j < row.end; ++j)
       ws.scaled[row.A + j - row.begin] = problem.A[row.A + j - row.begin] * ws.inverse_diagonal[j];
   }
   for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end)
-    dispatch_rows<ForwardIsland, unrolled_rows>(problem.rows[begin].end - begin, problem, begin, ws, record);
+    dispatch_island<ForwardIsland>(problem.rows + begin, problem, begin, ws, record);
 }
 
-// (3): what of g passes through the clamp of row r. A friction row's cotangent of its normal waits in from_friction.
+// (3): what of g = x_r_bar passes through the clamp of a row that became `next`; bound_bar is added to. What friction rows
+// give to their normal waits in normal_bar.
 template <class Real>
-REVOLUTE_HD inline Real clamp_adjoint(const SolverProblem<Real>& problem, int r, Real g,
-                                      SolverAdjointWorkspace<Real>& ws, SolverCotangent<Real>& bar) {
-  const SolverRow& row = problem.rows[r];
-  const Real next = ws.x[r];
-  if (row.kind == RowKind::bilateral) return g;
-  if (row.kind == RowKind::unilateral) {
-    g += ws.from_friction[r];
-    ws.from_friction[r] = Real(0);
-    return select(less(Real(0), next), g, Real(0));
+REVOLUTE_HD inline Real project_adjoint(RowKind kind, const Real& bound, const Real& next, const Real& normal,
+                                        const Real& g, Real& bound_bar, Real& normal_bar) {
+  if (kind == RowKind::bilateral) return g;
+  if (kind == RowKind::unilateral) {
+    const Real all = g + normal_bar;
+    normal_bar = Real(0);
+    return select(less(Real(0), next), all, Real(0));
   }
-  const bool friction = row.kind == RowKind::friction;
-  const Real scale = friction ? ws.x[row.normal] : Real(1);
-  const Real bound = problem.bound[r] * scale;
-  const auto negative = is_negative(next);
-  const auto upper = less_equal(bound, next) & !negative, lower = less_equal(next, -bound) & negative;
-  const Real at_bound = select(upper, g, select(lower, -g, Real(0)));
-  bar.bound[r] += at_bound * scale;
-  if (friction) ws.from_friction[row.normal] += at_bound * problem.bound[r];
-  return select(upper | lower, Real(0), g);
+  const bool friction = kind == RowKind::friction;
+  const Real limit = friction ? bound * normal : bound;
+  const auto clamped = less_equal(limit, abs(next));
+  const Real outwards = select(clamped, select(is_negative(next), -g, g), Real(0));
+  bound_bar += friction ? outwards * normal : outwards;
+  if (friction) normal_bar += outwards * bound;
+  return select(clamped, Real(0), g);
 }
 
-// (2) over all sweeps of an island, backwards; ws.steps gets the s.
+// (2) over all sweeps of an island, backwards, from the last row of the tape; `steps`, laid out as the tape, gets the s.
 template <int Rows, class Real>
-REVOLUTE_HD void solve_island_adjoint(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at,
-                                      int begin, int rows, SolverAdjointWorkspace<Real>& ws,
-                                      SolverCotangent<Real>& bar) {
-  const int count = Rows ? Rows : rows;
-  const Real* A = problem.A + problem.rows[begin].A;
+REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tape, Real* steps,
+                                     Real* x_bar_in, Real* bound_bar) {
+  const int count = Rows ? Rows : island.count;
+  const SolverRow* const rows = island.rows;
+  const Real *const bound = island.bound, *const scaled = island.scaled,
+                    *const inverse_diagonal = island.inverse_diagonal;
   Real registers[Rows ? Rows : 1];
-  Real* x_bar = Rows ? registers : bar.x + begin;
+  Real* x_bar = Rows ? registers : x_bar_in;
   if (Rows)
-    for (int j = 0; j < count; ++j) x_bar[j] = bar.x[begin + j];
-  for (int sweep = problem.iterations - 1; sweep >= 0; --sweep) {
-    const Real* before = at.tape + std::size_t(sweep > 0 ? sweep - 1 : 0) * problem.count + begin;
-    Real* steps = ws.steps + std::size_t(sweep) * problem.count + begin;
+    for (int j = 0; j < count; ++j) x_bar[j] = x_bar_in[j];
+  for (int sweep = 0; sweep < island.iterations; ++sweep) {
+    Real normal_bar(0);
 #pragma GCC unroll 16
     for (int r = count - 1; r >= 0; --r) {
-      const Real s = clamp_adjoint(problem, begin + r, x_bar[r], ws, bar) * at.inverse_diagonal[begin + r];
-      steps[r] = s;
-      const Real* row = A + r * count;
-#pragma GCC unroll 16
-      for (int j = 0; j < count; ++j) x_bar[j] = multiply_add(-s, row[j], x_bar[j]);
+      const RowKind kind = kind_of<Rows>(rows, r);
+      const Real normal = kind == RowKind::friction ? tape[normal_of<Rows>(rows, r)] : Real(0);
+      const Real g = project_adjoint(kind, bound[r], tape[r], normal, x_bar[r], bound_bar[r], normal_bar);
+      steps[r] = g * inverse_diagonal[r];
       x_bar[r] = Real(0);
-      ws.x[begin + r] = sweep > 0 ? before[r] : Real(0);
+      // A is symmetric: A_rj / A_rr is entry (j, r) of scaled
+#pragma GCC unroll 16
+      for (int j = 0; j < count; ++j)
+        if (j != r) x_bar[j] = multiply_add(-g, scaled[j * count + r], x_bar[j]);
     }
+    tape -= island.stride;
+    steps -= island.stride;
   }
 }
 
 // (4) and b_bar, row by row
 template <int Rows, class Real>
-REVOLUTE_HD void gather_steps(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at, int begin,
-                              int rows, const SolverAdjointWorkspace<Real>& ws, SolverCotangent<Real>& bar) {
-  const int count = Rows ? Rows : rows;
-  Real* A_bar = bar.A + problem.rows[begin].A;
+REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* first_tape,
+                                    const Real* first_steps, Real* A_bar, Real* b_bar) {
+  const int count = Rows ? Rows : island.count;
   for (int r = 0; r < count; ++r) {
-    Real* row = A_bar + r * count;
+    Real* const row = A_bar + r * count;
     Real registers[Rows ? Rows : 1], sum_s(0);
     Real* sum = Rows ? registers : row;
     if (Rows)
       for (int j = 0; j < count; ++j) sum[j] = row[j];
-    for (int sweep = 0; sweep < problem.iterations; ++sweep) {
-      const Real* x = at.tape + std::size_t(sweep) * problem.count + begin;
-      const Real* x_before = sweep > 0 ? x - problem.count : nullptr;
-      const Real s = -ws.steps[std::size_t(sweep) * problem.count + begin + r];
+    const Real *tape = first_tape, *steps = first_steps;
+    for (int sweep = 0; sweep < island.iterations; ++sweep) {
+      const Real s = -steps[r];
       sum_s += s;
 #pragma GCC unroll 16
       for (int j = 0; j < count; ++j) {
-        if (j <= r) sum[j] = multiply_add(s, x[j], sum[j]);
-        if (j > r && x_before) sum[j] = multiply_add(s, x_before[j], sum[j]);
+        if (j <= r) sum[j] = multiply_add(s, tape[j], sum[j]);
+        if (j > r && sweep > 0) sum[j] = multiply_add(s, tape[j - std::ptrdiff_t(island.stride)], sum[j]);
       }
+      tape += island.stride;
+      steps += island.stride;
     }
-    bar.b[begin + r] += sum_s;
+    b_bar[r] += sum_s;
     if (Rows)
       for (int j = 0; j < count; ++j) row[j] = sum[j];
   }
@@ -222,8 +282,13 @@ struct AdjointIsland {
   REVOLUTE_HD static void run(int rows, const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at,
                               const int& begin, SolverAdjointWorkspace<Real>& ws,
                               SolverCotangent<Real>& bar) {
-    solve_island_adjoint<Rows>(problem, at, begin, rows, ws, bar);
-    gather_steps<Rows>(problem, at, begin, rows, ws, bar);
+    if (problem.iterations == 0) return;
+    const Island<Real> island = island_at(problem, at, begin, rows);
+    const std::size_t last = std::size_t(problem.iterations - 1) * problem.count;
+    sweep_adjoint<Rows>(island, at.tape + last + begin, ws.steps + last + begin, bar.x + begin,
+                        bar.bound + begin);
+    gather_steps<Rows>(island, at.tape + begin, ws.steps + begin, bar.A + problem.rows[begin].A,
+                       bar.b + begin);
   }
 };
 
@@ -233,13 +298,8 @@ REVOLUTE_HD void projected_gauss_seidel_adjoint(const SolverProblem<Real>& probl
                                                 const SolverWorkspace<Real>& at,
                                                 SolverAdjointWorkspace<Real>& ws,
                                                 SolverCotangent<Real>& bar) {
-  for (int r = 0; r < problem.count; ++r) {
-    ws.x[r] =
-        problem.iterations > 0 ? at.tape[std::size_t(problem.iterations - 1) * problem.count + r] : Real(0);
-    ws.from_friction[r] = Real(0);
-  }
   for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end)
-    dispatch_rows<AdjointIsland, unrolled_rows>(problem.rows[begin].end - begin, problem, at, begin, ws, bar);
+    dispatch_island<AdjointIsland>(problem.rows + begin, problem, at, begin, ws, bar);
 }
 
 }  // namespace revolute
