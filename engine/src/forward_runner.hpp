@@ -22,9 +22,12 @@ struct ForwardRunner {
         workspace(model, arena) {}
 
   void load(const ModelStorage& storage, const ParameterInputs& inputs, const Slice& slice) {
-    for (int lane = 0; lane < Width<Real>::value; ++lane)
-      load_parameters(storage.parameters(), parameter_values(storage, inputs, slice.environment(lane)), lane,
+    const auto load_into = [&](int lane, int environment) {
+      load_parameters(storage.parameters(), parameter_values(storage, inputs, environment), lane,
                       storage.model(), parameters);
+    };
+    if (!per_environment(inputs)) return load_into(every_lane, slice.first);
+    for (int lane = 0; lane < Width<Real>::value; ++lane) load_into(lane, slice.environment(lane));
   }
 
   bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice,

@@ -31,9 +31,8 @@ struct JacobianRunner {
            const CancelToken* cancel) {
     const Model& model = storage.model();
     const Slice same = {slice.first, 1};  // every lane holds this environment
-    for (int lane = 0; lane < lanes; ++lane)
-      load_parameters(storage.parameters(), parameter_values(storage, arrays.parameters, slice.first), lane,
-                      model, parameters);
+    load_parameters(storage.parameters(), parameter_values(storage, arrays.parameters, slice.first),
+                    every_lane, model, parameters);
     gather(arrays.qpos, model.nq, 0, model.nq, same, qpos);
     gather(arrays.qvel, model.nv, 0, model.nv, same, qvel);
     gather(arrays.ctrl, model.nu, 0, model.nu, same, ctrl);

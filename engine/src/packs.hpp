@@ -56,6 +56,10 @@ inline ParameterPointers parameter_values(const ModelStorage& storage, const Par
   return out;
 }
 
+inline bool per_environment(const ParameterInputs& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const ParameterRows& given) { return given.rows > 1; });
+}
+
 // Environments in packs of `lanes`; a single one that is left over runs alone.
 inline std::vector<Slice> slices(int batch) {
   std::vector<Slice> out;

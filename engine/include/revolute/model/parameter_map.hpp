@@ -58,7 +58,17 @@ struct ParameterMap {
   std::array<std::vector<double>, parameter_count> defaults;
 };
 
+constexpr int every_lane = -1;
+
 namespace detail {
+
+template <class Real, class Value>
+void put(Real& out, int lane, const Value& value) {
+  if (lane == every_lane)
+    out = Real(value);
+  else
+    set_lane(out, lane, value);
+}
 
 template <class Value>
 const Value* of(const ParameterValues<Value>& values, Parameter p) {
@@ -88,11 +98,11 @@ RigidInertia<Value> body_inertia(const BodyInLink& body, Value m, const Value* i
 
 template <class Real, class Value>
 void set_inertia(RigidInertia<Real>& I, int lane, const RigidInertia<Value>& value) {
-  set_lane(I.m, lane, value.m);
+  put(I.m, lane, value.m);
   const Value* from[] = {&value.h.x,  &value.h.y,  &value.h.z,  &value.I.xx, &value.I.yy,
                          &value.I.zz, &value.I.xy, &value.I.xz, &value.I.yz};
   Real* to[] = {&I.h.x, &I.h.y, &I.h.z, &I.I.xx, &I.I.yy, &I.I.zz, &I.I.xy, &I.I.xz, &I.I.yz};
-  for (int i = 0; i < 9; ++i) set_lane(*to[i], lane, *from[i]);
+  for (int i = 0; i < 9; ++i) put(*to[i], lane, *from[i]);
 }
 template <class Real>
 RigidInertia<double> get_inertia(const RigidInertia<Real>& I, int lane) {
@@ -132,7 +142,7 @@ Value larger(const Value& a, const Value& b) {
 
 template <class Value, class Real>
 void load_array(const Value* values, int count, int lane, Real* out) {
-  for (int i = 0; i < count; ++i) set_lane(out[i], lane, values[i]);
+  for (int i = 0; i < count; ++i) put(out[i], lane, values[i]);
 }
 template <class Real>
 void add_array(const Real* bar, int count, int lane, double* out) {
@@ -141,7 +151,7 @@ void add_array(const Real* bar, int count, int lane, double* out) {
 
 }  // namespace detail
 
-// Sets one lane of the engine's parameters. Value is double, or Dual to carry derivatives along.
+// Sets one lane of the engine's parameters, or every lane. Value is double, or Dual to carry derivatives along.
 template <class Value, class Real>
 void load_parameters(const ParameterMap& map, const ParameterValues<Value>& values, int lane,
                      const Model& model, Parameters<Real>& out) {
@@ -172,7 +182,7 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
     Value mu(pair.fixed);
     if (pair.from_a) mu = friction[pair.geom_a];
     if (pair.from_b) mu = pair.from_a ? larger(mu, friction[pair.geom_b]) : friction[pair.geom_b];
-    set_lane(out.friction[p], lane, mu);
+    put(out.friction[p], lane, mu);
   }
 }
 
