@@ -80,10 +80,10 @@ def _as_ndarray(name: str, value: Any) -> np.ndarray:
         raise ArgumentError.expected(
             name, "an array of real numbers", "a masked array with masked entries", advice="fill them first"
         )
-    if _is_torch_tensor(value):
-        value = _from_torch(name, value)
     try:
-        return np.asarray(value)
+        return np.asarray(_from_torch(name, value) if _is_torch_tensor(value) else value)
+    except ArgumentError:
+        raise
     except ValueError as error:
         got = "nested sequences of unequal length" if "inhomogeneous" in str(error) else _type_name(value)
         raise ArgumentError.expected(name, "a rectangular array of real numbers", got) from error
@@ -97,9 +97,16 @@ def _is_torch_tensor(value: Any) -> bool:
 
 
 def _from_torch(name: str, tensor: Any) -> np.ndarray:
-    """Detach a torch tensor and bring it to host memory; complex and quantized tensors are refused."""
+    """Detach a torch tensor and bring it to host memory; complex, quantized and meta tensors are refused."""
     if tensor.is_complex():
         raise _not_real(name, str(tensor.dtype))
+    if tensor.is_meta:
+        raise ArgumentError.expected(
+            name,
+            "an array of real numbers",
+            "a torch tensor without values (device meta)",
+            advice="make it on a device that holds values",
+        )
     return tensor.detach().double().cpu().resolve_neg().numpy()
 
 

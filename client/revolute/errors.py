@@ -18,6 +18,12 @@ DOMAIN = "revolute"
 
 _Error = TypeVar("_Error", bound="RevoluteError")
 
+_LONGEST_MESSAGE = 1000
+"""Characters of a message; gRPC carries it in trailing metadata, which clients take up to 8 KiB of."""
+
+_LONGEST_NAME, _LONGEST_VALUE = 120, 300
+"""Characters of an argument's name and of a value that a message quotes."""
+
 
 class RevoluteError(Exception):
     """Base of all exceptions that revolute raises on purpose.
@@ -36,8 +42,10 @@ class RevoluteError(Exception):
     def __init__(
         self, message: str, *, argument: str | None = None, retry_after: float | None = None
     ) -> None:
-        self.message = " ".join(str(message).splitlines())
-        self.argument = argument
+        # half a surrogate pair, which no transport can carry, is shown by its number
+        text = " ".join(str(message).splitlines()).encode("utf-8", "backslashreplace").decode("utf-8")
+        self.message = shortened(text, _LONGEST_MESSAGE)
+        self.argument = argument and shortened(argument, _LONGEST_NAME)
         self.retry_after = retry_after
         super().__init__(self.message)
 
@@ -59,13 +67,19 @@ class RevoluteError(Exception):
         Args:
             argument: name of the argument at fault, as the caller wrote it.
             what: the value, shape or unit that is accepted.
-            got: the value found; printed with `str`.
+            got: the value found; printed with `str`, and cut where it is long.
             at: where in the argument it was found.
             advice: what to do about it.
         """
-        where = f" at {at}" if at else ""
+        name, value = shortened(argument, _LONGEST_NAME), shortened(str(got), _LONGEST_VALUE)
+        where = f" at {shortened(at, _LONGEST_VALUE)}" if at else ""
         cure = f"; {advice}" if advice else ""
-        return cls(f"{argument}: expected {what}, got {got}{where}{cure}", argument=argument)
+        return cls(f"{name}: expected {what}, got {value}{where}{cure}", argument=name)
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return a text, its end cut if it has more than so many characters."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 class ArgumentError(RevoluteError, ValueError):
@@ -75,9 +89,17 @@ class ArgumentError(RevoluteError, ValueError):
 
 
 class ModelError(RevoluteError, ValueError):
-    """A model file cannot be read or asks for something that is not supported; names file and element."""
+    """A model file cannot be read or asks for something that is not supported; names file and element.
+
+    Its `argument` is always "model": the text begins with the file instead.
+    """
 
     reason = "INVALID_MODEL"
+
+    def __init__(
+        self, message: str, *, argument: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, argument="model", retry_after=retry_after)
 
 
 class NotFoundError(RevoluteError, LookupError):
@@ -96,11 +118,10 @@ class NotFoundError(RevoluteError, LookupError):
             identifier: the id that was given.
             why: what became of it.
         """
-        shown = identifier if len(identifier) <= 80 else f"{identifier[:77]}..."
         return cls.expected(
             f"{noun}_id",
             f"the id of a {noun} that is kept",
-            repr(shown),
+            repr(shortened(identifier, 80)),
             advice=why,
         )
 

@@ -7,11 +7,12 @@ import numbers
 import os
 import warnings
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .arrays import as_float64, named_float64, owned_float64
 from .checkpoints import EVERY, Checkpoints
+from .codec.text import check_text
 from .derivatives import StepJacobian
 from .errors import ArgumentError, ModelError, NotFoundError, RevoluteError, UnavailableError
 from .gradient_report import GradientReport
@@ -22,7 +23,7 @@ from .rollout_stream import RolloutStream
 from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import explained, read_source
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
-from .transports import Transport
+from .transports import IN_PROCESS, Transport
 
 
 class Simulator:
@@ -219,9 +220,11 @@ class Simulator:
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
         inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         steps = None if segment_steps is None else whole_number("segment_steps", segment_steps, least=1)
+        document = {"inputs": inputs, "segment_steps": steps}
         self._check_open()
+        check_text(document)
         self._delete_dropped()
-        documents = self._transport.stream("StreamRollout", {"inputs": inputs, "segment_steps": steps})
+        documents = self._transport.stream("StreamRollout", document)
         return RolloutStream(self, model, documents, inputs["ctrl"])
 
     def trajectory(self, model: ModelHandle, trajectory_id: str) -> Trajectory:
@@ -324,6 +327,7 @@ class Simulator:
         directions: int = 3,
         seed: int = 0,
         tolerance: float = 1e-5,
+        progress: Callable[[str, int, int], None] | None = None,
     ) -> GradientReport:
         """Check the gradients of one trajectory against finite differences and forward derivatives.
 
@@ -340,6 +344,8 @@ class Simulator:
             directions: random directions per input.
             seed: of everything random.
             tolerance: largest relative error of a derivative that passes.
+            progress: called with the name of each input, its place among them and their number, before it is
+                checked; only in process, and from another thread.
 
         Returns:
             The report, one verdict per input: `passed`, `worst`, `to_dict()`, and a table as `str(report)`.
@@ -350,7 +356,7 @@ class Simulator:
             LimitError: the server does not take that much.
         """
         given = {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
-        document = {
+        document: dict[str, Any] = {
             "model_id": check_model(model).id,
             **{name: None if value is None else as_float64(name, value) for name, value in given.items()},
             "params": named_float64("params", params),
@@ -360,6 +366,8 @@ class Simulator:
             "seed": whole_number("seed", seed, least=0),
             "tolerance": _share("tolerance", tolerance),
         }
+        if progress is not None and self.address == IN_PROCESS:
+            document["progress"] = progress
         return GradientReport.from_dict(self._call("CheckGradient", document))
 
     def session(self, model: ModelHandle, batch: int = 1, *, lease: float | None = None) -> Session:
@@ -455,13 +463,16 @@ class Simulator:
             value, bars = evaluate(loss, States.from_document(document, inputs["ctrl"]))
             return bars
 
+        document = {"inputs": inputs, "wrt": names}
         self._check_open()
-        found = self._transport.own_loss({"inputs": inputs, "wrt": names}, respond)
+        check_text(document)
+        found = self._transport.own_loss(document, respond)
         return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
 
     def _call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Send a message and return the answer."""
         self._check_open()
+        check_text(document)
         return self._transport.call(verb, document)
 
     def _check_open(self) -> None:

@@ -69,7 +69,9 @@ def read_source(
     text = _read_text(path)
     if not text.strip():
         raise ModelError.expected(path.name, "XML text", "an empty file", advice="give an MJCF or URDF file")
-    return _from_text(text, name or path.name, path.parent, given, options, mesh_paths, package_paths)
+    # a file's name may be any bytes
+    own_name = os.fsencode(path.name).decode("utf-8", "replace")
+    return _from_text(text, name or own_name, path.parent, given, options, mesh_paths, package_paths)
 
 
 def _from_text(

@@ -10,10 +10,7 @@ import asyncio
 import logging
 import secrets
 
-from revolute.errors import CancelledError, InternalError, LimitError, RevoluteError, error_from
-
-_LONGEST = 1000
-"""Characters of a message; gRPC carries it in trailing metadata, which clients take up to 8 KiB of."""
+from revolute.errors import CancelledError, InternalError, LimitError, RevoluteError
 
 _log = logging.getLogger("revolute.server")
 
@@ -26,11 +23,10 @@ def public_error(error: BaseException, where: str) -> RevoluteError:
         where: the verb's name, for the log.
 
     Returns:
-        `error` itself when it is one of revolute's (its text cut if it is very long), else an InternalError
-        that names the logged incident.
+        `error` itself when it is one of revolute's, else an InternalError that names the logged incident.
     """
     if isinstance(error, RevoluteError):
-        return error if len(error.message) <= _LONGEST else _shortened(error)
+        return error
     if isinstance(error, asyncio.CancelledError):
         return CancelledError("call: expected a client that waits for the answer, got a cancellation")
     if isinstance(error, MemoryError):
@@ -47,11 +43,3 @@ def public_error(error: BaseException, where: str) -> RevoluteError:
         f"server: expected no fault, got one in {where}; "
         f"its log has the cause under incident {incident}, please report it"
     )
-
-
-def _shortened(error: RevoluteError) -> RevoluteError:
-    """Cut a message that quotes something very long."""
-    argument = error.argument[:100] if error.argument else None
-    shortened = error_from(error.reason, f"{error.message[:_LONGEST]}...", argument)
-    shortened.retry_after = error.retry_after
-    return shortened

@@ -1,22 +1,27 @@
 """JSON as RFC 8259 has it, with doubles that come back bit for bit.
 
 Reading: `NaN`, `Infinity` and numbers beyond float64's range are kept as what they are, so that the check
-of the field they stand in can refuse them by name; whole numbers beyond 2^53 and `-0` are read as the
-double they denote. Writing: numbers are written by `repr`, the shortest text that reads back to the same
-bits; what is not finite is written as the strings "nan", "inf", "-inf".
+of the field they stand in can refuse them by name; whole numbers are read as they are where 64 bits hold
+them; larger ones and `-0` are read as the double they denote. Writing: numbers are written by `repr`, the
+shortest text that reads back to the same bits; what is not finite is written as the strings "nan", "inf",
+"-inf".
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from revolute.codec.text import check_text
 from revolute.errors import ArgumentError
 
+_LONGEST_INT64 = 20  # characters, with a sign
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _BLOCK = 4096  # numbers encoded in one go; the event loop gets the GIL back between blocks
 
 
@@ -48,6 +53,8 @@ def _loads(body: bytes, parse_float: Callable[[str], float] | None) -> dict[str,
         raise ArgumentError.expected("body", "a JSON object", "brackets nested too deep") from None
     if not isinstance(document, dict):
         raise ArgumentError.expected("body", "a JSON object", _kind(document))
+    if _SURROGATE.search(body):
+        check_text(document)
     return document
 
 
@@ -150,7 +157,10 @@ def _named(value: Any) -> Any:
 
 
 def _whole_number(text: str) -> int | float:
-    return int(text) if len(text) <= 15 and text != "-0" else float(text)
+    if len(text) > _LONGEST_INT64 or text == "-0":
+        return float(text)
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else float(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -104,3 +104,11 @@ def test_refused_by_name(case: str) -> None:
     assert str(caught.value).startswith("ctrl: expected a")
     assert got in str(caught.value)
     assert caught.value.argument == "ctrl"
+
+
+def test_torch_tensor_without_values_is_refused() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ArgumentError, match=r"^ctrl: expected an array of real numbers, got a torch tensor"):
+        as_float64("ctrl", torch.zeros(3, device="meta"))
+    with pytest.raises(ArgumentError, match=r"^ctrl: expected an array of real numbers, got torch.Tensor \("):
+        as_float64("ctrl", torch.eye(3).to_sparse())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError
+from revolute.errors import ArgumentError, NotFoundError
 from revolute_server import strict_json
 
 from .wire import HttpWire, numbers, problem_of, strict
@@ -32,7 +32,7 @@ def test_finite_doubles_come_back_bit_for_bit() -> None:
 
 def test_whole_numbers_beyond_2_53_and_minus_zero_are_the_doubles_they_denote() -> None:
     found = strict_json.loads(b'{"x": [9007199254740993, -0, 3]}')["x"]
-    assert found[0] == 9007199254740992.0
+    assert np.asarray(found)[0] == 9007199254740992.0
     assert bits(found[1]) == bits(-0.0)
     assert isinstance(found[2], int)
 
@@ -152,3 +152,23 @@ def test_a_thread_that_reads_leaves_time_for_others() -> None:
         time.sleep(0.001)
         moments.append(time.monotonic())
     assert np.diff(moments).max() < 0.5 * (moments[-1] - moments[0])
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, 2**63 - 1, -(2**63)])
+def test_whole_numbers_of_64_bits_are_kept(number: int) -> None:
+    found = strict_json.loads(b'{"seed": %d}' % number)["seed"]
+    assert (type(found), found) == (int, number)
+
+
+def test_larger_whole_numbers_are_the_double_they_denote() -> None:
+    found = strict_json.loads(b'{"x": [1, %d, -1%s]}' % (2**63, b"0" * 5000))["x"]
+    assert found == [1, float(2**63), -np.inf]
+    assert np.asarray(found).dtype == np.float64
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"^name: expected Unicode text, got half a surrogate pair at"):
+        strict_json.loads(rb'{"name": "a\ud800"}')
+    with pytest.raises(NotFoundError, match=r"^model_id: expected the id of a model that is kept"):
+        strict_json.loads(rb'{"inputs": {"model_id": "\uDFFF"}}')
+    assert strict_json.loads(rb'{"name": "\ud83e\udd16"}') == {"name": "\U0001f916"}

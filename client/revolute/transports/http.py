@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -25,6 +26,9 @@ from .network import (
 
 _PROBLEM = "application/problem+json"
 _FRAMES = "application/x-npz-frames"
+
+_ID = re.compile(r"(?!\.+$)[A-Za-z0-9_.:~-]{1,256}")
+"""What an id can be that a server made; "." and ".." would be steps in a path."""
 
 
 class Route(NamedTuple):
@@ -154,7 +158,7 @@ class HttpTransport:
         body = {
             name: value for name, value in document.items() if name != route.id_field and value is not None
         }
-        path = route.path.format(quote(str(document.get(route.id_field, "")), safe=""))
+        path = route.path.format(_path_segment(route.id_field, str(document.get(route.id_field, ""))))
         sent: dict[str, Any] = {"params": body, "headers": trace_headers()}
         if route.method not in ("GET", "DELETE"):
             sent = {
@@ -211,6 +215,17 @@ class HttpTransport:
         if isinstance(error, httpx.ConnectTimeout):
             return unreachable(self._where, "no answer to the connection")
         return too_late(verb, limit)
+
+
+def _path_segment(field: str, identifier: str) -> str:
+    """Return an id as it stands in a path.
+
+    Raises:
+        NotFoundError: a path could not carry it as it is, so it is the id of nothing.
+    """
+    if field and not _ID.fullmatch(identifier):
+        raise NotFoundError.missing(field.removesuffix("_id"), identifier)
+    return quote(identifier, safe="")
 
 
 def _problem_error(problem: Mapping[str, Any]) -> RevoluteError:
