@@ -80,7 +80,7 @@ def test_every_verb_has_a_role() -> None:
     assert rest == rpcs
 
 
-@pytest.mark.parametrize("token", [None, "", "nonsense", auth.new_token()])
+@pytest.mark.parametrize("token", [None, "", "nonsense", "revolute_" + "A" * 43])
 def test_without_a_known_token_nothing_is_answered(address: str, token: str | None) -> None:
     with pytest.raises(revolute.UnauthenticatedError, match=r"^token: expected a (bearer )?token"):
         revolute.connect(address, token=token)
