@@ -18,7 +18,7 @@ from revolute.errors import ArgumentError, NotFoundError, RevoluteError
 from revolute.gradient_report import GradientReport
 from revolute.loss import Loss
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian, check_gradient
-from revolute_engine._gradient_check.check import MAX_DIRECTIONS, MAX_STEPS
+from revolute_engine._gradient_check import check_options, held_bytes
 from revolute_engine._joint import BackwardCall, RolloutCall, ValueAndGradientCall
 from revolute_engine._segments import Segment, SegmentedRollout, segments_of
 
@@ -37,10 +37,6 @@ from .settled import settled
 from .stepping import jacobian_bytes
 from .store import MODEL, TRAJECTORY, Conflict, Delete, Entry, Put, Store, Touch
 from .store.codec import decode, encode
-
-_ROLLOUTS_PER_DIRECTION, _ROLLOUTS_OF_ENTRIES = 64, 2048
-"""Trajectories that a check of gradients holds at a time: differences from both sides, of many sizes, along
-directions, or by the single entries of an input whose gradient is wrong."""
 
 _REPEAT_SECONDS = 600.0
 """Time for which a trajectory waits for a caller that lost the answer and may repeat the request."""
@@ -333,7 +329,15 @@ class Trajectories:
             )
 
     async def check_gradient(
-        self, model_id: str, start: Mapping[str, Any], *, steps: int, directions: int, **options: Any
+        self,
+        model_id: str,
+        start: Mapping[str, Any],
+        *,
+        steps: int,
+        directions: int,
+        seed: int,
+        tolerance: float,
+        wrt: Sequence[str] | None,
     ) -> GradientReport:
         """Check the gradients of one trajectory; nothing is kept.
 
@@ -342,7 +346,9 @@ class Trajectories:
             start: qpos, qvel and ctrl, each may be None, and params.
             steps: length of the trajectory when there is no ctrl.
             directions: random directions per input.
-            options: further arguments of `revolute_engine.check_gradient`.
+            seed: of everything random.
+            tolerance: largest relative error that passes.
+            wrt: inputs to check; None for all.
 
         Raises:
             ArgumentError: shapes or values do not fit the model, or a number is out of range.
@@ -351,12 +357,11 @@ class Trajectories:
             LimitError: the trajectories of the differences do not fit.
         """
         model = await self._models.get(model_id)
+        numbers = dataclasses.asdict(check_options(steps, directions, seed, tolerance))
         length = steps if start["ctrl"] is None else len(np.atleast_1d(start["ctrl"]))
-        with self._budget.reserve("a check of gradients", _check_bytes(model, length, directions)):
+        with self._budget.reserve("a check of gradients", held_bytes(model, length, directions)):
             return await self._pool.run(
-                lambda token: check_gradient(
-                    self._engine, model, **start, steps=steps, directions=directions, **options, cancel=token
-                )
+                lambda token: check_gradient(self._engine, model, **start, **numbers, wrt=wrt, cancel=token)
             )
 
     async def value_and_gradient(
@@ -525,12 +530,6 @@ class Trajectories:
             return
         except RevoluteError as error:
             _log.warning("trajectory %s stays until it expires: %s", trajectory_id, error)
-
-
-def _check_bytes(model: Model, steps: int, directions: int) -> int:
-    """Bytes that a check of gradients holds; what is out of range will be refused."""
-    environments = max(_ROLLOUTS_PER_DIRECTION * min(directions, MAX_DIRECTIONS), _ROLLOUTS_OF_ENTRIES)
-    return 8 * environments * min(max(steps, 0), MAX_STEPS) * (model.nq + model.nv + 2 * model.nu)
 
 
 def _sizes(ctrl: Any) -> tuple[int, int]:

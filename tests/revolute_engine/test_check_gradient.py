@@ -3,6 +3,7 @@ cannot tell.
 """
 
 import json
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from revolute_engine import (
     check_gradient,
     load_model,
 )
+from revolute_engine._gradient_check import held_bytes
 from revolute_engine._parameters import PARAMETERS
 from tests.robots import THREE_TREES
 
@@ -270,3 +272,33 @@ def test_a_check_can_be_cancelled(laikago: Model) -> None:
     token.cancel()
     with pytest.raises(Cancelled):
         check_gradient(Engine(threads=1), laikago, cancel=token)
+
+
+@pytest.mark.parametrize(("steps", "wrong"), [(100, False), (1500, True)])
+def test_a_check_holds_no_more_than_it_says(laikago: Model, steps: int, wrong: bool) -> None:
+    engine = ScaledEngine({"ctrl": 1.01 if wrong else 1.0})
+    tracemalloc.start()
+    try:
+        report = check_gradient(engine, laikago, steps=steps, wrt=["ctrl"])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert report.passed is not wrong
+    assert peak < held_bytes(laikago, steps, 3)
+
+
+def test_memory_grows_with_the_trajectory_and_not_by_thousands_of_them(laikago: Model) -> None:
+    states = 8 * 10_000 * (laikago.nq + laikago.nv + laikago.nu)
+    assert 33 * states < held_bytes(laikago, 10_000, 3) < 300 * states
+
+
+def test_progress_is_told_before_each_input() -> None:
+    told: list[tuple[str, int, int]] = []
+    check_gradient(
+        Engine(),
+        load_model("cartpole"),
+        steps=3,
+        wrt=["qvel", "ctrl"],
+        progress=lambda name, place, count: told.append((name, place, count)),
+    )
+    assert told == [("qvel", 0, 2), ("ctrl", 1, 2)]

@@ -13,7 +13,7 @@ import pytest
 from revolute.codec.documents import fill_message
 from revolute.codec.npz import pack_npz
 from revolute.codec.parts import to_parts
-from revolute.errors import LimitError
+from revolute.errors import ArgumentError, LimitError
 from revolute.v1 import trajectory_pb2, trajectory_pb2_grpc
 
 from .conftest import CART
@@ -79,6 +79,15 @@ def test_environments_of_a_session_and_of_a_call(wire: Wire, cart: str) -> None:
     assert_limit(wire, "CreateSession", {"model_id": cart, "batch": 400001}, "--max-batch")
     if wire.name != "json":  # it cannot say how long the axes of an empty array are
         assert_limit(wire, "Rollout", rollout(cart, 0, 400001), "--max-batch")
+
+
+def test_a_check_of_gradients(wire: Wire, cart: str) -> None:
+    """Its memory follows its length; a length out of range is named before memory is asked for."""
+    assert_limit(wire, "CheckGradient", {"model_id": cart, "steps": 100_000}, "--memory")
+    error, _ = wire.error("CheckGradient", {"model_id": cart, "steps": 2**53 + 1})
+    assert type(error) is ArgumentError
+    assert str(error) == f"steps: expected an integer from 1 to 1000000, got {2**53 + 1}"
+    assert wire.call("CheckGradient", {"model_id": cart, "steps": 20, "wrt": ["qvel"]})["passed"]
 
 
 def test_models(wire: Wire, cart: str) -> None:

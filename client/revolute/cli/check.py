@@ -6,6 +6,7 @@ Prints a verdict per input and the worst input by name; the exit status is 0 onl
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..model import ModelHandle
 from .arguments import add_connection, add_model_options, load_model, open_simulator
 from .simulate import load_file
 
+_CLEAR_LINE = "\r\x1b[K"
 _STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
 
 
@@ -58,9 +60,17 @@ def run_check_gradient(arguments: argparse.Namespace) -> int:
             directions=arguments.directions,
             seed=arguments.seed,
             tolerance=arguments.tolerance,
+            progress=_show_progress if sys.stderr.isatty() else None,
         )
+    if sys.stderr.isatty():
+        print(_CLEAR_LINE, end="", file=sys.stderr, flush=True)
     print(to_json(report.to_dict()) if arguments.json else report)
     return 0 if report.passed else 1
+
+
+def _show_progress(name: str, place: int, count: int) -> None:
+    """Say on one line of the terminal which input is being checked."""
+    print(f"{_CLEAR_LINE}{place + 1} of {count}: {name}", end="", file=sys.stderr, flush=True)
 
 
 def _read_inputs(model: ModelHandle, path: Path | None) -> dict[str, Any]:

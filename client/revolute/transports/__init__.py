@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+IN_PROCESS = "in-process"
+"""Address of the engine in this process."""
+
 
 class Transport(Protocol):
     """One way to reach an engine."""

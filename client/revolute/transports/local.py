@@ -21,6 +21,7 @@ from revolute_server.service import API_VERSIONS, FEATURES
 
 from ..errors import ArgumentError, NotFoundError
 from ..loss import Loss
+from . import IN_PROCESS
 
 Document = dict[str, Any]
 _Entry = TypeVar("_Entry")
@@ -60,7 +61,7 @@ class LocalTransport:
         threads: threads of the engine, None for one per core.
     """
 
-    address = "in-process"
+    address = IN_PROCESS
 
     def __init__(self, threads: int | None) -> None:
         self._engine = revolute_engine.Engine(threads=threads)
@@ -296,6 +297,7 @@ class LocalTransport:
                 **given,
                 params=request["params"] or None,
                 wrt=request["wrt"] or None,
+                progress=request.get("progress"),
                 cancel=token,
             ),
         )

@@ -86,6 +86,17 @@ def test_check_gradient(connection: list[str], capsys: pytest.CaptureFixture[str
     assert lines[-1].startswith("passed; worst: ")
 
 
+def test_check_gradient_shows_its_progress_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["check-gradient", "cartpole", "--steps", "5", "--wrt", "ctrl, body_mass"]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    _, out, err = _run(capsys, *arguments)
+    clear = "\r\x1b[K"
+    assert err == f"{clear}1 of 2: ctrl{clear}2 of 2: body_mass{clear}"
+    assert "of 2" not in out
+
+
 def test_check_gradient_as_json(
     connection: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -6,8 +6,10 @@
 - `opposed`: whether backward and forward derivatives differ by more than rounding.
 - `entries`: single entries by name.
 - `one_input`: puts them together for one input; `check` for all.
+- `memory`: what all this holds.
 """
 
-from .check import check_gradient
+from .check import check_gradient, check_options
+from .memory import held_bytes
 
-__all__ = ["check_gradient"]
+__all__ = ["check_gradient", "check_options", "held_bytes"]

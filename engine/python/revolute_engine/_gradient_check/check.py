@@ -12,7 +12,7 @@ gradient wrong; one whose derivative has two sides, or an unstable trajectory, e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,6 +60,7 @@ def check_gradient(
     directions: int = 3,
     seed: int = 0,
     tolerance: float = 1e-5,
+    progress: Callable[[str, int, int], None] | None = None,
     cancel: _native.CancelToken | None = None,
 ) -> GradientReport:
     """Check the gradients of a trajectory against finite differences.
@@ -78,6 +79,8 @@ def check_gradient(
         directions: random directions per input.
         seed: of everything random.
         tolerance: largest relative error of a derivative.
+        progress: called with the name of each input, its place among them and their number, before it is
+            checked.
         cancel: token whose `cancel()` stops the call.
 
     Returns:
@@ -88,13 +91,18 @@ def check_gradient(
         DivergedError: the trajectory diverges.
         Cancelled: the token was cancelled.
     """
-    options = _options(steps, directions, seed, tolerance)
+    options = check_options(steps, directions, seed, tolerance)
     names = checked_inputs(model) if wrt is None else check_wrt(wrt)
     random = np.random.default_rng(options.seed)
     start = _trajectory(model, qpos, qvel, ctrl, options.steps, params, random)
     cotangents = _cotangents(model, len(start.ctrl), options.directions, random)
     growth = _growth(engine, model, start, random, cancel)
     setting = Setting(engine, model, cotangents, growth, options.tolerance, options.seed, random, cancel)
+    checks = []
+    for place, name in enumerate(names):
+        if progress is not None:
+            progress(name, place, len(names))
+        checks.append(_check_input(setting, start, name, options.directions))
     return GradientReport(
         model=model.name,
         steps=len(start.ctrl),
@@ -102,13 +110,13 @@ def check_gradient(
         seed=options.seed,
         tolerance=options.tolerance,
         growth=growth,
-        inputs=tuple(_check_input(setting, start, name, options.directions) for name in names),
+        inputs=tuple(checks),
     )
 
 
 @dataclass(frozen=True)
-class _Options:
-    """The numbers of a check, checked themselves."""
+class CheckOptions:
+    """The numbers of a check, checked themselves; see `check_gradient`."""
 
     steps: int
     directions: int
@@ -116,13 +124,18 @@ class _Options:
     tolerance: float
 
 
-def _options(steps: Any, directions: Any, seed: Any, tolerance: Any) -> _Options:
+def check_options(steps: Any, directions: Any, seed: Any, tolerance: Any) -> CheckOptions:
+    """Check the numbers of a check.
+
+    Raises:
+        ArgumentError: one has a wrong type or is out of range.
+    """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ArgumentError.expected("seed", "an integer >= 0", repr(seed))
     is_number = isinstance(tolerance, (int, float, np.floating)) and not isinstance(tolerance, bool)
     if not is_number or not 0 < tolerance < 1:
         raise ArgumentError.expected("tolerance", "a number between 0 and 1", repr(tolerance))
-    return _Options(
+    return CheckOptions(
         steps=positive_integer("steps", steps, MAX_STEPS),
         directions=positive_integer("directions", directions, MAX_DIRECTIONS),
         seed=int(seed),

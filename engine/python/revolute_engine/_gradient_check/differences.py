@@ -29,7 +29,7 @@ FINE_STEPS = 10.0 ** -np.arange(2.0, 9.51, 0.5)
 _WINDOW = 3
 """Neighbouring step sizes that must agree on a plateau."""
 
-_PART = 8_000_000
+PART_NUMBERS = 8_000_000
 """Numbers that the moved trajectories of a part of the directions may take."""
 
 _NOISY = 3
@@ -137,7 +137,7 @@ def trajectory_differences(
         cancel: token whose `cancel()` stops the call.
     """
     numbers = len(start.ctrl) * (model.nq + model.nv + model.nu) * (2 * len(steps) + 1)
-    count = max(1, _PART // max(numbers, 1))
+    count = max(1, PART_NUMBERS // max(numbers, 1))
     parts = [
         _part_differences(
             engine,

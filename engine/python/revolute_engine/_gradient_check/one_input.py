@@ -40,7 +40,9 @@ _UNSTABLE = 1e3
 _UNTRACEABLE = 1e-2
 """Relative error of differences from which they say nothing about a trajectory, whatever its growth."""
 
-_ENTRIES, _ENTRIES_WHEN_WRONG = 2, 64
+_ENTRIES, ENTRIES_WHEN_WRONG = 2, 64
+"""Single entries of either kind, the largest and some at random, that are compared."""
+
 _SHOWN_STEPS = 10
 _NO_STEPS: tuple[int, ...] = ()
 
@@ -161,7 +163,7 @@ class InputChecker:
             if opposed is not None
             else self._verdict(error, found)
         )
-        count = _ENTRIES_WHEN_WRONG if verdict == WRONG else _ENTRIES
+        count = ENTRIES_WHEN_WRONG if verdict == WRONG else _ENTRIES
         worst = worst_entry(
             self.engine,
             self.model,
