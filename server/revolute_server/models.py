@@ -169,7 +169,7 @@ class Models:
         put = Put(
             MODEL,
             model.id,
-            encode(dataclasses.asdict(source)),
+            encode(vars(source)),
             summary=summary,
             client=current_client(),
             expect=0,

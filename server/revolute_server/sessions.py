@@ -76,7 +76,7 @@ class Session:
             "lease": self.lease,
             "step_count": state.step_count,
         }
-        payload = encode({"model_id": self.model.id, "state": dataclasses.asdict(state)})
+        payload = encode({"model_id": self.model.id, "state": vars(state)})
         return Put(
             SESSION,
             self.id,

@@ -49,9 +49,9 @@ def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel
     Raises:
         ArgumentError: the state does not fit the model.
     """
-    start = engine.start_states(
-        model, batch, model.qpos0 if qpos is None else qpos, model.qvel0 if qvel is None else qvel
-    )
+    given = model.qpos0 if qpos is None else qpos, model.qvel0 if qvel is None else qvel
+    # a request's arrays are nobody else's, so that the state may be these
+    start = engine.start_states(model, batch, *given, own=False)
     return State(*start, 0, 0.0, np.zeros(batch, np.int32))
 
 

@@ -8,7 +8,6 @@ bodies into documents and back; the ids that HTTP has in the path are arguments 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
@@ -43,7 +42,7 @@ class Verbs:
         return await self._once(
             body.request_id,
             "RegisterModel",
-            dataclasses.asdict(source),
+            vars(source),
             lambda ticket: self.service.models.register(source, ticket),
             answers.model_info,
             record=lambda model: {"model_id": model.id},

@@ -59,6 +59,7 @@ def check_rollout(
     checkpoints: Checkpoints = EVERY,
     all_states: bool = False,
     own_ctrl: bool = True,
+    own_states: bool = True,
 ) -> Problem:
     """Check the arguments of a rollout.
 
@@ -71,31 +72,36 @@ def check_rollout(
         checkpoints: which states are kept.
         all_states: all states are asked for.
         own_ctrl: the controls are kept beyond the call, so they may share no memory with the user's.
+        own_states: likewise the start states.
 
     Returns:
-        The arguments as float64 arrays that share no memory with the user's, except as `own_ctrl` says.
+        The arguments as float64 arrays that share no memory with the user's, except as `own_ctrl` and
+        `own_states` say.
 
     Raises:
         ArgumentError: names the argument, what was expected and what was given.
         LimitError: no machine like this has the memory.
     """
     controls = owned_float64("ctrl", ctrl) if own_ctrl else as_float64("ctrl", ctrl)
+    read_state = owned_float64 if own_states else as_float64
+    start = {"qpos": read_state("qpos", qpos), "qvel": read_state("qvel", qvel)}
 
     def states(steps: int) -> int:
         return checkpoints.states(steps) + (steps + 1 if all_states and checkpoints.policy != "every" else 1)
 
-    return _check(model, qpos, qvel, controls, params, ("time", f"nu={model.nu}"), states)
+    return _check(model, start, controls, params, ("time", f"nu={model.nu}"), states)
 
 
 def check_step(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None) -> Problem:
     """Check the arguments of one step, as `check_rollout` does; ctrl is [batch, nu] or [nu]."""
-    return _check(model, qpos, qvel, owned_float64("ctrl", ctrl), params, (f"nu={model.nu}",), lambda _: 2)
+    controls = owned_float64("ctrl", ctrl)
+    start = {"qpos": owned_float64("qpos", qpos), "qvel": owned_float64("qvel", qvel)}
+    return _check(model, start, controls, params, (f"nu={model.nu}",), lambda _: 2)
 
 
 def _check(
     model: Model,
-    qpos: Any,
-    qvel: Any,
+    states: dict[str, Float64Array],
     controls: Float64Array,
     params: Mapping[str, Any] | None,
     axes: tuple[str, ...],
@@ -103,7 +109,6 @@ def _check(
 ) -> Problem:
     """Check all arguments; `axes` are those of ctrl without the batch, `count_states` gives the states per
     environment that so many steps need."""
-    states = {"qpos": owned_float64("qpos", qpos), "qvel": owned_float64("qvel", qvel)}
     batch, batched = _batch(model, controls, states, axes)
     steps = controls.shape[-2] if "time" in axes else 1
     count = count_states(steps)

@@ -102,7 +102,7 @@ class Engine:
         return self._simulate(model, problem, policy, wanted, None, cancel)[0]
 
     def start_states(
-        self, model: Model, batch: int, qpos: npt.ArrayLike, qvel: npt.ArrayLike
+        self, model: Model, batch: int, qpos: npt.ArrayLike, qvel: npt.ArrayLike, *, own: bool = True
     ) -> tuple[Float64Array, Float64Array]:
         """Check start states and give them as a rollout does at time 0, without computing anything.
 
@@ -111,15 +111,16 @@ class Engine:
             batch: number of environments.
             qpos: start positions, shape [batch, nq], or [nq] for all environments.
             qvel: start velocities, shape [batch, nv] or [nv].
+            own: whether the result has memory of its own; without, it may share that of the arguments.
 
         Returns:
-            Positions [batch, nq] and velocities [batch, nv] of their own memory.
+            Positions [batch, nq] and velocities [batch, nv].
 
         Raises:
             ArgumentError: a shape or a number is wrong.
         """
         _check_model(model)
-        problem = check_rollout(model, qpos, qvel, np.zeros((batch, 0, model.nu)), None)
+        problem = check_rollout(model, qpos, qvel, np.empty((batch, 0, model.nu)), None, own_states=own)
         return problem.qpos, problem.qvel
 
     def states(

@@ -1,9 +1,10 @@
 """`sqlite:///path`: an SQLite file in WAL mode, the embedded default.
 
 One thread writes: it takes all transactions that wait, carries each out in a savepoint and commits them
-together, so that under `durability=disk` one fsync serves many calls (group commit). Some threads read.
-Payloads that are not small lie in files beside the database (`blobs`). Several servers on one machine may
-share a file; SQLite's own locks keep their transactions apart.
+together, so that under `durability=disk` one fsync serves many calls (group commit). A row by its key is read
+on the event loop, in less time than a change of threads takes; what may take longer is read on threads.
+Payloads that are not small lie in files beside the database (`blobs`), written on these threads, too.
+Several servers on one machine may share a file; SQLite's own locks keep their transactions apart.
 
 What survives: with `process`, everything acknowledged survives the end of the process, however it ends, since
 the system has it; with `disk`, the end of the machine as well, since WAL (synchronous=FULL) and payloads are
@@ -26,7 +27,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from revolute.errors import ArgumentError, RevoluteError
+from revolute.errors import ArgumentError, RevoluteError, UnavailableError
 
 from .blobs import Blobs
 from .codec import checksum
@@ -56,6 +57,9 @@ _INLINE_BYTES = 16 * 1024
 
 _BUSY_SECONDS = 30.0
 _READERS = 4
+_FEW = 32
+"""Rows that are read on the event loop; a listing of more goes to a thread."""
+
 _MOST_TOGETHER = 256
 
 _TABLES = """
@@ -104,11 +108,19 @@ _ENTRY = "kind, key, version, sequence, created, expires, size, summary"
 
 @dataclasses.dataclass
 class _Job:
-    """A transaction that waits for the writer."""
+    """A transaction that waits for the writer.
+
+    Attributes:
+        writes: what it does.
+        done: set when it is durable, or has failed.
+        files: names of payloads that lie in files, by place in `writes`.
+        checksums: of the records that are put, by place in `writes`.
+    """
 
     writes: tuple[Write, ...]
-    files: dict[int, str]  # names of payloads that lie in files, by place in `writes`
-    done: Future[None]
+    done: Future[None] = dataclasses.field(default_factory=Future)
+    files: dict[int, str] = dataclasses.field(default_factory=dict)
+    checksums: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
 
 class SqliteStore(Store):
@@ -133,31 +145,34 @@ class SqliteStore(Store):
 
     async def open(self) -> None:
         await self._run(self._prepare)
+        # the event loop's own connection waits for nobody
+        self._local.connection = self._connect(seconds=0.0)
         self._writer.start()
 
     async def get(self, kind: str, key: str) -> Record | None:
+        # most requests are new, so that mostly there is nothing to read
+        if await self.look(kind, key) is None:
+            return None
         return await self._run(self._get, kind, key)
 
     async def look(self, kind: str, key: str) -> Entry | None:
-        found = await self._run(self._select, "WHERE kind = ? AND key = ?", kind, key)
+        found = await self._read("WHERE kind = ? AND key = ?", kind, key)
         return found[0] if found else None
 
     async def commit(self, *writes: Write) -> None:
-        large = {
-            place: write.payload
-            for place, write in enumerate(writes)
-            if isinstance(write, Put) and write.size > _INLINE_BYTES
-        }
-        files: dict[int, str] = {}
-        if large:
-            files = await self._run(self._write_files, large)
-        job = _Job(writes, files, Future())
-        self._jobs.put(job)
+        job = _Job(writes)
+        if any(isinstance(write, Put) and write.size > _INLINE_BYTES for write in writes):
+            self._readers.submit(self._lay_down, job)
+        else:
+            self._lay_down(job)
         # what is given to the writer happens, even if nobody waits any more
         await asyncio.shield(asyncio.wrap_future(job.done))
 
     async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
         where = "WHERE kind = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+        found = await self._read(where, kind, after, min(limit, _FEW))
+        if len(found) < _FEW or limit == _FEW:
+            return found
         return await self._run(self._select, where, kind, after, limit)
 
     async def newest(self, kind: str, limit: int) -> list[Entry]:
@@ -169,12 +184,20 @@ class SqliteStore(Store):
         return await self._run(self._select, where, now, limit)
 
     async def close(self) -> None:
+        # these hand transactions to the writer
+        await asyncio.to_thread(self._readers.shutdown)
         if self._writer.is_alive():
             self._jobs.put(None)
             await asyncio.to_thread(self._writer.join)
-        self._readers.shutdown(wait=True)
         for connection in self._connections:
             connection.close()
+
+    async def _read(self, where: str, *values: Any) -> list[Entry]:
+        """Read a few rows here; on a thread that waits where another process holds the file just now."""
+        try:
+            return self._select(where, *values)
+        except UnavailableError:
+            return await self._run(self._select, where, *values)
 
     async def _run(self, work: Callable[..., Result], *arguments: Any) -> Result:
         """Run a reader's work."""
@@ -211,16 +234,21 @@ class SqliteStore(Store):
         """Return this thread's connection."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
-            found = sqlite3.connect(
-                self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            self._connections.append(found)
-            found.text_factory = lambda content: content.decode("utf-8", "replace")
-            # the journal is set first: a new file takes auto_vacuum only while it is empty
-            found.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            found.execute("PRAGMA journal_mode = WAL")
-            found.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'NORMAL'}")
-            self._local.connection = found
+            found = self._local.connection = self._connect(_BUSY_SECONDS)
+        return found
+
+    def _connect(self, seconds: float) -> sqlite3.Connection:
+        """Open the file; `seconds` is how long the connection's statements wait for other processes."""
+        found = sqlite3.connect(
+            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        self._connections.append(found)
+        found.text_factory = lambda content: content.decode("utf-8", "replace")
+        # the journal is set first: a new file takes auto_vacuum only while it is empty
+        found.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        found.execute("PRAGMA journal_mode = WAL")
+        found.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'NORMAL'}")
+        found.execute(f"PRAGMA busy_timeout = {round(1e3 * seconds)}")
         return found
 
     # reading
@@ -253,16 +281,22 @@ class SqliteStore(Store):
 
     # writing
 
-    def _write_files(self, payloads: dict[int, Any]) -> dict[int, str]:
-        files: dict[int, str] = {}
+    def _lay_down(self, job: _Job) -> None:
+        """Write the large payloads of a transaction as files, and hand it to the writer."""
         try:
-            for place, payload in payloads.items():
-                files[place] = self._blobs.write(payload)
-            self._blobs.sync_names()
-        except OSError as error:
-            self._remove_files(list(files.values()))
-            raise _os_fault(error) from error
-        return files
+            for place, write in enumerate(job.writes):
+                if not isinstance(write, Put):
+                    continue
+                job.checksums[place] = checksum(write.kind, write.key, write.payload)
+                if write.size > _INLINE_BYTES:
+                    job.files[place] = self._blobs.write(write.payload)
+            if job.files:
+                self._blobs.sync_names()
+        except BaseException as error:
+            self._remove_files(list(job.files.values()))
+            job.done.set_exception(_os_fault(error) if isinstance(error, OSError) else error)
+        else:
+            self._jobs.put(job)
 
     def _remove_files(self, names: list[str]) -> None:
         for name in names:
@@ -332,7 +366,8 @@ class SqliteStore(Store):
                 replaced: list[str] = []
                 try:
                     for number, write in enumerate(job.writes):
-                        replaced += self._apply(connection, write, job.files.get(number), usage)
+                        laid = job.checksums.get(number, b""), job.files.get(number)
+                        replaced += self._apply(connection, write, *laid, usage)
                 except (Conflict, RevoluteError) as error:
                     connection.execute("ROLLBACK TO job")
                     failed[place] = error
@@ -347,6 +382,7 @@ class SqliteStore(Store):
         self,
         connection: sqlite3.Connection,
         write: Write,
+        digest: bytes,
         file: str | None,
         usage: dict[tuple[str, str], tuple[int, int]],
     ) -> list[str]:
@@ -356,7 +392,7 @@ class SqliteStore(Store):
             "SELECT version, expires, size, file, client FROM records WHERE kind = ? AND key = ?", place
         ).fetchone()
         if isinstance(write, Put):
-            return self._put(connection, write, row, file, usage)
+            return self._put(connection, write, row, digest, file, usage)
         if row is None:
             raise Conflict(*place)
         _, expires, size, old_file, client = row
@@ -378,6 +414,7 @@ class SqliteStore(Store):
         connection: sqlite3.Connection,
         write: Put,
         row: Any,
+        digest: bytes,
         file: str | None,
         usage: dict[tuple[str, str], tuple[int, int]],
     ) -> list[str]:
@@ -398,7 +435,7 @@ class SqliteStore(Store):
             "expires": write.expires,
             "size": size,
             "summary": json.dumps(dict(write.summary)),
-            "checksum": checksum(*place, write.payload),
+            "checksum": digest,
             "file": file,
             "payload": None if file else joined(write.payload),
         }
