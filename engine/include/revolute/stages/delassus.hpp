@@ -14,22 +14,25 @@
 
 namespace revolute {
 
+// The rows of a contact share a path, so that (2) runs for all of them at once: one chain hides the latency of the others.
+constexpr int rows_together = 3;
+
 template <class Real>
 struct Delassus {
   Real* Y;                 // entries along each row's path
   Force<Real>* P;          // the forces at which they were formed
   Real* A;                 // islands' blocks, row by row
-  Real* dense;             // [nv] scratch, zero between uses
-  Force<Real>* node;       // [nv] scratch
-  Motion<Real>* node_bar;  // [nv] scratch
+  Real* dense;             // [nv, rows_together] scratch, zero between uses
+  Force<Real>* node;       // [nv, rows_together] scratch
+  Motion<Real>* node_bar;  // [nv, rows_together] scratch
 
   Delassus(const Model& model, Arena& arena)
       : Y(arena.take<Real>(ConstraintRows<Real>::path_entries(model))),
         P(arena.take<Force<Real>>(ConstraintRows<Real>::path_entries(model))),
         A(arena.take<Real>(ConstraintRows<Real>::capacity(model) * ConstraintRows<Real>::capacity(model))),
-        dense(arena.take<Real>(model.nv)),
-        node(arena.take<Force<Real>>(model.nv)),
-        node_bar(arena.take<Motion<Real>>(model.nv)) {}
+        dense(arena.take<Real>(std::size_t(rows_together) * model.nv)),
+        node(arena.take<Force<Real>>(std::size_t(rows_together) * model.nv)),
+        node_bar(arena.take<Motion<Real>>(std::size_t(rows_together) * model.nv)) {}
 };
 
 template <class Real>
@@ -57,26 +60,43 @@ REVOLUTE_HD inline RowPath row_path(const Model& model, const RowOrigin& origin)
   return {path.count, model.path_dofs + path.first};
 }
 
-// (2)
+// How many rows from `first` on can be taken at once: rows_together or 1.
 template <class Real>
+REVOLUTE_HD inline int rows_on_path(const ConstraintRows<Real>& rows, int first) {
+  if (first + rows_together > rows.count) return 1;
+  for (int c = 1; c < rows_together; ++c)
+    if (rows.origin[first + c].path != rows.origin[first].path) return 1;
+  return rows_together;
+}
+
+// (2) for `Count` rows with the same path
+template <int Count, class Real>
 REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
-                        const RowOrigin& origin, const RowJacobian<Real>& J, Delassus<Real>& out) {
-  const RowPath path = row_path(model, origin);
-  for (int i = 0; i < path.count; ++i) {
-    out.node[path.dofs[i]] = zero_force<Real>();
-    out.dense[path.dofs[i]] = Real(0);
+                        const ConstraintRows<Real>& rows, int first, Delassus<Real>& out) {
+  const RowPath path = row_path(model, rows.origin[first]);
+  for (int i = 0; i < path.count; ++i)
+    for (int c = 0; c < Count; ++c) {
+      out.node[path.dofs[i] * Count + c] = zero_force<Real>();
+      out.dense[path.dofs[i] * Count + c] = Real(0);
+    }
+  for (int c = 0; c < Count; ++c) {
+    const RowJacobian<Real>& J = rows.J[first + c];
+    if (J.link_a >= 0) out.node[J.link_a * Count + c] -= J.force_a;
+    if (J.link_b >= 0) out.node[J.link_b * Count + c] -= J.force_b;
+    for (int i = 0; i < J.dofs; ++i) out.dense[J.dof[i] * Count + c] += J.coefficient[i];
   }
-  if (J.link_a >= 0) out.node[J.link_a] -= J.force_a;
-  if (J.link_b >= 0) out.node[J.link_b] -= J.force_b;
-  for (int i = 0; i < J.dofs; ++i) out.dense[J.dof[i]] += J.coefficient[i];
   for (int i = 0; i < path.count; ++i) {
     const int k = path.dofs[i], parent = model.dofs[k].parent;
-    const Force<Real> P = out.node[k];
-    const Real u = out.dense[k] - dot(kin.S[k], P);
-    out.dense[k] = Real(0);
-    out.P[origin.y + i] = P;
-    out.Y[origin.y + i] = u;
-    if (parent >= 0) out.node[parent] += multiply_add(u * factors.D_inverse[k], factors.U[k], P);
+    for (int c = 0; c < Count; ++c) {
+      const Force<Real> P = out.node[k * Count + c];
+      const Real u = out.dense[k * Count + c] - dot(kin.S[k], P);
+      const int y = rows.origin[first + c].y + i;
+      out.dense[k * Count + c] = Real(0);
+      out.P[y] = P;
+      out.Y[y] = u;
+      if (parent >= 0)
+        out.node[parent * Count + c] += multiply_add(u * factors.D_inverse[k], factors.U[k], P);
+    }
   }
 }
 
@@ -84,7 +104,13 @@ template <class Real>
 REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
                           const ConstraintRows<Real>& rows, Delassus<Real>& out) {
   for (int k = 0; k < model.nv; ++k) out.dense[k] = Real(0);
-  for (int r = 0; r < rows.count; ++r) fill_Y(model, kin, factors, rows.origin[r], rows.J[r], out);
+  for (int r = 0, count; r < rows.count; r += count) {
+    count = rows_on_path(rows, r);
+    if (count == rows_together)
+      fill_Y<rows_together>(model, kin, factors, rows, r, out);
+    else
+      fill_Y<1>(model, kin, factors, rows, r, out);
+  }
   // (1)
   for (int s = 0; s < rows.count; ++s) {
     const SolverRow& row_s = rows.solver[s];
@@ -118,61 +144,85 @@ REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin
   solve_outward(model, kin, factors, x, x);
 }
 
+// a += weight b where the paths of a and b meet; paths go down in numbers, so both are walked from the root
+template <class Real>
+REVOLUTE_HD inline void add_on_common_path(const RowPath& path_a, const RowPath& path_b, Real weight,
+                                           const Real* b, Real* a) {
+  for (int i = path_a.count - 1, j = path_b.count - 1; i >= 0 && j >= 0;) {
+    const int k = path_a.dofs[i], l = path_b.dofs[j];
+    if (k == l) a[i] = multiply_add(weight, b[j], a[i]);
+    if (k <= l) --i;
+    if (l <= k) --j;
+  }
+}
+
 // (3)
 template <class Real>
 REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, const ConstraintRows<Real>& rows,
                            const Delassus<Real>& at, DelassusCotangent<Real>& bar,
                            FactorsCotangent<Real>& factors_bar) {
+  for (int r = 0; r < rows.count; ++r)
+    for (int i = 0; i < row_path(model, rows.origin[r]).count; ++i) bar.Y[rows.origin[r].y + i] = Real(0);
+  for (int s = 0; s < rows.count; ++s) {
+    const SolverRow& row_s = rows.solver[s];
+    const RowPath path_s = row_path(model, rows.origin[s]);
+    for (int r = row_s.begin; r < row_s.end; ++r) {
+      const Real weight = bar.A[rows.solver[r].A + s - row_s.begin] + bar.A[row_s.A + r - row_s.begin];
+      add_on_common_path(row_path(model, rows.origin[r]), path_s, weight, at.Y + rows.origin[s].y,
+                         bar.Y + rows.origin[r].y);
+    }
+  }
   for (int r = 0; r < rows.count; ++r) {
-    const SolverRow& row = rows.solver[r];
-    const RowPath path_r = row_path(model, rows.origin[r]);
-    // dense = sum_s (A_rs_bar + A_sr_bar) Y_s
-    for (int s = row.begin; s < row.end; ++s) {
-      const Real weight = bar.A[row.A + s - row.begin] + bar.A[rows.solver[s].A + r - row.begin];
-      const RowPath path_s = row_path(model, rows.origin[s]);
-      for (int i = 0; i < path_s.count; ++i)
-        at.dense[path_s.dofs[i]] = multiply_add(weight, at.Y[rows.origin[s].y + i], at.dense[path_s.dofs[i]]);
-    }
-    for (int i = 0; i < path_r.count; ++i) {
-      const int k = path_r.dofs[i], y = rows.origin[r].y + i;
-      bar.Y[y] = at.dense[k] * factors.D_inverse[k];
+    const RowPath path = row_path(model, rows.origin[r]);
+    for (int i = 0; i < path.count; ++i) {
+      const int k = path.dofs[i], y = rows.origin[r].y + i;
+      bar.Y[y] *= factors.D_inverse[k];
       factors_bar.D[k] -= Real(0.5) * factors.D_inverse[k] * (at.Y[y] * bar.Y[y]);
-    }
-    for (int s = row.begin; s < row.end; ++s) {
-      const RowPath path_s = row_path(model, rows.origin[s]);
-      for (int i = 0; i < path_s.count; ++i) at.dense[path_s.dofs[i]] = Real(0);
     }
   }
 }
 
 // Reverse of (2).
-template <class Real>
+template <int Count, class Real>
 REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
-                                const RowOrigin& origin, const RowJacobian<Real>& J, const Delassus<Real>& at,
-                                const DelassusCotangent<Real>& bar, RowJacobianCotangent<Real>& J_bar,
+                                const ConstraintRows<Real>& rows, int first, const Delassus<Real>& at,
+                                const DelassusCotangent<Real>& bar, ConstraintRowsCotangent<Real>& rows_bar,
                                 FactorsCotangent<Real>& factors_bar, KinematicsCotangent<Real>& kin_bar) {
-  const RowPath path = row_path(model, origin);
+  const RowPath path = row_path(model, rows.origin[first]);
   for (int i = path.count - 1; i >= 0; --i) {
     const int k = path.dofs[i], parent = model.dofs[k].parent;
-    const Real u = at.Y[origin.y + i], D_inverse = factors.D_inverse[k];
-    Real u_bar = bar.Y[origin.y + i];
-    Motion<Real> P_bar = zero_motion<Real>();
-    if (parent >= 0) {
-      P_bar = at.node_bar[parent];
-      const Real along = dot(P_bar, factors.U[k]) * D_inverse;
-      u_bar += along;
-      factors_bar.U[k] = multiply_add(u * D_inverse, P_bar, factors_bar.U[k]);
-      factors_bar.D[k] -= u * D_inverse * along;
+    const Real D_inverse = factors.D_inverse[k];
+    for (int c = 0; c < Count; ++c) {
+      const int y = rows.origin[first + c].y + i;
+      const Real u = at.Y[y];
+      Real u_bar = bar.Y[y];
+      Motion<Real> P_bar = zero_motion<Real>();
+      if (parent >= 0) {
+        P_bar = at.node_bar[parent * Count + c];
+        const Real along = dot(P_bar, factors.U[k]) * D_inverse;
+        u_bar += along;
+        factors_bar.U[k] = multiply_add(u * D_inverse, P_bar, factors_bar.U[k]);
+        factors_bar.D[k] -= u * D_inverse * along;
+      }
+      kin_bar.S[k] = multiply_add(-u_bar, at.P[y], kin_bar.S[k]);
+      at.node_bar[k * Count + c] = multiply_add(-u_bar, kin.S[k], P_bar);
+      at.dense[k * Count + c] = u_bar;
     }
-    kin_bar.S[k] = multiply_add(-u_bar, at.P[origin.y + i], kin_bar.S[k]);
-    at.node_bar[k] = multiply_add(-u_bar, kin.S[k], P_bar);
-    at.dense[k] = u_bar;
   }
-  // the row enters (2) as its coefficients and minus its wrenches
-  if (J.link_a >= 0) J_bar.force_a -= Force<Real>{at.node_bar[J.link_a].w, at.node_bar[J.link_a].v};
-  if (J.link_b >= 0) J_bar.force_b -= Force<Real>{at.node_bar[J.link_b].w, at.node_bar[J.link_b].v};
-  for (int i = 0; i < J.dofs; ++i) J_bar.coefficient[i] += at.dense[J.dof[i]];
-  for (int i = 0; i < path.count; ++i) at.dense[path.dofs[i]] = Real(0);
+  // a row enters (2) as its coefficients and minus its wrenches
+  for (int c = 0; c < Count; ++c) {
+    const RowJacobian<Real>& J = rows.J[first + c];
+    RowJacobianCotangent<Real>& J_bar = rows_bar.J[first + c];
+    const auto wrench_bar = [&](int link) {
+      const Motion<Real>& P_bar = at.node_bar[link * Count + c];
+      return Force<Real>{P_bar.w, P_bar.v};
+    };
+    if (J.link_a >= 0) J_bar.force_a -= wrench_bar(J.link_a);
+    if (J.link_b >= 0) J_bar.force_b -= wrench_bar(J.link_b);
+    for (int i = 0; i < J.dofs; ++i) J_bar.coefficient[i] += at.dense[J.dof[i] * Count + c];
+  }
+  for (int i = 0; i < path.count; ++i)
+    for (int c = 0; c < Count; ++c) at.dense[path.dofs[i] * Count + c] = Real(0);
 }
 
 template <class Real>
@@ -182,9 +232,13 @@ REVOLUTE_HD void delassus_adjoint(const Model& model, const Kinematics<Real>& ki
                                   ConstraintRowsCotangent<Real>& rows_bar,
                                   FactorsCotangent<Real>& factors_bar, KinematicsCotangent<Real>& kin_bar) {
   A_adjoint(model, factors, rows, at, bar, factors_bar);
-  for (int r = 0; r < rows.count; ++r)
-    fill_Y_adjoint(model, kin, factors, rows.origin[r], rows.J[r], at, bar, rows_bar.J[r], factors_bar,
-                   kin_bar);
+  for (int r = 0, count; r < rows.count; r += count) {
+    count = rows_on_path(rows, r);
+    if (count == rows_together)
+      fill_Y_adjoint<rows_together>(model, kin, factors, rows, r, at, bar, rows_bar, factors_bar, kin_bar);
+    else
+      fill_Y_adjoint<1>(model, kin, factors, rows, r, at, bar, rows_bar, factors_bar, kin_bar);
+  }
 }
 
 }  // namespace revolute
