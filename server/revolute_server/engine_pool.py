@@ -18,11 +18,12 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from revolute.errors import CancelledError, DeadlineError, LimitError, UnavailableError
+from revolute.errors import CancelledError, DeadlineError, LimitError
 from revolute_engine import CancelToken
 
 from .batching import Waiting, Work, alone
 from .calls import current_deadline
+from .errors import stopping
 from .quotas import Quotas
 from .telemetry import Telemetry
 
@@ -135,7 +136,7 @@ class EnginePool:
             UnavailableError: the server is stopping.
         """
         if self._closed:
-            raise _stopping()
+            raise stopping()
         idle = self.workers - len(self._running)
         if len(self._waiting) >= self.queue + max(0, idle):
             raise LimitError(
@@ -166,7 +167,7 @@ class EnginePool:
         self._closed = True
         for job in self._waiting:
             if not job.future.done():
-                job.future.set_exception(_stopping())
+                job.future.set_exception(stopping())
         self._waiting.clear()
         for batch in self._running:
             batch.token.cancel()
@@ -251,12 +252,12 @@ class EnginePool:
 
     def _deliver(self, batch: _Batch, done: Future[Sequence[Any]]) -> None:
         failure: BaseException | None = CancelledError("cancelled") if done.cancelled() else done.exception()
-        if self._closed and isinstance(failure, CancelledError):
-            failure = _stopping()
         for place, job in enumerate(batch.jobs):
             if job.future.done():
                 continue
             found = failure if failure is not None else done.result()[place]
+            if self._closed and isinstance(found, CancelledError):
+                found = stopping()
             if isinstance(found, BaseException):
                 job.future.set_exception(found)
             else:
@@ -268,10 +269,6 @@ class EnginePool:
             job.batch.leave()
         elif job in self._waiting:
             self._waiting.remove(job)
-
-
-def _stopping() -> UnavailableError:
-    return UnavailableError("server: expected a running server, got one that is stopping; call again later")
 
 
 def _too_late() -> DeadlineError:

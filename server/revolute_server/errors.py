@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 
-from revolute.errors import CancelledError, InternalError, LimitError, RevoluteError
+from revolute.errors import CancelledError, InternalError, LimitError, RevoluteError, UnavailableError
 
 _log = logging.getLogger("revolute.server")
 
@@ -43,3 +43,8 @@ def public_error(error: BaseException, where: str) -> RevoluteError:
         f"server: expected no fault, got one in {where}; "
         f"its log has the cause under incident {incident}, please report it"
     )
+
+
+def stopping() -> UnavailableError:
+    """Return the error of a call that the server's end cuts off."""
+    return UnavailableError("server: expected a running server, got one that is stopping; call again later")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .calls import CALL_ID_HEADER, Calls, current_call
+from .errors import stopping
+from .http_problems import problem
 
 
 class HttpCalls:
@@ -25,16 +28,25 @@ class HttpCalls:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         host = (scope.get("client") or ("unix",))[0]
         with self._calls.open("http", headers, host=host) as call:
+            started = False
 
             async def sending(message: Message) -> None:
+                nonlocal started
                 if message["type"] == "http.response.start":
+                    started = True
                     message["headers"] = [
                         *message.get("headers", ()),
                         (CALL_ID_HEADER.encode(), call.id.encode()),
                     ]
                 await send(message)
 
-            await self._app(scope, receive, sending)
+            try:
+                await self._app(scope, receive, sending)
+            except asyncio.CancelledError:
+                # the listener ends what outlasts the last seconds of a stop; nothing else cancels a request
+                if started:
+                    raise
+                await problem(stopping())(scope, receive, sending)
 
 
 def admission(

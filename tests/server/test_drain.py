@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
 import pytest
 
+import revolute
 from benchmarks.service.drain import drain_once
+
+from .processes import ServerProcess, running_server
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -14,3 +25,78 @@ def test_every_call_is_answered_or_refused_as_draining(seed: int) -> None:
     assert found.answered > 0
     # whoever calls a draining server is told so
     assert found.refused > 0
+
+
+def in_thread(call: Callable[[], object], found: list[object]) -> threading.Thread:
+    """Start a call in a thread; what comes of it is appended to `found`."""
+
+    def run() -> None:
+        try:
+            found.append(call())
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_a_call_that_outlasts_the_grace_may_be_tried_again(scheme: str) -> None:
+    with running_server("--grace", "0.2") as server:
+        simulator = revolute.connect(getattr(server, scheme), retries=0)
+        model = simulator.load_model("cartpole")
+        session = simulator.session(model, 4)
+        found: list[object] = []
+        stepping = in_thread(lambda: session.step(np.zeros(1), steps=10**8), found)
+        waiting, asked = threading.Event(), threading.Event()
+
+        def loss(states: Any) -> tuple[float, np.ndarray, None]:
+            asked.set()
+            waiting.wait(20)
+            return 0.0, np.ones_like(states.qpos), None
+
+        zeros = np.zeros(2)
+        own = in_thread(
+            lambda: simulator.value_and_gradient(model, zeros, zeros, np.ones((5, 1)), loss), found
+        )
+        assert asked.wait(20)
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(20)
+        waiting.set()
+        for thread in (stepping, own):
+            thread.join(20)
+        assert [type(error) for error in found] == [revolute.UnavailableError] * 2
+        assert all(not error.permanent for error in found if isinstance(error, revolute.UnavailableError))
+
+
+def test_an_upload_that_outlasts_the_grace_is_refused_as_a_problem() -> None:
+    with running_server("--grace", "0.2") as server, half_sent(server) as connection:
+        server.process.send_signal(signal.SIGTERM)
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b'"reason": "UNAVAILABLE"' in answer and b"one that is stopping" in answer
+
+
+@contextlib.contextmanager
+def half_sent(server: ServerProcess) -> Iterator[socket.socket]:
+    """Begin a request whose body does not come."""
+    host, port = server.http.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        head = "POST /v1/jacobian HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: 100\r\nExpect: 100-continue\r\n\r\n".encode())
+        # the server asks for the body, so the request is under way
+        assert connection.recv(4096).startswith(b"HTTP/1.1 100 ")
+        connection.sendall(b"{")
+        yield connection
+
+
+def test_a_call_whose_simulator_is_closed_is_cancelled(server: ServerProcess) -> None:
+    simulator = revolute.connect(server.grpc)
+    session = simulator.session(simulator.load_model("cartpole"), 4)
+    found: list[object] = []
+    thread = in_thread(lambda: session.step(np.zeros(1), steps=10**8), found)
+    thread.join(0.5)
+    simulator.close()
+    thread.join(20)
+    assert [type(error) for error in found] == [revolute.CancelledError]

@@ -17,9 +17,18 @@ from google.protobuf import message_factory
 from ..codec import documents, parts
 from ..codec.chunks import read_part
 from ..codec.status import DETAILS_KEY, decode_status
-from ..errors import ArgumentError, CancelledError, InternalError, LimitError, RevoluteError
+from ..errors import ArgumentError, InternalError, LimitError, RevoluteError
 from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
-from .network import Address, Credentials, missing_verb, not_a_server, too_late, trace_headers, unreachable
+from .network import (
+    Address,
+    Credentials,
+    closed_meanwhile,
+    missing_verb,
+    not_a_server,
+    too_late,
+    trace_headers,
+    unreachable,
+)
 
 _FILES = (model_pb2, server_pb2, session_pb2, trajectory_pb2)
 _WRAPPED = {
@@ -54,6 +63,7 @@ class GrpcTransport:
         self.address = address.text
         self._where = address
         self._timeout = timeout
+        self._closed = False
         token = credentials.token
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         options = (*_OPTIONS, ("grpc.enable_http_proxy", 0)) if address.is_loopback else _OPTIONS
@@ -99,6 +109,7 @@ class GrpcTransport:
 
     def close(self) -> None:
         """Close the channel."""
+        self._closed = True
         self._channel.close()
 
     def _shown(self) -> tuple[tuple[str, str], ...]:
@@ -120,7 +131,10 @@ class GrpcTransport:
         if code in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN):
             return not_a_server(self._where, details or code.name)
         if code == grpc.StatusCode.CANCELLED:
-            return CancelledError(f"{verb}: expected an answer, got a cancelled call ({details})")
+            if self._closed:
+                return closed_meanwhile(verb)
+            # a server whose end cuts a call off says no more than this
+            return unreachable(self._where, f"{verb} was cancelled there")
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
             return LimitError(f"{verb}: expected a message within the limits, got {details}")
         return InternalError(f"{verb}: expected an answer, got {code.name} from {self.address} ({details})")

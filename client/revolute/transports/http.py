@@ -17,6 +17,7 @@ from .network import (
     CONNECT_SECONDS,
     Address,
     Credentials,
+    closed_meanwhile,
     missing_verb,
     not_a_server,
     too_late,
@@ -108,7 +109,7 @@ class HttpTransport:
         except httpx.TimeoutException as error:
             raise self._late(error, verb, limit) from None
         except httpx.TransportError as error:
-            raise unreachable(self._where, str(error) or type(error).__name__) from None
+            raise self._broken(error, verb) from None
         return self._read(response, verb)
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -128,7 +129,7 @@ class HttpTransport:
         except httpx.TimeoutException as error:
             raise self._late(error, verb, self._timeout) from None
         except httpx.TransportError as error:
-            raise unreachable(self._where, str(error) or type(error).__name__) from None
+            raise self._broken(error, verb) from None
 
     def own_loss(
         self, document: Mapping[str, Any], respond: Callable[[dict[str, Any]], Mapping[str, Any]]
@@ -210,6 +211,11 @@ class HttpTransport:
                 self._where, f"status {response.status_code} from a proxy or a starting server"
             )
         return not_a_server(self._where, f"status {response.status_code} of type {kind or 'unknown'}")
+
+    def _broken(self, error: httpx.TransportError, verb: str) -> RevoluteError:
+        if self._client.is_closed:
+            return closed_meanwhile(verb)
+        return unreachable(self._where, str(error) or type(error).__name__)
 
     def _late(self, error: httpx.TimeoutException, verb: str, limit: float | None) -> RevoluteError:
         if isinstance(error, httpx.ConnectTimeout):

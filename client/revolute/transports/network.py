@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ..errors import ArgumentError, DeadlineError, UnavailableError
+from ..errors import ArgumentError, CancelledError, DeadlineError, UnavailableError
 
 CONNECT_SECONDS = 10.0
 """Time in which a server has to answer the first time."""
@@ -241,6 +241,11 @@ def missing_verb(address: Address, verb: str) -> UnavailableError:
     return _permanent(
         f"{verb}: expected a server that has it, got {address.text}, which does not; upgrade the server"
     )
+
+
+def closed_meanwhile(verb: str) -> CancelledError:
+    """Return the error for a call whose simulator another thread has closed."""
+    return CancelledError(f"{verb}: expected an answer, got a simulator that was closed meanwhile")
 
 
 def too_late(verb: str, timeout: float | None) -> DeadlineError:
