@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError, NotFoundError
+from revolute.errors import ArgumentError, ModelError, NotFoundError
 from revolute_engine import load_model, models
 from tests.robots import gymnasium_ant, laikago_urdf
 
@@ -151,3 +151,36 @@ def test_velocities_of_joints_without_a_name_are_called_by_their_body() -> None:
         <geom size="0.1"/></body></worldbody></mujoco>"""
     )
     assert model.dof_names == ["lift", "arm/1.rx", "arm/1.ry", "arm/1.rz"]
+
+
+def test_the_longest_chains_load() -> None:
+    """As MJCF as many bodies as MuJoCo's reader nests, as URDF more."""
+    body = '<body pos="0 0 -0.1"><joint axis="0 1 0"/><geom size="0.01" mass="0.1"/>'
+    count = 496
+    chain = f"<mujoco><worldbody>{body * count}{'</body>' * count}</worldbody></mujoco>"
+    assert load_model(chain).nv == count
+    inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    inertial = f'<inertial><mass value="0.1"/>{inertia}</inertial>'
+    links = "".join(f'<link name="{n}">{inertial}</link>' for n in range(1001))
+    joints = "".join(
+        f'<joint name="j{n}" type="continuous"><parent link="{n}"/><child link="{n + 1}"/></joint>'
+        for n in range(1000)
+    )
+    assert load_model(f'<robot name="chain">{links}{joints}</robot>').nv == 1000
+
+
+@pytest.mark.parametrize(
+    ("joint", "message"),
+    [
+        ('axis="0 0 0"', "joint 1 of body 'arm': expected an axis of non-zero length"),
+        ('range="2 1"', "joint 1 of body 'arm': expected a range that ascends"),
+        ('damping="-1"', "joint 1 of body 'arm'"),
+    ],
+)
+def test_a_joint_without_a_name_is_called_by_its_place(joint: str, message: str) -> None:
+    text = f"""<mujoco><worldbody><body><joint/><geom size="1"/>
+      <body name="arm"><joint {joint}/><geom size="1"/></body></body></worldbody></mujoco>"""
+    with pytest.raises(ModelError, match=message):
+        load_model(text)
+    with pytest.raises(ModelError, match=message.replace("body 'arm'", "(body 2|a body without a name)")):
+        load_model(text.replace('name="arm"', ""))

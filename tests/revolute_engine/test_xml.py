@@ -1,5 +1,6 @@
 """The XML tree: what it keeps, and what it refuses."""
 
+import mujoco
 import pytest
 
 from revolute.errors import ModelError
@@ -63,8 +64,18 @@ def test_document_types_are_refused_before_any_entity_expands() -> None:
 
 def test_deep_nesting_is_refused() -> None:
     deep = "<a>" * (MAX_DEPTH + 1) + "</a>" * (MAX_DEPTH + 1)
-    with pytest.raises(ModelError, match=f"at most {MAX_DEPTH} nested elements"):
+    with pytest.raises(ModelError, match=f"at most {MAX_DEPTH} nested elements, as MuJoCo's reader takes"):
         parse("a.xml", deep)
+
+
+def test_nesting_is_read_as_deep_as_mujoco_reads_it() -> None:
+    frames = MAX_DEPTH - 3
+    deepest = f"{'<frame>' * frames}<geom size='1'/>{'</frame>' * frames}"
+    text = f"<mujoco><worldbody>{deepest}</worldbody></mujoco>"
+    parse("a.xml", text)
+    mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(ValueError, match="XML_ELEMENT_DEPTH_EXCEEDED"):
+        mujoco.MjModel.from_xml_string(text.replace(deepest, f"<frame>{deepest}</frame>"))
 
 
 def test_a_comment_may_hold_anything() -> None:

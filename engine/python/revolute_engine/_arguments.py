@@ -21,6 +21,7 @@ from revolute.errors import ArgumentError
 
 from ._failures import states_bytes, too_large
 from ._model import Model
+from ._names import element_name
 from ._parameters import check_finite, check_params
 
 Float64Array = npt.NDArray[np.float64]
@@ -180,13 +181,14 @@ def _check_quaternions(model: Model, qpos: Float64Array) -> None:
         if bad.any():
             row = int(np.argmax(bad))
             values = " ".join(f"{value:g}" for value in rows[row, start : start + 4])
+            name = element_name(model.mujoco_model, "joint", joint)
             where = f"[{row}, {start}:{start + 4}]" if qpos.ndim == 2 else f"[{start}:{start + 4}]"
             raise ArgumentError.expected(
                 "qpos",
                 "a quaternion (w x y z) of non-zero length",
                 f"[{values}]",
                 at=where,
-                advice=f"it is the orientation of joint '{model.joint_names[joint]}', at rest [1 0 0 0]",
+                advice=f"it is the orientation of {name}, at rest [1 0 0 0]",
             )
 
 

@@ -63,11 +63,16 @@ def bound_document(root: Element, label: str) -> None:
 
 def _count(element: Element) -> float:
     """Return the number of elements at and below one, after replication."""
-    times = 1.0
-    if element.tag in ("replicate", "composite"):
-        for word in element.attributes.get("count", "1").split():
-            times *= max(1.0, _number(word))
-    return times * (1 + sum(_count(child) for child in element.children))
+    total = 0.0
+    stack = [(element, 1.0)]
+    while stack:
+        inner, times = stack.pop()
+        if inner.tag in ("replicate", "composite"):
+            for word in inner.attributes.get("count", "1").split():
+                times *= max(1.0, _number(word))
+        total += times
+        stack.extend((child, times) for child in inner.children)
+    return total
 
 
 def _number(text: str) -> float:

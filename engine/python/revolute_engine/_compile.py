@@ -17,6 +17,7 @@ from ._floating import Floating, float_links, floating_joints, without_joints
 from ._inertia import give_back_inertia, lend_valid_inertia
 from ._massless import lend_inertia, notes_on, take_back
 from ._mimic import add_held_joints
+from ._names import joint_name
 from ._source import Source
 from ._xml import Element, name_of, write
 
@@ -101,23 +102,23 @@ def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
 
 def _check_axes(spec: mujoco.MjSpec, label: str) -> None:
     """Refuse rotation and translation axes without a direction."""
-    for joint in spec.joints:
+    for index, joint in enumerate(spec.joints):
         if joint.type in _SCALAR_JOINTS and not np.linalg.norm(joint.axis) > mujoco.mjMINVAL:
             axis = " ".join(f"{value:g}" for value in joint.axis)
             raise ModelError(
-                f"{label}: joint '{joint.name}': expected an axis of non-zero length, got [{axis}]; "
+                f"{label}: {joint_name(joint, index)}: expected an axis of non-zero length, got [{axis}]; "
                 "give the axis in the joint frame"
             )
 
 
 def _check_ranges(spec: mujoco.MjSpec, label: str) -> None:
     """Refuse ranges that end before they begin, which would turn the limit off."""
-    for joint in spec.joints:
+    for index, joint in enumerate(spec.joints):
         lower, upper = joint.range
         if joint.limited != mujoco.mjtLimited.mjLIMITED_FALSE and lower > upper:
-            name = f"joint '{joint.name}'" if joint.name else f"joint of body '{joint.parent.name}'"
             raise ModelError(
-                f"{label}: {name}: expected a range that ascends, got [{lower:g}, {upper:g}]; "
+                f"{label}: {joint_name(joint, index)}: expected a range that ascends, "
+                f"got [{lower:g}, {upper:g}]; "
                 "exchange its ends, or set limited to false"
             )
 

@@ -14,6 +14,8 @@ import numpy as np
 
 from revolute.errors import ModelError
 
+from ._names import element_name
+
 _LEAST_PIVOT = 1e-10
 """Share of the inertia along a degree of freedom that must be left when all beyond it may follow; less is
 rounding."""
@@ -132,9 +134,9 @@ def _refuse_loose_ends(compiled: mujoco.MjModel, mass: np.ndarray, label: str) -
     for dof in reversed(range(compiled.nv)):
         if not left[dof, dof] > max(_LEAST_PIVOT * mass[dof, dof], mujoco.mjMINVAL):
             link = compiled.body(compiled.dof_bodyid[dof]).name
-            joint = compiled.joint(compiled.dof_jntid[dof]).name
+            joint = element_name(compiled, "joint", int(compiled.dof_jntid[dof]))
             raise ModelError(
-                f"{label}: link '{link}': expected inertia along joint '{joint}', got none beyond it; "
+                f"{label}: link '{link}': expected inertia along {joint}, got none beyond it; "
                 "give the link or one that it carries an <inertial>, or fix the joint"
             )
         left[:dof, :dof] -= np.outer(left[:dof, dof], left[dof, :dof]) / left[dof, dof]

@@ -15,5 +15,18 @@ def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
         return f"{kind} '{name}'"
     if kind in ("geom", "joint"):
         body = int(model.geom_bodyid[index] if kind == "geom" else model.jnt_bodyid[index])
-        return f"{kind} {index} of body '{model.body(body).name}'"
+        return f"{kind} {index} of {_body_name(model.body(body).name, body)}"
     return f"{kind} {index}"
+
+
+def joint_name(joint: mujoco.MjsJoint, index: int) -> str:
+    """Return how messages name a joint, the index-th, of a model that is not compiled yet."""
+    if joint.name:
+        return f"joint '{joint.name}'"
+    # bodies have no numbers yet
+    body = f"body '{joint.parent.name}'" if joint.parent.name else "a body without a name"
+    return f"joint {index} of {body}"
+
+
+def _body_name(name: str, index: int) -> str:
+    return f"body '{name}'" if name else f"body {index}"

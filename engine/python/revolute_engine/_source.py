@@ -12,6 +12,7 @@ import posixpath
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from revolute.errors import ModelError
 
@@ -20,7 +21,7 @@ from ._files import FileFinder
 from ._mesh_files import readable_mesh
 from ._mimic import read_mimics
 from ._urdf import check_limits, check_masses, keep_known
-from ._xml import MAX_DEPTH, Element, name_of, parse
+from ._xml import MAX_DEPTH, Element, name_of, parse, too_deep
 
 MESH_TYPES = (".stl", ".obj", ".msh", ".dae")
 """Mesh formats that are read; none needs further files."""
@@ -98,6 +99,14 @@ def read_source(label: str, data: str | bytes, finder: FileFinder) -> Source:
     return source
 
 
+class _Place(NamedTuple):
+    """An element, the folder of the file it comes from (relative to the model), and how deep it is nested."""
+
+    element: Element
+    folder: str
+    depth: int
+
+
 class _Includer:
     """Puts the content of included files in place of the include elements of an MJCF document."""
 
@@ -108,23 +117,30 @@ class _Includer:
 
     def expand(self) -> None:
         """Expand all includes of the document."""
-        self._expand(self._source.root, "", 0)
+        stack = [_Place(self._source.root, "", 0)]
+        while stack:
+            place = stack.pop()
+            below = self._expanded(place)
+            place.element.children = [each.element for each in below]
+            stack.extend(reversed(below))
 
-    def _expand(self, element: Element, folder: str, depth: int) -> None:
-        """Expand the includes below an element that comes from a file in `folder` (relative to the model)."""
-        if depth > MAX_DEPTH:
-            raise ModelError(f"{self._source.label}: expected at most {MAX_DEPTH} nested elements, got more")
-        children: list[Element] = []
-        for child in element.children:
-            if child.tag == "include":
-                children.extend(self._included(child, folder, depth))
+    def _expanded(self, place: _Place) -> list[_Place]:
+        """Return the children of an element, those of included files in place of the includes."""
+        expanded: list[_Place] = []
+        pending = _children(place.element, place.folder, place.depth)
+        while pending:
+            child = pending.pop()
+            if child.depth > MAX_DEPTH:
+                raise too_deep(self._source.label, child.element.line)
+            if child.element.tag == "include":
+                root, folder = self._included(child.element, child.folder)
+                pending += _children(root, folder, child.depth)
             else:
-                self._expand(child, folder, depth + 1)
-                children.append(child)
-        element.children = children
+                expanded.append(child)
+        return expanded
 
-    def _included(self, include: Element, folder: str, depth: int) -> list[Element]:
-        """Return the expanded content of one included file."""
+    def _included(self, include: Element, folder: str) -> tuple[Element, str]:
+        """Return the first element of an included file, and the file's folder."""
         source = self._source
         reference = include.attributes.get("file", "")
         nested = posixpath.normpath(posixpath.join(folder, reference))
@@ -143,8 +159,12 @@ class _Includer:
                 f"{source.label}: include '{reference}': expected <mujoco> or <mujocoinclude> as first "
                 f"element, got <{root.tag}>"
             )
-        self._expand(root, posixpath.dirname(nested), depth + 1)
-        return root.children
+        return root, posixpath.dirname(nested)
+
+
+def _children(element: Element, folder: str, depth: int) -> list[_Place]:
+    """Return the children of an element from a file in `folder`, the last one first."""
+    return [_Place(child, folder, depth + 1) for child in reversed(element.children)]
 
 
 def _drop_pictures(root: Element) -> None:

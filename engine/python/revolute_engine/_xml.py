@@ -16,8 +16,8 @@ from xml.sax.saxutils import quoteattr
 
 from revolute.errors import ModelError
 
-MAX_DEPTH = 400
-"""Deepest nesting of elements that is read: chains of some hundred links, as MuJoCo's reader takes them."""
+MAX_DEPTH = 499
+"""Deepest nesting of elements that is read, as that of MuJoCo's reader: chains of 496 bodies in MJCF."""
 
 
 @dataclass
@@ -63,6 +63,15 @@ def name_of(element: Element) -> str:
         if attribute in element.attributes:
             return f"'{element.attributes[attribute]}'"
     return f"at line {element.line}"
+
+
+def too_deep(label: str, line: int) -> ModelError:
+    """Return the error for elements nested more deeply than MuJoCo reads them."""
+    return ModelError(
+        f"{label}: expected at most {MAX_DEPTH} nested elements, as MuJoCo's reader takes, "
+        f"got more at line {line}; "
+        "give a longer chain as URDF, whose links are not nested"
+    )
 
 
 def parse(label: str, data: str | bytes) -> Element:
@@ -120,10 +129,7 @@ class _TreeBuilder:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         element = Element(tag, attributes, self._parser.CurrentLineNumber + self._skipped_lines)
         if len(self._open) >= MAX_DEPTH:
-            raise ModelError(
-                f"{self._label}: expected at most {MAX_DEPTH} nested elements, "
-                f"got more at line {element.line}"
-            )
+            raise too_deep(self._label, element.line)
         if self._open:
             self._open[-1].children.append(element)
         else:
@@ -142,21 +148,21 @@ class _TreeBuilder:
 def write(root: Element) -> str:
     """Return the tree as XML text, each element on its own line number where that is possible."""
     pieces: list[str] = []
-    _write(root, pieces, 1)
+    line = 1
+    stack: list[Element | str] = [root]  # elements to write, and end tags
+    while stack:
+        element = stack.pop()
+        if isinstance(element, str):
+            pieces.append(element)
+            continue
+        if element.line > line:
+            pieces.append("\n" * (element.line - line))
+            line = element.line
+        attributes = "".join(f" {name}={quoteattr(value)}" for name, value in element.attributes.items())
+        if not element.children:
+            pieces.append(f"<{element.tag}{attributes}/>")
+            continue
+        pieces.append(f"<{element.tag}{attributes}>")
+        stack.append(f"</{element.tag}>")
+        stack.extend(reversed(element.children))
     return "".join(pieces)
-
-
-def _write(element: Element, pieces: list[str], line: int) -> int:
-    """Append one element to `pieces`; return the line that the text has reached."""
-    if element.line > line:
-        pieces.append("\n" * (element.line - line))
-        line = element.line
-    attributes = "".join(f" {name}={quoteattr(value)}" for name, value in element.attributes.items())
-    if not element.children:
-        pieces.append(f"<{element.tag}{attributes}/>")
-        return line
-    pieces.append(f"<{element.tag}{attributes}>")
-    for child in element.children:
-        line = _write(child, pieces, line)
-    pieces.append(f"</{element.tag}>")
-    return line
