@@ -44,7 +44,7 @@ FAILURES = {
         "timeout: expected the answer to GetServerInfo",
     ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (revolute.LimitError, "got words of the server"),
-    grpc.StatusCode.CANCELLED: (revolute.CancelledError, "got a cancelled call (words of the server)"),
+    grpc.StatusCode.CANCELLED: (revolute.UnavailableError, "GetServerInfo was cancelled there"),
     grpc.StatusCode.DATA_LOSS: (revolute.InternalError, "got DATA_LOSS"),
 }
 
