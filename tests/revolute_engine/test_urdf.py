@@ -64,7 +64,7 @@ def test_a_continuous_joint_has_no_limits_to_check() -> None:
     [
         ('<joint name="j" range="1 -1"/>', "joint 'j'"),
         ('<joint name="j" range="1 -1" limited="true"/>', "joint 'j'"),
-        ('<joint type="slide" range="1 -1"/>', "joint of body 'b'"),
+        ('<joint type="slide" range="1 -1"/>', "joint 0 of body 'b'"),
     ],
 )
 def test_ranges_of_an_mjcf_must_ascend(joint: str, named: str) -> None:
