@@ -12,6 +12,7 @@ from typing import Any
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "1")
 
 import grpc
+import grpc.experimental
 from google.protobuf import message_factory
 
 from ..codec import documents, parts
@@ -47,6 +48,8 @@ _OPTIONS = (
     # a server that starts again is found soon; without these the pauses grow to two minutes
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2_000),
+    # the calling thread waits for its answer itself, without a thread that is started for each call
+    (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
 )
 
 
