@@ -3,8 +3,11 @@ reached."""
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import numbers
 import os
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +17,7 @@ from .arrays import as_float64, named_float64, owned_float64
 from .checkpoints import EVERY, Checkpoints
 from .codec.text import check_text
 from .derivatives import StepJacobian
-from .errors import ArgumentError, ModelError, NotFoundError, RevoluteError, UnavailableError
+from .errors import ArgumentError, LimitError, ModelError, NotFoundError, RevoluteError, UnavailableError
 from .gradient_report import GradientReport
 from .loss import Loss, Term, check_loss
 from .model import ModelHandle, check_model, check_options
@@ -183,8 +186,7 @@ class Simulator:
         if policy.differentiable:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(policy), "states": states}
-        self._delete_dropped()
-        return Trajectory(self, model, self._call("Rollout", inputs), inputs["ctrl"], owned=True)
+        return Trajectory(self, model, self._rollout(inputs), inputs["ctrl"], owned=True)
 
     def stream_rollout(
         self,
@@ -454,6 +456,23 @@ class Simulator:
     def __repr__(self) -> str:
         return f"<revolute simulator: {self.address}>"
 
+    def _rollout(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out a rollout, and meanwhile delete what nobody holds any more."""
+        if self.address == IN_PROCESS or not self._dropped:
+            self._delete_dropped()
+            return self._call("Rollout", inputs)
+        context = contextvars.copy_context()
+        deleting = threading.Thread(target=context.run, args=(self._try_to_delete_dropped,), daemon=True)
+        deleting.start()
+        try:
+            answer = self._call("Rollout", inputs)
+        except LimitError:
+            # perhaps there is room when the deletion is through
+            deleting.join()
+            return self._call("Rollout", inputs)
+        deleting.join()
+        return answer
+
     def _own_loss(self, inputs: dict[str, Any], loss: OwnLoss, names: list[str]) -> tuple[Any, Gradient]:
         """Differentiate a function of the caller's own."""
         value: Any = None
@@ -494,11 +513,23 @@ class Simulator:
 
     def _delete_dropped(self) -> None:
         """Delete the trajectories that nobody holds any more."""
-        while self._dropped:
+        while True:
             try:
-                self._call("DeleteTrajectory", {"trajectory_id": self._dropped.popleft()})
+                dropped = self._dropped.popleft()
+            except IndexError:
+                return
+            try:
+                self._call("DeleteTrajectory", {"trajectory_id": dropped})
             except NotFoundError:
                 continue
+            except RevoluteError:
+                self._dropped.append(dropped)
+                raise
+
+    def _try_to_delete_dropped(self) -> None:
+        """Delete them as far as the server lets us; the others wait for the next rollout."""
+        with contextlib.suppress(RevoluteError):
+            self._delete_dropped()
 
 
 def _share(name: str, value: Any) -> float:
