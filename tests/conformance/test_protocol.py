@@ -235,7 +235,7 @@ def _mistakes(cart: str) -> list[tuple[str, dict[str, Any], str, str]]:
         ("CheckGradient", {"model_id": cart, "tolerance": 2.0}, "INVALID_ARGUMENT", "tolerance"),
         ("CheckGradient", {"model_id": cart, "wrt": ["mass"]}, "INVALID_ARGUMENT", "wrt"),
         ("CheckGradient", {"model_id": cart, "ctrl": np.ones((2, 4, 1))}, "INVALID_ARGUMENT", "ctrl"),
-        ("RegisterModel", {"text": "<mujoco>"}, "INVALID_MODEL", ""),
+        ("RegisterModel", {"text": "<mujoco>"}, "INVALID_MODEL", "model"),
         ("RegisterModel", {"text": CART, "options": {"timestep": -1.0}}, "INVALID_ARGUMENT", "timestep"),
         ("CreateSession", {"model_id": cart, "batch": 0}, "INVALID_ARGUMENT", "batch"),
         ("DeleteSession", {"session_id": "none"}, "NOT_FOUND", "session_id"),

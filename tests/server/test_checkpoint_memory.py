@@ -15,7 +15,7 @@ STEPS = 100_000
 
 
 def test_slots_fit_where_every_state_does_not() -> None:
-    with running_server("--memory", "3MiB", "--max-request", "1MiB") as small:
+    with running_server("--memory", "2300KiB", "--max-request", "1MiB") as small:
         wire = GrpcWire(small.grpc_target)
         cart = wire.call("RegisterModel", {"text": CART})["model_id"]
         inputs = {"model_id": cart, "qpos": [0.0], "qvel": [0.0], "ctrl": np.ones((STEPS, 1))}

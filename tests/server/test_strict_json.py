@@ -142,16 +142,21 @@ def test_large_lists_that_are_no_array_are_left_to_the_check_of_their_field(wron
     assert strict_json.loads_large(body) == strict_json.loads(body) == {"ctrl": wrong}
 
 
-def test_a_thread_that_reads_leaves_time_for_others() -> None:
-    """No silence of another thread is as long as half of the reading."""
-    body = json.dumps({"ctrl": np.random.default_rng(0).normal(size=(300_000, 1)).tolist()}).encode()
+def _longest_silence(body: bytes) -> float:
+    """Return the longest silence of another thread while a body is read, as a part of the whole time."""
     reader = threading.Thread(target=strict_json.loads_large, args=(body,))
     moments = [time.monotonic()]
     reader.start()
     while reader.is_alive():
         time.sleep(0.001)
         moments.append(time.monotonic())
-    assert np.diff(moments).max() < 0.5 * (moments[-1] - moments[0])
+    return float(np.diff(moments).max() / (moments[-1] - moments[0]))
+
+
+def test_a_thread_that_reads_leaves_time_for_others() -> None:
+    """A reader that kept the interpreter would silence others each time; a busy machine does so now and then."""
+    body = json.dumps({"ctrl": np.random.default_rng(0).normal(size=(300_000, 1)).tolist()}).encode()
+    assert min(_longest_silence(body) for _ in range(4)) < 0.5
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, 2**63 - 1, -(2**63)])

@@ -28,8 +28,6 @@ def target() -> Iterator[ServerProcess]:
 def test_undamaged_requests_of_every_rpc_are_answered(target: ServerProcess) -> None:
     codes = asyncio.run(answers_to_valid_requests(target.grpc_target))
     assert len(codes) >= 18
-    # the session and the trajectory of the other requests use the model
-    assert codes.pop("ModelService.DeleteModel") == "INVALID_ARGUMENT"
     assert set(codes.values()) == {"OK"}, codes
 
 
@@ -58,6 +56,4 @@ def test_the_server_took_it_all(target: ServerProcess) -> None:
     assert target.process.poll() is None
     assert "incident" not in target.log.read_text(), target.log.read_text()[-3000:]
     codes = asyncio.run(answers_to_valid_requests(target.grpc_target))
-    # the session and the trajectory of the other requests use the model
-    assert codes.pop("ModelService.DeleteModel") == "INVALID_ARGUMENT"
     assert set(codes.values()) == {"OK"}, codes
