@@ -154,7 +154,7 @@ def _longest_silence(body: bytes) -> float:
 
 
 def test_a_thread_that_reads_leaves_time_for_others() -> None:
-    """A reader that kept the interpreter would silence others each time; a busy machine does so now and then."""
+    """A reader that kept the interpreter would silence others each time, a busy machine only now and then."""
     body = json.dumps({"ctrl": np.random.default_rng(0).normal(size=(300_000, 1)).tolist()}).encode()
     assert min(_longest_silence(body) for _ in range(4)) < 0.5
 
