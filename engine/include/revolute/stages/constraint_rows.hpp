@@ -238,7 +238,7 @@ REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Re
                              kin_bar, qpos_bar);
         break;
       case RowSource::dry_friction:
-        dry_friction_row_adjoint(at, origin.index, bar.bound[r], parameters_bar);
+        dry_friction_row_adjoint(parameters, at, origin.index, bar.bound[r], parameters_bar);
         break;
       case RowSource::limit:
         limit_row_adjoint(model, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar);

@@ -1,4 +1,7 @@
 // Dry friction of a degree of freedom: J = e_k, |impulse| <= h frictionloss, no bias.
+//
+// An environment without friction has no such row, so its frictionloss gets no cotangent; nor does it where a neighbour in
+// the pack makes the row, which is then held at zero.
 #pragma once
 
 #include "revolute/model/parameters.hpp"
@@ -12,9 +15,11 @@ REVOLUTE_HD inline RowValues<Real> dry_friction_row(const Parameters<Real>& para
   return {RowKind::box, dof_row(dof, Real(1)), Real(0), at.h * parameters.frictionloss[dof], false};
 }
 template <class Real>
-REVOLUTE_HD inline void dry_friction_row_adjoint(const RowContext<Real>& at, int dof, Real bound_bar,
+REVOLUTE_HD inline void dry_friction_row_adjoint(const Parameters<Real>& parameters,
+                                                 const RowContext<Real>& at, int dof, Real bound_bar,
                                                  Parameters<Real>& parameters_bar) {
-  parameters_bar.frictionloss[dof] += at.h * bound_bar;
+  const auto rubs = less(Real(0), parameters.frictionloss[dof]);
+  parameters_bar.frictionloss[dof] += select(rubs, at.h * bound_bar, Real(0));
 }
 
 }  // namespace revolute
