@@ -21,7 +21,7 @@ demo: build $(STAMPS)/demo
 
 test: test-engine test-python
 
-# the C++ tests are built for the first instruction set of the list, the one that runs on every machine
+# the C++ tests are built for v2, which runs on every machine; those of packs also for v3 and v4 where this machine has them
 test-engine: $(STAMPS)/tools
 	$(BIN)/cmake -S . -B build/engine-tests -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_BUILD_TYPE=Release \
 	  -DREVOLUTE_BUILD_MODULES=OFF -DREVOLUTE_BUILD_TESTS=ON
