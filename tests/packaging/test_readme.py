@@ -54,6 +54,15 @@ def test_examples_print_the_same_in_process_and_over_the_network() -> None:
     assert "(16, 500, 12)" in in_process
 
 
+def test_a_mass_is_identified() -> None:
+    assert run(source("identify.py")).startswith("mass 1.7000")
+
+
+def test_a_trial_leaves_the_session_where_it_was() -> None:
+    standing, trial = re.findall(r"\d\.\d+", run(source("session.py")))
+    assert float(standing) > 0.4 > float(trial)
+
+
 def test_the_clients_readme_runs_as_written() -> None:
     readme = (ROOT / "client/README.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
