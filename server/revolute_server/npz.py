@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 
+from revolute.codec.npy import read_header
 from revolute.codec.npz import HEADER
 from revolute.codec.tensor import check_axes
 from revolute.errors import ArgumentError, LimitError
@@ -135,8 +135,6 @@ def _parse_array(name: str, content: bytes) -> np.ndarray:
     """Read one .npy file whose bytes are at hand; the result is a read-only view of them."""
     stream = io.BytesIO(content)
     try:
-        version = npy.read_magic(stream)
-        read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
         shape, fortran_order, dtype = read_header(stream)
     except Exception as error:
         # NumPy reads the header as Python text, and trips over broken text in many ways

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from . import json_text
+from .npy import read_array
 
 MEDIA_TYPE = "application/x-npz"
 HEADER = "header"
@@ -43,9 +44,11 @@ def unpack_npz(data: bytes) -> dict[str, Any]:
             members.
     """
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            members = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError, AttributeError) as error:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {
+                name.removesuffix(".npy"): read_array(archive.read(name)) for name in archive.namelist()
+            }
+    except (zipfile.BadZipFile, ValueError, TypeError, OSError, EOFError, KeyError) as error:
         cause = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ArgumentError.expected("body", "an NPZ file without pickled objects", cause) from error
     document = _header(members.pop(HEADER, None))
