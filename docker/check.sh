@@ -55,7 +55,8 @@ make_base() {
   # what the official slim image leaves out as well
   mmdebstrap --quiet --variant=minbase --include=ca-certificates \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-    --dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$SCRATCH/base.tar"
+    --dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$SCRATCH/base.tar" \
+    > "$SCRATCH/base.log" 2>&1 || { tail -n 5 "$SCRATCH/base.log"; skip "no packages for a base image within reach"; }
   run_podman import --quiet "$SCRATCH/base.tar" "$BASE" >/dev/null
 }
 
