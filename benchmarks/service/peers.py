@@ -1,8 +1,8 @@
 """The same engine behind three servers: ours, tesseract-core and UM-Bridge; same questions, one run.
 
-    python -m benchmarks.service.peers [--seconds 5] [--out peers.json] [--environment build/peers]
+    python -m benchmarks.service.peers [--seconds 5] [--out peers.json]
 
-The peers are installed from PyPI into an environment of their own, kept at --environment. All servers run on
+The peers are installed from PyPI into an environment of their own, below build/peers. All servers run on
 loopback with one engine thread per call and two calls at a time, and are asked in turn by their own clients.
 """
 
@@ -22,9 +22,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.peers.environment import Environment
+from benchmarks.script import ROOT
 from tests.server.processes import running_server
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("tesseract-core[runtime]>=1.15,<2", "umbridge>=1.2.10,<2")
 START_SECONDS = 60.0
 
@@ -53,27 +54,25 @@ QUALITIES = {
 """What each does: ours, tesseract-core, UM-Bridge."""
 
 
-def environment(folder: Path) -> Path:
+def environment() -> Path:
     """Return the interpreter of the peers' environment, made when it is not there."""
-    python = folder / "bin/python"
-    if not python.exists():
-        print(f"installs {' and '.join(PACKAGES)} into {folder}", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PACKAGES], check=True, timeout=600)
+    python = Environment("services", PACKAGES).python()
     # after its own packages, those of this interpreter: the engine and the client
     (here,) = (path for path in sys.path if path.endswith("site-packages"))
-    (site,) = folder.glob("lib/python*/site-packages")
+    (site,) = python.parents[1].glob("lib/python*/site-packages")
     (site / "zz_engine.pth").write_text(f"import site; site.addsitedir({here!r})\n")
     return python
 
 
 @contextlib.contextmanager
 def serving(command: list[str], url: str, **variables: str) -> Iterator[None]:
-    """Run a server until the end of the block; the block begins when `url` answers."""
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **variables}, stdout=log, stderr=subprocess.STDOUT
-        )
+    """Run a server until the end of the block; the block begins when `url` answers.
+
+    It runs in a folder of its own, since a Tesseract leaves a log of each call where it was started.
+    """
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    with tempfile.TemporaryFile() as log, tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(command, cwd=folder, env=variables, stdout=log, stderr=subprocess.STDOUT)
         try:
             end = time.monotonic() + START_SECONDS
             while not _answers(url):
@@ -105,7 +104,6 @@ def compare(python: Path, seconds: float) -> dict[str, Any]:
                 ],
                 f"http://127.0.0.1:{tesseract}/health",
                 TESSERACT_API_PATH=str(adapters / "tesseract_api.py"),
-                PYTHONPATH=str(ROOT),
             )
         )
         stack.enter_context(
@@ -159,9 +157,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--seconds", type=float, default=5.0, help="time per question and server")
     parser.add_argument("--out", type=Path, help="file for the results as JSON")
-    parser.add_argument("--environment", type=Path, default=ROOT / "build/peers")
     chosen = parser.parse_args(argv)
-    results = compare(environment(chosen.environment.resolve()), chosen.seconds)
+    results = compare(environment(), chosen.seconds)
     if chosen.out:
         chosen.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(table(results))
