@@ -53,8 +53,7 @@ struct ForwardRunner {
       if (cancel && cancel->cancelled()) return false;
       load_ctrl(model, arrays.ctrl, steps, t, slice);
       if (arrays.loss) add_ctrl_values(arrays, slice, t, sums);
-      advance(model);
-      note_divergence(model, arrays, slice, t);
+      note_divergence(advance(model), arrays, slice, t);
     }
     if (arrays.last.qpos) scatter_state(model, arrays.last, 1, 0, slice);
     if (arrays.loss) write_values(arrays, slice, sums);
@@ -76,26 +75,23 @@ struct ForwardRunner {
     scatter(qvel, std::size_t(count) * model.nv, std::size_t(index) * model.nv, model.nv, slice, to.qvel);
   }
 
-  // One step in place. An environment with a non-finite state becomes NaN throughout, so that no later number looks like a
-  // result.
-  void advance(const Model& model) {
+  // One step in place; returns which environments stayed finite. One with a non-finite state becomes NaN throughout, so that
+  // no later number looks like a result.
+  MaskOf<Real> advance(const Model& model) {
     step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
-    const MaskOf<Real> finite = finite_state(model);
-    if (all(finite)) return;
-    const Real nan(std::numeric_limits<double>::quiet_NaN());
-    for (int i = 0; i < model.nq; ++i) qpos[i] = select(finite, qpos[i], nan);
-    for (int i = 0; i < model.nv; ++i) qvel[i] = select(finite, qvel[i], nan);
-  }
-  MaskOf<Real> finite_state(const Model& model) const {
     MaskOf<Real> finite = is_finite(qpos[0]);
     for (int i = 1; i < model.nq; ++i) finite = finite & is_finite(qpos[i]);
     for (int i = 0; i < model.nv; ++i) finite = finite & is_finite(qvel[i]);
+    if (all(finite)) return finite;
+    const Real nan(std::numeric_limits<double>::quiet_NaN());
+    for (int i = 0; i < model.nq; ++i) qpos[i] = select(finite, qpos[i], nan);
+    for (int i = 0; i < model.nv; ++i) qvel[i] = select(finite, qvel[i], nan);
     return finite;
   }
 
  private:
-  void note_divergence(const Model& model, const RolloutArrays& arrays, const Slice& slice, std::int64_t t) {
-    const MaskOf<Real> finite = finite_state(model);
+  void note_divergence(const MaskOf<Real>& finite, const RolloutArrays& arrays, const Slice& slice,
+                       std::int64_t t) const {
     if (all(finite)) return;
     for (int lane = 0; lane < slice.count; ++lane) {
       const int environment = slice.environment(lane);
