@@ -69,6 +69,18 @@ def checked_lease(lease: float | None, default: float, most: float) -> float:
     return lease
 
 
+async def alive(store: Store, kind: str, identifier: str) -> Entry:
+    """Look up a record that may expire.
+
+    Raises:
+        NotFoundError: it was deleted, has expired, or was never there.
+    """
+    entry = await store.look(kind, identifier)
+    if entry is None or is_over(entry.expires):
+        raise await missing(store, kind, identifier)
+    return entry
+
+
 async def missing(store: Store, noun: str, identifier: str) -> NotFoundError:
     """Return the error for an id that nothing has, which says so if something had it until it expired."""
     entry = await store.look(noun, identifier) or await store.look(TOMBSTONE, f"{noun} {identifier}")

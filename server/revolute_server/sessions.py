@@ -22,16 +22,17 @@ from revolute_engine import Engine, Model, StepJacobian
 from .cache import Cache
 from .callers import caller_name, require_owner
 from .calls import current_client
+from .deletion import delete_owned
 from .engine_pool import EnginePool
 from .identifiers import new_id
 from .joint_calls import step_work
-from .leases import checked_lease, expiry, is_over, missing, renewed
+from .leases import alive, checked_lease, expiry, is_over, missing, renewed
 from .memory import MemoryBudget
 from .models import Models
 from .requests import Ticket
 from .settled import settled
 from .stepping import State, StepCall, changed_state, jacobian, jacobian_bytes, start_state
-from .store import MODEL, SESSION, Conflict, Delete, Entry, Put, Record, Store, Touch
+from .store import MODEL, SESSION, Conflict, Entry, Put, Record, Store, Touch
 from .store.codec import decode, encode
 
 _ATTEMPTS = 32
@@ -281,10 +282,7 @@ class Sessions:
         Raises:
             NotFoundError: the session was deleted, has expired, or was never there.
         """
-        entry = await self._store.look(SESSION, session_id)
-        if entry is None or is_over(entry.expires):
-            raise await missing(self._store, SESSION, session_id)
-        return SessionInfo.of(entry)
+        return SessionInfo.of(await alive(self._store, SESSION, session_id))
 
     async def delete(self, session_id: str, ticket: Ticket) -> None:
         """End a session; calls that wait for it find it gone.
@@ -293,18 +291,7 @@ class Sessions:
             NotFoundError: it was deleted before, has expired, or was never there.
             PermissionDeniedError: it is another caller's.
         """
-        entry = await self._store.look(SESSION, session_id)
-        if entry is None or is_over(entry.expires):
-            raise await missing(self._store, SESSION, session_id)
-        require_owner("session", entry.summary.get("owner", ""))
-        try:
-            await settled(self._store.commit(Delete(SESSION, session_id), *ticket.writes(None)))
-        except Conflict as conflict:
-            if conflict.kind != SESSION:
-                raise
-            raise await missing(self._store, SESSION, session_id) from None
-        finally:
-            self.forget(session_id)
+        await delete_owned(self._store, SESSION, session_id, ticket, self.forget)
 
     def waiting(self, session_id: str) -> int:
         """Return how many calls use a session here or wait for it."""

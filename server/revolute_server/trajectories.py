@@ -24,12 +24,13 @@ from revolute_engine._segments import Segment, SegmentedRollout, segments_of
 
 from . import rollout_records
 from .cache import Cache
-from .callers import caller_name, require_owner
+from .callers import caller_name
 from .calls import current_client
+from .deletion import delete_owned
 from .engine_pool import EnginePool
 from .identifiers import new_id
 from .joint_calls import backward_work, rollout_work, value_and_gradient_work
-from .leases import expiry, is_over, missing, renewed
+from .leases import alive, expiry, is_over, missing, renewed
 from .memory import MemoryBudget, Reservation
 from .models import Models
 from .requests import Ticket
@@ -433,18 +434,7 @@ class Trajectories:
             NotFoundError: it was deleted before, has expired, or was never there.
             PermissionDeniedError: it is another caller's.
         """
-        entry = await self._store.look(TRAJECTORY, trajectory_id)
-        if entry is None or is_over(entry.expires):
-            raise await missing(self._store, TRAJECTORY, trajectory_id)
-        require_owner("trajectory", entry.summary.get("owner", ""))
-        try:
-            await settled(self._store.commit(Delete(TRAJECTORY, trajectory_id), *ticket.writes(None)))
-        except Conflict as conflict:
-            if conflict.kind != TRAJECTORY:
-                raise
-            raise await missing(self._store, TRAJECTORY, trajectory_id) from None
-        finally:
-            self.forget(trajectory_id)
+        await delete_owned(self._store, TRAJECTORY, trajectory_id, ticket, self.forget)
 
     def undo(self, trajectory_id: str) -> None:
         """Let go of a trajectory whose caller did not get the answer.
@@ -499,9 +489,7 @@ class Trajectories:
 
     async def _read(self, trajectory_id: str) -> tuple[Entry, Trajectory]:
         """Read a trajectory from the store, and hold it."""
-        entry = await self._store.look(TRAJECTORY, trajectory_id)
-        if entry is None or is_over(entry.expires):
-            raise await missing(self._store, TRAJECTORY, trajectory_id)
+        entry = await alive(self._store, TRAJECTORY, trajectory_id)
         size = 0 if self._store.in_memory else entry.size
         with self._budget.reserve("a trajectory", size) as reservation:
             record = await self._store.get(TRAJECTORY, trajectory_id)

@@ -1,0 +1,39 @@
+"""Deleting what callers own: sessions and trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .callers import require_owner
+from .leases import alive, missing
+from .requests import Ticket
+from .settled import settled
+from .store import Conflict, Delete, Store
+
+
+async def delete_owned(
+    store: Store, kind: str, identifier: str, ticket: Ticket, forget: Callable[[str], None]
+) -> None:
+    """Delete a record of the caller's.
+
+    Args:
+        store: from where.
+        kind: SESSION or TRAJECTORY.
+        identifier: its id.
+        ticket: of the request.
+        forget: called with the id when the store has been asked, whatever it said.
+
+    Raises:
+        NotFoundError: it was deleted before, has expired, or was never there.
+        PermissionDeniedError: it is another caller's.
+    """
+    entry = await alive(store, kind, identifier)
+    require_owner(kind, entry.summary.get("owner", ""))
+    try:
+        await settled(store.commit(Delete(kind, identifier), *ticket.writes(None)))
+    except Conflict as conflict:
+        if conflict.kind != kind:
+            raise
+        raise await missing(store, kind, identifier) from None
+    finally:
+        forget(identifier)
