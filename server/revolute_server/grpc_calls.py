@@ -5,7 +5,7 @@ A status is a code, with google.rpc.Status and ErrorInfo in the trailing metadat
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -89,9 +89,10 @@ def _guard_unary(
     inner: Callable[..., Awaitable[Any]], reader: _Reader, calls: Calls
 ) -> Callable[..., Awaitable[Any]]:
     async def guarded(request: Any, context: grpc.aio.ServicerContext) -> Any:
-        with _opened(calls, reader.verb, context) as call:
+        headers = metadata_of(context)
+        with _opened(calls, reader.verb, context, headers) as call:
             try:
-                _admit(calls, call, context)
+                calls.admit(call, headers.get("authorization"))
                 return await inner(reader.read(request), context)
             except Exception as error:
                 return await _abort(context, error, call)
@@ -103,9 +104,10 @@ def _guard_stream(
     inner: Callable[..., AsyncIterator[Any]], reader: _Reader, calls: Calls
 ) -> Callable[..., AsyncIterator[Any]]:
     async def guarded(request: Any, context: grpc.aio.ServicerContext) -> AsyncIterator[Any]:
-        with _opened(calls, reader.verb, context) as call:
+        headers = metadata_of(context)
+        with _opened(calls, reader.verb, context, headers) as call:
             try:
-                _admit(calls, call, context)
+                calls.admit(call, headers.get("authorization"))
                 async for part in inner(reader.read(request), context):
                     yield part
             except Exception as error:
@@ -115,18 +117,17 @@ def _guard_stream(
 
 
 @contextmanager
-def _opened(calls: Calls, verb: str, context: grpc.aio.ServicerContext) -> Iterator[Call]:
+def _opened(
+    calls: Calls, verb: str, context: grpc.aio.ServicerContext, headers: Mapping[str, str]
+) -> Iterator[Call]:
     host, seconds = _host(context.peer()), context.time_remaining()
-    with calls.open("grpc", _metadata(context), verb, host=host, seconds=seconds) as call:
+    with calls.open("grpc", headers, verb, host=host, seconds=seconds) as call:
         context.set_trailing_metadata(((CALL_ID_HEADER, call.id),))
         yield call
 
 
-def _admit(calls: Calls, call: Call, context: grpc.aio.ServicerContext) -> None:
-    calls.admit(call, _metadata(context).get("authorization"))
-
-
-def _metadata(context: grpc.aio.ServicerContext) -> dict[str, str]:
+def metadata_of(context: grpc.aio.ServicerContext) -> dict[str, str]:
+    """Return the metadata of a call that is text, by its lower-case name."""
     return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
 
 

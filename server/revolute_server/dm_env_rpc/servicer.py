@@ -16,6 +16,7 @@ from revolute.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
 
 from ..calls import Calls
 from ..errors import public_error
+from ..grpc_calls import metadata_of
 from ..verbs import Verbs
 from . import tensors
 from .task import START_SETTINGS, check_names
@@ -52,9 +53,7 @@ class EnvironmentServicer:
 
     async def process(self, requests: Any, context: Any) -> AsyncIterator[pb.EnvironmentResponse]:
         """Answer the requests of one stream."""
-        metadata = {
-            key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)
-        }
+        metadata = metadata_of(context)
         try:
             self._calls.access.admit(f"Environment.{_METHOD}", metadata.get("authorization"))
         except RevoluteError as error:
