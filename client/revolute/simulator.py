@@ -183,10 +183,12 @@ class Simulator:
         if states not in (None, "all", "final"):
             raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
-        if policy.differentiable:
+        if policy.differentiable and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(policy), "states": states}
-        return Trajectory(self, model, self._rollout(inputs), inputs["ctrl"], owned=True)
+        answer = self._rollout(inputs)
+        # in process the engine has made a copy of its own, which serves both
+        return Trajectory(self, model, answer, answer.get("ctrl", inputs["ctrl"]), owned=True)
 
     def stream_rollout(
         self,

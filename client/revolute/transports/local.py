@@ -236,7 +236,7 @@ class LocalTransport:
             return _trajectory("", model, rollout, request["states"])
         identifier = _new_id()
         self._trajectories[identifier] = _Trajectory(model, rollout.without_states())
-        return _trajectory(identifier, model, rollout, request["states"])
+        return {**_trajectory(identifier, model, rollout, request["states"]), "ctrl": rollout.ctrl}
 
     def _get_trajectory(self, request: Mapping[str, Any]) -> Document:
         kept = _kept("trajectory", self._trajectories, request)
