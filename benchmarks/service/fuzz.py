@@ -18,6 +18,7 @@ from typing import Any
 from tests.server.processes import running_server
 
 from . import message_fuzzing, openapi_fuzzing
+from .incidents import incidents
 
 _OPERATIONS = 22
 """About how many the description has; a run of schemathesis is given its examples per operation."""
@@ -28,6 +29,7 @@ def messages(count: int, seed: int, seconds: float) -> dict[str, Any]:
     found: dict[str, Any] = {"messages": 0, "codes": {}, "faults": []}
     began = time.monotonic()
     with running_server() as server:
+        found["first_seed"] = seed
         while found["messages"] < count and time.monotonic() - began < seconds and not found["faults"]:
             share = min(10_000, count - found["messages"])
             report = asyncio.run(message_fuzzing.fuzz(server.grpc_target, share, seed))
@@ -38,7 +40,7 @@ def messages(count: int, seed: int, seconds: float) -> dict[str, Any]:
                 found["codes"][code] = found["codes"].get(code, 0) + number
             print(f"{found['messages']} messages, {len(found['faults'])} faults", file=sys.stderr, flush=True)
         found["crashed"] = server.process.poll() is not None
-        found["incidents"] = server.log.read_text().count("incident")
+        found["incidents"] = incidents(server.log.read_text())
     return {**found, "seconds": round(time.monotonic() - began, 1)}
 
 
@@ -60,7 +62,7 @@ def cases(count: int, seed: int, seconds: float) -> dict[str, Any]:
                 )
             seed += 1
         found["crashed"] = server.process.poll() is not None
-        found["incidents"] = server.log.read_text().count("incident")
+        found["incidents"] = incidents(server.log.read_text())
     return {**found, "seconds": round(time.monotonic() - began, 1)}
 
 

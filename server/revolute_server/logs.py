@@ -11,7 +11,8 @@ from typing import Any
 
 from .calls import current_call
 
-_SECRETS = re.compile(r"(?i)(bearer\s+|revolute_)[A-Za-z0-9._~+/=-]{8,}")
+_SECRETS = re.compile(r"(?i)(?:(bearer\s+)[A-Za-z0-9._~+/=-]{8,}|(revolute_)[A-Za-z0-9_-]{20,})")
+"""What follows "bearer", and our own tokens, which are longer than the names of modules in a stack."""
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """Attributes that every record has; others were given by who logged."""
 
@@ -31,7 +32,7 @@ def configure(level: str, kind: str) -> None:
 
 def hide_secrets(text: str) -> str:
     """Return a text without what looks like a token."""
-    return _SECRETS.sub(r"\1***", text)
+    return _SECRETS.sub(r"\1\2***", text)
 
 
 class Text(logging.Formatter):

@@ -16,6 +16,9 @@ _SEGMENT_BYTES = (
     4 * 1024**2
 )  # controls of one engine call inside a long Step: bounds its memory, not its length
 
+MOST_STEPS = 2**63 - 1
+"""Largest count of steps since a reset: that of the int64 in which it is sent."""
+
 
 @dataclasses.dataclass(frozen=True)
 class State:
@@ -72,10 +75,10 @@ def changed_state(
         The state; environments that diverged run again when both `qpos` and `qvel` are given.
 
     Raises:
-        ArgumentError: the state does not fit the model, or `step_count` is negative.
+        ArgumentError: the state does not fit the model, or `step_count` is no count that can be sent.
     """
-    if step_count is not None and step_count < 0:
-        raise ArgumentError.expected("step_count", "zero or a positive number of steps", step_count)
+    if step_count is not None and not 0 <= step_count <= MOST_STEPS:
+        raise ArgumentError.expected("step_count", f"a number of steps from 0 to {MOST_STEPS}", step_count)
     count = state.step_count if step_count is None else step_count
     batch = len(state.status)
     start = start_state(engine, model, batch, qpos, qvel)
@@ -103,10 +106,10 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
         cancel: stops the engine within one step.
 
     Raises:
-        ArgumentError: the control does not fit the model, or `steps` is negative.
+        ArgumentError: the control does not fit the model, `steps` is negative, or it makes the count of steps
+            larger than can be sent.
     """
-    if steps < 0:
-        raise ArgumentError.expected("steps", "zero or a positive number of steps", steps)
+    _check_steps(state, steps)
     batch = len(state.status)
     held = _checked_control(model, batch, ctrl)
     status = state.status.copy()
@@ -223,8 +226,22 @@ def _stepped(
     return State(qpos, qvel, step_count, step_count * model.timestep, status)
 
 
+def _check_steps(state: State, steps: int) -> None:
+    if steps < 0:
+        raise ArgumentError.expected("steps", "zero or a positive number of steps", steps)
+    most = MOST_STEPS - state.step_count
+    if steps > most:
+        raise ArgumentError.expected(
+            "steps",
+            f"at most {most} more after the session's {state.step_count}",
+            steps,
+            advice="reset the session",
+        )
+
+
 def _control_or_error(model: Model, call: StepCall) -> Float64Array | RevoluteError:
     try:
+        _check_steps(call.state, call.steps)
         return _checked_control(model, len(call.state.status), call.ctrl)
     except RevoluteError as error:
         return error

@@ -55,6 +55,14 @@ def test_tokens_are_hidden_wherever_they_stand(formatter: logging.Formatter) -> 
     assert token not in line and token[20:] not in line
 
 
+def test_a_fault_is_logged_with_a_stack_that_names_the_modules() -> None:
+    try:
+        Calls(auth.Access(None)).admit(None, None)  # type: ignore[arg-type]
+    except AttributeError:
+        record = logging.makeLogRecord({"msg": "incident", "exc_info": sys.exc_info()})
+    assert "/revolute_server/calls.py" in logs.Text().format(record)
+
+
 def test_ids_of_clients_are_taken_only_if_harmless_in_a_log() -> None:
     calls = Calls(auth.Access(None))
     for given, taken in (("a-1.b_2", True), ("x" * 65, False), ("a b", False), ('"', False), ("a\n", False)):

@@ -100,3 +100,21 @@ def test_sessions_advanced_together_are_advanced_as_alone(engine: Engine) -> Non
             np.testing.assert_array_equal(getattr(state, name), getattr(alone, name), strict=True)
         assert (state.step_count, state.time) == (alone.step_count, alone.time)
     assert found[1].status.tolist() == [0, 1]
+
+
+def test_a_count_of_steps_stays_one_that_can_be_sent(engine: Engine, model: Model) -> None:
+    """A larger one would be a fault in every answer that has it, from then on."""
+    start = stepping.start_state(engine, model, 1)
+    late = stepping.changed_state(engine, model, start, None, None, 2**63 - 3)
+    last = stepping.advance(engine, model, late, np.ones(1), 2, CancelToken())
+    assert last.step_count == 2**63 - 1
+    with pytest.raises(ArgumentError, match="step_count: expected a number of steps from 0 to") as refused:
+        stepping.changed_state(engine, model, start, None, None, 2**63)
+    assert refused.value.argument == "step_count"
+    with pytest.raises(ArgumentError, match="steps: expected at most 2 more after the session's") as refused:
+        stepping.advance(engine, model, late, np.ones(1), 3, CancelToken())
+    assert refused.value.argument == "steps"
+    calls = [stepping.StepCall(state, np.ones(1), 3) for state in (start, late)]
+    first, second = stepping.advance_together(engine, model, calls, CancelToken())
+    assert isinstance(first, stepping.State) and first.step_count == 3
+    assert isinstance(second, ArgumentError) and second.argument == "steps"
