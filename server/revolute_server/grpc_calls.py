@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import grpc
+from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
 from revolute.codec.chunks import read_part
@@ -27,16 +28,24 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
+        self._handlers: dict[str, Any] = {}
 
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        handler = await continuation(handler_call_details)
         method = handler_call_details.method
+        if (known := self._handlers.get(method)) is not None:
+            return known
+        handler = await continuation(handler_call_details)
         if handler is None or not method.startswith(_OURS):
             return handler
+        found = self._handlers[method] = self._guarded(method, handler)
+        return found
+
+    def _guarded(self, method: str, handler: Any) -> Any:
+        """Return the handler of a method of ours whose requests are calls."""
         kinds: dict[tuple[bool, bool], tuple[Callable[..., Any], Any]] = {
             (False, False): (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
             (True, False): (grpc.stream_unary_rpc_method_handler, handler.stream_unary),
@@ -45,18 +54,24 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         }
         build, inner = kinds[handler.request_streaming, handler.response_streaming]
         guard: Callable[..., Any] = _guard_stream if handler.response_streaming else _guard_unary
-        verb = method.removeprefix(_OURS).replace("/", ".")
-        reader = _Reader(verb, handler.request_deserializer, handler.request_streaming)
+        reader = _Reader(method.removeprefix("/").replace("/", "."), handler.request_streaming)
         # bytes are decoded under the guard, so that broken ones are the client's error and no fault of ours
         return build(guard(inner, reader, self._calls), response_serializer=_serialized)
 
 
 class _Reader:
-    """Decodes the requests of one verb."""
+    """Decodes the requests of one method.
 
-    def __init__(self, verb: str, decode: Callable[[bytes], Any], streaming: bool) -> None:
-        self.verb = verb
-        self._decode = decode
+    Args:
+        method: full name, e.g. "revolute.v1.TrajectoryService.Rollout".
+        streaming: whether its requests are streams of parts.
+    """
+
+    def __init__(self, method: str, streaming: bool) -> None:
+        self.verb = f"/{method}".removeprefix(_OURS)
+        self._type = message_factory.GetMessageClass(
+            descriptor_pool.Default().FindMethodByName(method).input_type
+        )
         self._streaming = streaming
 
     def read(self, request: Any) -> Any:
@@ -73,7 +88,7 @@ class _Reader:
 
     def _message(self, content: bytes) -> Any:
         try:
-            return read_part(content, self._decode) if self._streaming else self._decode(content)
+            return read_part(content, self._type) if self._streaming else self._type.FromString(content)
         except DecodeError:
             raise ArgumentError.expected(
                 "request", f"a message of {self.verb}", f"{len(content)} bytes that are none"

@@ -7,8 +7,12 @@ is not exactly of that form is left to protobuf.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
+
+from google.protobuf.message import Message
+
+from .starts import LARGE, read_start
+from .varint import read_varint, varint
 
 _CHUNK, _FIELD, _OFFSET, _DATA = b"\x12", b"\x0a", b"\x10", b"\x1a"
 """Tags: number << 3 | wire type."""
@@ -47,31 +51,34 @@ def write_chunk(field: str, offset: int, data: memoryview) -> bytes:
         data: the bytes, at least one.
     """
     name = field.encode()
-    place = _OFFSET + _varint(offset) if offset else b""
-    head = b"".join((_FIELD, _varint(len(name)), name, place, _DATA, _varint(len(data))))
-    return b"".join((_CHUNK, _varint(len(head) + len(data)), head, data))
+    place = _OFFSET + varint(offset) if offset else b""
+    head = b"".join((_FIELD, varint(len(name)), name, place, _DATA, varint(len(data))))
+    return b"".join((_CHUNK, varint(len(head) + len(data)), head, data))
 
 
-def read_part(content: bytes, decode: Callable[[bytes], Any]) -> Any:
-    """Return a part of a stream, a ChunkPart where it carries a chunk.
+def read_part(content: bytes, part_type: type[Message]) -> Any:
+    """Return a part of a stream, a ChunkPart where it carries a chunk, a StartPart where a start has large
+    arrays.
 
     Args:
         content: the part as it arrived.
-        decode: makes a message of what is no plain chunk.
+        part_type: message of the parts, for what is neither.
 
     Raises:
         DecodeError: the bytes are no part.
     """
-    found = _read_chunk(content) if content[:1] == _CHUNK else None
-    return decode(content) if found is None else found
+    found: Any = _read_chunk(content) if content[:1] == _CHUNK else None
+    if found is None and len(content) >= LARGE:
+        found = read_start(content, part_type)
+    return part_type.FromString(content) if found is None else found
 
 
 def _read_chunk(content: bytes) -> ChunkPart | None:
     """Return a part that `write_chunk` might have written; None for any other."""
-    size, place = _read_varint(content, 1)
+    size, place = read_varint(content, 1)
     if size is None or place + size != len(content) or content[place : place + 1] != _FIELD:
         return None
-    size, place = _read_varint(content, place + 1)
+    size, place = read_varint(content, place + 1)
     if size is None or place + size > len(content):
         return None
     try:
@@ -81,33 +88,10 @@ def _read_chunk(content: bytes) -> ChunkPart | None:
     place += size
     offset: int | None = 0
     if content[place : place + 1] == _OFFSET:
-        offset, place = _read_varint(content, place + 1)
+        offset, place = read_varint(content, place + 1)
     if offset is None or offset >= 2**63 or content[place : place + 1] != _DATA:
         return None
-    size, place = _read_varint(content, place + 1)
+    size, place = read_varint(content, place + 1)
     if size is None or place + size != len(content):
         return None
     return ChunkPart(field, offset, memoryview(content)[place:])
-
-
-def _varint(number: int) -> bytes:
-    """Write a whole number, seven bits per byte, the lowest first."""
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _read_varint(content: bytes, place: int) -> tuple[int | None, int]:
-    """Return a whole number and the place after it; None if there is none."""
-    number = 0
-    for position in range(10):
-        if place + position >= len(content):
-            break
-        byte = content[place + position]
-        number |= (byte & 0x7F) << 7 * position
-        if byte < 0x80:
-            return number, place + position + 1
-    return None, place

@@ -17,9 +17,10 @@ from ..errors import ArgumentError, LimitError
 from ..v1 import tensor_pb2
 from . import tensor as tensors
 from .chunks import write_chunk
+from .starts import LARGE, can_inline, write_start
 
-CHUNK_BYTES = 512 * 1024
-"""Largest payload of one part that this implementation sends."""
+CHUNK_BYTES = 1000 * 1024
+"""Largest payload of one part that this implementation sends; the part itself is at most 1 MiB."""
 
 _TENSOR = tensor_pb2.Tensor.DESCRIPTOR.full_name
 _BLOB = tensor_pb2.Blob.DESCRIPTOR.full_name
@@ -47,8 +48,10 @@ def to_parts(
     Yields:
         Messages of `part_type`.
     """
-    whole, later = _prepared(start, values, chunk_bytes)
-    yield part_type(**{first: whole})
+    inline, later = _split(start, values, chunk_bytes)
+    for path, view in inline:
+        locate(start, path).data = view.tobytes()
+    yield part_type(**{first: start})
     for path, offset, data in _pieces(later, chunk_bytes):
         yield part_type(chunk=tensor_pb2.Chunk(field=path, offset=offset, data=bytes(data)))
 
@@ -62,8 +65,15 @@ def to_wire(
     first: str = "start",
 ) -> Iterator[bytes]:
     """Yield the parts of one message as `to_parts` does, but as bytes: their arrays are copied once."""
-    whole, later = _prepared(start, values, chunk_bytes)
-    yield part_type(**{first: whole}).SerializeToString()
+    inline, later = _split(start, values, chunk_bytes)
+    by_hand = {path: view for path, view in inline if len(view) >= LARGE and can_inline(start, path)}
+    for path, view in inline:
+        if path not in by_hand:
+            locate(start, path).data = view.tobytes()
+    if by_hand:
+        yield write_start(part_type.DESCRIPTOR.fields_by_name[first].number, start, by_hand)
+    else:
+        yield part_type(**{first: start}).SerializeToString()
     for path, offset, data in _pieces(later, chunk_bytes):
         yield write_chunk(path, offset, data)
 
@@ -97,7 +107,7 @@ class Assembler:
         """
         kind = part.WhichOneof("part")
         if kind == self._first and self._start is None:
-            self._begin(getattr(part, self._first))
+            self._begin(getattr(part, self._first), getattr(part, "inline", {}))
         elif kind == "chunk" and self._start is not None:
             self._append(part.chunk)
         else:
@@ -125,7 +135,7 @@ class Assembler:
             raise ArgumentError.expected("part", f"'{self._first}'", "an empty stream")
         return self._start, {path: field.value() for path, field in self._fields.items()}
 
-    def _begin(self, start: Any) -> None:
+    def _begin(self, start: Any, inline: Mapping[str, memoryview]) -> None:
         self._start = start
         declared = {path: _Field(path, message) for path, message in _walk(start)}
         total = sum(field.size for field in declared.values())
@@ -136,8 +146,8 @@ class Assembler:
                 argument=self._limit_name,
             )
         self.declared_bytes = total
-        for field in declared.values():
-            field.take_inline_data()
+        for path, field in declared.items():
+            field.take_inline_data(inline.get(path))
         self._fields = declared
 
     def _append(self, chunk: tensor_pb2.Chunk) -> None:
@@ -197,8 +207,8 @@ class _Field:
     def filled(self) -> bool:
         return self._filled == self.size
 
-    def take_inline_data(self) -> None:
-        data = self._message.data
+    def take_inline_data(self, data: memoryview | bytes | None = None) -> None:
+        data = data or self._message.data
         if data and len(data) != self.size:
             raise self._wrong_count(len(data))
         self._buffer = np.empty(self.size, np.uint8)
@@ -232,20 +242,21 @@ class _Field:
         return ArgumentError.expected(self._path, f"{self.size} bytes", f"{got} bytes")
 
 
-def _prepared(
+def _split(
     start: Message, values: Mapping[str, Value], chunk_bytes: int
-) -> tuple[Message, list[tuple[str, memoryview]]]:
-    """Fill the Tensors and Blobs of a message as far as they fit; return it and the bytes that do not."""
+) -> tuple[list[tuple[str, memoryview]], list[tuple[str, memoryview]]]:
+    """Declare the Tensors and Blobs of a message; return the bytes that fit into it, and the others."""
     budget = chunk_bytes
+    inline: list[tuple[str, memoryview]] = []
     later: list[tuple[str, memoryview]] = []
     for path, value in values.items():
         size, view = _declare(locate(start, path), value)
         if size <= budget:
-            locate(start, path).data = view.tobytes()
+            inline.append((path, view))
             budget -= size
         else:
             later.append((path, view))
-    return start, later
+    return inline, later
 
 
 def _pieces(later: list[tuple[str, memoryview]], size: int) -> Iterator[tuple[str, int, memoryview]]:

@@ -23,7 +23,7 @@ def test_the_bytes_are_those_of_protobuf(field: str, offset: int, size: int) -> 
     message = Part(chunk=tensor_pb2.Chunk(field=field, offset=offset, data=data))
     content = write_chunk(field, offset, memoryview(data))
     assert content == message.SerializeToString()
-    part = read_part(content, Part.FromString)
+    part = read_part(content, Part)
     assert isinstance(part, ChunkPart)
     assert (part.WhichOneof("part"), part.chunk.field, part.chunk.offset) == ("chunk", field, offset)
     assert bytes(part.chunk.data) == data
@@ -31,13 +31,13 @@ def test_the_bytes_are_those_of_protobuf(field: str, offset: int, size: int) -> 
 
 def test_what_is_no_plain_chunk_is_left_to_protobuf() -> None:
     start = Part(start=trajectory_pb2.RolloutInputs(model_id="m"))
-    assert read_part(start.SerializeToString(), Part.FromString) == start
+    assert read_part(start.SerializeToString(), Part) == start
     for chunk in (tensor_pb2.Chunk(), tensor_pb2.Chunk(field="x"), tensor_pb2.Chunk(data=b"1")):
-        assert read_part(Part(chunk=chunk).SerializeToString(), Part.FromString) == Part(chunk=chunk)
+        assert read_part(Part(chunk=chunk).SerializeToString(), Part) == Part(chunk=chunk)
     # a second field of the same number wins, as in any protobuf message
     twice = write_chunk("a", 0, memoryview(b"1")) + start.SerializeToString()
-    assert read_part(twice, Part.FromString) == start
-    assert read_part(b"", Part.FromString) == Part()
+    assert read_part(twice, Part) == start
+    assert read_part(b"", Part) == Part()
 
 
 def test_damage_is_found_as_protobuf_finds_it() -> None:
@@ -53,9 +53,9 @@ def test_damage_is_found_as_protobuf_finds_it() -> None:
             expected = Part.FromString(broken)
         except DecodeError:
             with pytest.raises(DecodeError):
-                read_part(broken, Part.FromString)
+                read_part(broken, Part)
             continue
-        part = read_part(broken, Part.FromString)
+        part = read_part(broken, Part)
         assert part.WhichOneof("part") == expected.WhichOneof("part")
         if isinstance(part, ChunkPart):
             assert (part.field, part.offset) == (expected.chunk.field, expected.chunk.offset)
@@ -70,7 +70,7 @@ def test_a_whole_message_travels_the_same_way() -> None:
 
     plain = [part.SerializeToString() for part in to_parts(Part, start(), arrays, chunk_bytes=4096)]
     assert list(to_wire(Part, start(), arrays, chunk_bytes=4096)) == plain
-    message, values = assemble(read_part(content, Part.FromString) for content in plain)
+    message, values = assemble(read_part(content, Part) for content in plain)
     assert message.model_id == "m"
     for name, array in arrays.items():
         np.testing.assert_array_equal(values[name], array, strict=True)
