@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from ..v1 import tensor_pb2
@@ -45,7 +44,7 @@ class StartPart:
 
 def can_inline(message: Message, path: str) -> bool:
     """Tell whether `write_start` can write the Tensor or Blob at a field path: no list leads to it."""
-    descriptor = message.DESCRIPTOR
+    descriptor: Any = message.DESCRIPTOR
     while True:
         name, _, rest = path.partition(".")
         field = descriptor.fields_by_name[name]
@@ -125,7 +124,7 @@ def _head(number: int, pieces: list[Any]) -> bytes:
 
 
 def _cut(
-    content: memoryview, kind: Descriptor, prefix: str, found: dict[str, memoryview], *, whole: bool = False
+    content: memoryview, kind: Any, prefix: str, found: dict[str, memoryview], *, whole: bool = False
 ) -> list[Any]:
     """Take the large bytes of Tensors and Blobs out of a message.
 
