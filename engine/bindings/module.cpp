@@ -79,13 +79,12 @@ CheckpointPolicy read_policy(const std::string& kind, std::int64_t count) {
 
 py::object rollout_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
                           const Array& ctrl, const py::dict& parameters, const std::string& policy,
-                          std::int64_t policy_count, bool all_states, const std::optional<py::list>& terms,
-                          int threads, const CancelToken* cancel) {
+                          std::int64_t policy_count, bool all_states, int threads,
+                          const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
   const py::ssize_t steps = ctrl.shape(1);
   std::vector<Array> owners;
-  std::vector<StridedArray> loss_owners;
   RolloutArrays arrays{{batch, steps},
                        qpos0.data(),
                        qvel0.data(),
@@ -112,14 +111,6 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   out["diverged_step"] = diverged_step;
   arrays.status = status.mutable_data();
   arrays.diverged_step = diverged_step.mutable_data();
-  Loss loss;
-  if (terms) {
-    loss = read_loss(*terms, loss_owners);
-    Array value(Shape{batch});
-    out["value"] = value;
-    arrays.loss = &loss;
-    arrays.value = value.mutable_data();
-  }
   bool completed;
   {
     const py::gil_scoped_release unlocked;
@@ -129,22 +120,44 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   return out;
 }
 
+// Arrays for the gradients named in `wrt`, by name; `arrays` gets their addresses.
+py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::string>& wrt,
+                         BackwardArrays& arrays) {
+  const Model& m = model.model();
+  const py::ssize_t cotangents = arrays.cotangents, batch = arrays.shape.batch, steps = arrays.shape.steps;
+  py::dict out;
+  const auto result = [&](const std::string& name, Shape shape) {
+    Array array(shape);
+    out[name.c_str()] = array;
+    return array.mutable_data();
+  };
+  for (const std::string& name : wrt) {
+    if (name == "qpos") {
+      arrays.qpos0_bar = result(name, {cotangents, batch, m.nq});
+    } else if (name == "qvel") {
+      arrays.qvel0_bar = result(name, {cotangents, batch, m.nv});
+    } else if (name == "ctrl") {
+      arrays.ctrl_bar = result(name, {cotangents, batch, steps, m.nu});
+    } else {
+      const int p = parameter_index(name);
+      arrays.parameter_bars[p] =
+          result(name, {cotangents, batch, py::ssize_t(model.parameter_size(Parameter(p)))});
+    }
+  }
+  return out;
+}
+
 py::object backward_python(const ModelStorage& model, const std::string& policy, std::int64_t policy_count,
                            const Array& kept_qpos, const Array& kept_qvel, const Array& ctrl,
                            const py::array_t<std::int32_t>& status, const py::dict& parameters,
                            int cotangents, const std::optional<Array>& qpos_bar,
                            const std::optional<Array>& qvel_bar,
                            const std::optional<py::array_t<std::int64_t>>& bar_steps,
-                           const std::optional<py::list>& terms, const std::vector<std::string>& wrt,
-                           int threads, const CancelToken* cancel) {
-  const Model& m = model.model();
+                           const std::vector<std::string>& wrt, int threads, const CancelToken* cancel) {
   const int batch = int(ctrl.shape(0));
   const py::ssize_t steps = ctrl.shape(1);
-  py::dict pulled;
   std::vector<Array> owners;
-  std::vector<StridedArray> loss_owners;
   py::array_t<std::int64_t> replayed(batch);
-  py::array_t<std::uint8_t> cotangents_finite(batch);
   BackwardArrays arrays{{batch, steps},
                         cotangents,
                         read_policy(policy, policy_count),
@@ -163,36 +176,67 @@ py::object backward_python(const ModelStorage& model, const std::string& policy,
     arrays.bars.steps = bar_steps->data();
     arrays.bars.count = bar_steps->size();
   }
-  Loss loss;
-  if (terms) {
-    loss = read_loss(*terms, loss_owners);
-    arrays.loss = &loss;
-  }
-  arrays.cotangents_finite = cotangents_finite.mutable_data();
-  const auto result = [&](const std::string& name, Shape shape) {
-    Array array(shape);
-    pulled[name.c_str()] = array;
-    return array.mutable_data();
-  };
-  for (const std::string& name : wrt) {
-    if (name == "qpos") {
-      arrays.qpos0_bar = result(name, {cotangents, batch, m.nq});
-    } else if (name == "qvel") {
-      arrays.qvel0_bar = result(name, {cotangents, batch, m.nv});
-    } else if (name == "ctrl") {
-      arrays.ctrl_bar = result(name, {cotangents, batch, steps, m.nu});
-    } else {
-      const int p = parameter_index(name);
-      arrays.parameter_bars[p] = result(name, {cotangents, batch, model.parameter_size(Parameter(p))});
-    }
-  }
+  const py::dict pulled = gradient_arrays(model, wrt, arrays);
   bool completed;
   {
     const py::gil_scoped_release unlocked;
     completed = backward(model, arrays, {threads, cancel});
   }
   if (!completed) return py::none();
-  return py::make_tuple(pulled, replayed, cotangents_finite);
+  return py::make_tuple(pulled, replayed);
+}
+
+py::object value_and_gradient_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
+                                     const Array& ctrl, const py::dict& parameters, const std::string& policy,
+                                     std::int64_t policy_count, const py::list& terms,
+                                     const std::vector<std::string>& wrt, int threads,
+                                     const CancelToken* cancel) {
+  const int batch = int(ctrl.shape(0));
+  const BatchShape shape = {batch, ctrl.shape(1)};
+  std::vector<Array> owners;
+  std::vector<StridedArray> loss_owners;
+  const Loss loss = read_loss(terms, loss_owners);
+  Array value(Shape{batch});
+  py::array_t<std::int32_t> status(batch);
+  py::array_t<std::int64_t> diverged_step(batch), replayed(batch);
+  py::array_t<std::uint8_t> cotangents_finite(batch);
+  const ParameterInputs inputs = parameter_inputs(parameters, owners);
+  const CheckpointPolicy read = read_policy(policy, policy_count);
+  ValueAndGradientArrays arrays{{shape,
+                                 qpos0.data(),
+                                 qvel0.data(),
+                                 ctrl.data(),
+                                 inputs,
+                                 read,
+                                 {},
+                                 {},
+                                 {},
+                                 status.mutable_data(),
+                                 diverged_step.mutable_data(),
+                                 &loss,
+                                 value.mutable_data()},
+                                {shape,
+                                 1,
+                                 read,
+                                 {},
+                                 ctrl.data(),
+                                 inputs,
+                                 status.data(),
+                                 nullptr,
+                                 nullptr,
+                                 nullptr,
+                                 replayed.mutable_data(),
+                                 {},
+                                 &loss,
+                                 cotangents_finite.mutable_data()}};
+  const py::dict pulled = gradient_arrays(model, wrt, arrays.backward);
+  bool completed;
+  {
+    const py::gil_scoped_release unlocked;
+    completed = value_and_gradient(model, arrays, {threads, cancel});
+  }
+  if (!completed) return py::none();
+  return py::make_tuple(value, status, diverged_step, pulled, replayed, cotangents_finite);
 }
 
 py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
@@ -279,17 +323,22 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
   module.def(
       "rollout", &rollout_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"),
       py::arg("params"), py::arg("policy"), py::arg("policy_count"), py::arg("all_states"),
-      py::arg("loss").none(true), py::arg("threads"), py::arg("cancel").none(true),
-      "Dict of kept, states (with all_states) and last, each (qpos [B, n, nq], qvel [B, n, nv]), status "
-      "[B], diverged_step [B] and, with a loss, value [B]; or None when cancelled.");
+      py::arg("threads"), py::arg("cancel").none(true),
+      "Dict of kept, states (with all_states) and last, each (qpos [B, n, nq], qvel [B, n, nv]), status [B] "
+      "and diverged_step [B]; or None when cancelled.");
   module.def(
       "backward", &backward_python, py::arg("model"), py::arg("policy"), py::arg("policy_count"),
       py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("status"), py::arg("params"),
       py::arg("cotangents"), py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true),
-      py::arg("bar_steps").none(true), py::arg("loss").none(true), py::arg("wrt"), py::arg("threads"),
-      py::arg("cancel").none(true),
+      py::arg("bar_steps").none(true), py::arg("wrt"), py::arg("threads"), py::arg("cancel").none(true),
       "(gradients by name: qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu], parameters [K, B, n]; "
-      "replayed steps [B]; whether the loss's cotangents are finite [B]), or None when cancelled.");
+      "replayed steps [B]), or None when cancelled.");
+  module.def(
+      "value_and_gradient", &value_and_gradient_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"),
+      py::arg("ctrl"), py::arg("params"), py::arg("policy"), py::arg("policy_count"), py::arg("loss"),
+      py::arg("wrt"), py::arg("threads"), py::arg("cancel").none(true),
+      "(value [B], status [B], diverged_step [B], gradients by name as of backward with K = 1, replayed "
+      "steps [B], whether the loss's cotangents are finite [B]), or None when cancelled.");
   module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
              py::arg("params"), py::arg("qpos_tan"), py::arg("qvel_tan"), py::arg("ctrl_tan"),
              py::arg("param_tans"), py::arg("threads"), py::arg("cancel").none(true),

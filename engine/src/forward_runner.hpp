@@ -32,6 +32,16 @@ struct ForwardRunner {
 
   bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice,
            const CancelToken* cancel) {
+    const std::int64_t count = KeptSteps(arrays.policy, arrays.shape.steps).count();
+    return run(storage, arrays, slice, cancel, [&](std::int64_t place) {
+      if (arrays.kept.qpos) scatter_state(storage.model(), arrays.kept, count, place, slice);
+    });
+  }
+
+  // keep(place) is called when the state at hand is the one that is kept at this place.
+  template <class Keep>
+  bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice,
+           const CancelToken* cancel, const Keep& keep) {
     const Model& model = storage.model();
     const std::int64_t steps = arrays.shape.steps;
     const KeptSteps kept(arrays.policy, steps);
@@ -46,8 +56,7 @@ struct ForwardRunner {
     }
     for (std::int64_t t = 0;; ++t) {
       if (arrays.states.qpos) scatter_state(model, arrays.states, steps + 1, t, slice);
-      if (arrays.kept.qpos && place < kept.count() && kept.step(place) == t)
-        scatter_state(model, arrays.kept, kept.count(), place++, slice);
+      if (place < kept.count() && kept.step(place) == t) keep(place++);
       if (arrays.loss) add_state_values(arrays, slice, t, sums);
       if (t == steps) break;
       if (cancel && cancel->cancelled()) return false;

@@ -1,23 +1,24 @@
 // The states of a rollout from the last to the first: kept ones are read, the others replayed by the checkpoint policy.
 //
 // Kept and scratch places form one stack, ascending by step; what lies beyond the wanted step has had its turn and is dropped.
-// The kept states are only read, so that a trajectory can be pulled back through again, by several threads at once.
 #pragma once
 
-#include "forward_runner.hpp"
+#include "kept_states.hpp"
 
 namespace revolute {
 
-template <class Real>
+// `Kept` is where the kept states are, kept_states.hpp.
+template <class Real, class Kept>
 class StateReplay {
  public:
   // Works in `forward`, whose parameters are loaded.
-  StateReplay(const Model& model, const BackwardArrays& arrays, const Slice& slice,
+  StateReplay(const Model& model, const BackwardArrays& arrays, const Slice& slice, Kept& kept_states,
               ForwardRunner<Real>& forward)
       : model_(model),
         arrays_(arrays),
         slice_{0, slice.count},
         environments_(slice),
+        kept_states_(kept_states),
         forward_(forward),
         kept_(arrays.policy, arrays.shape.steps),
         capacity_(arrays.policy.scratch(arrays.shape.steps)),
@@ -48,7 +49,7 @@ class StateReplay {
  private:
   std::int64_t load_last(std::int64_t kept) {
     if (scratch_steps_.empty()) {
-      forward_.gather_state(model_, arrays_.kept, kept_.count(), kept - 1, environments_);
+      kept_states_.load(kept - 1, forward_);
       return kept_.step(kept - 1);
     }
     forward_.gather_state(model_, {qpos_.data(), qvel_.data()}, capacity_,
@@ -69,6 +70,7 @@ class StateReplay {
   const Model& model_;
   const BackwardArrays& arrays_;
   const Slice slice_, environments_;  // the same lanes in the scratch arrays, and in the batch
+  Kept& kept_states_;
   ForwardRunner<Real>& forward_;
   const KeptSteps kept_;
   const std::int64_t capacity_;

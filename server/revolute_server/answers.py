@@ -187,7 +187,7 @@ def value_and_gradient(found: ValueAndGradient) -> Document:
     return {
         "value": np.asarray(found.value),
         "gradient": gradient(found.gradient),
-        "diverged_step": found.rollout.diverged_step,
+        "diverged_step": found.gradient.diverged_step,
         "report": asdict(found.gradient.report),
     }
 

@@ -61,11 +61,10 @@ class Trajectory:
 
 @dataclasses.dataclass(frozen=True)
 class ValueAndGradient:
-    """A loss per environment, its gradient, and the states it was computed from."""
+    """A loss per environment, and its gradient."""
 
     value: np.ndarray
     gradient: Gradient
-    rollout: Rollout
 
 
 class Trajectories:
@@ -393,8 +392,8 @@ class Trajectories:
             work = value_and_gradient_work(
                 self._engine, model, ValueAndGradientCall(inputs, loss, tuple(wrt))
             )
-            value, gradient, rollout = await self._pool.run_work(work)
-            return ValueAndGradient(np.asarray(value), gradient, rollout)
+            value, gradient = await self._pool.run_work(work)
+            return ValueAndGradient(np.asarray(value), gradient)
 
     @contextlib.asynccontextmanager
     async def passing(

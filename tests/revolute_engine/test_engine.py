@@ -218,7 +218,8 @@ def test_value_and_gradient_adds_the_losss_own_gradient_by_ctrl(ant: Model) -> N
     engine, good = Engine(threads=1), _batch(ant, 2)
     position = {"quantity": "qpos", "target": [0.1, 0.0], "index": [0, 1]}
     effort = {"quantity": "ctrl", "weight": 0.3, "when": "running"}
-    value, gradient, rollout = engine.value_and_gradient(ant, **good, loss=_loss([position, effort]))
+    value, gradient = engine.value_and_gradient(ant, **good, loss=_loss([position, effort]))
+    rollout = engine.rollout(ant, **good)
     evaluated = _loss([position, effort]).evaluate(rollout.qpos, rollout.qvel, rollout.ctrl)
     pulled = engine.backward(ant, rollout, evaluated.qpos_bar, evaluated.qvel_bar)
     assert np.array_equal(value, evaluated.value)
@@ -232,10 +233,11 @@ def test_value_and_gradient_adds_the_losss_own_gradient_by_ctrl(ant: Model) -> N
 
 def test_value_and_gradient_marks_diverged_environments(ant: Model) -> None:
     loss = _loss([{"quantity": "qpos", "index": [0]}])
-    value, gradient, rollout = Engine(threads=1).value_and_gradient(
-        ant, **_diverging(ant, 3, bad=1), loss=loss
-    )
+    given = _diverging(ant, 3, bad=1)
+    value, gradient = Engine(threads=1).value_and_gradient(ant, **given, loss=loss)
+    rollout = Engine(threads=1).rollout(ant, **given)
     assert rollout.status.tolist() == gradient.status.tolist() == [0, 1, 0]
+    assert rollout.diverged_step.tolist() == gradient.diverged_step.tolist()
     assert np.isnan(value).tolist() == [False, True, False]
     assert np.isnan(gradient.ctrl[1]).all() and np.isfinite(gradient.ctrl[[0, 2]]).all()
 

@@ -181,7 +181,7 @@ def test_value_and_gradient_equals_the_engine(
     wire: Wire, cart: str, model: Model, inputs: dict[str, np.ndarray]
 ) -> None:
     loss = Loss([Term("qpos", weight=2.0, target=[0.3]), Term("ctrl", weight=0.1, when="running", index=[0])])
-    value, gradient, _ = Engine().value_and_gradient(model, **inputs, loss=loss)
+    value, gradient = Engine().value_and_gradient(model, **inputs, loss=loss)
     found = wire.call(
         "ValueAndGradient",
         {"inputs": {"model_id": cart, **inputs}, "loss": loss.to_dict(), "wrt": ["ctrl", "qvel"]},

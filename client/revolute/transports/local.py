@@ -306,7 +306,7 @@ class LocalTransport:
     def _value_and_gradient(self, request: Mapping[str, Any]) -> Document:
         inputs, loss = request["inputs"], Loss.from_dict(request["loss"])
         model = self._model(inputs)
-        value, gradient, rollout = _interruptible(
+        value, gradient = _interruptible(
             _environment_steps(inputs["ctrl"]),
             lambda token: self._engine.value_and_gradient(
                 model,
@@ -320,7 +320,7 @@ class LocalTransport:
         return {
             "value": np.asarray(value),
             "gradient": _gradient(gradient),
-            "diverged_step": np.array(rollout.diverged_step),
+            "diverged_step": np.array(gradient.diverged_step),
             "report": asdict(gradient.report),
         }
 

@@ -85,6 +85,13 @@ struct BackwardArrays {
   std::array<double*, parameter_count> parameter_bars{};  // [K, B, size]
 };
 
+// A rollout with a loss, and the backward pass of that loss's one cotangent over it, with the same shape, policy, controls,
+// parameters, loss and status. The kept states are the call's own: both `kept` are null.
+struct ValueAndGradientArrays {
+  RolloutArrays rollout;
+  BackwardArrays backward;
+};
+
 // The forward derivative along one direction per environment, at the states of a rollout. State tangents are by the tangent
 // of the configuration (nv).
 struct JvpArrays {
@@ -112,6 +119,8 @@ struct Execution {
 // All return false when they were cancelled; the results are then incomplete.
 bool rollout(const ModelStorage& storage, const RolloutArrays& arrays, const Execution& execution);
 bool backward(const ModelStorage& storage, const BackwardArrays& arrays, const Execution& execution);
+bool value_and_gradient(const ModelStorage& storage, const ValueAndGradientArrays& arrays,
+                        const Execution& execution);
 bool jvp(const ModelStorage& storage, const JvpArrays& arrays, const Execution& execution);
 bool jacobian(const ModelStorage& storage, const JacobianArrays& arrays, const Execution& execution);
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revolute.checkpoints import Checkpoints
+from revolute.checkpoints import CheckpointReport, Checkpoints
 from revolute.errors import ArgumentError
 from revolute.loss import Loss, check_loss, check_within_float64
 
@@ -21,7 +21,7 @@ from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_
 from ._model import Model
 from ._options import positive_integer
 from ._parameters import PARAMETERS, all_finite, check_params_tan, is_per_environment, parameter_rows
-from ._results import NOT_FINITE, OK, Gradient, Jvp, Rollout, StepJacobian
+from ._results import NOT_FINITE, OK, Gradient, Jvp, Rollout, StepJacobian, checkpoint_report
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -99,7 +99,7 @@ class Engine:
             all_states=wanted,
             own_ctrl=policy.differentiable,
         )
-        return self._simulate(model, problem, policy, wanted, None, cancel)[0]
+        return self._simulate(model, problem, policy, wanted, cancel)
 
     def start_states(
         self, model: Model, batch: int, qpos: npt.ArrayLike, qvel: npt.ArrayLike, *, own: bool = True
@@ -154,7 +154,7 @@ class Engine:
         )
         first = np.ascontiguousarray(qpos[:, 0]), np.ascontiguousarray(qvel[:, 0])
         problem = Problem(first[0], first[1], ctrl, dict(rollout.params), rollout.batched)
-        replayed, _ = self._simulate(model, problem, Checkpoints("none"), True, None, cancel)
+        replayed = self._simulate(model, problem, Checkpoints("none"), True, cancel)
         return replayed.qpos, replayed.qvel
 
     def _simulate(
@@ -163,11 +163,9 @@ class Engine:
         problem: Problem,
         checkpoints: Checkpoints,
         all_states: bool,
-        loss: list[LossTuple] | None,
         cancel: _native.CancelToken | None,
-    ) -> tuple[Rollout, Float64Array]:
-        """Run a rollout whose arguments were checked; also give the loss of each environment [batch]; empty
-        without a loss."""
+    ) -> Rollout:
+        """Run a rollout whose arguments were checked."""
         every = checkpoints.policy == "every"
         try:
             found = _native.rollout(
@@ -179,7 +177,6 @@ class Engine:
                 checkpoints.policy,
                 checkpoints.count,
                 all_states and not every,
-                loss,
                 self.threads,
                 cancel,
             )
@@ -189,8 +186,7 @@ class Engine:
             raise too_large(model, batch, steps, count) from None
         if found is None:
             raise cancelled("rollout")
-        value: Float64Array = found.get("value", np.empty(0))
-        return _rollout_result(model, problem, checkpoints, found), value
+        return _rollout_result(model, problem, checkpoints, found)
 
     def backward(
         self,
@@ -242,26 +238,10 @@ class Engine:
         }
         given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar}
         bars, cotangents, has_k = check_cotangents(shapes, given, completed, rollout.batched)
-        pulled = bars["qpos_bar"], bars["qvel_bar"], indices
-        return self._pull_back(model, rollout, names, cotangents, has_k, pulled, None, cancel)
-
-    def _pull_back(
-        self,
-        model: Model,
-        rollout: Rollout,
-        names: list[str],
-        cotangents: int,
-        has_k: bool,
-        bars: tuple[Any, Any, Any],
-        loss: list[LossTuple] | None,
-        cancel: _native.CancelToken | None,
-    ) -> Gradient:
-        """Pull cotangents, or those of a loss, back through a trajectory; they were checked."""
         kept_qpos, kept_qvel, ctrl, status = (
             _with_batch(array, rollout.batched)
             for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl, rollout.status)
         )
-        completed = status == OK
         if not completed.any():
             raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
         try:
@@ -275,8 +255,9 @@ class Engine:
                 status,
                 parameter_rows(rollout.params),
                 cotangents,
-                *bars,
-                loss,
+                bars["qpos_bar"],
+                bars["qvel_bar"],
+                indices,
                 names,
                 self.threads,
                 cancel,
@@ -285,16 +266,9 @@ class Engine:
             raise too_many_cotangents(cotangents, ctrl.nbytes) from None
         if found is None:
             raise cancelled("backward")
-        pulled, replayed, cotangents_finite = found
-        if loss is not None:
-            check_within_float64(np.full(len(completed), np.inf), completed & (cotangents_finite == 0))
-        finite = completed & _finite_rows(pulled[name].swapaxes(0, 1) for name in names)
-        if not finite.any():
-            raise not_finite("backward", completed)
-        marked = np.where(completed & ~finite, NOT_FINITE, status).astype(np.int32)
-        shaped = {name: _shaped(model, name, pulled.pop(name), rollout, finite, has_k) for name in names}
+        pulled, replayed = found
         report = replace(rollout.report, replayed_steps=int(replayed.sum()))
-        return Gradient(shaped, marked if rollout.batched else marked[0, ...], rollout.diverged_step, report)
+        return _gradient(model, pulled, rollout, (status, rollout.diverged_step), report, has_k)
 
     def value_and_gradient(
         self,
@@ -308,8 +282,11 @@ class Engine:
         wrt: Iterable[str] = INPUTS,
         checkpoints: str | Checkpoints = "every",
         cancel: _native.CancelToken | None = None,
-    ) -> tuple[Float64Array | float, Gradient, Rollout]:
+    ) -> tuple[Float64Array | float, Gradient]:
         """Simulate, evaluate a loss and pull its gradient back.
+
+        Environments are simulated and pulled back pack by pack, so that the states of those are held that
+        are under way; a state is given up when it has had its turn, while the gradient grows.
 
         Args:
             model: the model.
@@ -324,8 +301,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The loss of each environment [batch] (a float without a batch axis; NaN where it diverged), its
-            total gradient, and the trajectories, which refer to the caller's controls.
+            The loss of each environment [batch] (a float without a batch axis; NaN where it diverged), and
+            its total gradient.
 
         Raises:
             ArgumentError: an argument or a term of the loss does not fit the model.
@@ -341,10 +318,36 @@ class Engine:
             raise ArgumentError.expected("checkpoints", "a policy with a gradient", repr(str(policy)))
         problem = check_rollout(model, qpos, qvel, ctrl, params, checkpoints=policy, own_ctrl=False)
         terms = _bound_terms(model, checked, problem)
-        rollout, value = self._simulate(model, problem, policy, False, terms, cancel)
-        check_within_float64(value, (np.atleast_1d(rollout.status) == OK) & ~np.isfinite(value))
-        gradient = self._pull_back(model, rollout, names, 1, False, (None, None, None), terms, cancel)
-        return (value if rollout.batched else float(value[0])), gradient, rollout
+        batch, steps = problem.ctrl.shape[:2]
+        try:
+            found = _native.value_and_gradient(
+                model.native,
+                problem.qpos,
+                problem.qvel,
+                problem.ctrl,
+                parameter_rows(problem.params),
+                policy.policy,
+                policy.count,
+                terms,
+                names,
+                self.threads,
+                cancel,
+            )
+        except MemoryError:
+            raise too_large(model, batch, steps, policy.states(steps)) from None
+        if found is None:
+            raise cancelled("value_and_gradient")
+        value, status, diverged_step, pulled, replayed, cotangents_finite = found
+        completed = status == OK
+        check_within_float64(value, completed & ~np.isfinite(value))
+        if not completed.any():
+            raise all_diverged(model, diverged_step)
+        check_within_float64(np.full(batch, np.inf), completed & (cotangents_finite == 0))
+        diverged_step.setflags(write=False)
+        ends = status, diverged_step if problem.batched else diverged_step[0, ...]
+        report = checkpoint_report(model.nq + model.nv, policy, batch, steps, int(replayed.sum()))
+        gradient = _gradient(model, pulled, problem, ends, report, has_k=False)
+        return (value if problem.batched else float(value[0])), gradient
 
     def jvp(
         self,
@@ -561,6 +564,26 @@ def _rollout_result(
     )
 
 
+def _gradient(
+    model: Model,
+    pulled: dict[str, Float64Array],
+    inputs: Problem | Rollout,
+    ends: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]],
+    report: CheckpointReport,
+    has_k: bool,
+) -> Gradient:
+    """Shape the compiled engine's gradients, [K, batch, ...], as the user shaped the inputs; `ends` is the
+    status [batch], and diverged_step as in the result."""
+    status, diverged_step = ends
+    completed = status == OK
+    finite = completed & _finite_rows(array.swapaxes(0, 1) for array in pulled.values())
+    if not finite.any():
+        raise not_finite("backward", completed)
+    marked = np.where(completed & ~finite, NOT_FINITE, status).astype(np.int32)
+    shaped = {name: _shaped(model, name, pulled.pop(name), inputs, finite, has_k) for name in list(pulled)}
+    return Gradient(shaped, marked if inputs.batched else marked[0, ...], diverged_step, report)
+
+
 def _finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
     """Return for which environments (first axis) every number is finite."""
     return np.all([[_all_finite(row) for row in array] for array in arrays], axis=0)
@@ -575,16 +598,16 @@ def _shaped(
     model: Model,
     name: str,
     pulled: Float64Array,
-    rollout: Rollout,
+    inputs: Problem | Rollout,
     completed: npt.NDArray[np.bool_],
     has_k: bool,
 ) -> Float64Array:
     """Give one gradient the shape of its input; mark or leave out diverged environments."""
     if name in PARAMETERS:
         pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
-        if not (name in rollout.params and is_per_environment(name, rollout.params[name])):
+        if not (name in inputs.params and is_per_environment(name, inputs.params[name])):
             summed = pulled[:, completed].sum(axis=1)
             return summed if has_k else summed[0, ...]
     pulled[:, ~completed] = np.nan
-    gradient = pulled if rollout.batched else pulled[:, 0]
+    gradient = pulled if inputs.batched else pulled[:, 0]
     return gradient if has_k else gradient[0]

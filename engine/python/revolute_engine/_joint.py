@@ -65,7 +65,7 @@ class ValueAndGradientCall:
     wrt: Iterable[str] = INPUTS
 
 
-ValueAndGradientResult = tuple[Float64Array | float, Gradient, Rollout]
+ValueAndGradientResult = tuple[Float64Array | float, Gradient]
 
 _Arrays = dict[str, npt.NDArray[Any]]
 
@@ -103,7 +103,7 @@ def rollout_together(
             params=_joint_params(model, [problem.params for problem in problems], counts),
             batched=True,
         )
-        joint, _ = engine._simulate(model, whole, EVERY, False, None, cancel)
+        joint = engine._simulate(model, whole, EVERY, False, cancel)
         return [
             rollout_of_every_state(
                 model, problem, {name: np.array(getattr(joint, name)[rows]) for name in _STATES}
@@ -200,12 +200,11 @@ def value_and_gradient_together(
         if isinstance(gradient, RevoluteError):
             results[place] = gradient
             continue
-        rollout = results[place]
         if "ctrl" in gradient.arrays:
             total = {**gradient.arrays, "ctrl": gradient.arrays["ctrl"] + loss.ctrl_bar}
             gradient = replace(gradient, arrays=total)
-        value = loss.value if rollout.batched else float(loss.value)
-        results[place] = value, gradient, rollout
+        value = loss.value if results[place].batched else float(loss.value)
+        results[place] = value, gradient
     return results
 
 

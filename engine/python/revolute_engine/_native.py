@@ -79,6 +79,7 @@ Model = _extension.Model
 CancelToken = _extension.CancelToken
 rollout = _extension.rollout
 backward = _extension.backward
+value_and_gradient = _extension.value_and_gradient
 replayed_steps = _extension.replayed_steps
 jvp = _extension.jvp
 jacobian = _extension.jacobian

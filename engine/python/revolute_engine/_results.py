@@ -84,10 +84,9 @@ class Rollout:
     @property
     def report(self) -> CheckpointReport:
         """What the checkpoints cost."""
-        states = self.batch * self.checkpoints.states(self.steps)
-        state_bytes = 8 * (self.final_qpos.shape[-1] + self.final_qvel.shape[-1])
         replayed = _native.replayed_steps(self.checkpoints.policy, self.checkpoints.count, self.steps)
-        return CheckpointReport(states, states * state_bytes, self.batch * replayed)
+        numbers = self.final_qpos.shape[-1] + self.final_qvel.shape[-1]
+        return checkpoint_report(numbers, self.checkpoints, self.batch, self.steps, self.batch * replayed)
 
     def without_states(self) -> Rollout:
         """Return the trajectory with no states but those that its gradient needs."""
@@ -102,6 +101,22 @@ class Rollout:
                 advice="Engine.states(model, rollout) replays them; final_qpos and final_qvel are here",
             )
         return self.all_states
+
+
+def checkpoint_report(
+    numbers: int, checkpoints: Checkpoints, batch: int, steps: int, replayed: int
+) -> CheckpointReport:
+    """Return what checkpoints cost.
+
+    Args:
+        numbers: those of one state, nq + nv.
+        checkpoints: the policy.
+        batch: environments.
+        steps: of each.
+        replayed: forward steps taken again, all environments together.
+    """
+    states = batch * checkpoints.states(steps)
+    return CheckpointReport(states, 8 * numbers * states, replayed)
 
 
 @dataclass(frozen=True, eq=False)

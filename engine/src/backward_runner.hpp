@@ -1,0 +1,237 @@
+// One thread's workspace for backward passes, one pack at a time: each step replayed from its state, then pulled back for all
+// cotangents.
+//
+// A pack holds several environments, and pulls their cotangents back one after the other; or several cotangents of one
+// environment, whose step is replayed once, the same in all lanes. Either gives the bits of one by one.
+#pragma once
+
+#include <cmath>
+
+#include "state_replay.hpp"
+
+namespace revolute {
+
+// Which cotangent of which environment sits in each lane; all groups share the replayed step.
+template <class Real>
+struct Seats {
+  Slice slice;
+  int cotangents;
+
+  bool by_cotangent() const { return slice.count == 1 && Width<Real>::value > 1; }
+  int groups() const {
+    return by_cotangent() ? (cotangents + Width<Real>::value - 1) / Width<Real>::value : cotangents;
+  }
+  int used(int group) const {
+    return by_cotangent() ? std::min(Width<Real>::value, cotangents - group * Width<Real>::value)
+                          : slice.count;
+  }
+  int cotangent(int group, int lane) const {
+    return by_cotangent() ? std::min(group * Width<Real>::value + lane, cotangents - 1) : group;
+  }
+  // Row of arrays [K, B, ...]
+  std::size_t row(int group, int lane, int batch) const {
+    return std::size_t(cotangent(group, lane)) * batch + slice.environment(lane);
+  }
+};
+
+// Workspace of one thread for the backward pass of one pack: a forward step replayed, then pulled back for each group.
+template <class Real>
+struct BackwardRunner {
+  ForwardRunner<Real> forward;
+  StepAdjointWorkspace<Real> workspace;
+  Real *qpos_next, *qvel_next, *ctrl_bar, *loss_by_ctrl, *ambient, *tangent;
+  std::vector<StateCotangent<Real>> states;
+  std::vector<Parameters<Real>> parameter_bars;
+
+  BackwardRunner(const Model& model, int cotangents, Arena& arena)
+      : forward(model, arena), workspace(model, arena) {
+    qpos_next = arena.take<Real>(model.nq);
+    qvel_next = arena.take<Real>(model.nv);
+    ctrl_bar = arena.take<Real>(model.nu);
+    loss_by_ctrl = arena.take<Real>(model.nu);
+    ambient = arena.take<Real>(model.nq);
+    tangent = arena.take<Real>(model.nv);
+    for (int k = 0; k < cotangents; ++k) {
+      states.emplace_back(model, arena);
+      parameter_bars.emplace_back(model, arena);
+    }
+  }
+
+  bool run(const ModelStorage& storage, const BackwardArrays& arrays, const Slice& slice,
+           const CancelToken* cancel) {
+    StatesInArrays<Real> kept(storage.model(), arrays, slice);
+    return run(storage, arrays, slice, cancel, kept);
+  }
+
+  template <class Kept>
+  bool run(const ModelStorage& storage, const BackwardArrays& arrays, const Slice& slice,
+           const CancelToken* cancel, Kept& kept) {
+    const Model& model = storage.model();
+    const std::int64_t steps = arrays.shape.steps;
+    const Seats<Real> seats = {slice, arrays.cotangents};
+    forward.load(storage, arrays.parameters, slice);
+    StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
+    std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken
+    for (int g = 0; g < seats.groups(); ++g) {
+      parameter_bars[g].clear(model);
+      std::fill_n(states[g].qpos, model.nv, Real(0));
+      std::fill_n(states[g].qvel, model.nv, Real(0));
+    }
+    if (arrays.loss)
+      for (int lane = 0; lane < slice.count; ++lane) arrays.cotangents_finite[slice.environment(lane)] = 1;
+    for (std::int64_t t = steps; t-- > 0;) {
+      if (cancel && cancel->cancelled()) return false;
+      if (!replay.find(t, cancel)) return false;
+      forward.load_ctrl(model, arrays.ctrl, steps, t, slice);
+      step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
+           qpos_next, qvel_next);
+      add_state_cotangents(model, arrays, seats, t + 1, qpos_next, qvel_next, given);
+      for (int g = 0; g < seats.groups(); ++g) {
+        std::fill_n(ctrl_bar, model.nu, Real(0));
+        step_adjoint(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, forward.workspace,
+                     workspace, states[g], ctrl_bar, parameter_bars[g]);
+        if (arrays.loss) add_loss_by_ctrl(model, arrays, seats, g, t);
+        if (arrays.ctrl_bar)
+          scatter_group(ctrl_bar, steps * model.nu, t * model.nu, model.nu, arrays, seats, g,
+                        arrays.ctrl_bar);
+      }
+    }
+    if (!replay.find(0, cancel)) return false;
+    add_state_cotangents(model, arrays, seats, 0, forward.qpos, forward.qvel, given);
+    for (int g = 0; g < seats.groups(); ++g) write_results(storage, arrays, seats, g);
+    for (int lane = 0; lane < slice.count; ++lane)
+      arrays.replayed_steps[slice.environment(lane)] = replay.replayed() + steps;
+    return true;
+  }
+
+  // Numbers of each lane's row of an array [K, B, stride].
+  void gather_group(const double* array, std::size_t stride, std::size_t offset, int size,
+                    const BackwardArrays& arrays, const Seats<Real>& seats, int group, Real* out) const {
+    for (int lane = 0; lane < Width<Real>::value; ++lane) {
+      const double* row = array + seats.row(group, lane, arrays.shape.batch) * stride + offset;
+      for (int i = 0; i < size; ++i) set_lane(out[i], lane, row[i]);
+    }
+  }
+  void scatter_group(const Real* values, std::size_t stride, std::size_t offset, int size,
+                     const BackwardArrays& arrays, const Seats<Real>& seats, int group, double* array) const {
+    for (int lane = 0; lane < seats.used(group); ++lane) {
+      double* row = array + seats.row(group, lane, arrays.shape.batch) * stride + offset;
+      for (int i = 0; i < size; ++i) row[i] = get_lane(values[i], lane);
+    }
+  }
+
+  // Adds the caller's and the loss's cotangents of the state of step t, which is (qpos, qvel). `given` counts the caller's
+  // that are still to come.
+  void add_state_cotangents(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats,
+                            std::int64_t t, const Real* qpos, const Real* qvel, std::int64_t& given) {
+    const StateCotangents& bars = arrays.bars;
+    const std::int64_t rows = bars.steps ? bars.count : arrays.shape.steps + 1;
+    const bool has_bar = given > 0 && (bars.steps ? bars.steps[given - 1] : given - 1) == t;
+    if (has_bar) --given;
+    if (!has_bar && !arrays.loss) return;
+    for (int g = 0; g < seats.groups(); ++g) {
+      std::fill_n(ambient, model.nq, Real(0));
+      std::fill_n(tangent, model.nv, Real(0));
+      if (has_bar && bars.qpos)
+        gather_group(bars.qpos, rows * model.nq, given * model.nq, model.nq, arrays, seats, g, ambient);
+      if (has_bar && bars.qvel)
+        gather_group(bars.qvel, rows * model.nv, given * model.nv, model.nv, arrays, seats, g, tangent);
+      if (arrays.loss) {
+        add_loss(arrays, seats, g, Quantity::qpos, t, arrays.shape.steps, qpos, model.nq, ambient);
+        add_loss(arrays, seats, g, Quantity::qvel, t, arrays.shape.steps, qvel, model.nv, tangent);
+      }
+      for (int i = 0; i < model.nv; ++i) states[g].qvel[i] += tangent[i];
+      add_projected(model, qpos, states[g].qpos);
+    }
+  }
+  // Adds d loss / d ctrl at fixed states, summed over the terms first, to ctrl_bar.
+  void add_loss_by_ctrl(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
+                        std::int64_t t) {
+    std::fill_n(loss_by_ctrl, model.nu, Real(0));
+    add_loss(arrays, seats, group, Quantity::ctrl, t, arrays.shape.steps - 1, forward.ctrl, model.nu,
+             loss_by_ctrl);
+    for (int i = 0; i < model.nu; ++i) ctrl_bar[i] += loss_by_ctrl[i];
+  }
+  // Adds the cotangents of the loss's terms of one quantity, x at time t; none where the rollout diverged.
+  void add_loss(const BackwardArrays& arrays, const Seats<Real>& seats, int group, Quantity quantity,
+                std::int64_t t, std::int64_t last, const Real* x, int size, Real* bar) const {
+    for (const LossTerm& term : *arrays.loss) {
+      if (term.quantity != quantity || !term.counts(t, last)) continue;
+      for (int lane = 0; lane < seats.used(group); ++lane) {
+        const int environment = seats.slice.environment(lane);
+        if (arrays.status[environment] != std::int32_t(Status::completed)) continue;
+        term.add_cotangents(
+            [&](int i) { return get_lane(x[i], lane); }, environment, t,
+            [&](int i, double value) { set_lane(bar[i], lane, get_lane(bar[i], lane) + value); });
+      }
+    }
+    for (int lane = 0; lane < seats.used(group); ++lane)
+      for (int i = 0; i < size; ++i)
+        if (!std::isfinite(get_lane(bar[i], lane)))
+          arrays.cotangents_finite[seats.slice.environment(lane)] = 0;
+  }
+
+  // Adds the cotangent in `ambient`, projected on the tangent space at qpos.
+  void add_projected(const Model& model, const Real* qpos, Real* out) const {
+    for (int j = 0; j < model.njnt; ++j) {
+      const Joint& joint = model.joints[j];
+      const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+      for (int i = 0; i < linear; ++i) out[joint.dof + i] += ambient[joint.qpos + i];
+      if (joint.type > JointType::ball) continue;
+      const Real* bar = ambient + joint.qpos + linear;
+      const Quaternion<Real> q = load_quaternion(qpos + joint.qpos + linear);
+      add3(out + joint.dof + linear, tangent_cotangent(q, Quaternion<Real>{bar[0], bar[1], bar[2], bar[3]}));
+    }
+  }
+
+  static Real inverse_length(const Real* q) {
+    return Real(1) / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+  }
+
+  void write_results(const ModelStorage& storage, const BackwardArrays& arrays, const Seats<Real>& seats,
+                     int group) {
+    const Model& model = storage.model();
+    if (arrays.qvel0_bar)
+      scatter_group(states[group].qvel, model.nv, 0, model.nv, arrays, seats, group, arrays.qvel0_bar);
+    if (arrays.qpos0_bar) {
+      to_ambient(model, states[group].qpos);
+      scatter_group(ambient, model.nq, 0, model.nq, arrays, seats, group, arrays.qpos0_bar);
+    }
+    for (int lane = 0; lane < seats.used(group); ++lane) {
+      const int environment = seats.slice.environment(lane);
+      ParameterBarPointers out{};
+      bool wanted = false;
+      for (int p = 0; p < parameter_count; ++p) {
+        if (!arrays.parameter_bars[p]) continue;
+        const std::size_t size = storage.parameter_size(Parameter(p));
+        out[p] = arrays.parameter_bars[p] + seats.row(group, lane, arrays.shape.batch) * size;
+        std::fill_n(out[p], size, 0.0);
+        wanted = true;
+      }
+      if (wanted)
+        add_parameter_cotangents(storage.parameters(),
+                                 parameter_values(storage, arrays.parameters, environment), lane, model,
+                                 parameter_bars[group], out);
+    }
+  }
+
+  // The tangent cotangent of the start state as one by qpos; the model reads qpos / |qpos|.
+  void to_ambient(const Model& model, const Real* tangent) {
+    for (int j = 0; j < model.njnt; ++j) {
+      const Joint& joint = model.joints[j];
+      const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+      for (int i = 0; i < linear; ++i) ambient[joint.qpos + i] = tangent[joint.dof + i];
+      if (joint.type > JointType::ball) continue;
+      const Real* q = forward.qpos + joint.qpos + linear;
+      const Quaternion<Real> bar =
+          ambient_cotangent(load_quaternion(q), inverse_length(q) * load3(tangent + joint.dof + linear));
+      Real* out = ambient + joint.qpos + linear;
+      out[0] = bar.w;
+      out[1] = bar.x;
+      out[2] = bar.y;
+      out[3] = bar.z;
+    }
+  }
+};
+
+}  // namespace revolute

@@ -1,0 +1,34 @@
+// The loss of a batch and its gradient: each pack is simulated and pulled back at once, so that the states of those packs are
+// held that are under way.
+#include "backward_runner.hpp"
+
+namespace revolute {
+
+namespace {
+
+template <class Real>
+struct ValueAndGradientRunner {
+  BackwardRunner<Real> backward;
+
+  ValueAndGradientRunner(const Model& model, Arena& arena) : backward(model, 1, arena) {}
+
+  bool run(const ModelStorage& storage, const ValueAndGradientArrays& arrays, const Slice& slice,
+           const CancelToken* cancel) {
+    const RolloutArrays& rollout = arrays.rollout;
+    ForwardRunner<Real>& forward = backward.forward;
+    StateStack<Real> kept(storage.model(), KeptSteps(rollout.policy, rollout.shape.steps).count());
+    if (!forward.run(storage, rollout, slice, cancel, [&](std::int64_t place) { kept.push(place, forward); }))
+      return false;
+    return backward.run(storage, arrays.backward, slice, cancel, kept);
+  }
+};
+
+}  // namespace
+
+bool value_and_gradient(const ModelStorage& storage, const ValueAndGradientArrays& arrays,
+                        const Execution& execution) {
+  return spread(slices(arrays.rollout.shape.batch), execution.threads,
+                worker<ValueAndGradientRunner>(storage, arrays, execution));
+}
+
+}  // namespace revolute
