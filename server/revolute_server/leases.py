@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from revolute.errors import ArgumentError, NotFoundError, RevoluteError
+from revolute.errors import ArgumentError, LimitError, NotFoundError, RevoluteError, UnavailableError
 
 from .store import (
     REQUEST,
@@ -26,6 +26,7 @@ from .store import (
     Entry,
     Put,
     Store,
+    Touch,
     delete_each,
     trim,
 )
@@ -44,9 +45,33 @@ def expiry(duration: float) -> float:
     return time.time() + _SLACK * duration
 
 
-def renewed(expires: float | None, duration: float) -> float | None:
-    """Return the new time of expiry of what is used now; None if the one it has is good enough."""
-    return None if expires is None or expires >= time.time() + duration else expiry(duration)
+async def renew(store: Store, entry: Entry, duration: float, *, must: bool = False) -> float | None:
+    """Keep what is used now for another while.
+
+    Args:
+        store: where it is.
+        entry: what is used.
+        duration: seconds for which it is promised to be kept.
+        must: whether a store that does not take the new time, such as a full disk, is an error; what is read
+            can be read without.
+
+    Returns:
+        The new time of expiry; None if the one it has is good enough, or stays.
+    """
+    if entry.expires is None or entry.expires >= time.time() + duration:
+        return None
+    expires = expiry(duration)
+    try:
+        await store.commit(Touch(entry.kind, entry.key, expires))
+    except Conflict:
+        # deleted meanwhile: this use began before
+        return None
+    except (LimitError, UnavailableError) as error:
+        if must:
+            raise
+        _log.warning("%s %s is not kept longer: %s", entry.kind, entry.key[:8], error)
+        return None
+    return expires
 
 
 def is_over(expires: float | None) -> bool:

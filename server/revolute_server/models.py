@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from revolute.errors import ArgumentError, NotFoundError
+from revolute.errors import ArgumentError, DataLossError, NotFoundError
 from revolute_engine import Model, load_model
 from revolute_engine import models as builtin_models
 
@@ -166,18 +166,16 @@ class Models:
             "nu": model.nu,
             "timestep": model.timestep,
         }
-        put = Put(
-            MODEL,
-            model.id,
-            encode(vars(source)),
-            summary=summary,
-            client=current_client(),
-            expect=0,
-        )
+        put = Put(MODEL, model.id, encode(vars(source)), summary=summary, client=current_client())
         while True:
-            known = await self._store.look(MODEL, model.id) is not None
             try:
-                await self._store.commit(*(() if known else (put,)), *ticket.writes(model))
+                known = await self._store.get(MODEL, model.id)
+                puts = () if known else (dataclasses.replace(put, expect=0),)
+            except DataLossError:
+                # the content is here again
+                puts = (put,)
+            try:
+                await self._store.commit(*puts, *ticket.writes(model))
             except Conflict as conflict:
                 if conflict.kind != MODEL:
                     raise

@@ -26,13 +26,13 @@ from .deletion import delete_owned
 from .engine_pool import EnginePool
 from .identifiers import new_id
 from .joint_calls import step_work
-from .leases import alive, checked_lease, expiry, is_over, missing, renewed
+from .leases import alive, checked_lease, expiry, is_over, missing, renew
 from .memory import MemoryBudget
 from .models import Models
 from .requests import Ticket
 from .settled import settled
 from .stepping import State, StepCall, changed_state, jacobian, jacobian_bytes, start_state
-from .store import MODEL, SESSION, Conflict, Entry, Put, Record, Store, Touch
+from .store import MODEL, SESSION, Conflict, Entry, Put, Record, Store
 from .store.codec import decode, encode
 
 _ATTEMPTS = 32
@@ -77,11 +77,11 @@ class Session:
             "lease": self.lease,
             "step_count": state.step_count,
         }
-        payload = encode({"model_id": self.model.id, "state": vars(state)})
+        kept = {"model_id": self.model.id, "lease": self.lease, "owner": self.owner, "state": vars(state)}
         return Put(
             SESSION,
             self.id,
-            payload,
+            encode(kept),
             expires=expiry(self.lease),
             summary=summary,
             parent=self.model.id,
@@ -274,7 +274,7 @@ class Sessions:
         Raises:
             NotFoundError: the session was deleted, has expired, or was never there.
         """
-        return (await self._current(session_id)).lease
+        return (await self._current(session_id, must_renew=True)).lease
 
     async def info(self, session_id: str) -> SessionInfo:
         """Describe a session; its lease goes on as it is.
@@ -344,8 +344,8 @@ class Sessions:
         await self._store.commit(put, *ticket.writes(state))
         session.state, session.version, session.expires = state, session.version + 1, put.expires
 
-    async def _current(self, session_id: str) -> Session:
-        """Return a session as it is in the store now, and renew its lease."""
+    async def _current(self, session_id: str, *, must_renew: bool = False) -> Session:
+        """Return a session as it is in the store now, and renew its lease; if it must be, or no error."""
         session = self._cache.get(session_id)
         entry = await self._store.look(SESSION, session_id)
         if entry is None or is_over(entry.expires):
@@ -356,11 +356,9 @@ class Sessions:
         elif session.version < entry.version:
             # a copy: the one in the cache belongs to whoever holds its lock
             session = await self._load(session_id, cached=False)
-        expires = renewed(entry.expires, session.lease)
+        expires = await renew(self._store, entry, session.lease, must=must_renew)
         if expires is not None:
-            with contextlib.suppress(Conflict):
-                await self._store.commit(Touch(SESSION, session_id, expires))
-                session.expires = expires
+            session.expires = expires
         return session
 
     async def _load(self, session_id: str, *, cached: bool = True) -> Session:
@@ -368,14 +366,15 @@ class Sessions:
         record = await self._record(session_id)
         document = decode(record.payload)
         model = await self._models.get(document["model_id"])
-        known = record.summary
+        state = State(**document["state"])
+        known = {**record.summary, **document}
         session = Session(
             session_id,
             model,
-            batch=known["batch"],
+            batch=len(state.status),
             lease=known["lease"],
             owner=known["owner"],
-            state=State(**document["state"]),
+            state=state,
             version=record.version,
             expires=record.expires,
         )

@@ -30,7 +30,7 @@ from .deletion import delete_owned
 from .engine_pool import EnginePool
 from .identifiers import new_id
 from .joint_calls import backward_work, rollout_work, value_and_gradient_work
-from .leases import alive, expiry, is_over, missing, renewed
+from .leases import alive, expiry, is_over, missing, renew
 from .memory import MemoryBudget, Reservation
 from .models import Models
 from .requests import Ticket
@@ -216,11 +216,7 @@ class Trajectories:
         if entry is None or is_over(entry.expires):
             self.forget(trajectory_id)
             raise await missing(self._store, TRAJECTORY, trajectory_id)
-        expires = renewed(entry.expires, self._ttl)
-        if expires is not None:
-            # deleted meanwhile: this use began before
-            with contextlib.suppress(Conflict):
-                await self._store.commit(Touch(TRAJECTORY, trajectory_id, expires))
+        await renew(self._store, entry, self._ttl)
         return trajectory
 
     async def with_states(self, trajectory_id: str, states: str | None = None) -> Trajectory:

@@ -6,10 +6,12 @@ row names, left by a crash in between, is removed when it is an hour old.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +23,34 @@ class Blobs:
     """A folder of payloads.
 
     Args:
-        folder: made when it is not there.
+        folder: made by `open` when it is not there.
         sync: whether a payload is on the disk, not only with the system, when `write` returns.
     """
 
     def __init__(self, folder: Path, *, sync: bool) -> None:
         self._folder = folder
         self._sync = sync
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._descriptor = -1
+
+    def open(self) -> None:
+        """Make the folder ready."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    @contextlib.contextmanager
+    def locked(self, *, alone: bool) -> Iterator[None]:
+        """Hold a lock that all processes which use the folder share, or that one of them has alone."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def write(self, payload: Sequence[Any]) -> str:
         """Write a payload and return the name of its file.
@@ -38,7 +60,13 @@ class Blobs:
         """
         name = secrets.token_hex(16)
         path = self._folder / name
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            # somebody has removed the folder; what was in it is lost, but not what comes
+            self._folder.mkdir(mode=0o700)
+            descriptor = os.open(path, flags, 0o600)
         try:
             try:
                 _write_all(descriptor, payload)

@@ -6,6 +6,9 @@ on the event loop, in less time than a change of threads takes; what may take lo
 Payloads that are not small lie in files beside the database (`blobs`), written on these threads, too.
 Several servers on one machine may share a file; SQLite's own locks keep their transactions apart.
 
+A damaged payload is one lost record. Where a page of the database is damaged, the first call that meets it,
+or a check after the start, has the file made anew from what can be read (`salvage`).
+
 What survives: with `process`, everything acknowledged survives the end of the process, however it ends, since
 the system has it; with `disk`, the end of the machine as well, since WAL (synchronous=FULL) and payloads are
 synced before a call is answered.
@@ -18,11 +21,12 @@ import contextlib
 import dataclasses
 import errno
 import json
+import logging
 import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +38,7 @@ from .codec import checksum
 from .interface import (
     MODEL,
     Conflict,
+    Delete,
     Entry,
     Limits,
     Put,
@@ -46,6 +51,11 @@ from .interface import (
     joined,
     unwritable,
 )
+from .place import Place
+from .reserve import Reserve
+from .salvage import Malformed, copy_records, is_malformed, is_row
+
+_log = logging.getLogger("revolute.server")
 
 Result = TypeVar("Result")
 
@@ -103,7 +113,8 @@ CREATE TRIGGER count_changed AFTER UPDATE OF size ON records BEGIN
 END;
 """
 
-_ENTRY = "kind, key, version, sequence, created, expires, size, summary"
+_ENTRY = ("kind", "key", "version", "sequence", "created", "expires", "size", "summary")
+_ENTRY_COLUMNS = ", ".join(_ENTRY)
 
 
 @dataclasses.dataclass
@@ -122,6 +133,25 @@ class _Job:
     files: dict[int, str] = dataclasses.field(default_factory=dict)
     checksums: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
+    @property
+    def frees(self) -> bool:
+        """Whether it makes room: it deletes, and adds no more than notes of that."""
+        deletes = any(isinstance(write, Delete) for write in self.writes)
+        return deletes and sum(write.size for write in self.writes if isinstance(write, Put)) < _INLINE_BYTES
+
+
+@dataclasses.dataclass
+class _Repair:
+    """The wish for a file without damaged pages.
+
+    Attributes:
+        times: how often the file had been repaired when the damage was met.
+        done: set when it is repaired, or cannot be.
+    """
+
+    times: int
+    done: Future[None] = dataclasses.field(default_factory=Future)
+
 
 class SqliteStore(Store):
     """Records in an SQLite file.
@@ -136,27 +166,35 @@ class SqliteStore(Store):
         self._path = path
         self.limits = limits
         self._sync = sync
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | _Repair | None] = queue.SimpleQueue()
         self._readers = ThreadPoolExecutor(_READERS, "revolute-store-read")
         self._writer = threading.Thread(target=self._write_all, name="revolute-store-write", daemon=True)
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
+        self._blobs = Blobs(path.with_name(f"{path.name}-blobs"), sync=sync)
+        self._reserve = Reserve(path.with_name(f"{path.name}-reserve"))
+        self._repairs = 0
+        self._checker: sqlite3.Connection | None = None
         self.usage: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def open(self) -> None:
         await self._run(self._prepare)
         # the event loop's own connection waits for nobody
         self._local.connection = self._connect(seconds=0.0)
+        self._place = Place(self._path)
         self._writer.start()
+        self._readers.submit(self._check_pages)
 
     async def get(self, kind: str, key: str) -> Record | None:
         # most requests are new, so that mostly there is nothing to read
         if await self.look(kind, key) is None:
             return None
-        return await self._run(self._get, kind, key)
+        return await self._mended(lambda: self._run(self._get, kind, key))
 
     async def look(self, kind: str, key: str) -> Entry | None:
-        found = await self._read("WHERE kind = ? AND key = ?", kind, key)
+        found = await self._mended(lambda: self._read("WHERE kind = ? AND key = ?", kind, key))
+        if found and found[0] is None:
+            raise damaged(kind, key)
         return found[0] if found else None
 
     async def commit(self, *writes: Write) -> None:
@@ -170,20 +208,22 @@ class SqliteStore(Store):
 
     async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
         where = "WHERE kind = ? AND sequence > ? ORDER BY sequence LIMIT ?"
-        found = await self._read(where, kind, after, min(limit, _FEW))
+        found = await self._mended(lambda: self._read(where, kind, after, min(limit, _FEW)))
         if len(found) < _FEW or limit == _FEW:
-            return found
-        return await self._run(self._select, where, kind, after, limit)
+            return _readable(found)
+        return await self._list(where, kind, after, limit)
 
     async def newest(self, kind: str, limit: int) -> list[Entry]:
         where = "WHERE kind = ? ORDER BY sequence DESC LIMIT ?"
-        return await self._run(self._select, where, kind, limit)
+        return await self._list(where, kind, limit)
 
     async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
         where = "WHERE expires IS NOT NULL AND expires <= ? ORDER BY expires LIMIT ?"
-        return await self._run(self._select, where, now, limit)
+        return await self._list(where, now, limit)
 
     async def close(self) -> None:
+        if self._checker is not None:
+            self._checker.interrupt()
         # these hand transactions to the writer
         await asyncio.to_thread(self._readers.shutdown)
         if self._writer.is_alive():
@@ -191,8 +231,27 @@ class SqliteStore(Store):
             await asyncio.to_thread(self._writer.join)
         for connection in self._connections:
             connection.close()
+        self._blobs.close()
 
-    async def _read(self, where: str, *values: Any) -> list[Entry]:
+    async def _list(self, where: str, *values: Any) -> list[Entry]:
+        """Read many rows on a thread."""
+        return _readable(await self._mended(lambda: self._run(self._select, where, *values)))
+
+    async def _mended(self, read: Callable[[], Awaitable[Result]]) -> Result:
+        """Read, and if a damaged page is met, once more after the file was repaired."""
+        times = self._repairs
+        try:
+            return await read()
+        except Malformed:
+            repair = _Repair(times)
+            self._jobs.put(repair)
+            await asyncio.shield(asyncio.wrap_future(repair.done))
+        try:
+            return await read()
+        except Malformed as error:
+            raise unwritable(str(error)) from error
+
+    async def _read(self, where: str, *values: Any) -> list[Entry | None]:
         """Read a few rows here; on a thread that waits where another process holds the file just now."""
         try:
             return self._select(where, *values)
@@ -209,26 +268,78 @@ class SqliteStore(Store):
         """Open the file or make it, and refuse one that is none of ours or of a newer release."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._blobs = Blobs(self._path.with_name(f"{self._path.name}-blobs"), sync=self._sync)
+            self._blobs.open()
             connection = self._connection()
             with _transaction(connection):
                 found = connection.execute("PRAGMA user_version").fetchone()[0]
                 tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
                 if not found and not tables:
-                    for statement in _statements(_TABLES):
-                        connection.execute(statement)
-                    connection.execute(f"PRAGMA user_version = {SCHEMA}")
+                    _make_tables(connection)
                 elif found != SCHEMA:
                     raise _wrong_schema(self._path, found)
-            self.usage = _usage(connection)
-            self._blobs.remove_orphans(lambda name: _has_file(connection, name))
+            try:
+                self._take_stock(connection)
+            except sqlite3.DatabaseError as error:
+                if not is_malformed(error):
+                    raise
+                self._repair(self._repairs)
+                self._take_stock(connection)
+            self._reserve.make()
         except (sqlite3.Error, OSError) as error:
-            raise ArgumentError.expected(
-                "store",
-                "an SQLite file of this server that can be written",
-                f"{error} at {self._path}",
-                advice="choose another file with --store",
-            ) from error
+            raise _unusable(self._path, error) from error
+
+    def _take_stock(self, connection: sqlite3.Connection) -> None:
+        """Count what is there, and remove what nothing refers to."""
+        self.usage = _usage(connection)
+        self._blobs.remove_orphans(lambda name: _has_file(connection, name))
+
+    def _check_pages(self) -> None:
+        """Look for damaged pages and for indexes that do not fit their table, and repair the file."""
+        times = self._repairs
+        try:
+            self._checker = self._connection()
+            found = self._checker.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            found = str(error) if is_malformed(error) else "ok"
+        finally:
+            self._checker = None
+        if found != "ok":
+            self._jobs.put(_Repair(times))
+
+    def _repair(self, times: int) -> None:
+        """Make the file anew from what can be read of it, unless that has happened since `times`.
+
+        Raises:
+            sqlite3.Error: it cannot be read at all, or not be written.
+        """
+        if self._repairs != times:
+            return
+        draft = self._path.with_name(f"{self._path.name}-repair")
+        draft.unlink(missing_ok=True)
+        try:
+            # no other process writes meanwhile
+            with self._blobs.locked(alone=True):
+                connection = self._connect(_BUSY_SECONDS)
+                whole = sqlite3.connect(draft, isolation_level=None)
+                try:
+                    whole.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                    with _transaction(whole):
+                        _make_tables(whole)
+                        found = copy_records(connection, whole, self._blobs.read)
+                    whole.backup(connection)
+                    self.usage = _usage(connection)
+                finally:
+                    whole.close()
+                    self._connections.remove(connection)
+                    connection.close()
+        finally:
+            draft.unlink(missing_ok=True)
+        self._repairs += 1
+        lost = ", ".join(f"{kind} {key[:8]}" for kind, key in found.lost[:20])
+        _log.error(
+            "store: pages of %s were damaged; it was made anew with %d records, %d others are lost%s",
+            *(self._path, found.kept, len(found.lost), f": {lost}" if lost else ""),
+        )
 
     def _connection(self) -> sqlite3.Connection:
         """Return this thread's connection."""
@@ -253,20 +364,24 @@ class SqliteStore(Store):
 
     # reading
 
-    def _select(self, where: str, *values: Any) -> list[Entry]:
-        with _faults("record", ""):
-            rows = self._connection().execute(f"SELECT {_ENTRY} FROM records {where}", values)
-            return [_entry(*row) for row in rows]
+    def _select(self, where: str, *values: Any) -> list[Entry | None]:
+        """Return the entries of rows, None for one that is damaged."""
+        with _faults():
+            rows = self._connection().execute(f"SELECT {_ENTRY_COLUMNS} FROM records {where}", values)
+            return [_entry(row) for row in rows]
 
     def _get(self, kind: str, key: str) -> Record | None:
-        query = f"SELECT {_ENTRY}, checksum, file, payload FROM records WHERE kind = ? AND key = ?"
+        query = f"SELECT {_ENTRY_COLUMNS}, checksum, file, payload FROM records WHERE kind = ? AND key = ?"
         previous = None
         while True:
-            with _faults(kind, key):
+            with _faults():
                 row = self._connection().execute(query, (kind, key)).fetchone()
                 if row is None:
                     return None
-                *entry, digest, file, payload = row
+                *plain, digest, file, payload = row
+                entry = _entry(plain)
+                if entry is None or not is_row((digest, file, payload), ("checksum", "file", "payload")):
+                    raise damaged(kind, key)
                 try:
                     content = payload if file is None else self._blobs.read(file)
                 except FileNotFoundError:
@@ -277,7 +392,7 @@ class SqliteStore(Store):
                     continue
                 if content is None or checksum(kind, key, (content,)) != digest:
                     raise damaged(kind, key)
-                return Record(**vars(_entry(*entry)), payload=(content,))
+                return Record(**vars(entry), payload=(content,))
 
     # writing
 
@@ -289,6 +404,7 @@ class SqliteStore(Store):
                     continue
                 job.checksums[place] = checksum(write.kind, write.key, write.payload)
                 if write.size > _INLINE_BYTES:
+                    self._place.check()
                     job.files[place] = self._blobs.write(write.payload)
             if job.files:
                 self._blobs.sync_names()
@@ -312,19 +428,38 @@ class SqliteStore(Store):
                 while len(jobs) < _MOST_TOGETHER:
                     jobs.append(self._jobs.get_nowait())
             ending = None in jobs
-            waiting = [job for job in jobs if job is not None]
+            for repair in jobs:
+                if isinstance(repair, _Repair):
+                    self._carry_out(repair)
+            waiting = [job for job in jobs if isinstance(job, _Job)]
             try:
-                self._write_together(waiting)
+                if waiting:
+                    self._place.check()
+                    self._write_together(waiting)
+                    self._reserve.make()
             except BaseException as error:
                 for job in waiting:
                     if not job.done.done():
+                        self._remove_files(list(job.files.values()))
                         job.done.set_exception(error)
+
+    def _carry_out(self, repair: _Repair) -> None:
+        """Repair the file; who asked for it sees by reading again whether that was of use."""
+        try:
+            self._repair(repair.times)
+        except (sqlite3.Error, OSError) as error:
+            _log.error("store: pages of %s are damaged, and it cannot be repaired: %s", self._path, error)
+        finally:
+            repair.done.set_result(None)
 
     def _write_together(self, jobs: list[_Job]) -> None:
         failed: dict[int, Exception] = {}
+        times = self._repairs
         try:
             gone = self._transact(jobs, failed)
         except (sqlite3.Error, OSError) as error:
+            if is_malformed(error):
+                self._carry_out(_Repair(times))
             if len(jobs) == 1:
                 self._write_again(jobs[0], error)
                 return
@@ -338,11 +473,17 @@ class SqliteStore(Store):
         """Make room in the journal and try once more; deleting must be possible on a full disk."""
         failed: dict[int, Exception] = {}
         gone: list[str] = []
-        try:
-            self._connection().execute("PRAGMA wal_checkpoint(RESTART)")
-            gone = self._transact([job], failed)
-        except (sqlite3.Error, OSError):
-            failed[0] = _sql_fault(error)
+        while True:
+            try:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection().execute("PRAGMA wal_checkpoint(RESTART)")
+                gone = self._transact([job], failed)
+            except (sqlite3.Error, OSError) as again:
+                error = again
+                if job.frees and self._reserve.give():
+                    continue
+                failed[0] = _sql_fault(error)
+            break
         self._finish([job], failed, gone)
 
     def _finish(self, jobs: list[_Job], failed: dict[int, Exception], gone: list[str]) -> None:
@@ -359,7 +500,7 @@ class SqliteStore(Store):
         """Carry out transactions as one; return the files of payloads that are gone with it."""
         connection = self._connection()
         gone: list[str] = []
-        with _transaction(connection):
+        with self._blobs.locked(alone=False), _transaction(connection):
             usage = _usage(connection)
             for place, job in enumerate(jobs):
                 connection.execute("SAVEPOINT job")
@@ -474,14 +615,19 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _faults(kind: str, key: str) -> Iterator[None]:
-    """Turn what goes wrong while a record is read into an error of ours."""
+def _faults() -> Iterator[None]:
+    """Turn what goes wrong while a record is read into an error of ours.
+
+    Raises:
+        Malformed: a page is damaged.
+        RevoluteError: anything else.
+    """
     try:
         yield
-    except sqlite3.OperationalError as error:
+    except sqlite3.Error as error:
+        if is_malformed(error):
+            raise Malformed(str(error)) from error
         raise _sql_fault(error) from error
-    except sqlite3.DatabaseError as error:
-        raise damaged(kind, key) from error
     except OSError as error:
         raise _os_fault(error) from error
 
@@ -511,11 +657,32 @@ def _wrong_schema(path: Path, found: int) -> ArgumentError:
     )
 
 
-def _entry(*row: Any) -> Entry:
-    """Return the entry of a row of the columns _ENTRY."""
+def _unusable(path: Path, error: Exception) -> ArgumentError:
+    """Return the error for a file that cannot be opened."""
+    advice = "choose another file with --store"
+    if is_malformed(error) or "not a database" in str(error):
+        advice = f"put a copy of it in its place, or move it away to begin with an empty store, or {advice}"
+    return ArgumentError.expected(
+        "store", "an SQLite file of this server that can be written", f"{error} at {path}", advice=advice
+    )
+
+
+def _entry(row: Any) -> Entry | None:
+    """Return the entry of a row of the columns _ENTRY; None if they do not hold what they should."""
+    if not is_row(row, _ENTRY):
+        return None
     *plain, summary = row
-    names = (field.name for field in dataclasses.fields(Entry))
-    return Entry(**dict(zip(names, (*plain, _summary(summary)), strict=True)))
+    return Entry(**dict(zip(_ENTRY, (*plain, _summary(summary)), strict=True)))
+
+
+def _readable(found: list[Entry | None]) -> list[Entry]:
+    return [entry for entry in found if entry is not None]
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_TABLES):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 def _summary(text: str) -> dict[str, Any]:

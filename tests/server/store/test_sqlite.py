@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import resource
+import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from revolute.errors import ArgumentError, DataLossError, LimitError, RevoluteError
+from revolute.errors import ArgumentError, DataLossError, LimitError, RevoluteError, UnavailableError
 from revolute_server.store import SESSION, TRAJECTORY, Delete, Limits, Put, Store, open_store
 
 Result = TypeVar("Result")
@@ -112,6 +114,110 @@ def test_a_row_in_another_place_is_a_lost_record(path: Path) -> None:
         connection.execute("UPDATE records SET key = 's2' WHERE key = 'x'")
     found = use(path, survey)
     assert [key for key, whole in found.items() if not whole] == ["s1", "s2"]
+
+
+PAGE = 4096
+
+
+def damage_page(path: Path, number: int) -> bytes:
+    """Overwrite a page, counted from 1, and return what was in it."""
+    data = path.read_bytes()
+    start = (number - 1) * PAGE
+    path.write_bytes(data[:start] + b"\xa5" * PAGE + data[start + PAGE :])
+    return data[start : start + PAGE]
+
+
+async def go_on(store: Store) -> None:
+    """Check that everything can be listed, written and deleted, lost records too."""
+    for kind in (TRAJECTORY, SESSION):
+        assert {entry.key for entry in await store.scan(kind)} == {f"{kind[0]}{n}" for n in range(20)}
+    await store.commit(Put(SESSION, "new", (SMALL,)))
+    for number in range(20):
+        await store.commit(Delete(TRAJECTORY, f"t{number}"), Delete(SESSION, f"s{number}"))
+    assert store.count(TRAJECTORY) == 0 and store.count(SESSION) == 1
+    found = await store.get(SESSION, "new")
+    assert found is not None and found.payload == (SMALL,)
+
+
+def test_a_damaged_page_is_what_was_in_it(path: Path) -> None:
+    """Whatever page but the first is damaged: records are whole or lost, each by its name."""
+    use(path, fill)
+    original = path.parent
+    pages = path.stat().st_size // PAGE
+    assert pages >= 12
+    some = False
+    for number in range(2, pages + 1):
+        path = shutil.copytree(original, original.with_name(f"{original.name}-{number}")) / path.name
+        content = damage_page(path, number)
+        in_page = {f"s{n}" for n in range(20) if re.search(SMALL + rb"%d(?!\d)" % n, content)}
+        found = use(path, survey)
+        lost = {key for key, is_whole in found.items() if not is_whole}
+        # a page of the tree, which has no payload, may take what is below it
+        assert {key for key in lost if key[0] == "s"} == in_page or not in_page
+        some = some or 0 < len(lost) < 20
+        use(path, go_on)
+    assert some
+
+
+def test_an_index_that_lies_is_found_out(path: Path) -> None:
+    use(path, fill)
+    data = bytearray(path.read_bytes())
+    places = [place for place in range(len(data)) if data.startswith(b"sessions7", place)]
+    assert len(places) == 2  # in the table, and in the index by key
+    for place in places:
+        changed = bytearray(data)
+        changed[place + 7] ^= 1
+        path.write_bytes(changed)
+        assert all(use(path, survey_after_the_check).values())
+        path.write_bytes(data)
+
+
+async def survey_after_the_check(store: Store) -> dict[str, bool]:
+    for _ in range(200):
+        entries = await store.scan(SESSION)
+        named = {entry.key for entry in entries} == {f"s{n}" for n in range(20)}
+        if named and all([await store.look(SESSION, entry.key) for entry in entries]):
+            break
+        await asyncio.sleep(0.02)
+    return await survey(store)
+
+
+def test_an_unreadable_file_says_what_to_do(path: Path) -> None:
+    use(path, fill)
+    damage_page(path, 1)
+    with pytest.raises(ArgumentError, match=r"not a database at .*store\.db; put a copy of it in its place"):
+        use(path, survey)
+
+
+@pytest.mark.parametrize("name", ["store.db", "store.db-wal"])
+def test_nothing_is_acknowledged_into_a_file_that_is_gone(path: Path, name: str) -> None:
+    async def work(store: Store) -> None:
+        await fill(store)
+        file = path.with_name(name)
+        file.rename(path.with_name("elsewhere"))
+        for _ in range(2):
+            with pytest.raises(
+                UnavailableError, match="the file that the server opened, got another or none"
+            ):
+                await store.commit(Put(TRAJECTORY, "new", (LARGE,)))
+            file.write_bytes(path.with_name("elsewhere").read_bytes())
+        path.with_name("elsewhere").rename(file)
+        await store.commit(Put(TRAJECTORY, "new", (LARGE,)))
+
+    use(path, work)
+    assert all(use(path, survey).values())
+    assert len(list(path.with_name("store.db-blobs").iterdir())) == 21
+
+
+def test_a_folder_that_was_removed_is_made_again(path: Path) -> None:
+    async def work(store: Store) -> None:
+        await fill(store)
+        shutil.rmtree(path.with_name("store.db-blobs"))
+        await store.commit(Put(TRAJECTORY, "new", (LARGE,)))
+        assert (await store.get(TRAJECTORY, "new")) is not None
+        assert sum((await survey(store)).values()) == 20
+
+    use(path, work)
 
 
 @pytest.fixture
