@@ -57,6 +57,7 @@ struct ForwardRunner {
     for (std::int64_t t = 0;; ++t) {
       if (arrays.states.qpos) scatter_state(model, arrays.states, steps + 1, t, slice);
       if (place < kept.count() && kept.step(place) == t) keep(place++);
+      if (arrays.progress) arrays.progress->note(t + 1);
       if (arrays.loss) add_state_values(arrays, slice, t, sums);
       if (t == steps) break;
       if (cancel && cancel->cancelled()) return false;

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 from google.protobuf.message import Message
 
 from revolute.codec.documents import fill_message, read_message
-from revolute.codec.parts import Assembler, locate, to_wire
+from revolute.codec.parts import Assembler, GradualWriter, locate, to_wire
 from revolute.codec.tensor import encode_tensor
+from revolute.errors import UnavailableError
 
 from .answers import Document
+from .drafts import Draft
 from .memory import Reservation
 from .telemetry import Telemetry
 
@@ -73,15 +76,61 @@ async def send(
     first: str = "start",
 ) -> AsyncIterator[Any]:
     """Yield an answer part by part, as bytes, and report the time it took to make them."""
-    began = ended = time.time_ns()
-    spent = 0
-    parts = to_wire(part_type, start, fill_message(start, document), first=first)
-    while (part := next(parts, None)) is not None:
-        ended = time.time_ns()
-        spent += ended - began
+    clock = _Clock()
+    for part in clock.each(to_wire(part_type, start, fill_message(start, document), first=first)):
         yield part
-        began = time.time_ns()
-    telemetry.record("serialise", ended - spent, ended, transport="grpc")
+    clock.report(telemetry)
+
+
+async def send_draft(
+    part_type: type[Message],
+    start: Message,
+    draft: Draft,
+    work: asyncio.Future[Document],
+    count: Callable[[Document], None],
+    telemetry: Telemetry,
+) -> AsyncIterator[Any]:
+    """Yield an answer part by part while it is made, all of it once the verb is through.
+
+    Args:
+        part_type: message of the parts.
+        start: the answer's empty message.
+        draft: what is known of the answer.
+        work: the verb.
+        count: counts the memory of the answer, when the verb is through and no longer does.
+        telemetry: gets the time it takes to make the parts.
+
+    Raises:
+        UnavailableError: the answer became another one than what was sent of it; the caller may ask again.
+        BaseException: the verb failed.
+    """
+    clock = _Clock()
+    writer: GradualWriter | None = None
+    begun: Document = {}
+    while not work.done():
+        await draft.changed(work)
+        if draft.document is None or work.done():
+            continue
+        values = _arrays(type(start)(), draft.document)
+        if writer is None:
+            begun = draft.document
+            fill_message(start, begun)
+            writer = GradualWriter(part_type, start, values, draft.known)
+        for part in clock.each(writer.more(values, draft.known)):
+            yield part
+    document = await work
+    count(document)
+    if writer is None:
+        async for part in send(part_type, start, document, telemetry):
+            yield part
+        return
+    if not _continues(begun, document):
+        raise UnavailableError.expected(
+            "answer", "one that stays as it was sent", "another server's", advice="call again"
+        )
+    for part in clock.each(writer.rest(_arrays(type(start)(), document))):
+        yield part
+    clock.report(telemetry)
 
 
 def whole(message: AnyMessage, document: Document) -> AnyMessage:
@@ -89,3 +138,38 @@ def whole(message: AnyMessage, document: Document) -> AnyMessage:
     for path, value in fill_message(message, document).items():
         locate(message, path).CopyFrom(encode_tensor(np.asarray(value)))
     return message
+
+
+def _arrays(start: Message, document: Document) -> dict[str, np.ndarray]:
+    """Fill a message and return its arrays by field path."""
+    return {path: np.asarray(value) for path, value in fill_message(start, document).items()}
+
+
+def _continues(begun: Document, document: Document) -> bool:
+    """Tell whether an answer is the one that was begun: its plain values are, and its arrays' shapes."""
+
+    def plain(value: Any) -> Any:
+        return value.shape if isinstance(value, np.ndarray) else value
+
+    return {name: plain(value) for name, value in begun.items()} == {
+        name: plain(value) for name, value in document.items()
+    }
+
+
+class _Clock:
+    """Adds up the time in which parts are made, apart from that in which they are sent."""
+
+    def __init__(self) -> None:
+        self._spent = 0
+
+    def each(self, parts: Iterator[bytes]) -> Iterator[bytes]:
+        began = time.time_ns()
+        for part in parts:
+            self._spent += time.time_ns() - began
+            yield part
+            began = time.time_ns()
+        self._spent += time.time_ns() - began
+
+    def report(self, telemetry: Telemetry) -> None:
+        now = time.time_ns()
+        telemetry.record("serialise", now - self._spent, now, transport="grpc")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import grpc
@@ -26,12 +27,13 @@ from revolute.v1 import (
 
 from .answers import Document, document_bytes
 from .calls import Calls
+from .drafts import Draft
 from .grpc_calls import CallInterceptor
-from .grpc_messages import receive, receive_one, send, whole
+from .grpc_messages import receive, receive_one, send, send_draft, whole
 from .memory import Reservation
 from .verbs import Verbs
 
-Verb = Callable[[dict[str, Any]], Awaitable[Document]]
+Verb = Callable[..., Coroutine[Any, Any, Document]]
 Undo = Callable[[Document], None]
 
 CHANNEL_OPTIONS = (
@@ -57,6 +59,10 @@ SERVICES = tuple(
         (server_pb2.DESCRIPTOR, "ServerService"),
     )
 )
+
+
+_LARGE = 64 * 1024
+"""Bytes of a request whose answer is likely to be large as well, and sent while it is made."""
 
 
 class Health:
@@ -111,7 +117,14 @@ class _Servicer:
         return send(part_type, start, document, self.verbs.service.telemetry, first)
 
     async def stream(
-        self, parts: Any, verb: Verb, part_type: type[Message], start: Message, undo: Undo | None = None
+        self,
+        parts: Any,
+        verb: Verb,
+        part_type: type[Message],
+        start: Message,
+        *,
+        gradual: bool = False,
+        undo: Undo | None = None,
     ) -> AsyncIterator[Any]:
         """Answer a streamed request with a stream.
 
@@ -120,21 +133,48 @@ class _Servicer:
             verb: what to do.
             part_type: message of the answer's parts.
             start: the answer's empty message.
+            gradual: whether the verb tells a draft what it knows of the answer meanwhile.
             undo: forgets what the verb kept for the caller, who did not get the whole answer. The answer's
                 arrays are counted while they are sent, unless they are those of a kept trajectory with all
                 its states.
         """
         with self.memory() as memory:
-            document = await verb(await self.read(parts, memory))
-            try:
+            request = await self.read(parts, memory)
+
+            def count(document: Document) -> None:
                 if undo is None or document.get("checkpoints") != "every":
                     memory.grow(document_bytes(document))
+
+            if gradual and memory.count >= _LARGE:
+                draft = Draft()
+                work = asyncio.ensure_future(verb(request, draft))
+                try:
+                    telemetry = self.verbs.service.telemetry
+                    async for part in send_draft(part_type, start, draft, work, count, telemetry):
+                        yield part
+                except BaseException:
+                    await _give_up(work, undo)
+                    raise
+                return
+            document = await verb(request)
+            try:
+                count(document)
                 async for part in self.send(part_type, start, document):
                     yield part
             except BaseException:
                 if undo is not None:
                     undo(document)
                 raise
+
+
+async def _give_up(work: asyncio.Future[Document], undo: Undo | None) -> None:
+    """End a verb whose caller does not get the answer; what it has kept is forgotten."""
+    work.cancel()
+    while not work.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([work])
+    if not work.cancelled() and work.exception() is None and undo is not None:
+        undo(work.result())
 
 
 class ModelServicer(_Servicer, model_pb2_grpc.ModelServiceServicer):
@@ -187,10 +227,11 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
         return self.stream(request_iterator, verb, session_pb2.SetStateResponse, session_pb2.SessionState())
 
     def Reset(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
-        async def verb(request: dict[str, Any]) -> Document:
-            return await self.verbs.reset(request.pop("session_id"), request)
+        async def verb(request: dict[str, Any], draft: Draft | None = None) -> Document:
+            return await self.verbs.reset(request.pop("session_id"), request, draft)
 
-        return self.stream(request_iterator, verb, session_pb2.ResetResponse, session_pb2.SessionState())
+        answer = session_pb2.ResetResponse, session_pb2.SessionState()
+        return self.stream(request_iterator, verb, *answer, gradual=True)
 
     def Step(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         async def verb(request: dict[str, Any]) -> Document:
@@ -220,7 +261,8 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
 
     def Rollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         answer = trajectory_pb2.RolloutResponse, trajectory_pb2.Trajectory()
-        return self.stream(request_iterator, self.verbs.rollout, *answer, undo=self.verbs.undo_rollout)
+        undo = self.verbs.undo_rollout
+        return self.stream(request_iterator, self.verbs.rollout, *answer, gradual=True, undo=undo)
 
     async def StreamRollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         part_type = trajectory_pb2.StreamRolloutResponse

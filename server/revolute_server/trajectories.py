@@ -28,6 +28,7 @@ from .callers import caller_name
 from .calls import current_client
 from .deletion import delete_owned
 from .engine_pool import EnginePool
+from .growing import growing_states, reported
 from .identifiers import new_id
 from .joint_calls import backward_work, rollout_work, value_and_gradient_work
 from .leases import alive, expiry, is_over, missing, renew
@@ -45,6 +46,8 @@ _REPEAT_SECONDS = 600.0
 _log = logging.getLogger("revolute.server")
 
 DEFAULT_WRT = ("qpos", "qvel", "ctrl")
+
+Early = Callable[["Trajectory", Mapping[str, int]], None]
 
 Pull = Callable[[Any, Any, Sequence[str]], Awaitable[Gradient]]
 
@@ -100,8 +103,21 @@ class Trajectories:
         *,
         checkpoints: str = "every",
         states: str | None = None,
+        early: Early | None = None,
     ) -> Trajectory:
         """Simulate and keep the trajectory, unless its checkpoints are "none"; it then has no id.
+
+        Args:
+            model_id: the model.
+            qpos: start configurations.
+            qvel: start velocities.
+            ctrl: controls of all steps.
+            params: model parameters by name.
+            ticket: of the request.
+            checkpoints: which states are kept.
+            states: which states are asked for, "all" or "final".
+            early: takes the trajectory as it will be returned, before it is kept or even computed, and the
+                bytes that are there of arrays which are not complete.
 
         Returns:
             The trajectory with the states that were asked for; those that no gradient needs are not kept.
@@ -122,14 +138,35 @@ class Trajectories:
             self._budget.reserve("a trajectory", size) as reservation,
             self._budget.reserve("all its states", _states_bytes(model, ctrl) if passing else 0),
         ):
+            trajectory_id = new_id() if policy.differentiable else ""
             call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states)
-            rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
+            rollout = await self._compute(model, call, trajectory_id, early)
             answered = dataclasses.replace(rollout, all_states=None) if states == "final" else rollout
-            if not policy.differentiable:
-                return Trajectory("", model, answered)
-            kept = Trajectory(new_id(), model, rollout.without_states())
-            await settled(self._keep(kept, reservation, ticket))
-            return dataclasses.replace(kept, rollout=answered)
+            answer = Trajectory(trajectory_id, model, answered)
+            if policy.differentiable:
+                if early:
+                    early(answer, {})
+                kept = dataclasses.replace(answer, rollout=rollout.without_states())
+                await settled(self._keep(kept, reservation, ticket))
+            return answer
+
+    async def _compute(
+        self, model: Model, call: RolloutCall, trajectory_id: str, early: Early | None
+    ) -> Rollout:
+        """Simulate, and hand a long trajectory out while it is computed."""
+        everything = call.states == "all" or (call.states is None and call.checkpoints == EVERY)
+        if early is None or not everything or call.checkpoints.policy not in ("every", "none"):
+            return await self._pool.run_work(rollout_work(self._engine, model, call))
+        growing = growing_states(model, call.ctrl)
+        if growing is None:
+            return await self._pool.run_work(rollout_work(self._engine, model, call))
+
+        def report(rollout: Rollout, known: Mapping[str, int]) -> None:
+            early(Trajectory(trajectory_id, model, rollout), known)
+
+        async with reported(growing, model, call.ctrl, call.checkpoints, report):
+            call = dataclasses.replace(call, growing=growing)
+            return await self._pool.run_work(rollout_work(self._engine, model, call))
 
     async def stream_rollout(
         self,

@@ -17,11 +17,13 @@ from revolute_engine._segments import Segment
 
 from . import answers, schemas
 from .answers import Document
+from .drafts import Draft
 from .models import Source
 from .pages import page
 from .requests import Ticket
 from .service import Service
 from .settings import format_bytes
+from .stepping import State
 from .store import MODEL, SESSION
 from .trajectories import DEFAULT_WRT, Trajectory
 
@@ -120,14 +122,19 @@ class Verbs:
         schemas.validate(schemas.KeepAlive, request)
         return {"lease": await self.service.sessions.keep_alive(session_id)}
 
-    async def reset(self, session_id: str, request: Request) -> Document:
+    async def reset(self, session_id: str, request: Request, draft: Draft | None = None) -> Document:
         body = schemas.validate(schemas.ResetInputs, request)
         qpos, qvel = schemas.array("qpos", body.qpos), schemas.array("qvel", body.qvel)
+
+        def early(state: State) -> None:
+            if draft is not None:
+                draft.update(answers.session_state(state))
+
         return await self._once(
             body.request_id,
             "Reset",
             {"session_id": session_id, "qpos": qpos, "qvel": qvel},
-            lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, ticket),
+            lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, ticket, early),
             answers.session_state,
         )
 
@@ -174,7 +181,7 @@ class Verbs:
     async def delete_session(self, session_id: str, request: Request) -> Document:
         return await self._delete("DeleteSession", session_id, request, self.service.sessions.delete)
 
-    async def rollout(self, request: Request) -> Document:
+    async def rollout(self, request: Request, draft: Draft | None = None) -> Document:
         body = schemas.validate(schemas.RolloutInputs, request)
         qpos, qvel, ctrl, params = self._inputs(body)
 
@@ -185,12 +192,16 @@ class Verbs:
             kept = await self.service.trajectories.with_states(known["trajectory_id"], states)
             return answers.trajectory(kept, with_ctrl=False)
 
+        def early(trajectory: Trajectory, known: Mapping[str, int]) -> None:
+            if draft is not None:
+                draft.update(answers.trajectory(trajectory, with_ctrl=False), known)
+
         return await self._once(
             body.request_id,
             "Rollout",
             {"model_id": body.model_id, "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "params": params, **chosen},
             lambda ticket: self.service.trajectories.rollout(
-                body.model_id, qpos, qvel, ctrl, params, ticket, **chosen
+                body.model_id, qpos, qvel, ctrl, params, ticket, **chosen, early=early if draft else None
             ),
             lambda kept: answers.trajectory(kept, with_ctrl=False),
             record=_trajectory_id,

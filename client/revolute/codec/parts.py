@@ -22,6 +22,9 @@ from .starts import LARGE, can_inline, write_start
 CHUNK_BYTES = 1000 * 1024
 """Largest payload of one part that this implementation sends; the part itself is at most 1 MiB."""
 
+_HELD_BYTES = 4 * 1024
+"""Most bytes that a GradualWriter holds back."""
+
 _TENSOR = tensor_pb2.Tensor.DESCRIPTOR.full_name
 _BLOB = tensor_pb2.Blob.DESCRIPTOR.full_name
 
@@ -66,16 +69,76 @@ def to_wire(
 ) -> Iterator[bytes]:
     """Yield the parts of one message as `to_parts` does, but as bytes: their arrays are copied once."""
     inline, later = _split(start, values, chunk_bytes)
-    by_hand = {path: view for path, view in inline if len(view) >= LARGE and can_inline(start, path)}
-    for path, view in inline:
-        if path not in by_hand:
-            locate(start, path).data = view.tobytes()
-    if by_hand:
-        yield write_start(part_type.DESCRIPTOR.fields_by_name[first].number, start, by_hand)
-    else:
-        yield part_type(**{first: start}).SerializeToString()
+    yield _start_part(part_type, start, dict(inline), first)
     for path, offset, data in _pieces(later, chunk_bytes):
         yield write_chunk(path, offset, data)
+
+
+class GradualWriter:
+    """Writes the parts of one message while its arrays become known.
+
+    The last bytes of its smallest array are held back until `rest`: nobody has the whole message before.
+
+    Args:
+        part_type: as for `to_wire`.
+        start: likewise.
+        values: arrays by field path; of those in `known` only the first bytes are there yet.
+        known: bytes that are there, of arrays that are not complete.
+        chunk_bytes: largest payload of one part.
+    """
+
+    def __init__(
+        self,
+        part_type: type[Message],
+        start: Message,
+        values: Mapping[str, np.ndarray],
+        known: Mapping[str, int],
+        *,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> None:
+        self._part_type = part_type
+        self._start = start
+        self._chunk_bytes = chunk_bytes
+        views = {path: _declare(locate(start, path), value)[1] for path, value in values.items()}
+        self._last = min((path for path in views if len(views[path])), key=lambda path: len(views[path]))
+        self._whole: dict[str, memoryview] = {}
+        self._sent: dict[str, int] = {}
+        budget = chunk_bytes
+        for path, view in views.items():
+            if path in known or path == self._last or len(view) > budget:
+                self._sent[path] = 0
+            else:
+                self._whole[path] = view
+                budget -= len(view)
+        self._begun = False
+
+    def more(self, values: Mapping[str, np.ndarray], known: Mapping[str, int]) -> Iterator[bytes]:
+        """Yield what has become known, the first time with the start, but for what is held back.
+
+        Args:
+            values: the arrays as they are now.
+            known: bytes that are there, of arrays that are not complete.
+        """
+        if not self._begun:
+            self._begun = True
+            yield _start_part(self._part_type, self._start, self._whole, "start")
+        for path in self._sent:
+            view = _bytes_of(values[path])
+            end = known.get(path, len(view))
+            if path == self._last:
+                end = min(end, len(view) - min(len(view), _HELD_BYTES))
+            yield from self._pieces(path, view, end)
+
+    def rest(self, values: Mapping[str, np.ndarray]) -> Iterator[bytes]:
+        """Yield all that has not been sent, of the arrays as they are at the end."""
+        for path in self._sent:
+            view = _bytes_of(values[path])
+            yield from self._pieces(path, view, len(view))
+
+    def _pieces(self, path: str, view: memoryview, end: int) -> Iterator[bytes]:
+        while (begin := self._sent[path]) < end:
+            self._sent[path] = min(end, begin + self._chunk_bytes)
+            yield write_chunk(path, begin, view[begin : self._sent[path]])
 
 
 class Assembler:
@@ -242,6 +305,19 @@ class _Field:
         return ArgumentError.expected(self._path, f"{self.size} bytes", f"{got} bytes")
 
 
+def _start_part(
+    part_type: type[Message], start: Message, inline: Mapping[str, memoryview], first: str
+) -> bytes:
+    """Return the first part with arrays in it; what is large is copied once."""
+    by_hand = {path: view for path, view in inline.items() if len(view) >= LARGE and can_inline(start, path)}
+    for path, view in inline.items():
+        if path not in by_hand:
+            locate(start, path).data = view.tobytes()
+    if by_hand:
+        return write_start(part_type.DESCRIPTOR.fields_by_name[first].number, start, by_hand)
+    return part_type(**{first: start}).SerializeToString()
+
+
 def _split(
     start: Message, values: Mapping[str, Value], chunk_bytes: int
 ) -> tuple[list[tuple[str, memoryview]], list[tuple[str, memoryview]]]:
@@ -272,10 +348,15 @@ def _declare(message: Any, value: Value) -> tuple[int, memoryview]:
         array = tensors.wire_array(np.asarray(value))
         message.dtype = array.dtype.str
         message.shape[:] = array.shape
-        return array.nbytes, array.reshape(-1).view(np.uint8).data
+        return array.nbytes, _bytes_of(array)
     content = bytes(value)
     message.size = len(content)
     return len(content), memoryview(content)
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    """Return a view of an array's bytes as they go over the wire."""
+    return tensors.wire_array(array).reshape(-1).view(np.uint8).data
 
 
 def locate(message: Any, path: str) -> Any:

@@ -26,6 +26,16 @@ class CancelToken {
   std::atomic<bool> cancelled_{false};
 };
 
+// How many states of a rollout of one environment are written, for who reads them meanwhile from another thread.
+class Progress {
+ public:
+  void note(std::int64_t states) { states_.store(states, std::memory_order_release); }
+  std::int64_t states() const { return states_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<std::int64_t> states_{0};
+};
+
 // Values of each parameter, [rows, size]: one row for all environments, or one per environment. Null: the model's own.
 struct ParameterRows {
   const double* values = nullptr;
@@ -58,13 +68,14 @@ struct RolloutArrays {
   const double *qpos0, *qvel0, *ctrl;  // [B, nq], [B, nv], [B, T, nu]
   ParameterInputs parameters;
   CheckpointPolicy policy;
-  StateArrays kept;             // of KeptSteps(policy, T); null: not wanted
-  StateArrays states;           // of all steps 0 .. T; null: not wanted
-  StateArrays last;             // of step T
-  std::int32_t* status;         // [B]
-  std::int64_t* diverged_step;  // [B], -1 where completed
-  const Loss* loss = nullptr;   // null: not wanted
-  double* value = nullptr;      // [B] the loss of each environment
+  StateArrays kept;              // of KeptSteps(policy, T); null: not wanted
+  StateArrays states;            // of all steps 0 .. T; null: not wanted
+  StateArrays last;              // of step T
+  std::int32_t* status;          // [B]
+  std::int64_t* diverged_step;   // [B], -1 where completed
+  const Loss* loss = nullptr;    // null: not wanted
+  double* value = nullptr;       // [B] the loss of each environment
+  Progress* progress = nullptr;  // of the only environment, all states of which are wanted; null: not wanted
 };
 
 // K cotangents at once. Results are overwritten; one that is null is not wanted.

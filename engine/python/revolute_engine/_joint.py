@@ -23,6 +23,7 @@ from ._arguments import Problem, check_rollout
 from ._cotangents import INPUTS, check_cotangents, check_wrt
 from ._engine import Engine, _rollout_result, _with_batch
 from ._failures import all_diverged, not_finite
+from ._growing import GrowingStates
 from ._model import Model
 from ._parameters import PARAMETERS, default_parameter, is_per_environment
 from ._results import OK, Gradient, Rollout
@@ -35,7 +36,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RolloutCall:
-    """The arguments of one `Engine.rollout`."""
+    """The arguments of one `Engine.rollout`; `growing` stays empty where it is computed with others."""
 
     qpos: Any
     qvel: Any
@@ -43,6 +44,7 @@ class RolloutCall:
     params: Mapping[str, Any] | None = None
     checkpoints: Checkpoints = EVERY
     states: str | None = None
+    growing: GrowingStates | None = None
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,7 @@ def _choose() -> ModuleType:
 _extension = _choose()
 Model = _extension.Model
 CancelToken = _extension.CancelToken
+Progress = _extension.Progress
 rollout = _extension.rollout
 backward = _extension.backward
 value_and_gradient = _extension.value_and_gradient

@@ -1,0 +1,46 @@
+"""Answers that are sent while they are made.
+
+What is known of an answer may travel while the rest is computed, and while what it acknowledges becomes
+durable. It acknowledges nothing before it is whole, and whoever sends it holds its last bytes back until
+the verb is through: a caller has an answer or an error, as without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+Document = dict[str, Any]
+
+
+class Draft:
+    """An answer under way. Everything here runs on the event loop.
+
+    Attributes:
+        document: the answer as far as it is known; None before anything is. Its arrays have their memory and
+            shape, of those in `known` only the first bytes are there yet.
+        known: bytes that are there by field path, of arrays that are not complete.
+    """
+
+    def __init__(self) -> None:
+        self.document: Document | None = None
+        self.known: Mapping[str, int] = {}
+        self._changed = asyncio.Event()
+
+    def update(self, document: Document, known: Mapping[str, int] | None = None) -> None:
+        """Say what is known; the arrays' shapes and what was known before stay."""
+        self.document, self.known = document, known or {}
+        self._changed.set()
+
+    async def changed(self, work: asyncio.Future[Any]) -> None:
+        """Wait until more is known, or until the verb is through."""
+        if work.done() or self._changed.is_set():
+            self._changed.clear()
+            return
+        change = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait((change, work), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            change.cancel()
+        self._changed.clear()
