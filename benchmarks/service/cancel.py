@@ -8,15 +8,12 @@ given. After each round the time is taken until the server says that no worker c
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
 import random
 import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -30,6 +27,7 @@ from revolute.v1 import session_pb2, trajectory_pb2
 from tests.server.processes import ServerProcess, running_server
 
 from ..laikago import POSE, START
+from . import verdict
 from .gauges import Gauges
 
 STEPS = 4000
@@ -138,28 +136,31 @@ def run(server: ServerProcess, count: int, seed: int) -> Report:
 
 def main() -> int:
     """Run the long form."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = verdict.parser(__doc__)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+    chosen = parser.parse_args()
     with running_server() as server:
-        report = run(server, arguments.count, arguments.seed)
+        report = run(server, chosen.count, chosen.seed)
     idle = sorted(report.idle_ms)
-    summary = {
+    times = {
+        "median": statistics.median(idle),
+        "99 %": idle[int(0.99 * (len(idle) - 1))],
+        "longest": idle[-1],
+    }
+    cancelled, left = sum(report.cancelled.values()), {name: n for name, n in report.left.items() if n}
+    summary = (
+        f"{cancelled} calls cancelled at random moments ({sum(report.answered.values())} were faster): "
+        f"engine idle after {times['median']:.1f} ms (median), {times['99 %']:.1f} ms (99 %), "
+        f"{times['longest']:.1f} ms (longest); {len(left)} kinds of slots leaked"
+    )
+    found = {
         "cancelled": report.cancelled,
         "answered": report.answered,
-        "idle_ms": {
-            "median": statistics.median(idle),
-            "99 %": idle[int(0.99 * (len(idle) - 1))],
-            "longest": idle[-1],
-        },
+        "idle_ms": times,
         "left": report.left,
     }
-    print(json.dumps(summary, indent=1))
-    if arguments.out:
-        arguments.out.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    return int(any(report.left.values()))
+    return verdict.finish(chosen.out, summary, found, [f"{n:g} {name} left" for name, n in left.items()])
 
 
 if __name__ == "__main__":

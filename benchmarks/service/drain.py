@@ -1,6 +1,6 @@
 """SIGTERM under load: every call that the server took is answered, every other one is refused as draining.
 
-    python -m benchmarks.service.drain --rounds 200
+    python -m benchmarks.service.drain [--rounds 200] [--seed 0] [--out drain.json]
 
 Each round starts a server, lets clients of both transports step sessions as fast as they can, ends the server
 at a random moment, and compares what the clients got with what the server's log says it did: an answer that
@@ -9,11 +9,11 @@ the server gave and no client has would show as a difference.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import random
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -22,6 +22,8 @@ import numpy as np
 
 import revolute
 from tests.server.processes import running_server
+
+from . import verdict
 
 CART = """<mujoco model="cart"><option timestep="0.001" gravity="0 0 0"/><worldbody><body>
 <joint name="x" type="slide" axis="1 0 0"/><inertial pos="0 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
@@ -122,27 +124,27 @@ def drain_once(seed: int, clients: int = 6) -> Round:
 
 
 def main() -> int:
-    """Run the rounds and print what was lost; exit status 1 if anything was."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    """Run the rounds and say what was lost."""
+    parser = verdict.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    chosen = parser.parse_args()
     rounds = []
-    for number in range(arguments.rounds):
-        rounds.append(drain_once(arguments.seed + number))
-        if not rounds[-1].good:
-            print(f"round {number}: {rounds[-1]}", flush=True)
+    for number in range(chosen.rounds):
+        rounds.append(drain_once(chosen.seed + number))
+        if not rounds[-1].good or number % 20 == 19:
+            print(f"round {number}: {rounds[-1]}", file=sys.stderr, flush=True)
     times = sorted(one.seconds for one in rounds)
-    bad = sum(not one.good for one in rounds)
-    answered = sum(one.answered for one in rounds)
-    print(
-        f"{len(rounds)} SIGTERMs, {answered} calls answered, {bad} rounds with losses; "
-        f"{sum(one.refused for one in rounds)} clients refused as draining, "
-        f"{sum(one.gone for one in rounds)} found no server; "
+    bad = [number for number, one in enumerate(rounds) if not one.good]
+    summary = (
+        f"{len(rounds)} SIGTERMs under load, {sum(one.answered for one in rounds)} calls answered, "
+        f"{len(bad)} rounds with calls lost; {sum(one.refused for one in rounds)} clients refused as "
+        f"draining, {sum(one.gone for one in rounds)} found no server; "
         f"end after {times[len(times) // 2]:.2f} s (median), {times[-1]:.2f} s (longest)"
     )
-    return 1 if bad else 0
+    found = {"rounds": [dataclasses.asdict(one) for one in rounds]}
+    return verdict.finish(chosen.out, summary, found, [f"round {n}: {rounds[n]}" for n in bad])
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -1,18 +1,15 @@
 """A million small calls and 100,000 sessions: what the server's memory does meanwhile.
 
-    python -m benchmarks.service.leak [--calls 1000000] [--cycles 100000] [--out leak.json] [--plant]
+    python -m benchmarks.service.leak [--calls 1000000] [--cycles 100000] [--out leak.json]
 
-`--plant` runs a server that forgets to let go of two kilobytes per call, to show that this would be seen.
+A server that forgets to let go of two kilobytes per call shows that a leak would be seen.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import dataclasses
-import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -25,6 +22,7 @@ from revolute.v1 import server_pb2, server_pb2_grpc, session_pb2, session_pb2_gr
 from tests.server.conftest import CART
 from tests.server.processes import ServerProcess, running_server
 
+from . import verdict
 from .gauges import Gauges
 
 LIMIT = 50e6
@@ -36,7 +34,8 @@ AT_ONCE = 16
 WARM_UP = 2000
 """Calls before the first look at the memory: allocators and caches fill."""
 
-LEAKY = "benchmarks.service.leaky_server"
+LEAKY, LEAK = "benchmarks.service.leaky_server", 2048
+"""A server that leaks, and bytes per small call."""
 
 
 @dataclasses.dataclass
@@ -111,20 +110,28 @@ def run(server: ServerProcess, calls: int, cycles: int) -> Report:
 
 
 def main() -> int:
-    """Run the long form."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    """Run the long form, then a server that leaks, for as many calls as make twice the limit."""
+    parser = verdict.parser(__doc__)
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--cycles", type=int, default=100_000)
-    parser.add_argument("--plant", action="store_true", help="run a server that leaks")
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    with running_server(module=LEAKY if arguments.plant else "revolute_server") as server:
-        report = run(server, arguments.calls, arguments.cycles)
-    text = json.dumps(dataclasses.asdict(report), indent=1)
-    print(text)
-    if arguments.out:
-        arguments.out.write_text(text + "\n", encoding="utf-8")
-    return int(report.growth > LIMIT or any(report.left.values()))
+    parser.add_argument(
+        "--planted", type=int, default=int(2 * LIMIT / LEAK), help="calls of the one that leaks"
+    )
+    chosen = parser.parse_args()
+    with running_server() as server:
+        honest = run(server, chosen.calls, chosen.cycles)
+    with running_server(module=LEAKY) as server:
+        leaky = run(server, chosen.planted, 0)
+    summary = (
+        f"{honest.calls} small calls and {honest.cycles} session cycles: memory grew by "
+        f"{honest.growth / 1e6:.1f} MB; with a planted leak by {leaky.growth / 1e6:.1f} MB over "
+        f"{leaky.calls} calls; limit {LIMIT / 1e6:.0f} MB"
+    )
+    wrong = [f"{number:g} {name} left" for name, number in honest.left.items() if number]
+    wrong += [f"memory grew by {honest.growth / 1e6:.1f} MB"] if honest.growth > LIMIT else []
+    wrong += ["the planted leak was not seen"] if leaky.growth <= LIMIT else []
+    found = {"honest": dataclasses.asdict(honest), "planted": dataclasses.asdict(leaky)}
+    return verdict.finish(chosen.out, summary, found, wrong)
 
 
 if __name__ == "__main__":

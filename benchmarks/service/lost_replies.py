@@ -1,29 +1,40 @@
 """Ten thousand mutations, a tenth of them lost on the way there or back: exactly one effect each.
 
-python -m benchmarks.service.lost_replies [--mutations 10000]
+python -m benchmarks.service.lost_replies [--mutations 10000] [--seed 0] [--out lost_replies.json]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import sys
+import time
 
 from tests.server.processes import running_server
-from tests.server.test_exactly_once import mutate_with_losses
+from tests.server.test_exactly_once import kept_trajectories, mutate_with_losses
+
+from . import verdict
 
 
-def main() -> None:
-    """Change things, compare, and print what was found as JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main() -> int:
+    """Change things, compare, and say what was found."""
+    parser = verdict.parser(__doc__)
     parser.add_argument("--mutations", type=int, default=10_000)
-    arguments = parser.parse_args()
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    began = time.monotonic()
     with running_server("--threads", "1") as server:
-        found = mutate_with_losses(server.grpc, arguments.mutations)
-    print(json.dumps({"mutations": arguments.mutations, **found}, indent=1))
-    raise SystemExit(bool(found["wrong"]))
+        found = mutate_with_losses(server.grpc, chosen.mutations, seed=chosen.seed)
+        kept = kept_trajectories(server.http)
+    wrong = list(found["wrong"])
+    if kept != found["trajectories"]:
+        wrong.append(f"{kept} trajectories instead of {found['trajectories']}")
+    lost = found["lost"]
+    summary = (
+        f"{chosen.mutations} mutations in {time.monotonic() - began:.0f} s, "
+        f"{lost.get('request', 0)} requests and {lost.get('reply', 0)} replies lost: "
+        f"{len(wrong)} effects missing or doubled"
+    )
+    return verdict.finish(chosen.out, summary, {"mutations": chosen.mutations, **found}, wrong)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

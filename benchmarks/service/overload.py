@@ -9,17 +9,14 @@ server cannot compute them together.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import dataclasses
-import json
 import multiprocessing
 import queue
 import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -34,6 +31,7 @@ from revolute.v1 import trajectory_pb2
 from tests.server.processes import ServerProcess, running_server
 
 from ..laikago import POSE, START
+from . import verdict
 from .gauges import Gauges
 
 FLAGS = ("--queue", "8", "--memory", "256MiB")
@@ -212,16 +210,23 @@ def run(server: ServerProcess, seconds: float) -> Report:
 
 def main() -> int:
     """Run the long form."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = verdict.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+    chosen = parser.parse_args()
     with running_server(*FLAGS) as server:
-        summary = run(server, arguments.seconds).summary()
-    print(json.dumps(summary, indent=1))
-    if arguments.out:
-        arguments.out.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    return int(bool(summary["failed"]))
+        found = run(server, chosen.seconds).summary()
+    counted, occupied = (number / 1e6 for number in found["most_bytes"])
+    summary = (
+        f"{found['offered'] / found['capacity']:.0f} x overload for {chosen.seconds:g} s "
+        f"({found['offered']:.0f} calls/s): {found['answered']} answered, {found['refused']} refused, "
+        f"99 % within {found['refusal_ms']['99 %']:.1f} ms, "
+        f"health 99 % within {found['health_ms']['99 %']:.1f} ms; "
+        f"{counted:.0f} MB counted, {occupied:.0f} MB occupied of {CAP / 1e6:.0f} MB; "
+        f"normal after {found['normal_after']:.2f} s"
+    )
+    wrong = [f"{number} calls ended with {code}" for code, number in found["failed"].items()]
+    wrong += [f"{counted:.0f} MB counted, more than the cap"] if counted > CAP / 1e6 else []
+    return verdict.finish(chosen.out, summary, found, wrong)
 
 
 if __name__ == "__main__":
