@@ -11,6 +11,7 @@ from .errors import ArgumentError, UnavailableError
 from .session import whole_number
 from .simulator import Simulator
 from .transports import Transport
+from .transports.handshake import explained
 from .transports.network import CONNECT_SECONDS, Address, Credentials, other_version, parse_address
 from .transports.retrying import RetryingTransport
 
@@ -114,6 +115,9 @@ def _over_network(
         info = transport.call("GetServerInfo", {}, timeout=first)
         if API_VERSION not in info["api_versions"]:
             raise other_version(address, API_VERSION, info)
+    except UnavailableError as error:
+        transport.close()
+        raise explained(error, address, credentials) from None
     except BaseException:
         transport.close()
         raise

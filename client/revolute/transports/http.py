@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import socket
+import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -27,6 +30,11 @@ from .network import (
 
 _PROBLEM = "application/problem+json"
 _FRAMES = "application/x-npz-frames"
+
+_CONNECTED = frozenset(
+    f"connection.{kind}.complete" for kind in ("connect_tcp", "connect_unix_socket", "start_tls")
+)
+"""Events of httpx's trace whose value is a connection."""
 
 _ID = re.compile(r"(?!\.+$)[A-Za-z0-9_.:~-]{1,256}")
 """What an id can be that a server made; "." and ".." would be steps in a path."""
@@ -82,6 +90,9 @@ class HttpTransport:
         self.address = address.text
         self._where = address
         self._timeout = timeout
+        self._closed = False
+        self._sockets: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._lock = threading.Lock()
         headers = {"Accept": npz.MEDIA_TYPE}
         if credentials.token:
             headers["Authorization"] = f"Bearer {credentials.token}"
@@ -150,8 +161,24 @@ class HttpTransport:
         }
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; calls of other threads that wait for an answer end."""
+        with self._lock:
+            self._closed = True
+            for found in self._sockets:
+                # closing alone would leave a thread that reads asleep
+                with contextlib.suppress(OSError):
+                    found.shutdown(socket.SHUT_RDWR)
         self._client.close()
+
+    def _watch(self, event: str, details: Mapping[str, Any]) -> None:
+        """Remember the socket of each new connection (httpx's extension "trace")."""
+        if event not in _CONNECTED:
+            return
+        found = details["return_value"].get_extra_info("socket")
+        with self._lock:
+            self._sockets.add(found)
+            if self._closed:
+                found.shutdown(socket.SHUT_RDWR)
 
     def _request(self, verb: str, document: Mapping[str, Any], limit: float | None) -> httpx.Request:
         """Write a verb's request."""
@@ -166,7 +193,9 @@ class HttpTransport:
                 "content": npz.pack_npz(_files_as_arrays(body)),
                 "headers": {"Content-Type": npz.MEDIA_TYPE, **trace_headers()},
             }
-        return self._client.build_request(route.method, path, timeout=_seconds(limit), **sent)
+        return self._client.build_request(
+            route.method, path, timeout=_seconds(limit), extensions={"trace": self._watch}, **sent
+        )
 
     def _frames(self, response: httpx.Response) -> Iterator[dict[str, Any]]:
         """Yield the documents of an answer in frames; the last may stand for an error."""
@@ -213,7 +242,7 @@ class HttpTransport:
         return not_a_server(self._where, f"status {response.status_code} of type {kind or 'unknown'}")
 
     def _broken(self, error: httpx.TransportError, verb: str) -> RevoluteError:
-        if self._client.is_closed:
+        if self._closed:
             return closed_meanwhile(verb)
         return unreachable(self._where, str(error) or type(error).__name__)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from typing import Any
 
 from ..errors import LimitError, RevoluteError, UnavailableError
 from . import Transport
+from .network import closed_meanwhile
 
 MUTATIONS = frozenset(
     {
@@ -54,18 +56,24 @@ class RetryingTransport:
         self._inner = inner
         self._retries = retries
         self._timeout = timeout
+        self._closed = threading.Event()
 
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Carry out one verb; see `Transport.call`."""
         limit = self._timeout if timeout is None else timeout
         if verb in MUTATIONS:
             document = _named(document)
-        attempts = self._attempts(limit)
+        attempts = self._attempts(verb, limit)
         while True:
             try:
                 return self._inner.call(verb, document, timeout=attempts.rest())
             except RevoluteError as error:
                 attempts.pause_after(error)
+            except (RuntimeError, ValueError):
+                # the libraries' words for a connection that another thread has closed
+                if self._closed.is_set():
+                    raise closed_meanwhile(verb) from None
+                raise
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Carry out a verb whose answer is many documents; see `Transport.stream`.
@@ -73,7 +81,7 @@ class RetryingTransport:
         What breaks off is asked for again and goes on where it broke off: a repeat gives the same documents.
         """
         document = {**document, "inputs": _named(document["inputs"])}
-        attempts = self._attempts(self._timeout)
+        attempts = self._attempts(verb, self._timeout)
         taken = 0
         while True:
             source = self._inner.stream(verb, document)
@@ -96,7 +104,7 @@ class RetryingTransport:
 
         The caller's loss is evaluated once: what fails after that is not tried again.
         """
-        attempts = self._attempts(self._timeout)
+        attempts = self._attempts("ValueAndGradient", self._timeout)
         asked = False
 
         def respond_once(trajectory: dict[str, Any]) -> Mapping[str, Any]:
@@ -112,11 +120,12 @@ class RetryingTransport:
                     raise
                 attempts.pause_after(error)
 
-    def _attempts(self, limit: float | None) -> _Attempts:
-        return _Attempts(self._retries, limit)
+    def _attempts(self, verb: str, limit: float | None) -> _Attempts:
+        return _Attempts(verb, self._retries, limit, self._closed)
 
     def close(self) -> None:
-        """Close the other transport."""
+        """Close the other transport; a call that pauses ends."""
+        self._closed.set()
         self._inner.close()
 
 
@@ -124,11 +133,15 @@ class _Attempts:
     """The attempts of one call.
 
     Args:
+        verb: what is called.
         retries: attempts after the first.
         limit: seconds for all of them; None for no limit.
+        closed: set when there shall be no more.
     """
 
-    def __init__(self, retries: int, limit: float | None) -> None:
+    def __init__(self, verb: str, retries: int, limit: float | None, closed: threading.Event) -> None:
+        self._verb = verb
+        self._closed = closed
         self._retries = retries
         self._limit = limit
         self._end = None if limit is None else time.monotonic() + limit
@@ -145,13 +158,15 @@ class _Attempts:
 
         Raises:
             RevoluteError: `error`, when there is no sense in another attempt or no time for it.
+            CancelledError: the transport is closed.
         """
         pause = max(_backoff(self._failed), error.retry_after or 0.0)
         late = self._end is not None and time.monotonic() + pause >= self._end
         if self._failed >= self._retries or late or not is_transient(error):
             raise error
         self._failed += 1
-        time.sleep(pause)
+        if self._closed.wait(pause):
+            raise closed_meanwhile(self._verb)
 
 
 def is_transient(error: RevoluteError) -> bool:
