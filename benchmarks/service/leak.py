@@ -1,6 +1,6 @@
 """A million small calls and 100,000 sessions: what the server's memory does meanwhile.
 
-    python -m benchmarks.service.leak [--calls 1000000] [--cycles 100000] [--out leak.json]
+    python -m benchmarks.service.leak [--calls 1000000] [--cycles 100000] [--seconds 7200] [--out leak.json]
 
 A server that forgets to let go of two kilobytes per call shows that a leak would be seen.
 """
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 import sys
+import time
 from typing import Any
 
 import grpc
@@ -34,6 +36,9 @@ AT_ONCE = 16
 WARM_UP = 2000
 """Calls before the first look at the memory: allocators and caches fill."""
 
+SHARES = 50
+"""The memory is looked at that often; in each share are calls and sessions."""
+
 LEAKY, LEAK = "benchmarks.service.leaky_server", 2048
 """A server that leaks, and bytes per small call."""
 
@@ -46,12 +51,14 @@ class Report:
         calls: small calls.
         cycles: sessions that were opened, stepped, read and closed.
         growth: bytes by which the server's resident memory grew.
+        growths: the same after each share of the calls and cycles.
         left: sessions, trajectories and bytes that the server counts more than before.
     """
 
     calls: int
     cycles: int
     growth: float
+    growths: list[float]
     left: dict[str, float]
 
 
@@ -95,18 +102,39 @@ async def _work(target: str, model_id: str, calls: int, cycles: int) -> None:
         await client.repeat(client.session_cycle, cycles)
 
 
-def run(server: ServerProcess, calls: int, cycles: int) -> Report:
-    """Call a server that nobody else uses, and compare its memory before and after."""
-    gauges = Gauges(server.http)
+def run(server: ServerProcess, calls: int, cycles: int, seconds: float = math.inf) -> Report:
+    """Call a server that nobody else uses, and compare its memory before and after.
+
+    Args:
+        server: the server.
+        calls: small calls.
+        cycles: sessions that are opened, stepped, read and closed.
+        seconds: after which no further share of these is begun.
+    """
+    gauges, began = Gauges(server.http), time.monotonic()
     with revolute.connect(server.grpc) as simulator:
         model = simulator.load_model(CART)
     asyncio.run(_work(server.grpc_target, model.id, WARM_UP, WARM_UP // 10))
     before = gauges.read()
-    asyncio.run(_work(server.grpc_target, model.id, calls, cycles))
+    report = Report(0, 0, 0.0, [], {})
+    for number in range(1, SHARES + 1):
+        if time.monotonic() - began > seconds:
+            break
+        share = calls * number // SHARES - report.calls, cycles * number // SHARES - report.cycles
+        asyncio.run(_work(server.grpc_target, model.id, *share))
+        report.calls, report.cycles = report.calls + share[0], report.cycles + share[1]
+        report.growths.append(gauges.read()["resident"] - before["resident"])
+        if seconds < math.inf:
+            print(
+                f"{report.calls} calls, {report.cycles} cycles: {report.growths[-1]:g}",
+                file=sys.stderr,
+                flush=True,
+            )
     after = gauges.read()
     gauges.close()
-    left = {name: after[name] - before[name] for name in ("sessions", "trajectories", "memory_bytes")}
-    return Report(calls, cycles, after["resident"] - before["resident"], left)
+    report.growth = after["resident"] - before["resident"]
+    report.left = {name: after[name] - before[name] for name in ("sessions", "trajectories", "memory_bytes")}
+    return report
 
 
 def main() -> int:
@@ -117,9 +145,10 @@ def main() -> int:
     parser.add_argument(
         "--planted", type=int, default=int(2 * LIMIT / LEAK), help="calls of the one that leaks"
     )
+    parser.add_argument("--seconds", type=float, default=7200.0, help="most time")
     chosen = parser.parse_args()
     with running_server() as server:
-        honest = run(server, chosen.calls, chosen.cycles)
+        honest = run(server, chosen.calls, chosen.cycles, chosen.seconds)
     with running_server(module=LEAKY) as server:
         leaky = run(server, chosen.planted, 0)
     summary = (
