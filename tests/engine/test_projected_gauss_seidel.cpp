@@ -1,9 +1,11 @@
 // Projected Gauss-Seidel: complementarity when converged, islands, and the adjoint of the unconverged result.
 #include <algorithm>
+#include <cstring>
 
 #include "allocation.hpp"
 #include "dense.hpp"
 #include "models.hpp"
+#include "revolute/scalar/dual.hpp"
 
 using namespace revolute;
 using namespace revolute::check;
@@ -256,6 +258,94 @@ void registers_change_nothing() {
   }
 }
 
+// x_r of every update of all sweeps, [iterations, count]: equation (1) of the solver and nothing else.
+template <class Real>
+std::vector<Real> all_sweeps(const SolverProblem<Real>& problem) {
+  const int n = problem.count;
+  std::vector<Real> x(n, Real(0)), z, inverse, tape;
+  for (int r = 0; r < n; ++r) inverse.push_back(inverse_diagonal(problem, r));
+  for (int r = 0; r < n; ++r) z.push_back(-(problem.b[r] * inverse[r]));
+  for (int sweep = 0; sweep < problem.iterations; ++sweep) {
+    Real normal(0);
+    for (int r = 0; r < n; ++r) {
+      const SolverRow& row = problem.rows[r];
+      const Real next = project(row.kind, problem.bound[r], z[r], normal), back = x[r] - next;
+      x[r] = next;
+      tape.push_back(next);
+      for (int j = row.begin; j < row.end; ++j)
+        if (j != r) z[j] = multiply_add(problem.A[row.A + j - row.begin] * inverse[j], back, z[j]);
+    }
+  }
+  return tape;
+}
+template <class Real>
+void check_sweeps(const Problem& shape, const std::vector<Real>& in) {
+  Problem::Loaded<Real> at = shape.load(in.data());
+  projected_gauss_seidel(at.problem, at.workspace, true);
+  const std::vector<Real> tape = all_sweeps(at.problem);
+  const std::size_t last = tape.size() - shape.count();
+  CHECK(std::memcmp(tape.data(), at.workspace.tape, tape.size() * sizeof(Real)) == 0);
+  CHECK(std::memcmp(tape.data() + last, at.workspace.x, shape.count() * sizeof(Real)) == 0);
+}
+
+// Two contacts in registers, whose sweeps repeat themselves early, and every kind of row in memory.
+Problem settling_problem() {
+  Problem problem = mixed_problem(300);
+  problem.add_island({normal, friction, friction, normal, friction, friction});
+  return problem;
+}
+
+void sweeps_that_are_left_out_would_be_repetitions() {
+  const Problem problem = settling_problem();
+  Random random(107);
+  std::vector<Doubles> environments;
+  for (int lane = 0; lane < 8; ++lane) {
+    environments.push_back(problem.inputs(random));
+    Doubles& in = environments.back();
+    // some right sides, bounds and masks are zero
+    for (int i = problem.triangle() + lane; lane > 0 && i < problem.n_in(); i += lane + 1)
+      in[i] = lane % 2 && i < problem.triangle() + problem.count() ? -0.0 : 0.0;
+    check_sweeps(problem, in);
+  }
+  // a neighbour that never comes to rest
+  environments[5][0] = 1e-9;
+  std::vector<Lanes<8>> pack(problem.n_in());
+  for (int lane = 0; lane < 8; ++lane)
+    for (int i = 0; i < problem.n_in(); ++i) set_lane(pack[i], lane, environments[lane][i]);
+  check_sweeps(problem, pack);
+  check_lanes("solver", environments, problem.count(), problem);
+  check_adjoint_lanes("solver", random, environments, problem.count(), ProblemAdjoint{problem});
+}
+
+// Nothing presses and nothing slides, but the first sweep leaves x = -0 in the first friction row, the second +0: the side of a
+// bound that is zero, which the derivative by mu follows.
+void a_zero_may_change_its_sign_after_a_quiet_sweep() {
+  Problem problem{{}, 6};
+  problem.add_island({normal, friction, friction});
+  const Doubles in = {1, -0.1, 1, 0.1, 0.1, 1, 1, 0, 0, 0.5, 0.5, 1};
+  check_sweeps(problem, in);
+  Problem::Loaded<double> at = problem.load(in.data());
+  const Doubles tape = all_sweeps(at.problem);
+  CHECK(std::signbit(tape[1]) && !std::signbit(tape[4]));
+}
+
+// The impulses are there after the first sweep, friction exactly zero; its derivative by b still takes many sweeps.
+void derivatives_come_to_rest_as_well() {
+  Problem problem{{}, 60};
+  problem.add_island({normal, friction, friction});
+  const Doubles in = {1, 0, 1, 0, 0.9, 1, -1, 0, 0, 0.5, 0.5, 1};
+  const Doubles out_bar = {0, 1, 0};
+  Doubles in_bar(in.size(), 0.0);
+  ProblemAdjoint{problem}(in.data(), out_bar.data(), in_bar.data());
+  std::vector<Dual<1>> dual(in.begin(), in.end()), out(3, Dual<1>(0));
+  dual[problem.triangle() + 1].tangent[0] = 1.0;
+  check_sweeps(problem, dual);
+  problem(dual.data(), out.data());
+  const double exact = -1.0 / (1.0 - 0.9 * 0.9);  // of the inverse of A
+  CHECK_CLOSE(out[1].tangent[0], in_bar[problem.triangle() + 1], rounding);
+  CHECK_CLOSE(out[1].tangent[0], exact, 1e-4);
+}
+
 // A_rr = 0: nothing moves the row, whatever its right side
 void rows_without_mobility_stay_at_zero() {
   Problem problem{{}, 10};
@@ -337,6 +427,9 @@ int main() {
   return run({{"complementarity", a_converged_result_is_complementary},
               {"linear system", two_sided_rows_solve_the_linear_system},
               {"registers and memory", registers_change_nothing},
+              {"sweeps left out", sweeps_that_are_left_out_would_be_repetitions},
+              {"sign of zero", a_zero_may_change_its_sign_after_a_quiet_sweep},
+              {"derivatives at rest", derivatives_come_to_rest_as_well},
               {"rows without mobility", rows_without_mobility_stay_at_zero},
               {"masked rows", masked_rows_stay_at_zero},
               {"islands", islands_do_not_influence_each_other},

@@ -101,6 +101,15 @@ inline Dual<N> twice_arctangent(const Dual<N>& s, const Dual<N>& c) {
   return Dual<N>::chain(2.0 * std::atan2(s.value, c.value), scale * c.value, s, -scale * s.value, c);
 }
 template <int N>
+struct AllPositiveZero<Dual<N>> {
+  AllPositiveZero<double> numbers;
+  void add(const Dual<N>& a) {
+    numbers.add(a.value);
+    for (int i = 0; i < N; ++i) numbers.add(a.tangent[i]);
+  }
+  bool holds() const { return numbers.holds(); }
+};
+template <int N>
 inline double get_lane(const Dual<N>& a, int) {
   return a.value;
 }

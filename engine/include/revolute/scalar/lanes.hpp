@@ -44,6 +44,15 @@ inline bool any(Mask<W> mask) {
   for (int i = 0; i < W; ++i) joined |= mask.bits[i];
   return joined != 0;
 }
+#if defined(__SSE4_1__)
+inline bool any(Mask<2> mask) { return !_mm_testz_si128(__m128i(mask.bits), __m128i(mask.bits)); }
+#endif
+#if defined(__AVX__)
+inline bool any(Mask<4> mask) { return !_mm256_testz_si256(__m256i(mask.bits), __m256i(mask.bits)); }
+#endif
+#if defined(__AVX512F__)
+inline bool any(Mask<8> mask) { return _mm512_test_epi64_mask(__m512i(mask.bits), __m512i(mask.bits)) != 0; }
+#endif
 template <int W>
 inline bool all(Mask<W> mask) {
   return !any(!mask);
@@ -203,6 +212,12 @@ template <int W>
 inline Mask<W> is_finite(Lanes<W> a) {
   return {(a.values - a.values) == typename Lanes<W>::Values{}};
 }
+template <int W>
+struct AllPositiveZero<Lanes<W>> {
+  typename Mask<W>::Bits joined{};
+  void add(Lanes<W> a) { joined |= typename Mask<W>::Bits(a.values); }
+  bool holds() const { return !any(Mask<W>{joined}); }
+};
 template <int W>
 inline double get_lane(const Lanes<W>& a, int lane) {
   return a.values[lane];

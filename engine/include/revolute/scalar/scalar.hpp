@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 #if defined(__CUDACC__)
 #define REVOLUTE_HD __host__ __device__
@@ -63,6 +65,28 @@ REVOLUTE_HD inline double get_lane(float a, int) { return double(a); }
 REVOLUTE_HD inline void set_lane(double& a, int, double value) { a = value; }
 REVOLUTE_HD inline void set_lane(float& a, int, double value) { a = float(value); }
 REVOLUTE_HD inline bool get_lane(Mask<1> mask, int) { return mask.bit; }
+
+// Whether all numbers that were added are +0, to the bit, in every lane and derivative. Of a Real that records what is done
+// with it (benchmarks/autodiff) this is not known.
+template <class Real>
+struct AllPositiveZero {
+  REVOLUTE_HD void add(const Real&) {}
+  REVOLUTE_HD bool holds() const { return false; }
+};
+template <class Float, class Bits>
+struct JoinedBits {
+  Bits joined = 0;
+  REVOLUTE_HD void add(Float a) {
+    Bits bits;
+    memcpy(&bits, &a, sizeof bits);
+    joined |= bits;
+  }
+  REVOLUTE_HD bool holds() const { return joined == 0; }
+};
+template <>
+struct AllPositiveZero<double> : JoinedBits<double, std::uint64_t> {};
+template <>
+struct AllPositiveZero<float> : JoinedBits<float, std::uint32_t> {};
 
 // Numbers that depend on how many digits a Real has.
 template <class Real>

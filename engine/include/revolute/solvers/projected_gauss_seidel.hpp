@@ -9,6 +9,11 @@
 // A row that nothing can move (a planar robot pushed out of its plane: A_rr = 0) keeps x_r = 0, like a masked one.
 // The tape keeps x_r+ of every update, so that the adjoint can walk back.
 //
+// The sweeps over an island end when two in a row changed nothing (x_r - x_r+ was +0 everywhere): all later ones would
+// repeat the second to the bit, and the tape gets copies of it. One is not enough: adding a zero can still turn a z that is -0
+// into +0, and with it the side of a bound that is zero; adding it again cannot. So results are those of all sweeps, and what
+// else is in the pack only decides how many are computed.
+//
 // What an update takes is the chain of operations from one z to the next: clamp, difference, multiply-add. So the clamps are
 // a minimum and a maximum, and the impulse of the last normal is at hand.
 //
@@ -117,20 +122,26 @@ REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_out, Real* z_in
     x[j] = Real(0);
     z[j] = z_in[j];
   }
-  for (int sweep = 0; sweep < island.iterations; ++sweep) {
+  int sweep = 0;
+  for (int quiet = 0; sweep < island.iterations && quiet < 2; ++sweep) {
     Real normal(0);
+    AllPositiveZero<Real> changes;
 #pragma GCC unroll 16
     for (int r = 0; r < count; ++r) {
       const Real next = project(kind_of<Rows>(rows, r), bound[r], z[r], normal);
       const Real back = x[r] - next;
+      changes.add(back);
       x[r] = next;
       if (tape) tape[r] = next;
 #pragma GCC unroll 16
       for (int j = 0; j < count; ++j)
         if (j != r) z[j] = multiply_add(scaled[r * count + j], back, z[j]);  // (1)
     }
+    quiet = changes.holds() ? quiet + 1 : 0;
     if (tape) tape += island.stride;
   }
+  for (; tape && sweep < island.iterations; ++sweep, tape += island.stride)
+    for (int r = 0; r < count; ++r) tape[r] = x[r];
   if (Rows)
     for (int j = 0; j < count; ++j) x_out[j] = x[j];
 }
