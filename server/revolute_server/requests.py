@@ -21,6 +21,7 @@ from revolute.errors import ArgumentError
 from .callers import ANONYMOUS, current_caller
 from .store import REQUEST, Conflict, Put, Store
 from .store.codec import decode, encode, fingerprint
+from .store.interface import Payload
 
 Document = dict[str, Any]
 Result = TypeVar("Result")
@@ -44,11 +45,18 @@ class Ticket:
     ttl: float = 0.0
     answer: Callable[[Any], Document] = lambda _result: {}
 
-    def writes(self, result: Any) -> tuple[Put, ...]:
-        """Return the record of the request, or nothing if it has no id."""
+    def writes(self, result: Any, payload: Payload | None = None) -> tuple[Put, ...]:
+        """Return the record of the request, or nothing if it has no id.
+
+        Args:
+            result: of the mutation.
+            payload: what is recorded, where it is what the mutation keeps anyway, with the fingerprint in it;
+                the store then need not write it twice.
+        """
         if not self.key:
             return ()
-        payload = encode({"fingerprint": self.fingerprint, "answer": self.answer(result)})
+        if payload is None:
+            payload = encode({"fingerprint": self.fingerprint, "answer": self.answer(result)})
         return (Put(REQUEST, self.key, payload, expires=time.time() + self.ttl, expect=0),)
 
 
@@ -138,13 +146,13 @@ class Requests:
             done.set_result(None)
 
     async def _recall(self, request_id: str, ticket: Ticket) -> Document | None:
-        """Return what is remembered of a request; None if it is new."""
+        """Return what is remembered of a request, its answer or all that was kept; None if it is new."""
         record = await self._store.get(REQUEST, ticket.key)
         if record is None:
             return None
         found = decode(record.payload)
         _check_same(request_id, ticket.fingerprint, found["fingerprint"])
-        answer: Document = found["answer"]
+        answer: Document = found.get("answer", found)
         return answer
 
 

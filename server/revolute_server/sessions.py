@@ -67,8 +67,9 @@ class Session:
     waiting: int = 0
     lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
 
-    def put(self, state: State, *, expect: int) -> Put:
-        """Return the write that stores a state."""
+    def put(self, state: State, *, expect: int, fingerprint: str = "") -> Put:
+        """Return the write that stores a state; with the fingerprint of the request that led to it, it is the
+        record of that request as well."""
         summary = {
             "model_id": self.model.id,
             "model": self.model.name,
@@ -77,7 +78,13 @@ class Session:
             "lease": self.lease,
             "step_count": state.step_count,
         }
-        kept = {"model_id": self.model.id, "lease": self.lease, "owner": self.owner, "state": vars(state)}
+        kept = {
+            "model_id": self.model.id,
+            "lease": self.lease,
+            "owner": self.owner,
+            "state": vars(state),
+            "fingerprint": fingerprint,
+        }
         return Put(
             SESSION,
             self.id,
@@ -356,8 +363,8 @@ class Sessions:
             )
 
     async def _replace(self, session: Session, state: State, ticket: Ticket) -> None:
-        put = session.put(state, expect=session.version)
-        await self._store.commit(put, *ticket.writes(state))
+        put = session.put(state, expect=session.version, fingerprint=ticket.fingerprint)
+        await self._store.commit(put, *ticket.writes(state, put.payload))
         session.state, session.version, session.expires = state, session.version + 1, put.expires
 
     async def _current(self, session_id: str, *, must_renew: bool = False) -> Session:

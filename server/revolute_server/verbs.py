@@ -136,6 +136,7 @@ class Verbs:
             {"session_id": session_id, "qpos": qpos, "qvel": qvel},
             lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, ticket, early),
             answers.session_state,
+            again=_session_state,
         )
 
     async def step(self, session_id: str, request: Request) -> Document:
@@ -147,6 +148,7 @@ class Verbs:
             {"session_id": session_id, "ctrl": ctrl, "steps": body.steps},
             lambda ticket: self.service.sessions.step(session_id, ctrl, body.steps, ticket),
             answers.session_state,
+            again=_session_state,
         )
 
     async def set_state(self, session_id: str, request: Request) -> Document:
@@ -158,6 +160,7 @@ class Verbs:
             {"session_id": session_id, "qpos": qpos, "qvel": qvel, "step_count": body.step_count},
             lambda ticket: self.service.sessions.set_state(session_id, qpos, qvel, body.step_count, ticket),
             answers.session_state,
+            again=_session_state,
         )
 
     async def fork_session(self, session_id: str, request: Request) -> Document:
@@ -362,6 +365,11 @@ class Verbs:
             lambda ticket: delete(identifier, ticket),
             lambda _nothing: {},
         )
+
+
+async def _session_state(known: Document) -> Document:
+    """Return the state that a session had after a request, as it was kept then."""
+    return answers.session_state(State(**known["state"]))
 
 
 def _trajectory_id(kept: Trajectory) -> Document:

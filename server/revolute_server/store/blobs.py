@@ -1,4 +1,4 @@
-"""Large payloads as files beside the SQLite file: one per payload, written once, never changed.
+"""Large payloads as files beside the SQLite file: one per record, written once, never changed.
 
 A file is written before the row that names it is committed, and removed after the row is gone; one that no
 row names, left by a crash in between, is removed when it is an hour old.
@@ -78,6 +78,23 @@ class Blobs:
             path.unlink(missing_ok=True)
             raise
         return name
+
+    def write_again(self, name: str, payload: Sequence[Any]) -> str:
+        """Give a payload that was just written a second file, by a link where the file system has them.
+
+        Args:
+            name: of its first file.
+            payload: its content.
+
+        Raises:
+            OSError: as for `write`.
+        """
+        second = secrets.token_hex(16)
+        try:
+            os.link(self._folder / name, self._folder / second)
+        except OSError:
+            return self.write(payload)
+        return second
 
     def sync_names(self) -> None:
         """Put the names of new files on the disk."""

@@ -398,6 +398,7 @@ class SqliteStore(Store):
 
     def _lay_down(self, job: _Job) -> None:
         """Write the large payloads of a transaction as files, and hand it to the writer."""
+        written: dict[int, str] = {}
         try:
             for place, write in enumerate(job.writes):
                 if not isinstance(write, Put):
@@ -405,7 +406,11 @@ class SqliteStore(Store):
                 job.checksums[place] = checksum(write.kind, write.key, write.payload)
                 if write.size > _INLINE_BYTES:
                     self._place.check()
-                    job.files[place] = self._blobs.write(write.payload)
+                    if first := written.get(id(write.payload)):
+                        job.files[place] = self._blobs.write_again(first, write.payload)
+                    else:
+                        job.files[place] = self._blobs.write(write.payload)
+                        written[id(write.payload)] = job.files[place]
             if job.files:
                 self._blobs.sync_names()
         except BaseException as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import resource
@@ -15,7 +16,7 @@ from typing import TypeVar
 import pytest
 
 from revolute.errors import ArgumentError, DataLossError, LimitError, RevoluteError, UnavailableError
-from revolute_server.store import SESSION, TRAJECTORY, Delete, Limits, Put, Store, open_store
+from revolute_server.store import REQUEST, SESSION, TRAJECTORY, Delete, Limits, Put, Store, open_store
 
 Result = TypeVar("Result")
 SMALL, LARGE = b"small payload in the database" * 9, bytes(range(256)) * 400
@@ -317,3 +318,31 @@ def test_a_file_of_others_is_refused_and_left_alone(path: Path) -> None:
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ArgumentError, match="store: expected sqlite"):
         open_store(address, "process", Limits())
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_payload_of_two_records_is_written_once(
+    path: Path, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the file system has no links there are two files; either way one record outlives the other."""
+    if not links:
+
+        def refuse(*_names: Path) -> None:
+            raise OSError(errno.EPERM, "no links here")
+
+        monkeypatch.setattr(os, "link", refuse)
+    payload = (b"head", LARGE)
+
+    async def work(store: Store) -> None:
+        await store.commit(Put(SESSION, "s", payload), Put(REQUEST, "r", payload))
+        files = [entry.stat() for entry in Path(f"{path}-blobs").iterdir()]
+        assert len(files) == 2 and len({found.st_ino for found in files}) == (1 if links else 2)
+        await store.commit(Put(SESSION, "s", (LARGE, b"later")))
+        record = await store.get(REQUEST, "r")
+        assert record is not None and b"".join(record.payload) == b"head" + LARGE
+        await store.commit(Delete(REQUEST, "r"))
+        record = await store.get(SESSION, "s")
+        assert record is not None and b"".join(record.payload) == LARGE + b"later"
+
+    use(path, work)
+    assert len(list(Path(f"{path}-blobs").iterdir())) == 1
