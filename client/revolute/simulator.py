@@ -8,6 +8,7 @@ import contextvars
 import numbers
 import os
 import threading
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,12 @@ from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import explained, read_source
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
 from .transports import IN_PROCESS, Transport
+
+_LONG_BYTES = 64 * 1024
+"""Controls of a rollout that takes long enough for a deletion beside it to wait."""
+
+_REQUEST_SECONDS = 2e-3
+"""Time in which such a request is on its way, so that the deletion takes nothing from it."""
 
 
 class Simulator:
@@ -464,7 +471,10 @@ class Simulator:
             self._delete_dropped()
             return self._call("Rollout", inputs)
         context = contextvars.copy_context()
-        deleting = threading.Thread(target=context.run, args=(self._try_to_delete_dropped,), daemon=True)
+        pause = _REQUEST_SECONDS if inputs["ctrl"].nbytes >= _LONG_BYTES else 0.0
+        deleting = threading.Thread(
+            target=context.run, args=(self._try_to_delete_dropped, pause), daemon=True
+        )
         deleting.start()
         try:
             answer = self._call("Rollout", inputs)
@@ -528,8 +538,9 @@ class Simulator:
                 self._dropped.append(dropped)
                 raise
 
-    def _try_to_delete_dropped(self) -> None:
-        """Delete them as far as the server lets us; the others wait for the next rollout."""
+    def _try_to_delete_dropped(self, pause: float) -> None:
+        """Delete them as far as the server lets us, after a pause; the others wait for the next rollout."""
+        time.sleep(pause)
         with contextlib.suppress(RevoluteError):
             self._delete_dropped()
 

@@ -313,7 +313,7 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       .def("cancel", &CancelToken::cancel)
       .def_property_readonly("cancelled", &CancelToken::cancelled);
 
-  py::class_<Progress>(module, "Progress", "Counts the states of a rollout of one environment as they come.")
+  py::class_<Progress>(module, "Progress", "Counts the states of a rollout as they come.")
       .def(py::init<>())
       .def_property_readonly("states", &Progress::states);
 
@@ -338,8 +338,8 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       py::arg("threads"), py::arg("cancel").none(true), py::arg("growing").none(true),
       py::arg("progress").none(true),
       "Dict of kept, states (with all_states) and last, each (qpos [B, n, nq], qvel [B, n, nv]), status [B] "
-      "and diverged_step [B]; or None when cancelled. `growing` is memory for all states of one "
-      "environment, `progress` counts those that are there.");
+      "and diverged_step [B]; or None when cancelled. `growing` is memory for all states, "
+      "`progress` counts those that are there.");
   module.def(
       "backward", &backward_python, py::arg("model"), py::arg("policy"), py::arg("policy_count"),
       py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("status"), py::arg("params"),

@@ -1,4 +1,4 @@
-"""A long rollout of one environment as it grows: what its caller may be sent while it is computed."""
+"""A large rollout as it grows: what its caller may be sent while it is computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from revolute.checkpoints import Checkpoints
 from revolute_engine import Model, Rollout
-from revolute_engine._growing import GrowingStates
+from revolute_engine._growing import GrowingStates, grows
 
 _PIECE_BYTES = 128 * 1024
 """States that are worth a message of their own."""
@@ -28,10 +28,16 @@ Report = Callable[[Rollout, Mapping[str, int]], None]
 def growing_states(model: Model, ctrl: Any) -> GrowingStates | None:
     """Return memory for the states of a rollout with these controls; None if it is not worth the trouble."""
     shape = np.shape(ctrl)
-    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[0] != 1):
+    if len(shape) not in (2, 3):
         return None
-    steps = shape[-2]
-    return GrowingStates(model, steps) if steps * _state_bytes(model) > 2 * _PIECE_BYTES else None
+    batch, steps = (shape[0] if len(shape) == 3 else 1), shape[-2]
+    if not grows(batch) or batch * steps * _state_bytes(model) <= 2 * _PIECE_BYTES:
+        return None
+    try:
+        return GrowingStates(model, batch, steps)
+    except MemoryError:
+        # the engine says what is too large
+        return None
 
 
 @contextlib.asynccontextmanager
@@ -71,7 +77,7 @@ async def _watch(growing: GrowingStates, model: Model, report: Callable[[Mapping
 
 def _unfinished(growing: GrowingStates, model: Model, ctrl: np.ndarray, checkpoints: Checkpoints) -> Rollout:
     """Return a rollout that has its shapes, and of its numbers those that grow."""
-    batched = ctrl.ndim == 3
+    batched, batch = ctrl.ndim == 3, len(growing.qpos)
 
     def shaped(array: np.ndarray) -> np.ndarray:
         return array if batched else array[0, ...]
@@ -87,12 +93,12 @@ def _unfinished(growing: GrowingStates, model: Model, ctrl: np.ndarray, checkpoi
         checkpoints=checkpoints,
         kept_qpos=kept[0],
         kept_qvel=kept[1],
-        final_qpos=shaped(np.zeros((1, model.nq))),
-        final_qvel=shaped(np.zeros((1, model.nv))),
+        final_qpos=shaped(np.zeros((batch, model.nq))),
+        final_qvel=shaped(np.zeros((batch, model.nv))),
         ctrl=ctrl,
         params={},
-        status=shaped(np.zeros(1, np.int32)),
-        diverged_step=shaped(np.zeros(1, np.int64)),
+        status=shaped(np.zeros(batch, np.int32)),
+        diverged_step=shaped(np.zeros(batch, np.int64)),
         batched=batched,
         all_states=states,
     )

@@ -55,6 +55,20 @@ def test_states_come_before_the_trajectory_is_kept(
     grpc_wire.call("DeleteTrajectory", named)
 
 
+def test_environments_of_a_batch_come_one_after_the_other(
+    grpc_wire: GrpcWire, request_document: dict[str, Any]
+) -> None:
+    ctrl = np.stack([request_document["ctrl"][:1000] + 1e-3 * number for number in range(24)])
+    document = {**request_document, "ctrl": ctrl, "checkpoints": "none", "states": "all"}
+    answer = list(grpc_wire.start("Rollout", document))
+    assert sum(part.WhichOneof("part") == "chunk" and part.chunk.field == "qpos" for part in answer) > 3
+    _, values = assemble(answer)
+    for number in (0, 13, 23):
+        alone = grpc_wire.call("Rollout", {**document, "ctrl": ctrl[number, :100]})
+        np.testing.assert_array_equal(alone["qpos"], values["qpos"][number, :101])
+    np.testing.assert_array_equal(values["qvel"][:, -1], values["final_qvel"])
+
+
 def test_who_leaves_before_the_end_keeps_nothing(
     server: ServerProcess, grpc_wire: GrpcWire, request_document: dict[str, Any]
 ) -> None:

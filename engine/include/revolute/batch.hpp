@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <mutex>
 
 #include "revolute/checkpoints.hpp"
 #include "revolute/loss.hpp"
@@ -26,14 +28,26 @@ class CancelToken {
   std::atomic<bool> cancelled_{false};
 };
 
-// How many states of a rollout of one environment are written, for who reads them meanwhile from another thread.
+// How many states of a rollout are written, in the order in which they lie in memory ([batch, time]), for who reads them
+// meanwhile from another thread: those of a single environment one by one, those of a batch environment by environment.
 class Progress {
  public:
   void note(std::int64_t states) { states_.store(states, std::memory_order_release); }
+  // Environments first .. first + count - 1 are through, with `states` each.
+  void finish(int first, int count, std::int64_t states) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    finished_[first] = count;
+    for (auto next = finished_.find(through_); next != finished_.end(); next = finished_.find(through_))
+      through_ += next->second;
+    note(through_ * states);
+  }
   std::int64_t states() const { return states_.load(std::memory_order_acquire); }
 
  private:
   std::atomic<std::int64_t> states_{0};
+  std::mutex mutex_;
+  std::map<int, int> finished_;  // count by first environment
+  int through_ = 0;              // environments without a gap from 0
 };
 
 // Values of each parameter, [rows, size]: one row for all environments, or one per environment. Null: the model's own.
@@ -75,7 +89,7 @@ struct RolloutArrays {
   std::int64_t* diverged_step;   // [B], -1 where completed
   const Loss* loss = nullptr;    // null: not wanted
   double* value = nullptr;       // [B] the loss of each environment
-  Progress* progress = nullptr;  // of the only environment, all states of which are wanted; null: not wanted
+  Progress* progress = nullptr;  // of all states, which are wanted; null: not wanted
 };
 
 // K cotangents at once. Results are overwritten; one that is null is not wanted.

@@ -78,8 +78,7 @@ class Engine:
             states: "all" or "final": which states the result holds to be read, besides those kept; by default
                 all with "every" and the final one otherwise.
             cancel: token whose `cancel()` stops the call within one step.
-            growing: takes the states of a single environment, all of which are asked for, so that they can be
-                read before the call returns.
+            growing: takes all states, which are asked for, so that they can be read before the call returns.
 
         Returns:
             The trajectories; an environment that diverges says so in `status` and does not disturb the
