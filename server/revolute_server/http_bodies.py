@@ -74,11 +74,32 @@ def read_query(request: Request) -> dict[str, Any]:
     return document
 
 
+def check_answer(request: Request, size: int, settings: Settings) -> None:
+    """Refuse an answer in JSON that is too large for it; as npz any answer is sent.
+
+    Args:
+        request: says what the client accepts.
+        size: bytes of the answer's arrays.
+        settings: has the limit.
+
+    Raises:
+        LimitError: it is too large.
+    """
+    if size > settings.max_json and not wants_npz(request):
+        raise LimitError.expected(
+            "answer",
+            f"at most {format_bytes(settings.max_json)} of arrays in JSON",
+            format_bytes(size),
+            advice=f"ask for npz with `Accept: {NPZ}`, or for less at once",
+        )
+
+
 async def write_document(
     request: Request,
     document: Document,
     reservation: Reservation,
     telemetry: Telemetry,
+    settings: Settings,
     status: int = 200,
 ) -> Response:
     """Write an answer in the type that the client accepts.
@@ -88,9 +109,14 @@ async def write_document(
         document: the answer.
         reservation: grows by the bytes of the answer, and is released when they are sent.
         telemetry: where the time it takes is reported.
+        settings: limits the size of JSON.
         status: status of the answer.
+
+    Raises:
+        LimitError: the answer is too large for JSON.
     """
     held = document_bytes(document)
+    check_answer(request, held, settings)
     npz_wanted = wants_npz(request)
     write = pack_npz if npz_wanted else strict_json.dumps
     reservation.grow(held if npz_wanted else _JSON_PER_BYTE * held)

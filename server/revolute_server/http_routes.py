@@ -16,13 +16,14 @@ from .answers import Document
 from .auth import HEALTH, METRICS, STATUS
 from .calls import Calls, name_call
 from .errors import public_error
-from .http_bodies import asset_bytes, read_document, read_query, write_document
+from .http_bodies import asset_bytes, check_answer, read_document, read_query, wants_npz, write_document
 from .http_calls import HttpCalls, admission
 from .http_disconnect import while_connected
 from .http_docs import describe
 from .http_docs import install as install_docs
 from .http_hosts import LoopbackHosts
 from .http_streams import open_stream
+from .memory import Reservation
 from .metrics import CONTENT_TYPE
 from .verbs import Verbs
 
@@ -60,7 +61,12 @@ class _Exchange:
         self._service = verbs.service
 
     async def answer(
-        self, request: Request, verb: Verb, status: int = 200, undo: Undo | None = None
+        self,
+        request: Request,
+        verb: Verb,
+        status: int = 200,
+        undo: Undo | None = None,
+        size: Callable[[], Awaitable[int]] | None = None,
     ) -> Response:
         """Answer a request with a body.
 
@@ -69,12 +75,15 @@ class _Exchange:
             verb: what to do.
             status: status of the answer.
             undo: forgets what the verb kept for the caller, when the answer cannot be written.
+            size: bytes of the answer of a verb that cannot be undone, asked before it begins.
         """
         with self._service.budget.reserve("a request") as memory, _faults_logged(request):
             document = await read_document(request, self._service.settings, memory)
+            if size is not None and not wants_npz(request):
+                check_answer(request, await size(), self._service.settings)
             found = await while_connected(request, verb(document))
             try:
-                return await write_document(request, found, memory, self._service.telemetry, status)
+                return await self._write(request, found, memory, status)
             except BaseException:
                 if undo is not None:
                     undo(found)
@@ -94,7 +103,13 @@ class _Exchange:
     async def give(self, request: Request, document: Awaitable[Document]) -> Response:
         """Answer a request without a body."""
         with self._service.budget.reserve("an answer") as memory, _faults_logged(request):
-            return await write_document(request, await document, memory, self._service.telemetry)
+            return await self._write(request, await document, memory)
+
+    async def _write(
+        self, request: Request, document: Document, memory: Reservation, status: int = 200
+    ) -> Response:
+        service = self._service
+        return await write_document(request, document, memory, service.telemetry, service.settings, status)
 
 
 @contextlib.contextmanager
@@ -223,17 +238,29 @@ def _sessions(exchange: _Exchange, verbs: Verbs) -> APIRouter:
     )
     async def set_state(request: Request, session_id: str) -> Response:
         """Replace the state, or parts of it, and go on from there."""
-        return await exchange.answer(request, lambda document: verbs.set_state(session_id, document))
+        return await exchange.answer(
+            request,
+            lambda document: verbs.set_state(session_id, document),
+            size=lambda: verbs.state_bytes(session_id),
+        )
 
     @router.post("/{session_id}/reset", openapi_extra=describe(session_pb2.SessionState, schemas.ResetInputs))
     async def reset(request: Request, session_id: str) -> Response:
         """Set the state and put time and step count back to 0."""
-        return await exchange.answer(request, lambda document: verbs.reset(session_id, document))
+        return await exchange.answer(
+            request,
+            lambda document: verbs.reset(session_id, document),
+            size=lambda: verbs.state_bytes(session_id),
+        )
 
     @router.post("/{session_id}/step", openapi_extra=describe(session_pb2.SessionState, schemas.StepInputs))
     async def step(request: Request, session_id: str) -> Response:
         """Advance all environments with controls held; all or nothing."""
-        return await exchange.answer(request, lambda document: verbs.step(session_id, document))
+        return await exchange.answer(
+            request,
+            lambda document: verbs.step(session_id, document),
+            size=lambda: verbs.state_bytes(session_id),
+        )
 
     @router.post(
         "/{session_id}/jacobian",

@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from revolute.errors import ArgumentError, LimitError, NotFoundError, UnavailableError
+from revolute.errors import ArgumentError, LimitError, NotFoundError, RevoluteError, UnavailableError
 from revolute_engine import Engine, Model, StepJacobian
 
 from .cache import Cache
@@ -306,6 +306,14 @@ class Sessions:
             NotFoundError: the session was deleted, has expired, or was never there.
         """
         return SessionInfo.of(await alive(self._store, SESSION, session_id))
+
+    async def state_bytes(self, session_id: str) -> int:
+        """Return the bytes of a session's state; 0 if it cannot be had, as a call on it will say."""
+        try:
+            session = self._cache.get(session_id) or await self._load(session_id)
+        except RevoluteError:
+            return 0
+        return _bytes(session.model, session.batch)
 
     async def delete(self, session_id: str, ticket: Ticket) -> None:
         """End a session; calls that wait for it find it gone.

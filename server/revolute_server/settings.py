@@ -136,7 +136,10 @@ class Settings:
     )
     max_request: int = _flag(1024**3, "bytes of one request, however it is streamed", parse_bytes, "SIZE")
     max_json: int = _flag(
-        8 * 1024**2, "bytes of one JSON request; larger arrays go as npz", parse_bytes, "SIZE"
+        8 * 1024**2,
+        "bytes of one JSON request, and of the arrays in a JSON answer; larger ones go as npz",
+        parse_bytes,
+        "SIZE",
     )
     max_model: int = _flag(
         16 * 1024**2, "bytes of one model's text, or of a file it includes", parse_bytes, "SIZE"

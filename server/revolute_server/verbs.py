@@ -139,6 +139,10 @@ class Verbs:
             again=_session_state,
         )
 
+    async def state_bytes(self, session_id: str) -> int:
+        """Return the bytes of a session's state as an answer."""
+        return await self.service.sessions.state_bytes(session_id)
+
     async def step(self, session_id: str, request: Request) -> Document:
         body = schemas.validate(schemas.StepInputs, request)
         ctrl = schemas.array("ctrl", body.ctrl)

@@ -113,7 +113,7 @@ def test_interrupt(transport: str, request: pytest.FixtureRequest) -> None:
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         try:
-            _, errors = process.communicate(timeout=5)
+            _, errors = process.communicate(timeout=60)
         finally:
             process.kill()
     assert errors.rstrip().endswith("KeyboardInterrupt")

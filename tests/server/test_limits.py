@@ -172,7 +172,7 @@ def test_a_full_queue(wires: dict[str, Wire]) -> None:
 
 
 def test_a_trajectory_whose_answer_does_not_fit_is_not_kept(wires: dict[str, Wire]) -> None:
-    """JSON of the states needs three times their bytes, more than is left: the rollout is undone."""
+    """The states are too many for JSON: the rollout is undone."""
     wire = wires["grpc"]
     cart = wire.call("RegisterModel", {"text": CART})["model_id"]
     json_wire = wires["json"]
@@ -183,7 +183,7 @@ def test_a_trajectory_whose_answer_does_not_fit_is_not_kept(wires: dict[str, Wir
             "/v1/trajectories", content=npz, headers={"content-type": "application/x-npz"}
         )
         assert response.status_code == 429
-        assert "--memory" in problem_of(response).message
+        assert "ask for npz" in problem_of(response).message
     handle = wire.call("Rollout", rollout(cart, 100_000))["trajectory_id"]
     wire.call("DeleteTrajectory", {"trajectory_id": handle})
 
@@ -205,3 +205,31 @@ def test_a_rollout_whose_answer_is_not_read_to_its_end_is_not_kept(wires: dict[s
     channel.close()
     handle = wire.call("Rollout", rollout(cart, 100_000))["trajectory_id"]
     wire.call("DeleteTrajectory", {"trajectory_id": handle})
+
+
+def test_an_answer_in_json_has_a_limit(wires: dict[str, Wire]) -> None:
+    """2000 states of the cart are 32 kB, twice what --max-json allows; nothing of what is refused happens."""
+    wire, binary = wires["json"], wires["npz"]
+    cart = wire.call("RegisterModel", {"text": CART})["model_id"]
+    inputs = {"model_id": cart, "qpos": np.zeros(1), "qvel": np.zeros(1), "ctrl": np.zeros((2000, 1))}
+    kept = binary.call("Rollout", inputs)["trajectory_id"]
+    advice = "ask for npz with `Accept: application/x-npz`"
+    error, code = wire.error("GetTrajectory", {"trajectory_id": kept})
+    assert type(error) is LimitError and code == "429" and advice in str(error)
+    assert str(error).startswith("answer: expected at most 16KiB of arrays in JSON, got ")
+    assert binary.call("GetTrajectory", {"trajectory_id": kept})["trajectory_id"] == kept
+
+    error, _ = wire.error("Rollout", {**inputs, "states": "all"})
+    assert advice in str(error)
+    # it is not kept, so there is room for another one
+    second = binary.call("Rollout", inputs)["trajectory_id"]
+    for trajectory in (kept, second):
+        binary.call("DeleteTrajectory", {"trajectory_id": trajectory})
+
+    session = {"session_id": wire.call("CreateSession", {"model_id": cart, "batch": 1000})["session_id"]}
+    for verb, more in (("Step", {"ctrl": np.zeros(1), "steps": 3}), ("Reset", {}), ("SetState", {})):
+        error, _ = wire.error(verb, {**session, **more})
+        assert advice in str(error)
+    assert binary.call("GetState", session)["step_count"] == 0
+    assert binary.call("Step", {**session, "ctrl": np.zeros(1), "steps": 3})["step_count"] == 3
+    binary.call("DeleteSession", session)

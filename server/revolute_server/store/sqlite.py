@@ -267,7 +267,9 @@ class SqliteStore(Store):
     def _prepare(self) -> None:
         """Open the file or make it, and refuse one that is none of ours or of a newer release."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not self._path.parent.exists():
+                _log.warning("store: there was no folder %s; it is made", self._path.parent)
+                self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._blobs.open()
             connection = self._connection()
             with _transaction(connection):
