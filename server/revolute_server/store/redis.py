@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import redis.asyncio
-from redis.exceptions import RedisError, ResponseError
+import redis.exceptions
+from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
 from revolute.errors import ArgumentError, RevoluteError, UnavailableError
 
@@ -211,7 +213,7 @@ class RedisStore(Store):
 
     async def get(self, kind: str, key: str) -> Record | None:
         names = (*_FIELDS, "checksum", "payload")
-        *plain, digest, payload = await self._ask(self._redis.hmget(_name(kind, key), names))
+        *plain, digest, payload = await self._read(lambda: self._redis.hmget(_name(kind, key), names))
         if plain[0] is None:
             return None
         content = payload if isinstance(payload, bytes) else b""
@@ -221,7 +223,7 @@ class RedisStore(Store):
         return Record(**vars(entry), payload=(content,))
 
     async def look(self, kind: str, key: str) -> Entry | None:
-        found = await self._ask(self._redis.hmget(_name(kind, key), _FIELDS))
+        found = await self._read(lambda: self._redis.hmget(_name(kind, key), _FIELDS))
         return None if found[0] is None else _entry(kind, key, found)
 
     async def commit(self, *writes: Write) -> None:
@@ -247,18 +249,18 @@ class RedisStore(Store):
 
     async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
         index = f"{_TAG}:index:{kind}"
-        keys = await self._ask(
-            self._redis.zrange(index, f"({after}", "+inf", byscore=True, offset=0, num=limit)
+        keys = await self._read(
+            lambda: self._redis.zrange(index, f"({after}", "+inf", byscore=True, offset=0, num=limit)
         )
         return await self._entries([(kind, key.decode()) for key in keys])
 
     async def newest(self, kind: str, limit: int) -> list[Entry]:
-        keys = await self._ask(self._redis.zrevrange(f"{_TAG}:index:{kind}", 0, limit - 1))
+        keys = await self._read(lambda: self._redis.zrevrange(f"{_TAG}:index:{kind}", 0, limit - 1))
         return await self._entries([(kind, key.decode()) for key in keys])
 
     async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
-        members = await self._ask(
-            self._redis.zrange(f"{_TAG}:expires", "-inf", now, byscore=True, offset=0, num=limit)
+        members = await self._read(
+            lambda: self._redis.zrange(f"{_TAG}:expires", "-inf", now, byscore=True, offset=0, num=limit)
         )
         places = [member.decode().partition(" ") for member in members]
         return await self._entries([(kind, key) for kind, _, key in places])
@@ -279,6 +281,15 @@ class RedisStore(Store):
             if fields[0] is not None
         ]
 
+    async def _read(self, question: Callable[[], Any]) -> Any:
+        """Ask what changes nothing; once more where a connection that was idle turns out to be closed."""
+        try:
+            return await self._ask(question())
+        except UnavailableError as error:
+            if not isinstance(error.__cause__, redis.exceptions.ConnectionError):
+                raise
+        return await self._ask(question())
+
     async def _ask(self, question: Any) -> Any:
         """Await an answer of the Redis server and translate its errors."""
         try:
@@ -286,7 +297,7 @@ class RedisStore(Store):
         except RevoluteError:
             raise
         except ResponseError as error:
-            if "OOM" in str(error) or "MISCONF" in str(error):
+            if isinstance(error, OutOfMemoryError) or "MISCONF" in str(error):
                 raise disk_full("the Redis server has no room") from error
             raise unwritable(str(error)) from error
         except (RedisError, OSError) as error:
