@@ -24,6 +24,8 @@ TARGET = 0.4  # metres: where the cart shall end
 STEPS = 50
 RATE = 100.0  # of the descent, newtons per unit of the gradient
 
+RETRY_SECONDS = 2.0
+
 stopping = threading.Event()
 
 
@@ -35,7 +37,10 @@ def main() -> None:
     pause = float(os.environ.get("WORKER_PAUSE", "1"))
     address = os.environ.get("REVOLUTE_ADDRESS", "grpc://127.0.0.1:50051")
     loss = revolute.Loss([revolute.Term("qpos", index=[0], target=[TARGET], when="final")])
-    with revolute.connect(address, token=token()) as simulator:
+    simulator = connected(address)
+    if simulator is None:
+        return
+    with simulator:
         model = simulator.load_model("cartpole")
         ctrl = np.zeros((STEPS, model.nu))
         done = 0
@@ -48,6 +53,19 @@ def main() -> None:
             print(f"round {done}: loss {float(value):.6f}, |gradient| {np.linalg.norm(gradient.ctrl):.3g}")
             if rounds == 0 or done < rounds:
                 stopping.wait(pause)
+
+
+def connected(address: str) -> revolute.Simulator | None:
+    """Connect, as soon as the server is there; None if the worker is stopped before."""
+    while not stopping.is_set():
+        try:
+            return revolute.connect(address, token=token())
+        except revolute.UnavailableError as error:
+            if error.permanent:
+                raise
+            print(f"waits: {error}")
+            stopping.wait(RETRY_SECONDS)
+    return None
 
 
 def token() -> str | None:
