@@ -10,14 +10,14 @@ import asyncio
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
-from revolute.codec.npz import pack_npz
+from revolute.codec.npz import blocks, npz_pieces
 from revolute.errors import ArgumentError, LimitError
 
 from . import npz, strict_json
@@ -30,7 +30,6 @@ JSON = "application/json"
 NPZ = "application/x-npz"
 _JSON_PER_BYTE = 3  # a double of 8 bytes is up to 24 characters
 SMALL = 32 * 1024  # bytes that are written on the event loop, in less time than a change of thread takes
-_PIECE = 512 * 1024
 
 
 class UnsupportedMediaTypeError(ArgumentError):
@@ -118,34 +117,39 @@ async def write_document(
     held = document_bytes(document)
     check_answer(request, held, settings)
     npz_wanted = wants_npz(request)
-    write = pack_npz if npz_wanted else strict_json.dumps
+    write = npz_pieces if npz_wanted else _json_pieces
     reservation.grow(held if npz_wanted else _JSON_PER_BYTE * held)
     with telemetry.measure("serialise", transport="http"):
-        body = write(document) if held <= SMALL else await asyncio.to_thread(write, document)
-    return _Answer(body, status, NPZ if npz_wanted else JSON, reservation.keep())
+        pieces = write(document) if held <= SMALL else await asyncio.to_thread(write, document)
+    return _Answer(pieces, status, NPZ if npz_wanted else JSON, reservation.keep())
+
+
+def _json_pieces(document: Document) -> list[bytes | memoryview]:
+    return [strict_json.dumps(document)]
 
 
 class _Answer(Response):
     """A body that is sent as fast as the client reads; its memory is counted until then."""
 
-    def __init__(self, body: bytes, status: int, media_type: str, reservation: Reservation) -> None:
-        super().__init__(body, status, media_type=media_type)
+    def __init__(
+        self,
+        pieces: Sequence[bytes | memoryview],
+        status: int,
+        media_type: str,
+        reservation: Reservation,
+    ) -> None:
+        super().__init__(None, status, media_type=media_type)
+        self._pieces = pieces
         self._reservation = reservation
+        self.headers["content-length"] = str(sum(map(len, pieces)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = memoryview(self.body)
         try:
             await send(
                 {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             )
-            for place in range(0, len(body), _PIECE):
-                await send(
-                    {
-                        "type": "http.response.body",
-                        "body": bytes(body[place : place + _PIECE]),
-                        "more_body": True,
-                    }
-                )
+            for block in blocks(self._pieces):
+                await send({"type": "http.response.body", "body": block, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         finally:
             self._reservation.release()

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from revolute.codec.npy import read_header
-from revolute.codec.npz import HEADER
+from revolute.codec.npy import head_of, read_header
+from revolute.codec.npz import HEADER, member_content
 from revolute.codec.tensor import check_axes
 from revolute.errors import ArgumentError, LimitError
 
@@ -53,6 +53,7 @@ class Archive:
             LimitError: it has too many members or unpacks to too many bytes.
         """
         try:
+            self._body = body
             self._zip = zipfile.ZipFile(io.BytesIO(body))
         except _DAMAGED as error:
             raise ArgumentError.expected("body", "a NumPy .npz archive", str(error).lower()[:120]) from None
@@ -84,8 +85,7 @@ class Archive:
                     repr(member.filename[:80]),
                 )
             try:
-                with self._zip.open(member) as stream:
-                    content = stream.read(member.file_size + 1)
+                content = member_content(self._zip, member, self._body)
             except _DAMAGED as error:
                 raise ArgumentError.expected(
                     name[:80], "an undamaged array", str(error).lower()[:120]
@@ -131,9 +131,9 @@ def _header(member: np.ndarray | None) -> dict[str, Any]:
     raise ArgumentError.expected(HEADER, "JSON in UTF-8 as uint8", f"{member.dtype} {list(member.shape)}")
 
 
-def _parse_array(name: str, content: bytes) -> np.ndarray:
+def _parse_array(name: str, content: bytes | memoryview) -> np.ndarray:
     """Read one .npy file whose bytes are at hand; the result is a read-only view of them."""
-    stream = io.BytesIO(content)
+    stream = head_of(content)
     try:
         shape, fortran_order, dtype = read_header(stream)
     except Exception as error:
@@ -157,5 +157,5 @@ def _parse_array(name: str, content: bytes) -> np.ndarray:
     check_axes(name, shape)
     if dtype.itemsize == 0:
         return np.zeros(shape, dtype)
-    flat = np.frombuffer(content, dtype, count, start)
+    flat = np.require(np.frombuffer(content, dtype, count, start), requirements="A")
     return flat.reshape(shape, order="F" if fortran_order else "C")

@@ -13,6 +13,9 @@ from io import BytesIO
 
 import numpy as np
 
+_MOST_HEADER = 64 * 1024
+"""Bytes of a header; NumPy reads no more than 10,000 of its text."""
+
 _MAGIC = b"\x93NUMPY\x01\x00"
 _USUAL = re.compile(
     rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \} *\n"
@@ -45,17 +48,24 @@ def read_header(stream: BytesIO) -> tuple[tuple[int, ...], bool, np.dtype]:
     raise ValueError(f"format {version[0]}.{version[1]} of .npy")
 
 
-def read_array(content: bytes) -> np.ndarray:
-    """Return the array of a .npy file.
+def head_of(content: bytes | memoryview) -> BytesIO:
+    """Return the beginning of a .npy file, with all of its header, as a stream."""
+    return BytesIO(content[:_MOST_HEADER])
+
+
+def read_array(content: bytes | memoryview) -> np.ndarray:
+    """Return the array of a .npy file, in memory of its own.
 
     Raises:
         ValueError: it is no .npy file of numbers or text, or has fewer bytes than its header says.
     """
-    stream = BytesIO(content)
+    stream = head_of(content)
     shape, fortran_order, dtype = read_header(stream)
     if dtype.hasobject:
         raise ValueError("Object arrays cannot be loaded: pickles are never opened")
-    numbers = bytearray(memoryview(content)[stream.tell() :])
-    if len(numbers) < math.prod(shape) * dtype.itemsize:
-        raise ValueError(f"{len(numbers)} bytes for shape {list(shape)} of {dtype}")
+    count = len(content) - stream.tell()
+    if count < math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"{count} bytes for shape {list(shape)} of {dtype}")
+    numbers = np.empty(count, np.uint8)
+    numbers.data[:] = memoryview(content)[stream.tell() :]
     return np.ndarray(shape, dtype, numbers, order="F" if fortran_order else "C")

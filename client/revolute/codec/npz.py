@@ -9,8 +9,10 @@ written or read.
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -22,18 +24,106 @@ from .npy import read_array
 MEDIA_TYPE = "application/x-npz"
 HEADER = "header"
 
+BLOCK_BYTES = 512 * 1024
+"""Of a body that is sent block by block."""
+
+_HEAD = struct.Struct("<4s22xHH")
+"""Of a member: magic, and the lengths of its name and extra field, which follow."""
+
+_UTF8_NAME = 0x800
+
+_ALIGN = 64
+_PADDING = struct.Struct("<HH")
+_PADDING_ID = 0xD935
+"""Of an extra field that says nothing, as archives of Android have it."""
+
+_ZIP64_SIZE = 20
+"""Of the extra field with the lengths of a large member."""
+
 
 def pack_npz(document: Mapping[str, Any]) -> bytes:
     """Return a document as the bytes of an NPZ file."""
+    return b"".join(npz_pieces(document))
+
+
+def npz_pieces(document: Mapping[str, Any]) -> list[bytes | memoryview]:
+    """Return a document as the bytes of an NPZ file, in pieces; those of its arrays are the arrays' own
+    memory."""
     members: dict[str, np.ndarray] = {}
     header = _take_arrays(document, "", members)
     members[HEADER] = np.frombuffer(json_text.to_json(header).encode(), dtype=np.uint8)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+    pieces = _Pieces()
+    with zipfile.ZipFile(pieces, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
         for name, array in members.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+            with archive.open(_aligned(f"{name}.npy", pieces.tell()), "w", force_zip64=True) as member:
                 _write_array(member, array)
-    return buffer.getvalue()
+    return pieces.content()
+
+
+def _aligned(name: str, place: int) -> zipfile.ZipInfo:
+    """Return a member whose content, written at a place, begins at a multiple of _ALIGN.
+
+    A reader that has the archive in memory can then use the arrays where they lie: NumPy's own header fills
+    up to a multiple as well.
+    """
+    member = zipfile.ZipInfo(name)
+    start = place + _HEAD.size + len(name.encode()) + _PADDING.size + _ZIP64_SIZE
+    padding = -start % _ALIGN
+    member.extra = _PADDING.pack(_PADDING_ID, padding) + bytes(padding)
+    return member
+
+
+def blocks(pieces: Sequence[bytes | memoryview]) -> Iterator[bytes]:
+    """Yield the bytes of pieces in blocks of one size, the last excepted."""
+    block: list[bytes | memoryview] = []
+    room = BLOCK_BYTES
+    for piece in pieces:
+        place = 0
+        while place < len(piece):
+            part = piece[place : place + room]
+            block.append(part)
+            place, room = place + len(part), room - len(part)
+            if not room:
+                yield b"".join(block)
+                block, room = [], BLOCK_BYTES
+    if block:
+        yield b"".join(block)
+
+
+class _Pieces:
+    """A file that holds what is written to it as it came, without copies.
+
+    A zip archive is written from beginning to end, but for heads of members that are written once more, as
+    long as before, when their checksum is known.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, bytes | memoryview] = {}
+        self._place = 0
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Put a piece at the current place, instead of the one that is there."""
+        size = len(data)
+        if size:
+            self._pieces[self._place] = data
+        self._place += size
+        return size
+
+    def tell(self) -> int:
+        """Return the current place."""
+        return self._place
+
+    def seek(self, place: int) -> int:
+        """Go to a place where a piece begins or the last one ends."""
+        self._place = place
+        return place
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def content(self) -> list[bytes | memoryview]:
+        """Return the pieces in their order."""
+        return list(self._pieces.values())
 
 
 def unpack_npz(data: bytes) -> dict[str, Any]:
@@ -46,7 +136,8 @@ def unpack_npz(data: bytes) -> dict[str, Any]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = {
-                name.removesuffix(".npy"): read_array(archive.read(name)) for name in archive.namelist()
+                member.filename.removesuffix(".npy"): read_array(member_content(archive, member, data))
+                for member in archive.infolist()
             }
     except (zipfile.BadZipFile, ValueError, TypeError, OSError, EOFError, KeyError) as error:
         cause = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -55,6 +146,42 @@ def unpack_npz(data: bytes) -> dict[str, Any]:
     for path, array in members.items():
         _put(document, path, array)
     return document
+
+
+def member_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, data: bytes) -> bytes | memoryview:
+    """Return the content of a member of an archive, as a view of the archive where it lies there as it is.
+
+    Args:
+        archive: the archive.
+        member: the member.
+        data: all bytes of the archive.
+
+    Raises:
+        zipfile.BadZipFile: it is damaged; and what else zipfile raises.
+    """
+    view = _stored(member, data)
+    if view is None:
+        with archive.open(member) as stream:
+            return stream.read(member.file_size + 1)
+    if zlib.crc32(view) != member.CRC:
+        raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")
+    return view
+
+
+def _stored(member: zipfile.ZipInfo, data: bytes) -> memoryview | None:
+    """Return the bytes of a member that is stored as it is; None for any other."""
+    plain = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
+    head = data[member.header_offset : member.header_offset + _HEAD.size]
+    if not plain or member.flag_bits & ~_UTF8_NAME or len(head) < _HEAD.size:
+        return None
+    magic, name_size, extra_size = _HEAD.unpack(head)
+    start = member.header_offset + _HEAD.size + name_size + extra_size
+    if magic != b"PK\x03\x04" or start + member.file_size > len(data):
+        return None
+    name = data[member.header_offset + _HEAD.size : start - extra_size]
+    if name != member.orig_filename.encode("utf-8" if member.flag_bits else "cp437", "replace"):
+        return None
+    return memoryview(data)[start : start + member.file_size]
 
 
 def _write_array(member: IO[bytes], array: np.ndarray) -> None:

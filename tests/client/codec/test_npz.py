@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import struct
+import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
 
 from revolute import ArgumentError
-from revolute.codec.npz import pack_npz, unpack_npz
+from revolute.codec.npz import npz_pieces, pack_npz, unpack_npz
 
 DOCUMENT = {
     "model_id": "m",
@@ -61,3 +64,31 @@ MISTAKES = {
 def test_mistakes_are_refused(mistake: str) -> None:
     with pytest.raises(ArgumentError):
         unpack_npz(MISTAKES[mistake])
+
+
+def test_arrays_are_written_from_their_own_memory_and_lie_aligned() -> None:
+    arrays = {"qpos": np.arange(1000.0), "params": {"ä": np.ones(3), "body_mass": np.arange(7.0)}}
+    pieces = npz_pieces({"model_id": "m", **arrays})
+    own = [np.frombuffer(piece, np.uint8) for piece in pieces if isinstance(piece, memoryview)]
+    assert any(np.shares_memory(piece, arrays["qpos"]) for piece in own)
+    content = b"".join(pieces)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        for name in archive.namelist():
+            place = content.index(archive.read(name))
+            assert place % 64 == 0, name
+    # sizes and checksums are in the heads, for readers that go from the front
+    assert struct.unpack_from("<4sHH", content) == (b"PK\x03\x04", 45, 0)
+    np.testing.assert_array_equal(unpack_npz(content)["params"]["ä"], np.ones(3))
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_damage_to_an_array_is_found(save: Any) -> None:
+    buffer = io.BytesIO()
+    save(buffer, ctrl=np.random.default_rng(0).normal(size=1000))
+    content = buffer.getvalue()
+    for place in range(200, len(content) - 300, len(content) // 20):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        with pytest.raises(ArgumentError, match="expected an NPZ file"):
+            unpack_npz(bytes(changed))
