@@ -10,11 +10,15 @@ from __future__ import annotations
 import math
 import re
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 
 _MOST_HEADER = 64 * 1024
 """Bytes of a header; NumPy reads no more than 10,000 of its text."""
+
+_LARGE = 64 * 1024
+"""Bytes of an array that may hold on to those of others beside it."""
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _USUAL = re.compile(
@@ -54,7 +58,7 @@ def head_of(content: bytes | memoryview) -> BytesIO:
 
 
 def read_array(content: bytes | memoryview) -> np.ndarray:
-    """Return the array of a .npy file, in memory of its own.
+    """Return the array of a .npy file, in memory of its own unless it is large and lies in writable memory.
 
     Raises:
         ValueError: it is no .npy file of numbers or text, or has fewer bytes than its header says.
@@ -66,6 +70,9 @@ def read_array(content: bytes | memoryview) -> np.ndarray:
     count = len(content) - stream.tell()
     if count < math.prod(shape) * dtype.itemsize:
         raise ValueError(f"{count} bytes for shape {list(shape)} of {dtype}")
-    numbers = np.empty(count, np.uint8)
-    numbers.data[:] = memoryview(content)[stream.tell() :]
+    numbers: Any = memoryview(content)[stream.tell() :]
+    if numbers.readonly or count < _LARGE or np.frombuffer(numbers, np.uint8).ctypes.data % dtype.alignment:
+        own = np.empty(count, np.uint8)
+        own.data[:] = numbers
+        numbers = own
     return np.ndarray(shape, dtype, numbers, order="F" if fortran_order else "C")

@@ -90,6 +90,33 @@ def blocks(pieces: Sequence[bytes | memoryview]) -> Iterator[bytes]:
         yield b"".join(block)
 
 
+class _Reader(io.RawIOBase):
+    """Bytes at hand as a file, without a copy of them."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data = memoryview(data)
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: len(self._data)}[whence]
+        if start + offset < 0:
+            raise ValueError(f"negative seek value {start + offset}")
+        self._place = start + offset
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._data[self._place : self._place + len(buffer)]
+        buffer[: len(found)] = found
+        self._place += len(found)
+        return len(found)
+
+
 class _Pieces:
     """A file that holds what is written to it as it came, without copies.
 
@@ -126,15 +153,17 @@ class _Pieces:
         return list(self._pieces.values())
 
 
-def unpack_npz(data: bytes) -> dict[str, Any]:
+def unpack_npz(data: bytes | memoryview) -> dict[str, Any]:
     """Return the document of an NPZ file.
+
+    Large arrays of one that lies in writable memory stay where they are; others have memory of their own.
 
     Raises:
         ArgumentError: the bytes are not an NPZ file, hold pickled objects, or the header does not fit the
             members.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(io.BufferedReader(_Reader(data))) as archive:
             members = {
                 member.filename.removesuffix(".npy"): read_array(member_content(archive, member, data))
                 for member in archive.infolist()
@@ -148,7 +177,9 @@ def unpack_npz(data: bytes) -> dict[str, Any]:
     return document
 
 
-def member_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, data: bytes) -> bytes | memoryview:
+def member_content(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, data: bytes | memoryview
+) -> bytes | memoryview:
     """Return the content of a member of an archive, as a view of the archive where it lies there as it is.
 
     Args:
@@ -168,7 +199,7 @@ def member_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, data: byte
     return view
 
 
-def _stored(member: zipfile.ZipInfo, data: bytes) -> memoryview | None:
+def _stored(member: zipfile.ZipInfo, data: bytes | memoryview) -> memoryview | None:
     """Return the bytes of a member that is stored as it is; None for any other."""
     plain = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
     head = data[member.header_offset : member.header_offset + _HEAD.size]

@@ -116,12 +116,16 @@ class HttpTransport:
         limit = self._timeout if timeout is None else timeout
         request = self._request(verb, document, limit)
         try:
-            response = self._client.send(request)
+            response = self._client.send(request, stream=True)
+            try:
+                content = _content(response)
+            finally:
+                response.close()
         except httpx.TimeoutException as error:
             raise self._late(error, verb, limit) from None
         except httpx.TransportError as error:
             raise self._broken(error, verb) from None
-        return self._read(response, verb)
+        return self._read(response, content, verb)
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Carry out a verb with many answers; see `Transport.stream`."""
@@ -214,7 +218,7 @@ class HttpTransport:
         if buffer:
             raise unreachable(self._where, "the connection ended in the middle of an answer")
 
-    def _read(self, response: httpx.Response, verb: str) -> dict[str, Any]:
+    def _read(self, response: httpx.Response, content: memoryview, verb: str) -> dict[str, Any]:
         """Return the document of an answer, or raise the exception it stands for."""
         kind = _kind(response)
         if response.is_error:
@@ -224,7 +228,7 @@ class HttpTransport:
         if kind != npz.MEDIA_TYPE:
             raise not_a_server(self._where, f"an answer of type {kind or 'unknown'}")
         try:
-            return npz.unpack_npz(response.content)
+            return npz.unpack_npz(content)
         except ArgumentError as error:
             raise InternalError(
                 f"{self.address}: expected an NPZ answer, got a damaged one ({error})"
@@ -253,6 +257,26 @@ class HttpTransport:
         if isinstance(error, httpx.ConnectTimeout):
             return unreachable(self._where, "no answer to the connection")
         return too_late(verb, limit)
+
+
+def _content(response: httpx.Response) -> memoryview:
+    """Read the body of an answer, where it is one of arrays into memory that they may stay in.
+
+    An answer of another kind has its content as well.
+    """
+    length = response.headers.get("content-length", "")
+    if response.is_error or _kind(response) != npz.MEDIA_TYPE or not length.isdigit():
+        return memoryview(response.read())
+    try:
+        # pages take no memory before bytes come
+        buffer = np.empty(int(length), np.uint8)
+    except (MemoryError, ValueError):
+        return memoryview(response.read())
+    place = 0
+    for part in response.iter_raw():
+        buffer[place : place + len(part)] = np.frombuffer(part, np.uint8)
+        place += len(part)
+    return buffer.data
 
 
 def _path_segment(field: str, identifier: str) -> str:

@@ -92,3 +92,15 @@ def test_damage_to_an_array_is_found(save: Any) -> None:
         changed[place] ^= 1
         with pytest.raises(ArgumentError, match="expected an NPZ file"):
             unpack_npz(bytes(changed))
+
+
+def test_large_arrays_stay_in_writable_memory_and_small_ones_do_not() -> None:
+    document = {"large": np.arange(10_000.0), "small": np.arange(10.0)}
+    body = np.frombuffer(pack_npz(document), np.uint8).copy()
+    for data, stays in ((body.data, True), (pack_npz(document), False)):
+        found = unpack_npz(data)
+        assert np.shares_memory(found["large"], body) is stays
+        assert not np.shares_memory(found["small"], body)
+        for name, array in document.items():
+            np.testing.assert_array_equal(found[name], array, strict=True)
+            assert found[name].flags.writeable and found[name].flags.aligned
