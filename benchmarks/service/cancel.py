@@ -30,7 +30,10 @@ from ..laikago import POSE, START
 from . import verdict
 from .gauges import Gauges
 
-STEPS = 4000
+STEPS = 20_000
+"""Of rollouts that take longer than LATEST: of one that is over, the server may have sent all of its answer
+before its caller cancels, and then knows nothing of that."""
+
 TOGETHER = 4
 """Calls of one round."""
 

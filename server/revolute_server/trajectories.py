@@ -147,7 +147,7 @@ class Trajectories:
                 if early:
                     early(answer, {})
                 kept = dataclasses.replace(answer, rollout=rollout.without_states())
-                await settled(self._keep(kept, reservation, ticket))
+                await self._keep_for_caller(kept, reservation, ticket)
             return answer
 
     async def _compute(
@@ -216,7 +216,7 @@ class Trajectories:
             finally:
                 ahead.cancel()
             trajectory = Trajectory(new_id(), model, pieces.result())
-            await settled(self._keep(trajectory, reservation, ticket))
+            await self._keep_for_caller(trajectory, reservation, ticket)
             yield trajectory
 
     async def stream_again(
@@ -483,6 +483,17 @@ class Trajectories:
 
     def __len__(self) -> int:
         return self._store.count(TRAJECTORY)
+
+    async def _keep_for_caller(
+        self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket
+    ) -> None:
+        """Keep a trajectory, unless its caller leaves meanwhile."""
+        try:
+            await settled(self._keep(trajectory, reservation, ticket))
+        except asyncio.CancelledError:
+            # it is kept by now, for nobody who knows
+            self.undo(trajectory.id)
+            raise
 
     async def _keep(self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket) -> None:
         """Commit a trajectory with the record of its request, and hold it."""
