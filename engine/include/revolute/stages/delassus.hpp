@@ -100,10 +100,52 @@ REVOLUTE_HD void fill_Y(const Model& model, const Kinematics<Real>& kin, const F
   }
 }
 
+// (1) between R rows on one path, from r on, and S rows, from s on, whose Y/D is in `dense`
+template <int R, int S, class Real>
+REVOLUTE_HD void fill_block(const Model& model, const ConstraintRows<Real>& rows, int r, int s,
+                            Delassus<Real>& out) {
+  const RowPath path = row_path(model, rows.origin[r]);
+  Real sum[R][S];
+  for (int a = 0; a < R; ++a)
+    for (int b = 0; b < S; ++b) sum[a][b] = Real(0);
+  for (int i = 0; i < path.count; ++i)
+    for (int a = 0; a < R; ++a)
+      for (int b = 0; b < S; ++b)
+        sum[a][b] = multiply_add(out.Y[rows.origin[r + a].y + i], out.dense[path.dofs[i] * S + b], sum[a][b]);
+  const int begin = rows.solver[s].begin;
+  for (int a = 0; a < R; ++a)
+    for (int b = 0; b < S; ++b) {
+      if (r + a < s + b) continue;
+      out.A[rows.solver[r + a].A + s + b - begin] = sum[a][b];
+      out.A[rows.solver[s + b].A + r + a - begin] = sum[a][b];
+    }
+}
+
+// (1) between `Count` rows on one path and those of their island that are not before them
+template <int Count, class Real>
+REVOLUTE_HD void fill_A(const Model& model, const Factors<Real>& factors, const ConstraintRows<Real>& rows,
+                        int s, Delassus<Real>& out) {
+  const RowPath path = row_path(model, rows.origin[s]);
+  for (int i = 0; i < path.count; ++i)
+    for (int b = 0; b < Count; ++b)
+      out.dense[path.dofs[i] * Count + b] = out.Y[rows.origin[s + b].y + i] * factors.D_inverse[path.dofs[i]];
+  for (int r = s, count; r < rows.solver[s].end; r += count) {
+    count = rows_on_path(rows, r);
+    if (count == rows_together)
+      fill_block<rows_together, Count>(model, rows, r, s, out);
+    else
+      fill_block<1, Count>(model, rows, r, s, out);
+  }
+  for (int b = 0; b < Count; ++b)
+    out.A[rows.solver[s + b].A + s + b - rows.solver[s].begin] += Real(model.cfm);
+  for (int i = 0; i < path.count; ++i)
+    for (int b = 0; b < Count; ++b) out.dense[path.dofs[i] * Count + b] = Real(0);
+}
+
 template <class Real>
 REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
                           const ConstraintRows<Real>& rows, Delassus<Real>& out) {
-  for (int k = 0; k < model.nv; ++k) out.dense[k] = Real(0);
+  for (int i = 0; i < rows_together * model.nv; ++i) out.dense[i] = Real(0);
   for (int r = 0, count; r < rows.count; r += count) {
     count = rows_on_path(rows, r);
     if (count == rows_together)
@@ -111,22 +153,12 @@ REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const
     else
       fill_Y<1>(model, kin, factors, rows, r, out);
   }
-  // (1)
-  for (int s = 0; s < rows.count; ++s) {
-    const SolverRow& row_s = rows.solver[s];
-    const RowPath path_s = row_path(model, rows.origin[s]);
-    for (int i = 0; i < path_s.count; ++i)
-      out.dense[path_s.dofs[i]] = out.Y[rows.origin[s].y + i] * factors.D_inverse[path_s.dofs[i]];
-    for (int r = s; r < row_s.end; ++r) {
-      const RowPath path_r = row_path(model, rows.origin[r]);
-      const Real* Y_r = out.Y + rows.origin[r].y;
-      Real a(0);
-      for (int i = 0; i < path_r.count; ++i) a = multiply_add(Y_r[i], out.dense[path_r.dofs[i]], a);
-      out.A[rows.solver[r].A + s - row_s.begin] = a;
-      out.A[row_s.A + r - row_s.begin] = a;
-    }
-    out.A[row_s.A + s - row_s.begin] += Real(model.cfm);
-    for (int i = 0; i < path_s.count; ++i) out.dense[path_s.dofs[i]] = Real(0);
+  for (int s = 0, count; s < rows.count; s += count) {
+    count = rows_on_path(rows, s);
+    if (count == rows_together)
+      fill_A<rows_together>(model, factors, rows, s, out);
+    else
+      fill_A<1>(model, factors, rows, s, out);
   }
 }
 
@@ -144,15 +176,40 @@ REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin
   solve_outward(model, kin, factors, x, x);
 }
 
-// a += weight b where the paths of a and b meet; paths go down in numbers, so both are walked from the root
-template <class Real>
-REVOLUTE_HD inline void add_on_common_path(const RowPath& path_a, const RowPath& path_b, Real weight,
-                                           const Real* b, Real* a) {
-  for (int i = path_a.count - 1, j = path_b.count - 1; i >= 0 && j >= 0;) {
-    const int k = path_a.dofs[i], l = path_b.dofs[j];
-    if (k == l) a[i] = multiply_add(weight, b[j], a[i]);
+// The first sum of (3), to R rows on one path, from r on, of S rows on one, from s on: it is over where the paths meet. Paths go
+// down in numbers, so both are walked from the root.
+template <int R, int S, class Real>
+REVOLUTE_HD void add_to_Y_bar(const Model& model, const ConstraintRows<Real>& rows, int r, int s,
+                              const Delassus<Real>& at, DelassusCotangent<Real>& bar) {
+  const RowPath path_r = row_path(model, rows.origin[r]), path_s = row_path(model, rows.origin[s]);
+  const int begin = rows.solver[s].begin;
+  Real weight[R][S];
+  for (int a = 0; a < R; ++a)
+    for (int b = 0; b < S; ++b)
+      weight[a][b] =
+          bar.A[rows.solver[r + a].A + s + b - begin] + bar.A[rows.solver[s + b].A + r + a - begin];
+  for (int i = path_r.count - 1, j = path_s.count - 1; i >= 0 && j >= 0;) {
+    const int k = path_r.dofs[i], l = path_s.dofs[j];
+    if (k == l)
+      for (int a = 0; a < R; ++a) {
+        const int y = rows.origin[r + a].y + i;
+        Real sum = bar.Y[y];
+        for (int b = 0; b < S; ++b) sum = multiply_add(weight[a][b], at.Y[rows.origin[s + b].y + j], sum);
+        bar.Y[y] = sum;
+      }
     if (k <= l) --i;
     if (l <= k) --j;
+  }
+}
+template <int S, class Real>
+REVOLUTE_HD void add_to_Y_bars(const Model& model, const ConstraintRows<Real>& rows, int s,
+                               const Delassus<Real>& at, DelassusCotangent<Real>& bar) {
+  for (int r = rows.solver[s].begin, count; r < rows.solver[s].end; r += count) {
+    count = rows_on_path(rows, r);
+    if (count == rows_together)
+      add_to_Y_bar<rows_together, S>(model, rows, r, s, at, bar);
+    else
+      add_to_Y_bar<1, S>(model, rows, r, s, at, bar);
   }
 }
 
@@ -163,14 +220,12 @@ REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, con
                            FactorsCotangent<Real>& factors_bar) {
   for (int r = 0; r < rows.count; ++r)
     for (int i = 0; i < row_path(model, rows.origin[r]).count; ++i) bar.Y[rows.origin[r].y + i] = Real(0);
-  for (int s = 0; s < rows.count; ++s) {
-    const SolverRow& row_s = rows.solver[s];
-    const RowPath path_s = row_path(model, rows.origin[s]);
-    for (int r = row_s.begin; r < row_s.end; ++r) {
-      const Real weight = bar.A[rows.solver[r].A + s - row_s.begin] + bar.A[row_s.A + r - row_s.begin];
-      add_on_common_path(row_path(model, rows.origin[r]), path_s, weight, at.Y + rows.origin[s].y,
-                         bar.Y + rows.origin[r].y);
-    }
+  for (int s = 0, count; s < rows.count; s += count) {
+    count = rows_on_path(rows, s);
+    if (count == rows_together)
+      add_to_Y_bars<rows_together>(model, rows, s, at, bar);
+    else
+      add_to_Y_bars<1>(model, rows, s, at, bar);
   }
   for (int r = 0; r < rows.count; ++r) {
     const RowPath path = row_path(model, rows.origin[r]);
@@ -192,6 +247,10 @@ REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin,
   for (int i = path.count - 1; i >= 0; --i) {
     const int k = path.dofs[i], parent = model.dofs[k].parent;
     const Real D_inverse = factors.D_inverse[k];
+    // sums of their own, which stay in registers
+    Motion<Real> U_bar = factors_bar.U[k];
+    Force<Real> S_bar = kin_bar.S[k];
+    Real D_bar = factors_bar.D[k];
     for (int c = 0; c < Count; ++c) {
       const int y = rows.origin[first + c].y + i;
       const Real u = at.Y[y];
@@ -201,13 +260,16 @@ REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin,
         P_bar = at.node_bar[parent * Count + c];
         const Real along = dot(P_bar, factors.U[k]) * D_inverse;
         u_bar += along;
-        factors_bar.U[k] = multiply_add(u * D_inverse, P_bar, factors_bar.U[k]);
-        factors_bar.D[k] -= u * D_inverse * along;
+        U_bar = multiply_add(u * D_inverse, P_bar, U_bar);
+        D_bar -= u * D_inverse * along;
       }
-      kin_bar.S[k] = multiply_add(-u_bar, at.P[y], kin_bar.S[k]);
+      S_bar = multiply_add(-u_bar, at.P[y], S_bar);
       at.node_bar[k * Count + c] = multiply_add(-u_bar, kin.S[k], P_bar);
       at.dense[k * Count + c] = u_bar;
     }
+    factors_bar.U[k] = U_bar;
+    kin_bar.S[k] = S_bar;
+    factors_bar.D[k] = D_bar;
   }
   // a row enters (2) as its coefficients and minus its wrenches
   for (int c = 0; c < Count; ++c) {
