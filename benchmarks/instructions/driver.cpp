@@ -112,7 +112,9 @@ struct Run {
     arrays.ctrl = ctrl.data();
     arrays.A = A.data();
     arrays.B = B.data();
-    return revolute::jacobian(storage, arrays, {});
+    std::uint8_t finite;
+    arrays.finite = &finite;
+    return revolute::jacobian(storage, arrays, {}) && finite;
   }
 };
 

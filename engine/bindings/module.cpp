@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -282,20 +283,22 @@ py::object jacobian_python(const ModelStorage& model, const Array& qpos, const A
   const int batch = int(ctrl.shape(0));
   Array A({batch, 2 * m.nv, 2 * m.nv}), B({batch, 2 * m.nv, m.nu});
   std::vector<Array> owners;
+  std::vector<std::uint8_t> finite(batch);
   const JacobianArrays arrays = {batch,
                                  qpos.data(),
                                  qvel.data(),
                                  ctrl.data(),
                                  parameter_inputs(parameters, owners),
                                  A.mutable_data(),
-                                 B.mutable_data()};
+                                 B.mutable_data(),
+                                 finite.data()};
   bool completed;
   {
     const py::gil_scoped_release unlocked;
     completed = jacobian(model, arrays, {threads, cancel});
   }
   if (!completed) return py::none();
-  return py::make_tuple(A, B);
+  return py::make_tuple(A, B, std::any_of(finite.begin(), finite.end(), [](std::uint8_t is) { return is; }));
 }
 
 }  // namespace
@@ -359,5 +362,5 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
              "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv]), or None when cancelled.");
   module.def("jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
              py::arg("ctrl"), py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
-             "(A [B, 2nv, 2nv], B [B, 2nv, nu]), or None when cancelled.");
+             "(A [B, 2nv, 2nv], B [B, 2nv, nu], whether any environment is finite), or None when cancelled.");
 }

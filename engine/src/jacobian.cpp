@@ -1,5 +1,7 @@
 // The Jacobian of a step: one forward step, and a backward step for each pack of rows of qvel+. The rows of qpos+ follow
 // from these, since a step ends with  qpos+ = qpos (+) h qvel+.
+#include <limits>
+
 #include "packs.hpp"
 
 namespace revolute {
@@ -47,7 +49,18 @@ struct JacobianRunner {
     }
     if (through_velocity)
       for (int row = 0; row < model.nv; row += lanes) position_rows(model, arrays, slice.first, row);
+    mark(model, arrays, slice.first);
     return true;
+  }
+
+  static void mark(const Model& model, const JacobianArrays& arrays, int environment) {
+    const std::size_t nx = 2 * model.nv, by_state = nx * nx, by_ctrl = nx * model.nu;
+    const Row first = at(model, arrays, environment, 0);
+    const bool finite = all_finite(first.A, by_state) && all_finite(first.B, by_ctrl);
+    arrays.finite[environment] = finite;
+    if (finite) return;
+    std::fill_n(first.A, by_state, std::numeric_limits<double>::quiet_NaN());
+    std::fill_n(first.B, by_ctrl, std::numeric_limits<double>::quiet_NaN());
   }
 
   // Rows first .. first + lanes - 1 of A and B, one in each lane, by the adjoint of the step.

@@ -134,6 +134,23 @@ def test_a_product_of_jacobians_is_the_gradient_of_the_rollout() -> None:
         assert np.abs(tangent - expected).max() < 1e-11 * np.abs(expected).max()
 
 
+def test_arguments_are_only_read_and_results_are_new() -> None:
+    model, engine = load_model("laikago"), Engine(threads=1)
+    arguments = [model.keyframes["home"].copy(), np.full(model.nv, 0.1), np.full(12, 0.2)]
+    given = [argument.copy() for argument in arguments]
+    for argument in arguments:
+        argument.setflags(write=False)
+    first, second = (engine.jacobian(model, *arguments) for _ in range(2))
+    first.A[:] = first.B[:] = 0.0
+    assert second.A.any() and second.B.any()
+    assert all(np.array_equal(*pair) for pair in zip(arguments, given, strict=True))
+    # a batch of one, and environments that share a state, from arrays of another layout
+    batch = engine.jacobian(model, given[0], given[1], np.asfortranarray(np.tile(given[2], (3, 1))))
+    assert np.array_equal(batch.A, np.tile(second.A, (3, 1, 1)))
+    one = engine.jacobian(model, given[0], given[1][None], given[2][None])
+    assert np.array_equal(one.B, second.B[None])
+
+
 def test_a_step_that_diverges_has_no_jacobian() -> None:
     model, engine = load_model("laikago"), Engine(threads=1)
     qvel = np.zeros((2, model.nv))

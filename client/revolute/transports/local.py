@@ -423,8 +423,8 @@ def _gradient(gradient: revolute_engine.Gradient) -> Document:
 
 
 def _step_jacobian(found: revolute_engine.StepJacobian) -> Document:
-    """Return the document StepJacobian; its arrays are copies that the caller may change."""
-    return {"A": np.array(found.A), "B": np.array(found.B)}
+    """Return the document StepJacobian; its arrays are new, so the caller may change them."""
+    return {"A": found.A, "B": found.B}
 
 
 def _state(state: stepping.State) -> Document:

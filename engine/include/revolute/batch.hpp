@@ -133,7 +133,8 @@ struct JacobianArrays {
   int batch;
   const double *qpos, *qvel, *ctrl;  // [B, nq], [B, nv], [B, nu]
   ParameterInputs parameters;
-  double *A, *B;  // [batch, 2 nv, 2 nv], [batch, 2 nv, nu]
+  double *A, *B;         // [batch, 2 nv, 2 nv], [batch, 2 nv, nu]; NaN throughout where one is not finite
+  std::uint8_t* finite;  // [batch] whether both are
 };
 
 struct Execution {

@@ -94,9 +94,12 @@ def check_rollout(
 
 
 def check_step(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None) -> Problem:
-    """Check the arguments of one step, as `check_rollout` does; ctrl is [batch, nu] or [nu]."""
-    controls = owned_float64("ctrl", ctrl)
-    start = {"qpos": owned_float64("qpos", qpos), "qvel": owned_float64("qvel", qvel)}
+    """Check the arguments of one step, as `check_rollout` does; ctrl is [batch, nu] or [nu].
+
+    Nothing is kept beyond the call, so the arrays may be the user's.
+    """
+    controls = as_float64("ctrl", ctrl)
+    start = {"qpos": as_float64("qpos", qpos), "qvel": as_float64("qvel", qvel)}
     return _check(model, start, controls, params, (f"nu={model.nu}",), lambda _: 2)
 
 
@@ -168,18 +171,20 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
     check_finite(name, state)
     if name == "qpos":
         _check_quaternions(model, state)
-    return np.repeat(state[None], batch, axis=0) if shared else state
+    if not shared:
+        return state
+    return state[None] if batch == 1 else np.repeat(state[None], batch, axis=0)
 
 
 def _check_quaternions(model: Model, qpos: Float64Array) -> None:
     """Refuse quaternions without a direction; the engine normalises all others."""
     rows = qpos.reshape(-1, model.nq)
-    for joint, start in _quaternion_addresses(model):
+    for joint, start in model.quaternions:
         quaternions = rows[:, start : start + 4]
-        length = np.sqrt(np.einsum("ij,ij->i", quaternions, quaternions))
-        bad = ~((length > _MIN_QUATERNION) & (length < 1 / _MIN_QUATERNION))
+        squares = np.einsum("ij,ij->i", quaternions, quaternions)
+        bad = ~((squares > _MIN_QUATERNION**2) & (squares < _MIN_QUATERNION**-2))
         if bad.any():
-            row = int(np.argmax(bad))
+            row = int(bad.argmax())
             values = " ".join(f"{value:g}" for value in rows[row, start : start + 4])
             name = element_name(model.mujoco_model, "joint", joint)
             where = f"[{row}, {start}:{start + 4}]" if qpos.ndim == 2 else f"[{start}:{start + 4}]"
@@ -190,14 +195,3 @@ def _check_quaternions(model: Model, qpos: Float64Array) -> None:
                 at=where,
                 advice=f"it is the orientation of {name}, at rest [1 0 0 0]",
             )
-
-
-def _quaternion_addresses(model: Model) -> list[tuple[int, int]]:
-    """Return (joint, first index in qpos) of each quaternion."""
-    kinds, addresses = model.arrays["jnt_type"], model.arrays["jnt_qposadr"]
-    offset = {0: 3, 1: 0}
-    return [
-        (joint, int(addresses[joint]) + offset[kind])
-        for joint, kind in enumerate(kinds.tolist())
-        if kind in offset
-    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_
 from ._growing import GrowingStates
 from ._model import Model
 from ._options import positive_integer
-from ._parameters import PARAMETERS, all_finite, check_params_tan, is_per_environment, parameter_rows
+from ._parameters import PARAMETERS, check_params_tan, is_per_environment, parameter_rows
 from ._results import NOT_FINITE, OK, Gradient, Jvp, Rollout, StepJacobian, checkpoint_report
 
 Float64Array = npt.NDArray[np.float64]
@@ -443,7 +443,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call.
 
         Returns:
-            The matrices A and B, in the tangent convention and order of MuJoCo's `mjd_transitionFD`.
+            The matrices A and B, in the tangent convention and order of MuJoCo's `mjd_transitionFD`, in new
+            arrays.
 
         Raises:
             ArgumentError: a shape, a number or a name is wrong.
@@ -453,7 +454,7 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         problem = check_step(model, qpos, qvel, ctrl, params)
-        matrices = _native.jacobian(
+        found = _native.jacobian(
             model.native,
             problem.qpos,
             problem.qvel,
@@ -462,13 +463,12 @@ class Engine:
             self.threads,
             cancel,
         )
-        if matrices is None:
+        if found is None:
             raise cancelled("jacobian")
-        finite = _finite_environments(matrices)
-        if not finite.any():
-            raise all_diverged(model, np.zeros(len(finite), np.int64))
-        by_state, by_ctrl = (_marked(matrix, finite, problem.batched) for matrix in matrices)
-        return StepJacobian(by_state, by_ctrl)
+        by_state, by_ctrl, any_finite = found
+        if not any_finite:
+            raise all_diverged(model, np.zeros(len(by_state), np.int64))
+        return StepJacobian(by_state, by_ctrl) if problem.batched else StepJacobian(by_state[0], by_ctrl[0])
 
 
 def _check_model(model: Any) -> None:
@@ -492,13 +492,6 @@ def _check_rollout_of(model: Model, rollout: Any) -> None:
             f"one of {rollout.model_id[:8]}",
             advice="pass the model that was simulated",
         )
-
-
-def _finite_environments(matrices: Sequence[Float64Array]) -> npt.NDArray[np.bool_]:
-    """Return for each environment whether its matrices [batch, rows, columns] are finite."""
-    if all(all_finite(matrix) for matrix in matrices):
-        return np.ones(len(matrices[0]), np.bool_)
-    return np.all([np.isfinite(matrix).all(axis=(1, 2)) for matrix in matrices], axis=0)
 
 
 def _marked(array: Float64Array, good: npt.NDArray[np.bool_], batched: bool) -> Float64Array:

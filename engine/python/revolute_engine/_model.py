@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import mujoco
@@ -80,6 +81,15 @@ class Model:
     def timestep(self) -> float:
         """Length of one step in seconds."""
         return float(self.arrays["timestep"])
+
+    @cached_property
+    def quaternions(self) -> list[tuple[int, int]]:
+        """Joints with a quaternion, each with the quaternion's first index in qpos."""
+        kinds, addresses = self.arrays["jnt_type"].tolist(), self.arrays["jnt_qposadr"].tolist()
+        offset = {0: 3, 1: 0}
+        return [
+            (joint, addresses[joint] + offset[kind]) for joint, kind in enumerate(kinds) if kind in offset
+        ]
 
     @property
     def qpos0(self) -> npt.NDArray[np.float64]:
