@@ -16,6 +16,7 @@ from typing import Any
 
 from revolute.errors import ArgumentError, LimitError, NotFoundError, RevoluteError, UnavailableError
 
+from .clock import ExpiryClock
 from .store import (
     REQUEST,
     SESSION,
@@ -39,6 +40,8 @@ _MOST_ROUNDS = 20  # of one sweep; what is left waits for the next
 _TOMBSTONE_SECONDS = 24 * 3600.0
 _MAX_TOMBSTONES = 10_000
 
+_clock = ExpiryClock()
+
 
 def expiry(duration: float) -> float:
     """Return the time until which to keep what is used now."""
@@ -58,7 +61,7 @@ async def renew(store: Store, entry: Entry, duration: float, *, must: bool = Fal
     Returns:
         The new time of expiry; None if the one it has is good enough, or stays.
     """
-    if entry.expires is None or entry.expires >= time.time() + duration:
+    if entry.expires is None or entry.expires >= _clock.now() + duration:
         return None
     expires = expiry(duration)
     try:
@@ -74,9 +77,15 @@ async def renew(store: Store, entry: Entry, duration: float, *, must: bool = Fal
     return expires
 
 
+def seconds_left(expires: float | None) -> float:
+    """Return in how many seconds a record expires, as far as the clock goes on as it does."""
+    now = _clock.now()
+    return max(0.0, (now if expires is None else expires) - now)
+
+
 def is_over(expires: float | None) -> bool:
     """Tell whether a record has expired."""
-    return expires is not None and expires <= time.time()
+    return expires is not None and expires <= _clock.now()
 
 
 def checked_lease(lease: float | None, default: float, most: float) -> float:
@@ -147,7 +156,7 @@ class Sweeper:
 
     async def sweep(self) -> None:
         """Delete what has expired by now."""
-        now = time.time()
+        now = _clock.now()
         for _ in range(_MOST_ROUNDS):
             expired = await self._store.expired(now)
             if not expired:
@@ -165,7 +174,11 @@ class Sweeper:
         """Delete a session or trajectory and leave a note that it has expired."""
         kept: Mapping[str, Any] = {"lease": entry.summary.get("lease", 0.0)}
         note = Put(
-            TOMBSTONE, f"{entry.kind} {entry.key}", (b"",), expires=now + _TOMBSTONE_SECONDS, summary=kept
+            TOMBSTONE,
+            f"{entry.kind} {entry.key}",
+            (b"",),
+            expires=time.time() + _TOMBSTONE_SECONDS,
+            summary=kept,
         )
         # renewed or deleted meanwhile: the better
         with contextlib.suppress(Conflict):

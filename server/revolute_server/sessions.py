@@ -26,7 +26,7 @@ from .deletion import delete_owned
 from .engine_pool import EnginePool
 from .identifiers import new_id
 from .joint_calls import step_work
-from .leases import alive, checked_lease, expiry, is_over, missing, renew
+from .leases import alive, checked_lease, expiry, is_over, missing, renew, seconds_left
 from .memory import MemoryBudget
 from .models import Models
 from .requests import Ticket
@@ -119,7 +119,7 @@ class SessionInfo:
             batch=known.get("batch", 0),
             step_count=known.get("step_count", 0),
             lease=known.get("lease", 0.0),
-            expires_in=max(0.0, (entry.expires or now) - now),
+            expires_in=seconds_left(entry.expires),
             age=max(0.0, now - entry.created),
         )
 
