@@ -179,19 +179,20 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
 def _check_quaternions(model: Model, qpos: Float64Array) -> None:
     """Refuse quaternions without a direction; the engine normalises all others."""
     rows = qpos.reshape(-1, model.nq)
+    shortest, longest = _MIN_QUATERNION**2, _MIN_QUATERNION**-2
     for joint, start in model.quaternions:
         quaternions = rows[:, start : start + 4]
-        squares = np.einsum("ij,ij->i", quaternions, quaternions)
-        bad = ~((squares > _MIN_QUATERNION**2) & (squares < _MIN_QUATERNION**-2))
-        if bad.any():
-            row = int(bad.argmax())
-            values = " ".join(f"{value:g}" for value in rows[row, start : start + 4])
-            name = element_name(model.mujoco_model, "joint", joint)
-            where = f"[{row}, {start}:{start + 4}]" if qpos.ndim == 2 else f"[{start}:{start + 4}]"
-            raise ArgumentError.expected(
-                "qpos",
-                "a quaternion (w x y z) of non-zero length",
-                f"[{values}]",
-                at=where,
-                advice=f"it is the orientation of {name}, at rest [1 0 0 0]",
-            )
+        squares = np.einsum("ij,ij->i", quaternions, quaternions).tolist()
+        if shortest < min(squares) and max(squares) < longest:
+            continue
+        row = next(row for row, square in enumerate(squares) if not shortest < square < longest)
+        values = " ".join(f"{value:g}" for value in rows[row, start : start + 4])
+        name = element_name(model.mujoco_model, "joint", joint)
+        where = f"[{row}, {start}:{start + 4}]" if qpos.ndim == 2 else f"[{start}:{start + 4}]"
+        raise ArgumentError.expected(
+            "qpos",
+            "a quaternion (w x y z) of non-zero length",
+            f"[{values}]",
+            at=where,
+            advice=f"it is the orientation of {name}, at rest [1 0 0 0]",
+        )
