@@ -145,7 +145,8 @@ class _Servicer:
                 if undo is None or document.get("checkpoints") != "every":
                     memory.grow(document_bytes(document))
 
-            if gradual and memory.count >= _LARGE:
+            # beside other calls no core would be idle meanwhile, and one part costs less than several
+            if gradual and memory.count >= _LARGE and not self.verbs.service.pool.occupied:
                 draft = Draft()
                 work = asyncio.ensure_future(verb(request, draft))
                 try:
