@@ -1,6 +1,6 @@
 # make demo | test | lint | bench | instructions | build | clean.  Needs Python >= 3.10 with venv, a C++17 compiler
-# and make; all else comes from PyPI into .venv.  ISAS=v4 builds one instruction set only; PYTHON=python3.12 chooses the
-# interpreter.
+# and make; all else comes from PyPI into .venv.  ISAS=v4 builds and tests one instruction set only; PYTHON=python3.12
+# chooses the interpreter.
 
 PYTHON ?= python3
 ISAS ?= auto
@@ -11,25 +11,35 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --prefer-binary
 CPP_SOURCES := CMakeLists.txt $(shell find engine/include engine/src engine/bindings -name '*.[ch]pp' 2>/dev/null)
+ENGINE_TESTS := tests/revolute_engine $(wildcard tests/cases/test_[A-D]*.py)
 CPP_FILES := $(shell find engine tests/engine -name '*.[ch]pp' 2>/dev/null)
 
-.PHONY: demo test test-engine test-python lint bench instructions build format clean
+.PHONY: demo test test-engine test-python test-isas lint bench instructions build format clean
 .DELETE_ON_ERROR:
 
 demo: build $(STAMPS)/demo
 	$(BIN)/revolute demo $(DEMO_ARGS)
 
-test: test-engine test-python
+test: test-engine test-python test-isas
 
-# the C++ tests are built for v2, which runs on every machine; those of packs also for v3 and v4 where this machine has them
+# the C++ tests, with every instruction set that this machine has
 test-engine: $(STAMPS)/tools
 	$(BIN)/cmake -S . -B build/engine-tests -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_BUILD_TYPE=Release \
-	  -DREVOLUTE_BUILD_MODULES=OFF -DREVOLUTE_BUILD_TESTS=ON
+	  -DREVOLUTE_BUILD_MODULES=OFF -DREVOLUTE_BUILD_TESTS=ON -DREVOLUTE_ISAS='$(ISAS)'
 	$(BIN)/cmake --build build/engine-tests
-	$(BIN)/ctest --test-dir build/engine-tests --output-on-failure
+	$(BIN)/ctest --test-dir build/engine-tests --output-on-failure -j 2
 
 test-python: build $(STAMPS)/test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# what touches the engine alone once more, with each further instruction set that is built and that this machine has:
+# test-python has taken the best of them
+test-isas: build $(STAMPS)/test
+	set -e; others=$$($(BIN)/python -c 'from revolute_engine import _native; print(*_native.available_levels()[1:])'); \
+	for isa in $$others; do \
+	  echo "tests of the engine with instruction set $$isa"; \
+	  REVOLUTE_ISA=$$isa $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not grpc and not http' $(ENGINE_TESTS); \
+	done
 
 # mypy reads the types of what the tests import as well
 lint: $(STAMPS)/lint $(STAMPS)/test build

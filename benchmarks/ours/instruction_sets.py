@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 import sys
 
@@ -36,9 +35,7 @@ def measure(effort: Effort) -> list[Table]:
         "environment, medians.",
         COLUMNS,
     )
-    for isa in _native.runnable_levels(_native.cpu_flags(), platform.machine()):
-        if isa == "generic" and len(table.rows) > 0:
-            continue  # for machines that have no levels
+    for isa in _native.available_levels():
         command = [
             sys.executable,
             "-m",

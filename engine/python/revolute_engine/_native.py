@@ -1,25 +1,27 @@
 """The compiled engine: one extension module per instruction set, the best that this machine can run.
 
-`REVOLUTE_ISA` (v2, v3, v4 or generic) overrides the choice. Results are bit-identical within one instruction
-set, not across them. Levels are those of the x86-64 psABI; other machines have one module, `generic`.
+`REVOLUTE_ISA` (v4, v3 or generic) overrides the choice. v3 and v4 are levels of the x86-64 psABI, with AVX2
+and AVX-512; generic is what the compiler builds for any machine of its architecture. Results are
+bit-identical within one instruction set; across them only where both fuse multiply-adds, as v3 and v4 do.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import platform
 from types import ModuleType
 
 from revolute.errors import ArgumentError, UnavailableError
 
-LEVELS = ("v4", "v3", "v2", "generic")
+LEVELS = ("v4", "v3", "generic")
 """Instruction sets, best first."""
 
 _V2 = frozenset({"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"})
 _V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"}
 _V4 = _V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
-_FLAGS = {"v4": _V4, "v3": _V3, "v2": _V2}
+_FLAGS: dict[str, frozenset[str]] = {"v4": _V4, "v3": _V3, "generic": frozenset()}
 
 
 def cpu_flags(cpuinfo: str = "/proc/cpuinfo") -> frozenset[str]:
@@ -39,37 +41,40 @@ def runnable_levels(flags: frozenset[str], machine: str) -> list[str]:
     """Return the instruction sets that a machine can run, best first.
 
     Args:
-        flags: the CPU's feature flags; when they are not known only the x86-64 baseline level v2 is taken.
+        flags: the CPU's feature flags.
         machine: name of the architecture, as `platform.machine()` gives it.
     """
     if machine.lower() not in ("x86_64", "amd64"):
         return ["generic"]
-    levels = [level for level in ("v4", "v3", "v2") if flags >= _FLAGS[level]]
-    if not flags:
-        levels = ["v2"]
-    return [*levels, "generic"]
+    return [level for level in LEVELS if flags >= _FLAGS[level]]
+
+
+def available_levels() -> list[str]:
+    """Return the instruction sets that this machine can run and that are built, best first."""
+    runnable = runnable_levels(cpu_flags(), platform.machine())
+    return [level for level in runnable if importlib.util.find_spec(_module_name(level))]
+
+
+def _module_name(level: str) -> str:
+    return f"{__package__}._engine_{level}"
 
 
 def _choose() -> ModuleType:
     """Import the extension module to use."""
     asked = os.environ.get("REVOLUTE_ISA", "")
     if asked and asked not in LEVELS:
-        raise ArgumentError.expected("REVOLUTE_ISA", "one of v2, v3, v4, generic", repr(asked))
+        raise ArgumentError.expected("REVOLUTE_ISA", f"one of {', '.join(LEVELS)}", repr(asked))
     runnable = runnable_levels(cpu_flags(), platform.machine())
     if asked and asked not in runnable:
         raise ArgumentError.expected(
             "REVOLUTE_ISA", f"an instruction set of this machine ({', '.join(runnable)})", repr(asked)
         )
-    levels = [asked] if asked else runnable
-    for level in levels:
-        name = f"{__package__}._engine_{level}"
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name != name:
-                raise
+    wanted = [asked] if asked else runnable
+    for level in available_levels():
+        if level in wanted:
+            return importlib.import_module(_module_name(level))
     raise UnavailableError(
-        f"revolute_engine: expected a compiled engine for {' or '.join(levels)}, got none; "
+        f"revolute_engine: expected a compiled engine for {' or '.join(wanted)}, got none; "
         "install revolute-server again, or build it for this machine",
     )
 

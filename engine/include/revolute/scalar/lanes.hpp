@@ -9,6 +9,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace revolute {
@@ -131,7 +133,7 @@ inline Lanes<W> sqrt(Lanes<W> a) {
   for (int i = 0; i < W; ++i) root.values[i] = __builtin_sqrt(a.values[i]);
   return root;
 }
-#if defined(__FMA__)
+#if defined(REVOLUTE_FUSED_MULTIPLY_ADD)
 template <int W>
 inline Lanes<W> multiply_add(const Lanes<W>& a, const Lanes<W>& b, const Lanes<W>& c) {
   Lanes<W> sum;
@@ -143,6 +145,12 @@ inline Lanes<W> multiply_add(const Lanes<W>& a, const Lanes<W>& b, const Lanes<W
 // Of 512 bits the forms with a full mask: g++ 12 warns of an uninitialized register in its own header for the plain ones.
 #if defined(__SSE2__)
 inline Lanes<2> sqrt(Lanes<2> a) { return Lanes<2>(Lanes<2>::Values(_mm_sqrt_pd(__m128d(a.values)))); }
+#elif defined(__aarch64__)
+inline Lanes<2> sqrt(Lanes<2> a) { return Lanes<2>(Lanes<2>::Values(vsqrtq_f64(float64x2_t(a.values)))); }
+inline Lanes<2> multiply_add(const Lanes<2>& a, const Lanes<2>& b, const Lanes<2>& c) {
+  return Lanes<2>(
+      Lanes<2>::Values(vfmaq_f64(float64x2_t(c.values), float64x2_t(a.values), float64x2_t(b.values))));
+}
 #endif
 #if defined(__AVX__)
 inline Lanes<4> sqrt(Lanes<4> a) { return Lanes<4>(Lanes<4>::Values(_mm256_sqrt_pd(__m256d(a.values)))); }

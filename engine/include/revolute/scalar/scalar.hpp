@@ -106,12 +106,16 @@ struct Precision<float> {
   static constexpr double tiny_square = 1e-30;
 };
 
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define REVOLUTE_FUSED_MULTIPLY_ADD 1
+#endif
+
 // a b + c, rounded once where the instruction set can: the same in every width of one build.
 template <class Real>
 REVOLUTE_HD inline Real multiply_add(const Real& a, const Real& b, const Real& c) {
   return a * b + c;
 }
-#if defined(__FMA__)
+#if defined(REVOLUTE_FUSED_MULTIPLY_ADD)
 REVOLUTE_HD inline double multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 REVOLUTE_HD inline float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #endif
