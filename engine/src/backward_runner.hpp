@@ -59,14 +59,14 @@ struct BackwardRunner {
 
   bool run(const ModelStorage& storage, const BackwardArrays& arrays, const Slice& slice,
            const CancelToken* cancel) {
-    StatesInArrays<Real> kept(storage.model(), arrays, slice);
+    StatesInArrays<Real> kept(model_for(storage, arrays.parameters), arrays, slice);
     return run(storage, arrays, slice, cancel, kept);
   }
 
   template <class Kept>
   bool run(const ModelStorage& storage, const BackwardArrays& arrays, const Slice& slice,
            const CancelToken* cancel, Kept& kept) {
-    const Model& model = storage.model();
+    const Model& model = model_for(storage, arrays.parameters);
     const std::int64_t steps = arrays.shape.steps;
     const Seats<Real> seats = {slice, arrays.cotangents};
     forward.load(storage, arrays.parameters, slice);
@@ -190,7 +190,7 @@ struct BackwardRunner {
 
   void write_results(const ModelStorage& storage, const BackwardArrays& arrays, const Seats<Real>& seats,
                      int group) {
-    const Model& model = storage.model();
+    const Model& model = model_for(storage, arrays.parameters);
     if (arrays.qvel0_bar)
       scatter_group(states[group].qvel, model.nv, 0, model.nv, arrays, seats, group, arrays.qvel0_bar);
     if (arrays.qpos0_bar) {

@@ -24,7 +24,7 @@ struct ForwardRunner {
   void load(const ModelStorage& storage, const ParameterInputs& inputs, const Slice& slice) {
     const auto load_into = [&](int lane, int environment) {
       load_parameters(storage.parameters(), parameter_values(storage, inputs, environment), lane,
-                      storage.model(), parameters);
+                      model_for(storage, inputs), parameters);
     };
     if (!per_environment(inputs)) return load_into(every_lane, slice.first);
     for (int lane = 0; lane < Width<Real>::value; ++lane) load_into(lane, slice.environment(lane));
@@ -32,9 +32,10 @@ struct ForwardRunner {
 
   bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice,
            const CancelToken* cancel) {
+    const Model& model = model_for(storage, arrays.parameters);
     const std::int64_t count = KeptSteps(arrays.policy, arrays.shape.steps).count();
     return run(storage, arrays, slice, cancel, [&](std::int64_t place) {
-      if (arrays.kept.qpos) scatter_state(storage.model(), arrays.kept, count, place, slice);
+      if (arrays.kept.qpos) scatter_state(model, arrays.kept, count, place, slice);
     });
   }
 
@@ -42,7 +43,7 @@ struct ForwardRunner {
   template <class Keep>
   bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice,
            const CancelToken* cancel, const Keep& keep) {
-    const Model& model = storage.model();
+    const Model& model = model_for(storage, arrays.parameters);
     const std::int64_t steps = arrays.shape.steps;
     const KeptSteps kept(arrays.policy, steps);
     std::int64_t place = 0;

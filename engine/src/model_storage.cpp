@@ -568,6 +568,10 @@ class ModelBuilder {
     m.corners = out_.corners_.data();
     m.tree_origin = out_.tree_origin_.data();
     m.tree_qpos = out_.tree_qpos_.data();
+    const Doubles& loss = out_.map_.defaults[int(Parameter::dof_frictionloss)];
+    out_.model_as_loaded_ = m;
+    out_.model_as_loaded_.dry_friction =
+        m.dry_friction && std::any_of(loss.begin(), loss.end(), [](double value) { return value > 0; });
   }
 };
 

@@ -69,6 +69,11 @@ inline ParameterPointers parameter_values(const ModelStorage& storage, const Par
   return out;
 }
 
+// The model as a call with these parameters needs it.
+inline const Model& model_for(const ModelStorage& storage, const ParameterInputs& parameters) {
+  return parameters[int(Parameter::dof_frictionloss)].values ? storage.model() : storage.model_as_loaded();
+}
+
 inline bool per_environment(const ParameterInputs& inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [](const ParameterRows& given) { return given.rows > 1; });
 }
@@ -130,6 +135,11 @@ bool fills_pack(const Arrays&, const Slice& slice) {
   return slice.count > 1;
 }
 
+template <class Arrays>
+const ParameterInputs& parameters_of(const Arrays& arrays) {
+  return arrays.parameters;
+}
+
 // A worker that has a runner for single environments and one for packs, each made when first needed.
 template <template <class> class Runner, class Arrays, class... Extra>
 auto worker(const ModelStorage& storage, const Arrays& arrays, const Execution& execution, Extra... extra) {
@@ -139,10 +149,10 @@ auto worker(const ModelStorage& storage, const Arrays& arrays, const Execution& 
     return [&storage, &arrays, &execution, single = std::unique_ptr<Single>(),
             packed = std::unique_ptr<Packed>(), extra...](const Slice& slice) mutable {
       if (!fills_pack(arrays, slice)) {
-        if (!single) single = std::make_unique<Single>(storage.model(), extra...);
+        if (!single) single = std::make_unique<Single>(model_for(storage, parameters_of(arrays)), extra...);
         return (**single).run(storage, arrays, slice, execution.cancel);
       }
-      if (!packed) packed = std::make_unique<Packed>(storage.model(), extra...);
+      if (!packed) packed = std::make_unique<Packed>(model_for(storage, parameters_of(arrays)), extra...);
       return (**packed).run(storage, arrays, slice, execution.cancel);
     };
   };

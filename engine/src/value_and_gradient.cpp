@@ -4,6 +4,10 @@
 
 namespace revolute {
 
+inline const ParameterInputs& parameters_of(const ValueAndGradientArrays& arrays) {
+  return arrays.rollout.parameters;
+}
+
 namespace {
 
 template <class Real>
@@ -16,7 +20,8 @@ struct ValueAndGradientRunner {
            const CancelToken* cancel) {
     const RolloutArrays& rollout = arrays.rollout;
     ForwardRunner<Real>& forward = backward.forward;
-    StateStack<Real> kept(storage.model(), KeptSteps(rollout.policy, rollout.shape.steps).count());
+    StateStack<Real> kept(model_for(storage, rollout.parameters),
+                          KeptSteps(rollout.policy, rollout.shape.steps).count());
     if (!forward.run(storage, rollout, slice, cancel, [&](std::int64_t place) { kept.push(place, forward); }))
       return false;
     return backward.run(storage, arrays.backward, slice, cancel, kept);

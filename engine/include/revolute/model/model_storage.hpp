@@ -17,12 +17,15 @@ class ModelStorage {
   ModelStorage& operator=(const ModelStorage&) = delete;
 
   const Model& model() const { return model_; }
+  // The same, with the switch of dry friction off where no degree of freedom has any: for calls that give none either. There
+  // is no room for its rows then, and what rows need grows with the square of their number.
+  const Model& model_as_loaded() const { return model_as_loaded_; }
   const ParameterMap& parameters() const { return map_; }
   int parameter_size(Parameter p) const { return int(map_.defaults[int(p)].size()); }
 
  private:
   friend class ModelBuilder;
-  Model model_{};
+  Model model_{}, model_as_loaded_{};
   ParameterMap map_;
   std::vector<Joint> joints_;
   std::vector<Dof> dofs_;

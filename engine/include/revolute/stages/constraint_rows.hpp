@@ -49,7 +49,7 @@ struct ConstraintRows {
     std::size_t sum = 0;
     for (int i = 0; i < model.nequality; ++i)
       sum += std::size_t(equality_rows(model.equalities[i])) * count(model.paths[model.equalities[i].path]);
-    for (int k = 0; k < model.nv; ++k) sum += count(model.paths[model.dof_paths[k]]);
+    for (int k = 0; k < model.nv && model.dry_friction; ++k) sum += count(model.paths[model.dof_paths[k]]);
     for (int i = 0; i < model.nlimit; ++i) sum += count(model.paths[model.limits_list[i].path]);
     for (int i = 0; i < model.ncandidate; ++i)
       sum += std::size_t(model.candidates[i].condim) * count(model.paths[model.candidates[i].path]);
