@@ -2,7 +2,7 @@
 
 Ten Laikagos standing in one scene, 5000 steps, the gradient by all controls: `interval=k` and `slots=s` over
 k and s. Then `slots=32` over the length of the trajectory, where memory must not grow; and several cotangents
-at once, which share the replayed steps. Peak memory is what the call takes beyond inputs and gradient.
+at once, which share the replayed steps. Memory is the peak of benchmarks/memory.py less the gradient.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ POLICY_COLUMNS = {
     "policy": "policy",
     "states": "states",
     "state_mb": "states, MB",
-    "peak_mb": "peak, MB",
+    "beyond_mb": "peak beyond the gradient, MB",
     "replayed": "replayed per step",
     "us": "µs per step",
     "ratio": "time, × every",
@@ -46,7 +46,7 @@ LENGTH_COLUMNS = {
     "steps": "steps",
     "policy": "policy",
     "states": "states",
-    "peak_mb": "peak, MB",
+    "beyond_mb": "peak beyond the gradient, MB",
     "replayed": "replayed per step",
     "us": "µs per step",
 }
@@ -87,7 +87,7 @@ def costs(calls: Mapping[str, Callable[[], Any]], steps: int, rounds: int) -> li
                 "policy": name,
                 "states": report.states_stored,
                 "state_mb": report.checkpoint_bytes / 1e6,
-                "peak_mb": max(0.0, peak - found.ctrl.nbytes / 1e6),
+                "beyond_mb": max(0.0, peak - found.ctrl.nbytes / 1e6),
                 "replayed": report.replayed_steps / steps,
             }
     for name, row in rows.items():

@@ -1,8 +1,8 @@
 """Checkpoint policies: states kept, steps replayed, memory and time of a gradient over 5000 steps.
 
-All gradients are the same bits. Memory is the peak of rollout and backward pass together above what the
-process had before: it includes the gradient by 60,000 controls, 0.48 MB, and the rollout's copy of the
-controls, as much again.
+All gradients are the same bits. Peaks, those of benchmarks/memory.py, are of rollout and backward pass
+together: they include the gradient by 60,000 controls, 0.48 MB, and the rollout's copy of the controls, as
+much again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-// Where the kept states of a pack are while it is pulled back: in arrays of the caller, or on a stack of the pack's own.
+// Where the states of a pack are while it is pulled back, those that the rollout kept and those kept on the way: the former in
+// arrays of the caller, or both on a stack of the pack's own.
 #pragma once
 
 #include "forward_runner.hpp"
@@ -15,10 +16,21 @@ class StatesInArrays {
       : model_(model),
         arrays_(arrays.kept),
         count_(KeptSteps(arrays.policy, arrays.shape.steps).count()),
-        slice_(slice) {}
+        slice_(slice),
+        capacity_(arrays.policy.scratch(arrays.shape.steps)),
+        qpos_(std::size_t(slice.count) * capacity_ * model.nq),
+        qvel_(std::size_t(slice.count) * capacity_ * model.nv) {}
 
+  // Gives the kept state at a place.
   void load(std::int64_t place, ForwardRunner<Real>& forward) const {
     forward.gather_state(model_, arrays_, count_, place, slice_);
+  }
+  // Keeps a state on the way, and gives it; `kept` of the kept states are still to come.
+  void keep_scratch(std::int64_t /*kept*/, std::int64_t place, const ForwardRunner<Real>& forward) {
+    forward.scatter_state(model_, {qpos_.data(), qvel_.data()}, capacity_, place, {0, slice_.count});
+  }
+  void load_scratch(std::int64_t /*kept*/, std::int64_t place, ForwardRunner<Real>& forward) const {
+    forward.gather_state(model_, {qpos_.data(), qvel_.data()}, capacity_, place, {0, slice_.count});
   }
 
  private:
@@ -26,15 +38,18 @@ class StatesInArrays {
   const ConstStateArrays arrays_;
   const std::int64_t count_;
   const Slice slice_;
+  const std::int64_t capacity_;
+  Doubles qpos_, qvel_;  // states on the way, [lanes in use, capacity, n]
 };
 
-// On a stack, pushed by the forward pass and read from the top by the backward pass; what has had its turn is given back to
-// the system, so that the gradient can grow in its place.
+// On a stack, pushed by the forward pass and read from the top by the backward pass, which puts the states that it keeps on the
+// way on top of the kept ones still to come. What has had its turn is given back to the system, so that the gradient can grow
+// in its place.
 template <class Real>
 class StateStack {
  public:
-  StateStack(const Model& model, std::int64_t capacity)
-      : nq_(model.nq), numbers_(model.nq + model.nv), block_(bytes(capacity), own_pages_from) {}
+  StateStack(const Model& model, const CheckpointPolicy& policy, std::int64_t steps)
+      : nq_(model.nq), numbers_(model.nq + model.nv), block_(bytes(policy.held(steps)), own_pages_from) {}
 
   // Puts the state in `forward` at a place, each in turn.
   void push(std::int64_t place, const ForwardRunner<Real>& forward) {
@@ -51,6 +66,13 @@ class StateStack {
     if (bytes(held_ - place - 1) < piece) return;
     block_.give_back(bytes(place + 1), bytes(held_));
     held_ = place + 1;
+  }
+
+  void keep_scratch(std::int64_t kept, std::int64_t place, const ForwardRunner<Real>& forward) {
+    push(kept + place, forward);
+  }
+  void load_scratch(std::int64_t kept, std::int64_t place, ForwardRunner<Real>& forward) {
+    load(kept + place, forward);
   }
 
  private:

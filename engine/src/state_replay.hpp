@@ -16,14 +16,11 @@ class StateReplay {
               ForwardRunner<Real>& forward)
       : model_(model),
         arrays_(arrays),
-        slice_{0, slice.count},
         environments_(slice),
         kept_states_(kept_states),
         forward_(forward),
         kept_(arrays.policy, arrays.shape.steps),
-        capacity_(arrays.policy.scratch(arrays.shape.steps)),
-        qpos_(std::size_t(slice.count) * capacity_ * model.nq),
-        qvel_(std::size_t(slice.count) * capacity_ * model.nv) {}
+        capacity_(arrays.policy.scratch(arrays.shape.steps)) {}
 
   // Puts the state of step t into forward.qpos and forward.qvel; t falls by one from call to call. False when cancelled.
   bool find(std::int64_t t, const CancelToken* cancel) {
@@ -39,7 +36,7 @@ class StateReplay {
         forward_.advance(model_);
         ++replayed_;
       }
-      if (free > 0 && at < t) keep(at);
+      if (free > 0 && at < t) keep(kept, at);
     }
     return true;
   }
@@ -52,8 +49,7 @@ class StateReplay {
       kept_states_.load(kept - 1, forward_);
       return kept_.step(kept - 1);
     }
-    forward_.gather_state(model_, {qpos_.data(), qvel_.data()}, capacity_,
-                          std::int64_t(scratch_steps_.size()) - 1, slice_);
+    kept_states_.load_scratch(kept, std::int64_t(scratch_steps_.size()) - 1, forward_);
     return scratch_steps_.back();
   }
   std::int64_t free_places(std::int64_t kept) const {
@@ -61,20 +57,18 @@ class StateReplay {
     if (arrays_.policy.kind == CheckpointKind::slots) return arrays_.policy.count - kept - used;
     return capacity_ - used;
   }
-  void keep(std::int64_t t) {
-    forward_.scatter_state(model_, {qpos_.data(), qvel_.data()}, capacity_,
-                           std::int64_t(scratch_steps_.size()), slice_);
+  void keep(std::int64_t kept, std::int64_t t) {
+    kept_states_.keep_scratch(kept, std::int64_t(scratch_steps_.size()), forward_);
     scratch_steps_.push_back(t);
   }
 
   const Model& model_;
   const BackwardArrays& arrays_;
-  const Slice slice_, environments_;  // the same lanes in the scratch arrays, and in the batch
+  const Slice environments_;
   Kept& kept_states_;
   ForwardRunner<Real>& forward_;
   const KeptSteps kept_;
   const std::int64_t capacity_;
-  Doubles qpos_, qvel_;  // [lanes in use, capacity, n]
   std::vector<std::int64_t> scratch_steps_;
   std::int64_t replayed_ = 0;
 };

@@ -20,8 +20,7 @@ struct ValueAndGradientRunner {
            const CancelToken* cancel) {
     const RolloutArrays& rollout = arrays.rollout;
     ForwardRunner<Real>& forward = backward.forward;
-    StateStack<Real> kept(model_for(storage, rollout.parameters),
-                          KeptSteps(rollout.policy, rollout.shape.steps).count());
+    StateStack<Real> kept(model_for(storage, rollout.parameters), rollout.policy, rollout.shape.steps);
     if (!forward.run(storage, rollout, slice, cancel, [&](std::int64_t place) { kept.push(place, forward); }))
       return false;
     return backward.run(storage, arrays.backward, slice, cancel, kept);

@@ -1,5 +1,6 @@
 """Checkpoint policies: the same bits under all of them, the states they hold, the steps they take again."""
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from revolute.checkpoints import Checkpoints
 from revolute.errors import ArgumentError, DivergedError
 from revolute.loss import Loss, Term
-from revolute_engine import Engine, Model, Rollout, load_model
+from revolute_engine import Engine, Model, Rollout, _native, load_model
 
 POLICIES = (
     "interval=1",
@@ -249,8 +250,8 @@ def memory(name):
     with open("/proc/self/status") as lines:
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
-def growth(steps):
-    ctrl = np.full((steps, model.nu), 1e-3)
+def growth(*shape):
+    ctrl = np.full((*shape, model.nu), 1e-3)
     open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
     before = memory("VmRSS")
     _, gradient = engine.value_and_gradient(
@@ -261,21 +262,33 @@ def growth(steps):
 model, engine = load_model("pendulum2"), Engine(threads=1)
 loss = Loss([Term("qpos", when="running", weight=1e-6), Term("qvel")])
 growth(100)
-print(*growth(100_000))
+print(*growth(*map(int, sys.argv[2:])))
 """
+
+
+def _growth(policy: str, *shape: int) -> tuple[int, int]:
+    """Return the peak in bytes of a process of its own for controls of this shape, and the states stored."""
+    command = [sys.executable, "-c", _MEMORY_OF_A_GRADIENT, policy, *map(str, shape)]
+    environment = os.environ | {"NUMPY_MADVISE_HUGEPAGE": "0"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=environment)
+    peak, states = map(int, done.stdout.split())
+    return peak, states
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads peaks of memory from /proc")
 def test_the_memory_of_slots_does_not_grow_with_time() -> None:
-    def growth(policy: str) -> list[int]:
-        command = [sys.executable, "-c", _MEMORY_OF_A_GRADIENT, policy]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-        return [int(number) for number in done.stdout.split()]
-
-    every, stored = growth("every")
+    every, stored = _growth("every", 100_000)
     assert stored == 100_001 and every > 0.9 * stored * 4 * 8, "the measurement sees what is held"
-    slots, stored = growth("slots=16")
+    slots, stored = _growth("slots=16", 100_000)
     assert stored == 16 and slots < 300_000
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads peaks of memory from /proc")
+def test_of_a_batch_the_states_of_one_pack_are_held_at_a_time() -> None:
+    peak, stored = _growth("every", 64, 5000)
+    assert stored == 64 * 5001
+    # 32 bytes a state
+    assert 0.9 * _native.lanes * 5001 * 32 < peak < _native.lanes * 5001 * 32 + 500_000 < stored * 32 / 2
 
 
 @pytest.mark.parametrize("batch", [None, 1, 2, 9])

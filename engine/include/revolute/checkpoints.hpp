@@ -32,6 +32,19 @@ struct CheckpointPolicy {
     if (kind == CheckpointKind::every || kind == CheckpointKind::none) return 0;
     return std::max<std::int64_t>(0, std::min(count, steps) - 1);
   }
+  // States that are held at a time, kept and scratch together.
+  std::int64_t held(std::int64_t steps) const {
+    switch (kind) {
+      case CheckpointKind::none:
+        return 0;
+      case CheckpointKind::every:
+        return steps + 1;
+      case CheckpointKind::interval:
+        return std::max<std::int64_t>(1, (steps - 1) / count + 1) + scratch(steps);
+      default:
+        return std::max<std::int64_t>(1, std::min(count, steps));
+    }
+  }
 };
 
 // (1), or the largest integer where that is less
