@@ -3,8 +3,8 @@
 *Peak* is how far the resident memory of the process rises during a call above what it was before, pages of
 program code left out. Results of the call are in it; its inputs, which were there before, are not. Linux
 counts it (`VmHWM`, reset before the call). Bytes asked of the allocator would count room that is never
-touched, and miss what the allocator keeps. Of a peak that is over before the call ends, Linux's count may lack
-up to 32 pages per core, 0.26 MB on two cores.
+touched, and miss what the allocator keeps. Of a peak that is over before the call ends, Linux's count may
+lack up to 32 pages per core: 0.26 MB on two cores.
 
 Free memory is given back before the call, so that its use again counts. NumPy asks for pages of 2 MB for
 arrays above 4 MB, which are resident as a whole when one byte is; the environment SMALL_PAGES has it not ask.
