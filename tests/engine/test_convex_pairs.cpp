@@ -359,6 +359,26 @@ void adjoints_and_lanes() {
   }
 }
 
+// Just beyond a face's sides the plane of the face is as far away as the edge, up to the tolerance that prefers
+// faces; the nearest point is the edge's all the same, not the vertex that supports.
+void beside_an_edge() {
+  constexpr double near = 1e-3;  // face and edge take turns a tenth of a millimetre away
+  Random random(206);
+  for (const ShapeOf* round : {&sphere, &capsule}) {
+    const Pairing pairing(*round, mesh, 0.2);
+    const double reach = round == &capsule ? 0.15 + 0.08 : 0.13;
+    for (double beside : {1.5e-4, 2e-4, 3e-4, 4e-4}) {
+      const Doubles in = placed({0.1 + beside, 0.03, 0.1 + reach}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0});
+      ContactPoint<double> at;
+      CHECK(deepest(value(Touching{pairing}, in, n_out), at));
+      CHECK_CLOSE(at.point.y, 0.03, 1e-9);
+      check_adjoint(std::string(round->name) + " beside an edge by " + std::to_string(1e3 * beside) + " mm,",
+                    random, in, n_out, Touching{pairing}, TouchingAdjoint{pairing}, differenced,
+                    {{"displacement of b", 6, 6, near}, {"displacement of a", 0, 6, near}});
+    }
+  }
+}
+
 // --- degenerate poses --------------------------------------------------------------------------------------
 
 void coincident_shapes() {
@@ -398,6 +418,7 @@ int main() {
               {"spheres and cylinders", spheres_and_cylinders},
               {"contact areas", contact_areas},
               {"adjoints and lanes", adjoints_and_lanes},
+              {"beside an edge", beside_an_edge},
               {"coincident shapes", coincident_shapes},
               {"hulls need faces", hulls_need_faces}});
 }

@@ -235,19 +235,22 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
     if (s > most) pair = found, most = s;
   };
   bool stretch = false;
-  if (face.separation < bound - 1e-6 * size) {
+  const auto search_features = [&] {
     const Vector& start = apart ? nearest.normal : n;
     stretch = parallel_edges(a, b, start, other);
     if (stretch || best_stationary(a, b, start, other)) take(other);
     const bool short_of_bound = face.separation < bound - 1e-6 * size && most < bound - 1e-6 * size;
     if (hulls && !stretch && short_of_bound && best_edges(a, b, n, other) && find_stationary(a, b, other))
       take(other);
-  }
+  };
+  if (face.separation < bound - 1e-6 * size) search_features();
   if (face.face >= 0 && face.separation >= most - 1e-6 * size) {
     const ConvexShape &reference = a_first ? a : b, &incident = a_first ? b : a;
     const double tolerance = 1e-3 * std::fmin(a.size, b.size);
     face_manifold(reference_face(reference, face, a_first), incident, tolerance, limit, out);
     if (out.count > 0) return;
+    // the face's plane is as far away as the nearest point, which lies just beyond the face's sides
+    if (most < -1e299) search_features();
   }
   if (most < -1e299) pair = support_pair(a, b, n);
   if (stretch)
