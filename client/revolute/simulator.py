@@ -20,6 +20,7 @@ from .codec.text import check_text
 from .derivatives import StepJacobian
 from .errors import ArgumentError, LimitError, ModelError, NotFoundError, RevoluteError, UnavailableError
 from .gradient_report import GradientReport
+from .known_arguments import known_arguments
 from .loss import Loss, Term, check_loss
 from .model import ModelHandle, check_model, check_options
 from .own_loss import OwnLoss, States, evaluate
@@ -50,6 +51,7 @@ class Simulator:
         self._dropped: deque[str] = deque()
         self._closed = False
 
+    @known_arguments
     def load_model(
         self,
         source: Any,
@@ -103,6 +105,7 @@ class Simulator:
         Raises:
             ArgumentError: an option has a wrong type or value.
             ModelError: the file cannot be read or asks for what is not supported; names file and element.
+            NotFoundError: there is no such file or built-in model.
         """
         options = check_options(
             {
@@ -142,13 +145,14 @@ class Simulator:
             raise explained(error, model) from None
         handle = ModelHandle.from_document(answer, model)
         for note in handle.warnings:
-            warnings.warn(f"{model.name or model.builtin or 'XML text'}: {note}", stacklevel=2)
+            warnings.warn(f"{model.name or model.builtin or 'XML text'}: {note}", stacklevel=3)
         return handle
 
     def models(self) -> list[str]:
         """Return the names of the built-in models."""
         return list(self._call("ListModels", {})["builtin"])
 
+    @known_arguments
     def rollout(
         self,
         model: ModelHandle,
@@ -197,6 +201,7 @@ class Simulator:
         # in process the engine has made a copy of its own, which serves both
         return Trajectory(self, model, answer, answer.get("ctrl", inputs["ctrl"]), owned=True)
 
+    @known_arguments
     def stream_rollout(
         self,
         model: ModelHandle,
@@ -255,6 +260,7 @@ class Simulator:
             raise ArgumentError.expected("model", f"the trajectory's model {document['model_id']}", model.id)
         return Trajectory(self, model, document, document["ctrl"], owned=False)
 
+    @known_arguments
     def value_and_gradient(
         self,
         model: ModelHandle,
@@ -302,6 +308,7 @@ class Simulator:
         value = found["value"]
         return (value if value.ndim else float(value)), gradient
 
+    @known_arguments
     def jacobian(
         self, model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, *, params: Mapping[str, Any] | None = None
     ) -> StepJacobian:
@@ -325,6 +332,7 @@ class Simulator:
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
         return StepJacobian.from_document(self._call("Jacobian", inputs))
 
+    @known_arguments
     def check_gradient(
         self,
         model: ModelHandle,
@@ -381,6 +389,7 @@ class Simulator:
             document["progress"] = progress
         return GradientReport.from_dict(self._call("CheckGradient", document))
 
+    @known_arguments
     def session(self, model: ModelHandle, batch: int = 1, *, lease: float | None = None) -> Session:
         """Open a batch of environments at the model's default state.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from .errors import ArgumentError, ModelError
+from .errors import ArgumentError, ModelError, NotFoundError
 from .model import Source
 
 _PACKAGE = "package://"
@@ -51,7 +51,8 @@ def read_source(
 
     Raises:
         ArgumentError: `source` is not text or a path, or an asset is not bytes.
-        ModelError: the file does not exist or is not text.
+        ModelError: the file cannot be read or is not text.
+        NotFoundError: the file does not exist.
     """
     given = _checked_assets(assets)
     if name is not None and not isinstance(name, str):
@@ -279,7 +280,8 @@ def _read_text(path: Path) -> str:
     except OSError as error:
         folder = error.errno == errno.EISDIR
         cause = "a folder" if folder else (error.strerror or type(error).__name__).lower()
-        raise ModelError.expected(
+        kind = NotFoundError if error.errno in (errno.ENOENT, errno.ENOTDIR) else ModelError
+        raise kind.expected(
             "model", "a readable file, XML text or a built-in name", f"'{path}' ({cause})"
         ) from error
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from revolute import ArgumentError, ModelError
+from revolute import ArgumentError, ModelError, NotFoundError
 from revolute.source_files import explained, read_source
 
 URDF = """<?xml version="1.0"?>
@@ -140,7 +140,7 @@ def test_byte_order_mark_is_dropped(tmp_path: Path) -> None:
 
 def test_mistakes(tmp_path: Path) -> None:
     with pytest.raises(
-        ModelError, match=r"^model: expected a readable file, .* \(no such file or directory\)"
+        NotFoundError, match=r"^model: expected a readable file, .* \(no such file or directory\)"
     ):
         read_source(tmp_path / "none.urdf", options={})
     with pytest.raises(ModelError, match=r"\(a folder\)"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import revolute
-from revolute.errors import ArgumentError, LimitError, RevoluteError
+from revolute.errors import ArgumentError, LimitError, NotFoundError, RevoluteError
 
 PENDULUM = """<mujoco><asset><mesh name="m" file="{}"/></asset><worldbody><body><joint/>
   <geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
@@ -37,6 +37,24 @@ def test_keywords_of_load_model(sim: Any, arguments: dict[str, Any], named: str)
     with pytest.raises(ArgumentError) as caught:
         sim.load_model(PENDULUM.format("m.stl"), **arguments)
     assert caught.value.argument == named
+
+
+def test_an_argument_that_does_not_exist_is_named_with_the_one_that_was_meant(sim: Any) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        sim.load_model("pendulum1", timestepp=1)
+    assert caught.value.argument == "timestepp"
+    assert str(caught.value).endswith("got 'timestepp'; did you mean timestep?")
+    model = sim.load_model("pendulum1")
+    with pytest.raises(ArgumentError, match=r"^stepz: expected .* argument of check_gradient, .* mean steps"):
+        sim.check_gradient(model, stepz=1)
+    with pytest.raises(ArgumentError, match=r"got 'zzz'; it has model, batch, lease"):
+        sim.session(model, zzz=1)
+
+
+@pytest.mark.parametrize("source", ["nope.urdf", "folder/nope.xml", "laikagoo"])
+def test_a_model_that_is_not_there_is_not_found(sim: Any, source: str) -> None:
+    with pytest.raises(NotFoundError):
+        sim.load_model(source)
 
 
 @pytest.mark.parametrize("source", [f"/{LONG}", "/a\0b.xml", "~nosuchuser42/x.xml", PENDULUM.format(LONG)])

@@ -174,4 +174,4 @@ def test_a_load_warns_once_on_every_transport(tmp_path: Path, simulators: Simula
         assert set(model.warnings) <= set(model.notes)
         told.append((model.notes, model.warnings))
     assert told[0] == told[1] == told[2]
-    assert "1 pairs that overlap in the zero pose are not watched" in told[0][1][0]
+    assert "1 pair that overlaps in the zero pose is not watched" in told[0][1][0]

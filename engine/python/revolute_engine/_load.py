@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.errors import ArgumentError, NotFoundError
+from revolute.known_arguments import known_arguments
 
 from . import _native
 from ._arrays import Arrays, compiled_arrays, disabled_switches
@@ -40,6 +41,7 @@ def models() -> list[str]:
     return sorted(path.stem for path in _MODELS.glob("*.xml") if not path.name.startswith("_"))
 
 
+@known_arguments
 def load_model(
     source: Pathlike | bytes,
     *,
@@ -128,7 +130,7 @@ def load_model(
     model_name = given.name or document.declared_name or "model"
     model = _model(model_name, given, document, compiled, arrays, options, notes, alarming)
     for note in alarming if warn else ():
-        warnings.warn(f"{document.label}: {note}", stacklevel=2)
+        warnings.warn(f"{document.label}: {note}", stacklevel=3)
     return model
 
 

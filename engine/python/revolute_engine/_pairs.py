@@ -93,7 +93,9 @@ def _left_out_note(elements: list[str]) -> list[str]:
         return []
     more = len(elements) - _NAMED
     named = "; ".join([*elements[:_NAMED], *([f"and {more} more"] if more > 0 else [])])
-    return [f"{len(elements)} pairs that overlap in the zero pose are not watched for contact: {named}"]
+    what = "1 pair that overlaps" if len(elements) == 1 else f"{len(elements)} pairs that overlap"
+    verb = "is" if len(elements) == 1 else "are"
+    return [f"{what} in the zero pose {verb} not watched for contact: {named}"]
 
 
 def _overlapping(model: mujoco.MjModel) -> set[frozenset[int]]:

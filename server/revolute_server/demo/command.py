@@ -27,11 +27,18 @@ if TYPE_CHECKING:
 
 ITERATIONS = 60
 FRAMES = 5
+DEFAULT = "laikago"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `revolute demo`."""
-    parser.add_argument("--model", metavar="PATH", help="URDF or MJCF file (default: the built-in laikago)")
+    parser.add_argument(
+        "model",
+        nargs="?",
+        default=argparse.SUPPRESS,  # else it would overwrite --model, the same in another form
+        help="path of a URDF or MJCF file, or a built-in name (default: laikago)",
+    )
+    parser.add_argument("--model", default=None, help=argparse.SUPPRESS)
     parser.add_argument("--base", choices=("free", "fixed"), help="how a URDF's base is held (default: free)")
     parser.add_argument(
         "--steps",
@@ -79,7 +86,8 @@ def _perform(arguments: argparse.Namespace) -> int:
     from .optimize import optimize
 
     picture.check_writable(arguments.out)
-    robot = job.Robot(arguments.model, arguments.base)
+    built_in = arguments.model in (None, DEFAULT)
+    robot = job.Robot(None if built_in else arguments.model, arguments.base)
     with ServerProcess(arguments.threads) as server, revolute.connect(server.grpc_address) as simulator:
         task = job.prepare(simulator, robot, arguments.steps)
         print(f"{task.scene.model.name} at {server.grpc_address}", file=sys.stderr)

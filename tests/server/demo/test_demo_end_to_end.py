@@ -86,7 +86,7 @@ def test_what_cannot_be_optimised_is_refused_in_one_line(
     tmp_path: Path, name: str, text: str, said: str
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    done = demo("--model", str(tmp_path / name))
+    done = demo(str(tmp_path / name))
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

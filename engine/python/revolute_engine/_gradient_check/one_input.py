@@ -199,7 +199,7 @@ class InputChecker:
                 self.engine, self.model, self._derivative(k), self.setting.random, self.cancel
             )
             if steps:
-                return f", at {len(steps)} single steps too: {_list(steps)}"
+                return f", at {_single_steps(len(steps))} too: {_list(steps)}"
         return None
 
     def _repeated(self, k: int) -> Float64Array:
@@ -324,14 +324,15 @@ class InputChecker:
         )
         found = f"differences disagree by {error:.1e}"
         if wrong:
-            return WRONG, f"{found}; so do {len(wrong)} of {checked} single steps: {_list(wrong)}", switching
+            steps = f"{len(wrong)} of {_single_steps(checked)}: {_list(wrong)}"
+            return WRONG, f"{found}; so do {steps}", switching
         if switching:
             where = f"at {len(switching)} of {checked} steps: {_list(switching)}; all others are right"
             return SWITCHING, f"{found}, because the derivative has two sides {where}", switching
         if unresolved:
             where = f"{len(unresolved)} of {checked} steps: {_list(unresolved)}; all others are right"
             return SENSITIVE, f"{found}, because rounding hides the derivative of {where}", ()
-        steps = f"each of {checked} single steps is right"
+        steps = f"each of {_single_steps(checked)} is right"
         if within_rounding:
             return RIGHT_BY_STEPS, f"{steps}; over the whole trajectory {found}, which is their rounding", ()
         if self.setting.growth > _UNSTABLE or error > _UNTRACEABLE:
@@ -341,6 +342,10 @@ class InputChecker:
     def _steps(self, k: int) -> StepFindings:
         """Check the forward derivative along one direction step by step."""
         return check_steps(self.engine, self.model, self._derivative(k), self.tolerance, self.cancel)
+
+
+def _single_steps(count: int) -> str:
+    return "1 single step" if count == 1 else f"{count} single steps"
 
 
 def _list(steps: tuple[int, ...]) -> str:
