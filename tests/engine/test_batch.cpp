@@ -413,10 +413,12 @@ void jacobians_of_one_step() {
   const int batch = 2, nv = arrays.nv, nu = arrays.nu, nx = 2 * nv;
   const Inputs in = crowd_inputs(storage, arrays, batch, 1, random);
   Doubles A(batch * nx * nx), B(batch * nx * nu);
-  CHECK(jacobian(
-      storage,
-      {batch, in.qpos.data(), in.qvel.data(), in.ctrl.data(), in.parameter_inputs(), A.data(), B.data()},
-      {2, nullptr}));
+  std::vector<std::uint8_t> finite(batch);
+  CHECK(jacobian(storage,
+                 {batch, in.qpos.data(), in.qvel.data(), in.ctrl.data(), in.parameter_inputs(), A.data(),
+                  B.data(), finite.data()},
+                 {2, nullptr}));
+  CHECK(finite[0] && finite[1]);
   const Trajectory trajectory = run_rollout(storage, in);
   const Doubles q_tan = random.normals(batch * nv), v_tan = random.normals(batch * nv),
                 u_tan = random.normals(batch * nu);
