@@ -50,7 +50,7 @@ Contacts, limits, dry friction and equality constraints are off in the first fig
 * A dash: there is nothing to measure (no URDF, no shapes that could touch), or a note below the table says
   why. Each robot has two processes of its own: for all but *standing* and *lying*, and for these. *time* or
   *memory*: the process was cut off after {seconds:g} s of processor time, or for wanting more than
-  {gigabytes:g} GB, and nothing is known.
+  {gigabytes:g} GB, and nothing is known. *no turn*: the page was written before the run came to it.
 
 | robot | kind | nv | Euler | implicitfast | {steps} steps | Pinocchio | air | pairs | standing | lying |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -152,8 +152,10 @@ def _ground(figures: Figures, column: str) -> str:
 
 
 def _cut(figures: Figures, part: str) -> str:
-    """Return what cut off a part; a part that nothing cut off is not on a page, which `report` sees to."""
-    return str(figures["cut"][part]["by"]) if part in figures.get("cut", {}) else "–"
+    """Return what cut off a part; one that was neither measured nor cut off had no turn yet."""
+    if part in figures.get("cut", {}):
+        return str(figures["cut"][part]["by"])
+    return "–" if part in figures.get("done", []) else "no turn"
 
 
 def _pinocchio(found: float | str | None) -> str:
@@ -181,6 +183,12 @@ def _summary(loaded: list[tuple[Robot, Figures]]) -> str:
         whole = sum(all(check[1] in RIGHT for check in one["inputs"]) for one in found if "inputs" in one)
         diverging = sum("diverged" in one for one in found)
         cut = sum(part not in figures and bool(_cut_off(figures, part)) for _, figures in loaded)
+        own = "alone" if part == "air" else "ground"
+        waiting = sum(
+            part not in figures and own not in {*figures.get("cut", {}), *figures.get("done", [])}
+            for _, figures in loaded
+            if part == "air" or figures.get("pairs")
+        )
         counts = Counter(checks)
         soft = sum(counts[verdict] for verdict in SOFT)
         lines.append(
@@ -188,6 +196,7 @@ def _summary(loaded: list[tuple[Robot, Figures]]) -> str:
             f"all of them; {soft} inputs are at a switching point or sensitive, {counts['wrong']} are wrong"
             + (f"; {diverging} trajectories diverge" if diverging else "")
             + (f"; {cut} robots were cut off" if cut else "")
+            + (f"; {waiting} had no turn" if waiting else "")
             + "."
         )
     return " ".join(lines)

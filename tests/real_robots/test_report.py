@@ -67,7 +67,7 @@ def test_a_robot_that_takes_too_much_is_cut_off(
 
 
 def test_every_mark_of_the_table_is_explained(pendulum: Robot) -> None:
-    refused, odd = _robot("gymnasium:swimmer"), _robot("gymnasium:ant")
+    refused, odd, waiting = (_robot(f"gymnasium:{name}") for name in ("swimmer", "ant", "hopper"))
     full = {
         "nv": 2,
         "steps": [0.0, 1e-16],
@@ -87,13 +87,14 @@ def test_every_mark_of_the_table_is_explained(pendulum: Robot) -> None:
         [
             (pendulum, full),
             (odd, {**marked, "cut": {"alone": {"by": "memory"}}}),
+            (waiting, {"pairs": 3}),
             (refused, {"refused": "no"}),
         ],
     )
     head, _, rest = text.partition("|---|---|---|---|---|---|---|---|---|---|---|\n")
     table, _, notes = rest.partition("\n\n")
     assert "1, 1 s, 1 w | 7 (2) | diverges | time |" in table
-    for mark in re.findall(r"[^\x00-\x7f–]|\b(?:time|memory|diverges|refused|s|w)\b", table):
+    for mark in re.findall(r"[^\x00-\x7f–]|\b(?:time|memory|diverges|refused|no turn|s|w)\b", table):
         assert f"`{mark}`" in head + notes or f"*{mark}*" in head, mark
     assert {"†", "¶", "‡"} <= set(table)
     assert "after 7 s of processor time" in head
