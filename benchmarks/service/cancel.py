@@ -9,6 +9,7 @@ given. After each round the time is taken until the server says that no worker c
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import statistics
 import sys
@@ -110,14 +111,17 @@ def _works(simulator: revolute.Simulator) -> Iterator[tuple[str, dict[str, Any]]
     )
 
 
-def run(server: ServerProcess, count: int, seed: int) -> Report:
-    """Cancel `count` calls of a server that nobody else uses."""
+def run(server: ServerProcess, count: int, seed: int, seconds: float = math.inf) -> Report:
+    """Cancel `count` calls of a server that nobody else uses, or as many as fit into the time."""
+    end = time.monotonic() + seconds
     dice, report = random.Random(seed), Report()
     gauges, caller = Gauges(server.http), _Caller(server.grpc_target)
     with revolute.connect(server.grpc) as simulator:
         works = list(_works(simulator))
         before = gauges.read()
         for _ in range(0, count, TOGETHER):
+            if time.monotonic() > end:
+                break
             calls = [(name, caller.start(name, request)) for name, request in dice.choices(works, k=TOGETHER)]
             for _, call in calls:
                 time.sleep(dice.uniform(0, LATEST) / TOGETHER)
@@ -144,7 +148,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     with running_server() as server:
-        report = run(server, chosen.count, chosen.seed)
+        report = run(server, chosen.count, chosen.seed, chosen.seconds)
     idle = sorted(report.idle_ms)
     times = {
         "median": statistics.median(idle),

@@ -1,6 +1,6 @@
 """SIGTERM under load: every call that the server took is answered, every other one is refused as draining.
 
-    python -m benchmarks.service.drain [--rounds 200] [--seed 0] [--out drain.json]
+    python -m benchmarks.service.drain [--rounds 200] [--seed 0] [--seconds 7200] [--out drain.json]
 
 Each round starts a server, lets clients of both transports step sessions as fast as they can, ends the server
 at a random moment, and compares what the clients got with what the server's log says it did: an answer that
@@ -129,8 +129,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    rounds = []
+    began, rounds = time.monotonic(), []
     for number in range(chosen.rounds):
+        if time.monotonic() - began > chosen.seconds:
+            break
         rounds.append(drain_once(chosen.seed + number))
         if not rounds[-1].good or number % 20 == 19:
             print(f"round {number}: {rounds[-1]}", file=sys.stderr, flush=True)

@@ -80,7 +80,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=3600.0, help="most time for each of the two")
     chosen = parser.parse_args(argv)
     results: dict[str, Any] = {}
 

@@ -56,7 +56,6 @@ def main() -> int:
     parser.add_argument("--orders", type=int, default=10_000)
     parser.add_argument("--steps", type=int, default=20, help="most steps of an order")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=3600.0, help="most time")
     chosen = parser.parse_args()
     began, seed, wrong = time.monotonic(), chosen.seed, []
     while (left := chosen.orders - _Counting.orders) > 0 and time.monotonic() - began < chosen.seconds:

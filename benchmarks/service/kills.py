@@ -1,6 +1,6 @@
 """Kill -9 under load, time and again: what of the acknowledged is lost or altered, how soon it serves again.
 
-    python -m benchmarks.service.kills [--kills 1000] [--seed 0] [--out kills.json]
+    python -m benchmarks.service.kills [--kills 1000] [--seed 0] [--seconds 7200] [--out kills.json]
 
 Clients roll out and step without a pause and note what is acknowledged; the server dies at a random moment
 and starts again on the same store. After each start what was acknowledged last is read back, with its
@@ -10,6 +10,7 @@ gradient; every 50 kills all that is kept is read back and then deleted.
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import statistics
 import sys
@@ -187,7 +188,13 @@ def _same_gradient(found: revolute.Trajectory, known: Kept) -> bool:
 
 
 def kill_often(
-    store: Path, kills: int, seed: int = 0, *, clients: int = 2, all_every: int = ALL_EVERY
+    store: Path,
+    kills: int,
+    seed: int = 0,
+    *,
+    clients: int = 2,
+    all_every: int = ALL_EVERY,
+    seconds: float = math.inf,
 ) -> Report:
     """Start a server, kill it under load, start it again on the same store; count what is lost or altered.
 
@@ -197,8 +204,9 @@ def kill_often(
         seed: of the moments and of what clients ask.
         clients: that work at a time.
         all_every: kills after which all that is kept is read back and deleted.
+        seconds: after which no server is killed any more.
     """
-    dice, report = random.Random(seed), Report()
+    dice, report, end = random.Random(seed), Report(), time.monotonic() + seconds
     kept: dict[str, Kept] = {}
     sessions: list[Stepped] = []
     for number in range(kills + 1):
@@ -210,7 +218,7 @@ def kill_often(
             handle = simulator.load_model(CART)
             if number:
                 report.serving_again.append(time.monotonic() - began)
-            last = number == kills
+            last = number == kills or began > end
             crew = [_Worker(server.grpc, (seed, number, place)) for place in range(clients)]
             reader = _Reader(simulator, handle, report)
             reader.sessions(sessions)
@@ -253,7 +261,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        report = kill_often(Path(folder, "store.db"), chosen.kills, chosen.seed)
+        store = Path(folder, "store.db")
+        report = kill_often(store, chosen.kills, chosen.seed, seconds=chosen.seconds)
     return verdict.finish(chosen.out, report.summary, dataclasses.asdict(report), report.wrong)
 
 

@@ -145,7 +145,6 @@ def main() -> int:
     parser.add_argument(
         "--planted", type=int, default=int(2 * LIMIT / LEAK), help="calls of the one that leaks"
     )
-    parser.add_argument("--seconds", type=float, default=7200.0, help="most time")
     chosen = parser.parse_args()
     with running_server() as server:
         honest = run(server, chosen.calls, chosen.cycles, chosen.seconds)

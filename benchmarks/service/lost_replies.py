@@ -22,18 +22,18 @@ def main() -> int:
     chosen = parser.parse_args()
     began = time.monotonic()
     with running_server("--threads", "1") as server:
-        found = mutate_with_losses(server.grpc, chosen.mutations, seed=chosen.seed)
+        found = mutate_with_losses(server.grpc, chosen.mutations, seed=chosen.seed, seconds=chosen.seconds)
         kept = kept_trajectories(server.http)
     wrong = list(found["wrong"])
     if kept != found["trajectories"]:
         wrong.append(f"{kept} trajectories instead of {found['trajectories']}")
     lost = found["lost"]
     summary = (
-        f"{chosen.mutations} mutations in {time.monotonic() - began:.0f} s, "
+        f"{found['mutations']} mutations in {time.monotonic() - began:.0f} s, "
         f"{lost.get('request', 0)} requests and {lost.get('reply', 0)} replies lost: "
         f"{len(wrong)} effects missing or doubled"
     )
-    return verdict.finish(chosen.out, summary, {"mutations": chosen.mutations, **found}, wrong)
+    return verdict.finish(chosen.out, summary, found, wrong)
 
 
 if __name__ == "__main__":

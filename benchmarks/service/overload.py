@@ -210,8 +210,7 @@ def run(server: ServerProcess, seconds: float) -> Report:
 
 def main() -> int:
     """Run the long form."""
-    parser = verdict.parser(__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser = verdict.parser(__doc__, seconds=60.0)
     chosen = parser.parse_args()
     with running_server(*FLAGS) as server:
         found = run(server, chosen.seconds).summary()

@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the flag that all these parts have.
+def parser(description: str | None, seconds: float = 7200.0) -> argparse.ArgumentParser:
+    """Return a parser with the flags that all these parts have.
 
     Args:
         description: docstring of the part.
+        seconds: after which a part ends with what it has, if it can.
     """
     found = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     found.add_argument("--out", type=Path, help="file for the results as JSON")
+    found.add_argument("--seconds", type=float, default=seconds, help="most time, default %(default)g")
     return found
 
 

@@ -4,8 +4,10 @@ another replica."""
 from __future__ import annotations
 
 import collections
+import math
 import random
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -72,7 +74,9 @@ class LossyTransport:
         self._inner.close()
 
 
-def mutate_with_losses(address: str, count: int, share: float = 0.1, seed: int = 0) -> dict[str, Any]:
+def mutate_with_losses(
+    address: str, count: int, share: float = 0.1, seed: int = 0, seconds: float = math.inf
+) -> dict[str, Any]:
     """Change things `count` times with some replies lost; compare what there is with what there should be.
 
     Args:
@@ -80,7 +84,9 @@ def mutate_with_losses(address: str, count: int, share: float = 0.1, seed: int =
         count: number of mutations.
         share: share of lost calls.
         seed: of choices and losses.
+        seconds: after which nothing is changed any more.
     """
+    end = time.monotonic() + seconds
     dice = random.Random(seed)
     inner = GrpcTransport(parse_address(address), timeout=60.0, credentials=Credentials())
     lossy = LossyTransport(inner, share, seed)
@@ -89,7 +95,9 @@ def mutate_with_losses(address: str, count: int, share: float = 0.1, seed: int =
         model = simulator.load_model(CART)
         sessions = {simulator.session(model): 0 for _ in range(3)}
         trajectories: list[revolute.Trajectory] = []
-        for _ in range(count):
+        done = 0
+        while done < count and time.monotonic() < end:
+            done += 1
             kind = dice.choice(("step", "step", "step", "rollout", "delete", "fork", "close", "set"))
             session = dice.choice(list(sessions))
             if kind == "step":
@@ -113,7 +121,12 @@ def mutate_with_losses(address: str, count: int, share: float = 0.1, seed: int =
             counts = {info.session_id: info.step_count for info in other.sessions()}
         if counts != {session.id: steps for session, steps in sessions.items()}:
             wrong.append(f"{len(counts)} sessions instead of {len(sessions)}, or other steps")
-        return {"wrong": wrong, "lost": dict(lossy.lost), "trajectories": len(trajectories)}
+        return {
+            "mutations": done,
+            "wrong": wrong,
+            "lost": dict(lossy.lost),
+            "trajectories": len(trajectories),
+        }
 
 
 def test_lost_replies_have_one_effect_each() -> None:
