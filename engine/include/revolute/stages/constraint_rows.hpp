@@ -23,6 +23,7 @@ struct ConstraintRows {
   RowJacobian<Real>* J;
   Real *b, *bound;
   bool any_bounce;
+  int* group_row;                   // first row of each group, -1 without
   int *tree_island, *group_island;  // scratch
 
   ConstraintRows(const Model& model, Arena& arena) : count(0) {
@@ -32,8 +33,10 @@ struct ConstraintRows {
     J = arena.take<RowJacobian<Real>>(rows);
     b = arena.take<Real>(rows);
     bound = arena.take<Real>(rows);
+    const std::size_t groups = model.nequality + model.nv + model.nlimit + model.ncandidate;
+    group_row = arena.take<int>(groups);
     tree_island = arena.take<int>(model.ntree);
-    group_island = arena.take<int>(model.nequality + model.nv + model.nlimit + model.ncandidate);
+    group_island = arena.take<int>(groups);
   }
   // Rows, and entries along their paths, when everything is active at once.
   static std::size_t capacity(const Model& model) {
@@ -163,6 +166,7 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
     const bool acts = group_may_act(model, parameters, at, group);
     if (acts) join_trees(model, group.path, out.tree_island);
     out.group_island[g] = acts ? path_tree(model, group.path) : -1;
+    out.group_row[g] = -1;
   }
   out.count = 0;
   out.any_bounce = false;
@@ -174,7 +178,7 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
     for (int g = 0; g < groups; ++g) {
       if (out.group_island[g] < 0 || find_island(out.tree_island, out.group_island[g]) != island) continue;
       const RowGroup group = row_group(model, contacts, g);
-      const int first = out.count;
+      const int first = out.group_row[g] = out.count;
       for (int component = 0; component < group.rows; ++component) {
         const int r = out.count++;
         out.origin[r] = {group.source, group.index, component, group.path, entries};
@@ -221,8 +225,35 @@ REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const Constr
   }
 }
 
-// From J_bar, bias_bar = b_bar, bound_bar to the configuration, the contacts and the parameters; F_v and
+// From J_bar, bias_bar = b_bar, bound_bar of a row to the configuration, the contacts and the parameters; F_v and
 // F_b get the cotangents of the links' velocities at the start of the step and without constraints.
+template <class Real>
+REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                    const RowContext<Real>& at, const Contacts<Real>& contacts,
+                                    const ConstraintRows<Real>& rows, int r, Real* qpos_bar, Force<Real>* F_v,
+                                    Force<Real>* F_b, Real& time_bar, ConstraintRowsCotangent<Real>& bar,
+                                    KinematicsCotangent<Real>& kin_bar, Parameters<Real>& parameters_bar) {
+  const RowOrigin& origin = rows.origin[r];
+  switch (origin.source) {
+    case RowSource::equality:
+      equality_row_adjoint(model, at, model.equalities[origin.index], origin.component, bar.b[r], bar.J[r],
+                           kin_bar, qpos_bar);
+      break;
+    case RowSource::dry_friction:
+      dry_friction_row_adjoint(parameters, at, origin.index, bar.bound[r], parameters_bar);
+      break;
+    case RowSource::limit:
+      limit_row_adjoint(model, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar);
+      break;
+    default:
+      contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r],
+                          bar.bound[r], bar.J[r], bar.contacts[origin.index], F_v, F_b, time_bar,
+                          parameters_bar);
+  }
+}
+
+// The same of all rows, group by group: islands join where neighbours in the pack touch, so their order must not decide in
+// which order the cotangents of what several islands share (restitution, the ground's friction) are summed.
 template <class Real>
 REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Real>& parameters,
                                          const RowContext<Real>& at, const Contacts<Real>& contacts,
@@ -230,24 +261,13 @@ REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Re
                                          Force<Real>* F_b, Real& time_bar, ConstraintRowsCotangent<Real>& bar,
                                          KinematicsCotangent<Real>& kin_bar,
                                          Parameters<Real>& parameters_bar) {
-  for (int r = 0; r < rows.count; ++r) {
-    const RowOrigin& origin = rows.origin[r];
-    switch (origin.source) {
-      case RowSource::equality:
-        equality_row_adjoint(model, at, model.equalities[origin.index], origin.component, bar.b[r], bar.J[r],
-                             kin_bar, qpos_bar);
-        break;
-      case RowSource::dry_friction:
-        dry_friction_row_adjoint(parameters, at, origin.index, bar.bound[r], parameters_bar);
-        break;
-      case RowSource::limit:
-        limit_row_adjoint(model, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar);
-        break;
-      default:
-        contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r],
-                            bar.bound[r], bar.J[r], bar.contacts[origin.index], F_v, F_b, time_bar,
-                            parameters_bar);
-    }
+  const int groups = model.nequality + model.nv + model.nlimit + contacts.count;
+  for (int g = 0; g < groups; ++g) {
+    if (rows.group_row[g] < 0) continue;
+    const int first = rows.group_row[g], end = first + row_group(model, contacts, g).rows;
+    for (int r = first; r < end; ++r)
+      row_adjoint(model, parameters, at, contacts, rows, r, qpos_bar, F_v, F_b, time_bar, bar, kin_bar,
+                  parameters_bar);
   }
 }
 
