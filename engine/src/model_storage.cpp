@@ -9,7 +9,9 @@
 #include <tuple>
 #include <utility>
 
+#include "hull_tree.hpp"
 #include "revolute/spatial/quaternion.hpp"
+#include "thinned_polygon.hpp"
 
 namespace revolute {
 
@@ -309,6 +311,7 @@ class ModelBuilder {
       default:
         break;
     }
+    add_box(vertices, geom);
     for (Vector3<double>& vertex : vertices) {
       vertex = at.p + at.R * vertex;
       double numbers[3];
@@ -320,6 +323,47 @@ class ModelBuilder {
     geom.vertices = int(vertices.size());
     geom.faces = int(out_.faces_.size()) - geom.face;
     geom.edges = int(out_.edges_.size()) - geom.edge;
+    add_trees(vertices, geom);
+  }
+
+  // `vertices`: of the hull or core, in the shape's frame.
+  static void add_box(const std::vector<Vector3<double>>& vertices, Geom& geom) {
+    Vector3<double> low = {0, 0, 0}, high = {0, 0, 0};
+    if (geom.shape == Shape::ellipsoid) high = vector3<double>(geom.half);
+    if (geom.shape == Shape::cylinder) high = {geom.radius, geom.radius, geom.half[2]};
+    if (vertices.empty()) {
+      low = -high;
+    } else {
+      low = high = vertices[0];
+      for (const Vector3<double>& v : vertices) {
+        low = {std::min(low.x, v.x), std::min(low.y, v.y), std::min(low.z, v.z)};
+        high = {std::max(high.x, v.x), std::max(high.y, v.y), std::max(high.z, v.z)};
+      }
+      const Vector3<double> about = {geom.radius, geom.radius, geom.radius};
+      low = low - about;
+      high = high + about;
+    }
+    store(0.5 * (low + high), geom.box_centre);
+    store(0.5 * (high - low), geom.box_half);
+  }
+
+  // `vertices`: in the link's frame.
+  void add_trees(const std::vector<Vector3<double>>& vertices, Geom& geom) {
+    std::vector<std::vector<Vector3<double>>> items;
+    const auto tree = [&] { return add_hull_tree(items, out_.hull_nodes_, out_.hull_items_); };
+    for (const Vector3<double>& vertex : vertices) items.push_back({vertex});
+    geom.vertex_tree = tree();
+    items.clear();
+    for (int f = geom.face; f < geom.face + geom.faces; ++f) {
+      const HullFace& face = out_.faces_[f];
+      items.emplace_back();
+      for (int i = 0; i < face.corners; ++i) items.back().push_back(vertices[out_.corners_[face.corner + i]]);
+    }
+    geom.face_tree = tree();
+    items.clear();
+    for (int e = geom.edge; e < geom.edge + geom.edges; ++e)
+      items.push_back({vertices[out_.edges_[e].from], vertices[out_.edges_[e].to]});
+    geom.edge_tree = tree();
   }
 
   std::vector<Ints> mesh_polygons(int g) const {
@@ -358,9 +402,9 @@ class ModelBuilder {
       HullFace face{};
       store(normal, face.normal);
       face.corner = int(out_.corners_.size());
-      face.corners = std::min(int(polygon.size()), polygon_corners);
-      for (int i = 0; i < face.corners; ++i)
-        out_.corners_.push_back(polygon[std::size_t(i) * polygon.size() / face.corners]);
+      const Ints corners = thinned_polygon(vertices, polygon, polygon_corners);
+      face.corners = int(corners.size());
+      out_.corners_.insert(out_.corners_.end(), corners.begin(), corners.end());
       out_.faces_.push_back(face);
       for (std::size_t i = 0; i < polygon.size(); ++i)
         add_edge(vertices, polygon[i], polygon[(i + 1) % polygon.size()], normal, edge_of);
@@ -566,6 +610,8 @@ class ModelBuilder {
     m.faces = out_.faces_.data();
     m.edges = out_.edges_.data();
     m.corners = out_.corners_.data();
+    m.hull_nodes = out_.hull_nodes_.data();
+    m.hull_items = out_.hull_items_.data();
     m.tree_origin = out_.tree_origin_.data();
     m.tree_qpos = out_.tree_qpos_.data();
     const Doubles& loss = out_.map_.defaults[int(Parameter::dof_frictionloss)];

@@ -112,7 +112,7 @@ class ModelMaker {
     a.hull_polynum.push_back(0);
     return a.ngeom++;
   }
-  int add_mesh(int body, std::initializer_list<Point> vertices, Point position, Point turn,
+  int add_mesh(int body, const std::vector<Point>& vertices, Point position, Point turn,
                double friction = 0.5) {
     const int geom = add_geom(body, mesh_geom, {0, 0, 0}, position, turn, friction);
     for (const Point& vertex : vertices) {
@@ -123,7 +123,7 @@ class ModelMaker {
     return geom;
   }
   // The faces of the mesh that was added last: corners in order, turning either way.
-  void add_faces(std::initializer_list<std::initializer_list<int>> faces) {
+  void add_faces(const std::vector<std::vector<int>>& faces) {
     for (const auto& face : faces) {
       arrays.hull_polyvertnum.push_back(int(face.size()));
       arrays.hull_polyvert.insert(arrays.hull_polyvert.end(), face.begin(), face.end());

@@ -7,6 +7,7 @@
 // others that are no better, because it gives a whole contact area. (1)
 #pragma once
 
+#include "revolute/collision/bounding_boxes.hpp"
 #include "revolute/collision/face_manifold.hpp"
 #include "revolute/collision/nearest_points.hpp"
 
@@ -31,9 +32,14 @@ struct BestFace {
 REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShape& other,
                                       const Vector& towards) {
   BestFace best;
+  Vector lowest;  // point of `other` that is the nearest to the best face
   const auto consider = [&](int index, const Vector& normal) {
-    const double s = separation(shape, other, normal);
-    if (s > best.separation) best = {s, index, normal};
+    const Vector point = support(other, -normal);
+    const double s = dot(normal, point - support(shape, normal));
+    if (s > best.separation || (s == best.separation && index < best.face)) {
+      best = {s, index, normal};
+      lowest = point;
+    }
   };
   if (shape.geom->shape == Shape::cylinder) {
     const Vector axis = shape.axis();
@@ -43,14 +49,17 @@ REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShap
   }
   if (shape.geom->faces == 0) return best;
   const double reach = dot(towards, support(shape, towards)) - band * shape.size;
-  for (int f = 0; f < shape.geom->faces; ++f) {
+  const double rounding = 1e-12 * (shape.size + other.size);
+  visit_high_faces(shape, towards, reach, [&](int f) {
     const HullFace& face = shape.face(f);
     const Vector normal = shape.R * vector3<double>(face.normal);
-    if (dot(normal, towards) < facing) continue;
-    bool near = shape.geom->faces <= few_faces;
-    for (int i = 0; !near && i < face.corners; ++i) near = dot(towards, shape.corner(face, i)) >= reach;
-    if (near) consider(f, normal);
-  }
+    if (dot(normal, towards) < facing) return true;
+    // over no face does `other` stand higher than one of its points
+    if (best.face >= 0 && dot(normal, lowest - shape.corner(face, 0)) < best.separation - rounding)
+      return true;
+    if (shape.geom->faces <= few_faces || shape.reaches(face, towards, reach)) consider(f, normal);
+    return true;
+  });
   return best;
 }
 
@@ -79,47 +88,71 @@ REVOLUTE_HD inline bool carries(const ConvexShape& shape, const HullEdge& edge, 
          dot(local, vector3<double>(edge.inward[1])) <= 1e-9;
 }
 
-// The edges of a hull that may carry its support near direction m.
-struct NearEdges {
-  static constexpr int most = 64;
-  int count = 0, index[most];
-  Vector from[most], to[most], along[most];
-
-  REVOLUTE_HD NearEdges(const ConvexShape& shape, const Vector& m) {
-    const double depth = shape.geom->faces <= few_faces ? shape.size : band * shape.size;
-    const double reach = dot(m, support(shape, m)) - depth;
-    for (int i = 0; i < shape.geom->edges && count < most; ++i) {
-      const HullEdge& edge = shape.edge(i);
-      from[count] = shape.vertex(edge.from);
-      to[count] = shape.vertex(edge.to);
-      if (dot(m, from[count]) < reach && dot(m, to[count]) < reach) continue;
-      along[count] = unit(to[count] - from[count]);
-      index[count++] = i;
-    }
-  }
+// An edge that may carry the support of its hull.
+struct NearEdge {
+  int index;
+  Vector from, to, along;
 };
 
-// The pair of edges of two hulls with the largest separation, near direction n.
+// Calls visit(edge) for the edges of a hull that may carry its support near direction m.
+template <class Visit>
+REVOLUTE_HD inline void visit_near_edges(const ConvexShape& shape, const Vector& m, const Visit& visit) {
+  const double depth = shape.geom->faces <= few_faces ? shape.size : band * shape.size;
+  const double reach = dot(m, support(shape, m)) - depth;
+  visit_high_edges(shape, m, reach, [&](int i) {
+    const HullEdge& edge = shape.edge(i);
+    NearEdge near = {i, shape.vertex(edge.from), shape.vertex(edge.to), {}};
+    if (dot(m, near.from) < reach && dot(m, near.to) < reach) return true;
+    near.along = unit(near.to - near.from);
+    visit(near);
+    return true;
+  });
+}
+
+// The pair of edges of two hulls with the largest separation, near direction n. Edges of b are gathered in groups, each of
+// which meets all edges of a.
+struct BestEdges {
+  static constexpr int group = 64;
+  const ConvexShape &a, &b;
+  const Vector n;
+  StationaryPair& best;
+  bool found = false;
+  NearEdge edges_b[group];
+  int count = 0;
+
+  REVOLUTE_HD BestEdges(const ConvexShape& a, const ConvexShape& b, const Vector& n, StationaryPair& best)
+      : a(a), b(b), n(n), best(best) {}
+
+  REVOLUTE_HD void add(const NearEdge& edge_b) {
+    edges_b[count++] = edge_b;
+    if (count == group) meet();
+  }
+  REVOLUTE_HD void meet() {
+    if (count == 0) return;
+    visit_near_edges(a, n, [&](const NearEdge& edge_a) {
+      for (int j = 0; j < count; ++j) consider(edge_a, edges_b[j]);
+    });
+    count = 0;
+  }
+  REVOLUTE_HD void consider(const NearEdge& edge_a, const NearEdge& edge_b) {
+    const Vector across = cross(edge_a.along, edge_b.along);
+    const double squared = dot(across, across), facing_n = dot(across, n);
+    if (squared < 1e-6 || facing_n * facing_n < facing * facing * squared) return;
+    const Vector normal = ((facing_n < 0 ? -1 : 1) / std::sqrt(squared)) * across;
+    const double s = dot(normal, edge_b.from - edge_a.from);
+    if (found && s <= best.distance) return;
+    if (!carries(a, a.edge(edge_a.index), normal) || !carries(b, b.edge(edge_b.index), -normal)) return;
+    found = true;
+    best = {edge_element(edge_a.from, edge_a.to, a.radius), edge_element(edge_b.from, edge_b.to, b.radius),
+            normal, s};
+  }
+};
 REVOLUTE_HD inline bool best_edges(const ConvexShape& a, const ConvexShape& b, const Vector& n,
                                    StationaryPair& best) {
-  bool found = false;
-  const NearEdges edges_a(a, n), edges_b(b, -n);
-  for (int i = 0; i < edges_a.count; ++i) {
-    for (int j = 0; j < edges_b.count; ++j) {
-      const Vector across = cross(edges_a.along[i], edges_b.along[j]);
-      const double squared = dot(across, across), facing_n = dot(across, n);
-      if (squared < 1e-6 || facing_n * facing_n < facing * facing * squared) continue;
-      const Vector normal = ((facing_n < 0 ? -1 : 1) / std::sqrt(squared)) * across;
-      const double s = dot(normal, edges_b.from[j] - edges_a.from[i]);
-      if (found && s <= best.distance) continue;
-      if (!carries(a, a.edge(edges_a.index[i]), normal) || !carries(b, b.edge(edges_b.index[j]), -normal))
-        continue;
-      found = true;
-      best = {edge_element(edges_a.from[i], edges_a.to[i], a.radius),
-              edge_element(edges_b.from[j], edges_b.to[j], b.radius), normal, s};
-    }
-  }
-  return found;
+  BestEdges search(a, b, n, best);
+  visit_near_edges(b, -n, [&](const NearEdge& edge) { search.add(edge); });
+  search.meet();
+  return search.found;
 }
 
 // Two edges that are parallel and beside each other, near direction n.
@@ -209,6 +242,7 @@ REVOLUTE_HD inline StationaryPair support_pair(const ConvexShape& a, const Conve
 REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, double limit,
                                     ContactManifold& out) {
   using namespace detail;
+  if (boxes_apart(a, b, limit)) return;
   const double size = a.size + b.size, radii = a.radius + b.radius;
   const NearestPoints nearest = nearest_points(a, b, 1, limit + radii);
   if (nearest.distance - radii > limit) return;

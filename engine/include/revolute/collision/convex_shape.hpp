@@ -8,11 +8,10 @@
 #pragma once
 
 #include "revolute/collision/contact_point.hpp"
+#include "revolute/collision/hull_search.hpp"
 #include "revolute/model/model.hpp"
 
 namespace revolute {
-
-using Vector = Vector3<double>;
 
 struct ConvexShape {
   const Model* model;
@@ -34,6 +33,12 @@ struct ConvexShape {
   REVOLUTE_HD Vector corner(const HullFace& face, int i) const {
     return vertex(model->corners[face.corner + i]);
   }
+  // Whether a corner of the face is as high as `height` in direction m.
+  REVOLUTE_HD bool reaches(const HullFace& face, const Vector& m, double height) const {
+    for (int i = 0; i < face.corners; ++i)
+      if (dot(m, corner(face, i)) >= height) return true;
+    return false;
+  }
   REVOLUTE_HD Vector axis() const { return R.column(2); }
 };
 
@@ -54,18 +59,32 @@ REVOLUTE_HD inline void complete_frame(const Vector& n, Vector& e1, Vector& e2) 
 
 // Index of the hull vertex that lies farthest in direction m; the first of several.
 REVOLUTE_HD inline int support_vertex(const ConvexShape& shape, const Vector& m) {
-  const Vector local = transpose_times(shape.R, m);
-  const double* v = shape.model->vertices + 3 * shape.geom->vertex;
-  int best = 0;
-  double height = -1e300;
-  for (int i = 0; i < shape.geom->vertices; ++i, v += 3) {
-    const double h = local.x * v[0] + local.y * v[1] + local.z * v[2];
-    if (h > height) {
-      height = h;
-      best = i;
-    }
-  }
-  return best;
+  return farthest_vertex(*shape.model, *shape.geom, transpose_times(shape.R, m));
+}
+
+// Calls visit(i) for the vertices, faces or edges of a hull, until it returns false: at least for those with a point as
+// high as `height` in the unit direction m; in any order.
+template <class Visit>
+REVOLUTE_HD inline void visit_high(const ConvexShape& shape, int tree, int number, const Vector& m,
+                                   double height, const Visit& visit) {
+  const double rounding = 1e-9 * shape.size;
+  visit_high_items(*shape.model, tree, number, transpose_times(shape.R, m),
+                   height - dot(m, shape.p) - rounding, visit);
+}
+template <class Visit>
+REVOLUTE_HD inline void visit_high_vertices(const ConvexShape& shape, const Vector& m, double height,
+                                            const Visit& visit) {
+  visit_high(shape, shape.geom->vertex_tree, shape.geom->vertices, m, height, visit);
+}
+template <class Visit>
+REVOLUTE_HD inline void visit_high_faces(const ConvexShape& shape, const Vector& m, double height,
+                                         const Visit& visit) {
+  visit_high(shape, shape.geom->face_tree, shape.geom->faces, m, height, visit);
+}
+template <class Visit>
+REVOLUTE_HD inline void visit_high_edges(const ConvexShape& shape, const Vector& m, double height,
+                                         const Visit& visit) {
+  visit_high(shape, shape.geom->edge_tree, shape.geom->edges, m, height, visit);
 }
 
 // Support point of the core, (1). The core is drawn together about its centre by `scale`.

@@ -89,18 +89,22 @@ REVOLUTE_HD inline IncidentPolygon incident_polygon(const ConvexShape& shape, co
     return out;
   }
   const double reach = dot(towards, support(shape, towards)) - 1e-6 * shape.size;
-  int best = -1;
-  double facing = 0;
-  for (int f = 0; f < geom.faces; ++f) {
+  const auto turned = [&](const HullFace& face) {
+    return dot(towards, shape.R * vector3<double>(face.normal));
+  };
+  double facing = -2;
+  visit_high_faces(shape, towards, reach, [&](int f) {
     const HullFace& face = shape.face(f);
-    const double turned = dot(towards, shape.R * vector3<double>(face.normal));
-    if (best >= 0 && turned <= facing + 1e-6) continue;
-    bool nearest = false;
-    for (int i = 0; !nearest && i < face.corners; ++i) nearest = dot(towards, shape.corner(face, i)) >= reach;
-    if (!nearest) continue;
-    best = f;
-    facing = turned;
-  }
+    if (turned(face) > facing && shape.reaches(face, towards, reach)) facing = turned(face);
+    return true;
+  });
+  int best = -1;  // the first of those that turn as much
+  visit_high_faces(shape, towards, reach, [&](int f) {
+    const HullFace& face = shape.face(f);
+    if ((best < 0 || f < best) && turned(face) >= facing - 1e-6 && shape.reaches(face, towards, reach))
+      best = f;
+    return true;
+  });
   if (best < 0) return out;
   const HullFace& face = shape.face(best);
   out.normal = shape.R * vector3<double>(face.normal);

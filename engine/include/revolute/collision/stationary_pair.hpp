@@ -177,8 +177,15 @@ REVOLUTE_HD inline SurfaceElement support_element(const ConvexShape& shape, cons
   }
   const double height = dot(m, shape.vertex(support_vertex(shape, m))) - tolerance * shape.size;
   int touching[3], count = 0;
-  for (int i = 0; i < shape.geom->vertices && count < 3; ++i)
+  visit_high_vertices(shape, m, height, [&](int i) {
     if (dot(m, shape.vertex(i)) >= height) touching[count++] = i;
+    return count < 3;
+  });
+  if (count == 2 && touching[0] > touching[1]) {
+    const int kept = touching[0];
+    touching[0] = touching[1];
+    touching[1] = kept;
+  }
   if (count == 1) return vertex_element(shape.vertex(touching[0]), shape.radius);
   if (count == 2) return edge_element(shape.vertex(touching[0]), shape.vertex(touching[1]), shape.radius);
   SurfaceElement face = vertex_element(shape.vertex(touching[0]), shape.radius);

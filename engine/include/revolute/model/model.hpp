@@ -53,6 +53,8 @@ struct Geom {
   int vertex, vertices;  // first vertex and their number
   int face, faces;
   int edge, edges;
+  int vertex_tree, face_tree, edge_tree;  // roots among Model::hull_nodes, or no_tree
+  double box_centre[3], box_half[3];      // smallest box about the shape along its own axes; not of planes
 };
 
 // A face of a hull: its outward normal, and its corners in order about that normal, counted from the geom's first vertex.
@@ -66,6 +68,16 @@ struct HullEdge {
   int from, to;
   double inward[2][3];
 };
+
+// A node of a tree of spheres over the vertices, faces or edges of a hull (hull_search.hpp). Its sphere holds all points of
+// its items, and is a little larger, so that rounding never hides one.
+struct HullNode {
+  double centre[3], radius;
+  int first, count;  // leaf: range of Model::hull_items; count 0: a branch, whose left child follows it
+  int right;         // branch: its right child
+};
+constexpr int no_tree = -1;
+constexpr int deepest_tree = 32;  // more than the tree over as many items as an int can count
 
 // A place where two geoms may touch: one contact of three rows when active.
 enum class Pair : int {
@@ -142,6 +154,8 @@ struct Model {
   const HullFace* faces;
   const HullEdge* edges;
   const int* corners;
+  const HullNode* hull_nodes;
+  const int* hull_items;  // items of the trees' leaves, counted from the geom's first vertex, face or edge
   const double* tree_origin;  // [ntree, 3] reference point of a tree that has a fixed base
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
 };

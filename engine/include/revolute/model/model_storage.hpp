@@ -34,6 +34,8 @@ class ModelStorage {
   std::vector<HullFace> faces_;
   std::vector<HullEdge> edges_;
   std::vector<int> corners_;
+  std::vector<HullNode> hull_nodes_;
+  std::vector<int> hull_items_;
   std::vector<Candidate> candidates_;
   std::vector<Limit> limits_;
   std::vector<Equality> equalities_;

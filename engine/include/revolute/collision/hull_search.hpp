@@ -1,0 +1,99 @@
+// Searches a hull in a direction m: for its farthest vertex, and for all vertices, faces or edges that reach a height.
+//
+// A node of the hull's tree with centre c and radius r holds nothing higher than
+//   m.c + |m| r                                                                               (1)
+// Nodes that cannot matter are passed over; of the others every item is looked at, so that the answer is that of a search
+// through all items, to the bit, however flat or dense the hull is. Hulls of few items have no tree.
+#pragma once
+
+#include <cmath>
+
+#include "revolute/model/model.hpp"
+#include "revolute/scalar/scalar.hpp"
+#include "revolute/spatial/vector3.hpp"
+
+namespace revolute {
+
+using Vector = Vector3<double>;
+
+namespace detail {
+
+REVOLUTE_HD inline double node_height(const HullNode& node, const Vector& m, double size) {
+  return m.x * node.centre[0] + m.y * node.centre[1] + m.z * node.centre[2] + size * node.radius;  // (1)
+}
+
+}  // namespace detail
+
+// Index of the vertex farthest in direction m, in the coordinates of the hull's link; the first of several.
+REVOLUTE_HD inline int farthest_vertex(const Model& model, const Geom& geom, const Vector& m) {
+  const double* vertices = model.vertices + 3 * geom.vertex;
+  int best = 0;
+  double height = -1e300;
+  const auto consider = [&](int i) {
+    const double* v = vertices + 3 * i;
+    const double h = m.x * v[0] + m.y * v[1] + m.z * v[2];
+    if (h > height || (h == height && i < best)) {
+      height = h;
+      best = i;
+    }
+  };
+  if (geom.vertex_tree == no_tree) {
+    for (int i = 0; i < geom.vertices; ++i) consider(i);
+    return best;
+  }
+  const double size = std::sqrt(dot(m, m));
+  struct Waiting {
+    int node;
+    double height;
+  } waiting[deepest_tree];
+  int count = 0;
+  const HullNode* nodes = model.hull_nodes;
+  Waiting at = {geom.vertex_tree, 1e300};
+  for (;;) {
+    if (!(at.height < height)) {
+      const HullNode& node = nodes[at.node];
+      if (node.count == 0) {
+        // first the child that may reach higher
+        const Waiting left = {at.node + 1, detail::node_height(nodes[at.node + 1], m, size)},
+                      right = {node.right, detail::node_height(nodes[node.right], m, size)};
+        const bool right_first = right.height > left.height;
+        waiting[count++] = right_first ? left : right;
+        at = right_first ? right : left;
+        continue;
+      }
+      for (int i = node.first; i < node.first + node.count; ++i) consider(model.hull_items[i]);
+    }
+    if (count == 0) return best;
+    at = waiting[--count];
+  }
+}
+
+// Calls visit(i) for items of a tree, or for all of 0 ... number - 1 without one, until it returns false: at least for all
+// that have a point as high as `reach` in direction m, in the coordinates of the hull's link; in any order.
+template <class Visit>
+REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int number, const Vector& m,
+                                         double reach, const Visit& visit) {
+  if (tree == no_tree) {
+    for (int i = 0; i < number; ++i)
+      if (!visit(i)) return;
+    return;
+  }
+  const double size = std::sqrt(dot(m, m));
+  int waiting[deepest_tree], count = 0;
+  for (int at = tree;;) {
+    const HullNode& node = model.hull_nodes[at];
+    if (!(detail::node_height(node, m, size) < reach)) {
+      if (node.count == 0) {
+        waiting[count++] = node.right;
+        ++at;
+        continue;
+      }
+      for (int i = node.first; i < node.first + node.count; ++i)
+        if (!visit(model.hull_items[i])) return;
+    }
+    if (count == 0) return;
+    at = waiting[--count];
+  }
+}
+
+}  // namespace revolute

@@ -1,0 +1,106 @@
+#include "hull_tree.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace revolute {
+
+namespace {
+
+constexpr int few_items = 16, leaf_items = 6;
+
+using Items = std::vector<std::vector<Vector3<double>>>;
+
+double coordinate(const Vector3<double>& point, int axis) {
+  return axis == 0 ? point.x : axis == 1 ? point.y : point.z;
+}
+
+// Smallest box with sides along the axes.
+struct Bounds {
+  double low[3] = {1e300, 1e300, 1e300}, high[3] = {-1e300, -1e300, -1e300};
+
+  void add(const Vector3<double>& point) {
+    for (int axis = 0; axis < 3; ++axis) {
+      low[axis] = std::min(low[axis], coordinate(point, axis));
+      high[axis] = std::max(high[axis], coordinate(point, axis));
+    }
+  }
+  double middle(int axis) const { return 0.5 * (low[axis] + high[axis]); }
+  int longest() const {
+    int best = 0;
+    for (int axis = 1; axis < 3; ++axis)
+      if (high[axis] - low[axis] > high[best] - low[best]) best = axis;
+    return best;
+  }
+};
+
+class Builder {
+ public:
+  Builder(const Items& items, std::vector<HullNode>& nodes, std::vector<int>& order)
+      : items_(items), nodes_(nodes), order_(order), base_(order.size()) {
+    order_.resize(base_ + items.size());
+    std::iota(order_.begin() + long(base_), order_.end(), 0);
+    for (const auto& item : items) {
+      Bounds bounds;
+      for (const Vector3<double>& point : item) bounds.add(point);
+      middles_.push_back({bounds.middle(0), bounds.middle(1), bounds.middle(2)});
+    }
+  }
+
+  // `first`, `last`: range of the order.
+  int build(std::size_t first, std::size_t last) {
+    const int index = int(nodes_.size());
+    nodes_.push_back(sphere(first, last));
+    if (last - first <= std::size_t(leaf_items)) {
+      nodes_[index].first = int(first);
+      nodes_[index].count = int(last - first);
+      return index;
+    }
+    Bounds middles;
+    for (std::size_t i = first; i < last; ++i) middles.add(middles_[order_[i]]);
+    const int axis = middles.longest();
+    const std::size_t half = first + (last - first) / 2;
+    std::nth_element(order_.begin() + long(first), order_.begin() + long(half), order_.begin() + long(last),
+                     [&](int a, int b) {
+                       const double at_a = coordinate(middles_[a], axis),
+                                    at_b = coordinate(middles_[b], axis);
+                       return at_a != at_b ? at_a < at_b : a < b;
+                     });
+    build(first, half);
+    const int right = build(half, last);
+    nodes_[index].right = right;
+    return index;
+  }
+
+  int build() { return build(base_, order_.size()); }
+
+ private:
+  const Items& items_;
+  std::vector<HullNode>& nodes_;
+  std::vector<int>& order_;
+  std::size_t base_;
+  std::vector<Vector3<double>> middles_;
+
+  HullNode sphere(std::size_t first, std::size_t last) const {
+    Bounds bounds;
+    for (std::size_t i = first; i < last; ++i)
+      for (const Vector3<double>& point : items_[order_[i]]) bounds.add(point);
+    const Vector3<double> centre = {bounds.middle(0), bounds.middle(1), bounds.middle(2)};
+    double squared = 0;
+    for (std::size_t i = first; i < last; ++i)
+      for (const Vector3<double>& point : items_[order_[i]])
+        squared = std::max(squared, dot(point - centre, point - centre));
+    const double radius = std::sqrt(squared), rounding = 1e-12 * (radius + std::sqrt(dot(centre, centre)));
+    return {{centre.x, centre.y, centre.z}, radius + rounding, 0, 0, 0};
+  }
+};
+
+}  // namespace
+
+int add_hull_tree(const Items& items, std::vector<HullNode>& nodes, std::vector<int>& order) {
+  if (items.size() <= std::size_t(few_items)) return no_tree;
+  return Builder(items, nodes, order).build();
+}
+
+}  // namespace revolute

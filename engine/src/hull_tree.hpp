@@ -1,0 +1,16 @@
+// Builds the trees of spheres by which hulls are searched (model.hpp).
+#pragma once
+
+#include <vector>
+
+#include "revolute/model/model.hpp"
+#include "revolute/spatial/vector3.hpp"
+
+namespace revolute {
+
+// Appends the tree over items, each given by its points, to `nodes`, and the items' indices in the tree's order to
+// `order`. Splits are at the median. Returns the root, or no_tree for few items, among which a search through all is faster.
+int add_hull_tree(const std::vector<std::vector<Vector3<double>>>& items, std::vector<HullNode>& nodes,
+                  std::vector<int>& order);
+
+}  // namespace revolute
