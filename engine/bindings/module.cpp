@@ -309,6 +309,7 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
   module.doc() = "revolute's engine for one instruction set";
   module.attr("isa") = REVOLUTE_ISA_NAME;
   module.attr("lanes") = REVOLUTE_LANES;
+  module.attr("polygon_corners") = polygon_corners;
 
   py::class_<CancelToken>(module, "CancelToken",
                           "Stops a running rollout or backward call before its next step.")

@@ -10,17 +10,34 @@ namespace {
 
 constexpr int few_items = 16, leaf_items = 6;
 
-using Items = std::vector<std::vector<Vector3<double>>>;
+using Point = Vector3<double>;
+using Items = std::vector<std::vector<Point>>;
 
-double coordinate(const Vector3<double>& point, int axis) {
+double coordinate(const Point& point, int axis) {
   return axis == 0 ? point.x : axis == 1 ? point.y : point.z;
+}
+
+// The unit direction in which points spread the least about their middle, nearly: power iteration with tr(C) - C.
+Point flattest_direction(const std::vector<Point>& points, const Point& middle) {
+  Point axis = {0.48, 0.6, 0.64};
+  for (int i = 0; i < 40; ++i) {
+    Point turned = {0, 0, 0};
+    for (const Point& point : points) {
+      const Point arm = point - middle;
+      turned += dot(arm, arm) * axis - dot(arm, axis) * arm;
+    }
+    const double size = std::sqrt(dot(turned, turned));
+    if (!(size > 1e-100)) break;  // all points in one place, or on a line along the axis
+    axis = (1 / size) * turned;
+  }
+  return axis;
 }
 
 // Smallest box with sides along the axes.
 struct Bounds {
   double low[3] = {1e300, 1e300, 1e300}, high[3] = {-1e300, -1e300, -1e300};
 
-  void add(const Vector3<double>& point) {
+  void add(const Point& point) {
     for (int axis = 0; axis < 3; ++axis) {
       low[axis] = std::min(low[axis], coordinate(point, axis));
       high[axis] = std::max(high[axis], coordinate(point, axis));
@@ -43,7 +60,7 @@ class Builder {
     std::iota(order_.begin() + long(base_), order_.end(), 0);
     for (const auto& item : items) {
       Bounds bounds;
-      for (const Vector3<double>& point : item) bounds.add(point);
+      for (const Point& point : item) bounds.add(point);
       middles_.push_back({bounds.middle(0), bounds.middle(1), bounds.middle(2)});
     }
   }
@@ -51,7 +68,7 @@ class Builder {
   // `first`, `last`: range of the order.
   int build(std::size_t first, std::size_t last) {
     const int index = int(nodes_.size());
-    nodes_.push_back(sphere(first, last));
+    nodes_.push_back(disc(first, last));
     if (last - first <= std::size_t(leaf_items)) {
       nodes_[index].first = int(first);
       nodes_[index].count = int(last - first);
@@ -80,19 +97,40 @@ class Builder {
   std::vector<HullNode>& nodes_;
   std::vector<int>& order_;
   std::size_t base_;
-  std::vector<Vector3<double>> middles_;
+  std::vector<Point> middles_;
 
-  HullNode sphere(std::size_t first, std::size_t last) const {
-    Bounds bounds;
+  std::vector<Point> points(std::size_t first, std::size_t last) const {
+    std::vector<Point> out;
     for (std::size_t i = first; i < last; ++i)
-      for (const Vector3<double>& point : items_[order_[i]]) bounds.add(point);
-    const Vector3<double> centre = {bounds.middle(0), bounds.middle(1), bounds.middle(2)};
-    double squared = 0;
-    for (std::size_t i = first; i < last; ++i)
-      for (const Vector3<double>& point : items_[order_[i]])
-        squared = std::max(squared, dot(point - centre, point - centre));
-    const double radius = std::sqrt(squared), rounding = 1e-12 * (radius + std::sqrt(dot(centre, centre)));
-    return {{centre.x, centre.y, centre.z}, radius + rounding, 0, 0, 0};
+      out.insert(out.end(), items_[order_[i]].begin(), items_[order_[i]].end());
+    return out;
+  }
+
+  // The disc about the items' points: flat where they lie on a flat part of the hull.
+  HullNode disc(std::size_t first, std::size_t last) const {
+    const std::vector<Point> about = points(first, last);
+    Point middle = {0, 0, 0};
+    for (const Point& point : about) middle += (1.0 / double(about.size())) * point;
+    const Point axis = flattest_direction(about, middle);
+    double low = 1e300, high = -1e300, squared = 0;
+    for (const Point& point : about) {
+      const Point arm = point - middle;
+      const double along = dot(axis, arm);
+      low = std::min(low, along);
+      high = std::max(high, along);
+      const Point across = arm - along * axis;
+      squared = std::max(squared, dot(across, across));
+    }
+    const Point centre = middle + (0.5 * (low + high)) * axis;
+    const double radius = std::sqrt(squared), thickness = 0.5 * (high - low);
+    const double rounding = 1e-12 * (radius + thickness + std::sqrt(dot(centre, centre)));
+    return {{centre.x, centre.y, centre.z},
+            {axis.x, axis.y, axis.z},
+            radius + rounding,
+            thickness + rounding,
+            0,
+            0,
+            0};
   }
 };
 

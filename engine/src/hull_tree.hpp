@@ -1,4 +1,4 @@
-// Builds the trees of spheres by which hulls are searched (model.hpp).
+// Builds the trees of discs by which hulls are searched (model.hpp).
 #pragma once
 
 #include <vector>

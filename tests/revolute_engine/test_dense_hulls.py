@@ -104,11 +104,15 @@ def test_distances_are_mujocos(first: str, second: str) -> None:
 
 
 def test_crossing_rims_of_128_edges_are_found() -> None:
-    """All 128 edges of both rims lie within the depth in which edges are looked for, most are not the ones."""
+    """All edges of both rims lie within the depth in which edges are looked for; few are the ones."""
     random = np.random.default_rng(1)
     poses = []
     for _ in range(12):
-        azimuth, tilt, side = random.uniform(0, 2 * np.pi), random.uniform(5e-3, 2e-2), random.uniform(0.2, 0.28)
+        azimuth, tilt, side = (
+            random.uniform(0, 2 * np.pi),
+            random.uniform(5e-3, 2e-2),
+            random.uniform(0.2, 0.28),
+        )
         # tilted about the axis across the line between both middles: rims cross beside it
         axis = np.array([-np.sin(azimuth), np.cos(azimuth), 0])
         turn = np.concatenate([[np.cos(tilt / 2)], np.sin(tilt / 2) * axis])
@@ -116,3 +120,19 @@ def test_crossing_rims_of_128_edges_are_found() -> None:
         poses.append((np.array([1.0, 0, 0, 0]), place, turn))
     ours, theirs = _gaps("drum", "drum", poses)
     assert ours == pytest.approx(theirs, abs=DISTANCE)
+
+
+def test_a_sharp_corner_among_rounded_ones_is_kept() -> None:
+    """A plate whose one end is rounded by 60 corners carries a cube on each of its two sharp ones."""
+    end = np.linspace(-np.pi / 2, np.pi / 2, 60)
+    outline = [(-0.5, 0.2), (-0.5, -0.2), *((0.3 + 0.2 * np.cos(t), 0.2 * np.sin(t)) for t in end)]
+    plate = " ".join(f"{x} {y} {z}" for z in (-0.05, 0.05) for x, y in outline)
+    # the middle of each cube lies 2 cm inside of a corner of the plate
+    text = f"""<mujoco><asset><mesh name="plate" vertex="{plate}"/></asset><worldbody>
+      <body pos="0 0 -.05"><geom name="top" type="mesh" mesh="plate"/></body>
+      <body pos="-.48 .18 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+      <body pos="-.48 -.18 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body></worldbody></mujoco>"""
+    model = load_model(text)
+    assert any("geom 'top': a face of its hull has 62 corners" in note for note in model.notes)
+    rollout = Engine(threads=1).rollout(model, model.qpos0, np.zeros(12), np.zeros((500, 0)))
+    assert np.abs(rollout.qpos[-1] - rollout.qpos[0]).max() < 1e-3

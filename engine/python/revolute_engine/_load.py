@@ -21,6 +21,7 @@ from revolute.known_arguments import known_arguments
 from . import _native
 from ._arrays import Arrays, compiled_arrays, disabled_switches
 from ._compile import compile_source
+from ._faces import notes_on_faces
 from ._files import FileFinder
 from ._model import Model
 from ._mujoco import collected_warnings
@@ -126,6 +127,7 @@ def load_model(
         )
         notes = [*document.notes, *supported]
         arrays, alarming = _engine_arrays(compiled, document, options)
+        notes += notes_on_faces(compiled, arrays)
     alarming = [*document.warnings, *dict.fromkeys(mujoco_warnings), *alarming]
     model_name = given.name or document.declared_name or "model"
     model = _model(model_name, given, document, compiled, arrays, options, notes, alarming)

@@ -91,3 +91,4 @@ jvp = _extension.jvp
 jacobian = _extension.jacobian
 isa: str = _extension.isa
 lanes: int = _extension.lanes
+polygon_corners: int = _extension.polygon_corners

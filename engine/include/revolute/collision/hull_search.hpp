@@ -1,7 +1,7 @@
 // Searches a hull in a direction m: for its farthest vertex, and for all vertices, faces or edges that reach a height.
 //
-// A node of the hull's tree with centre c and radius r holds nothing higher than
-//   m.c + |m| r                                                                               (1)
+// A node of the hull's tree is a disc of centre c, axis u, radius r and half thickness t. It holds nothing higher than
+//   m.c + |m.u| t + |m x u| r                                                                 (1)
 // Nodes that cannot matter are passed over; of the others every item is looked at, so that the answer is that of a search
 // through all items, to the bit, however flat or dense the hull is. Hulls of few items have no tree.
 #pragma once
@@ -18,8 +18,12 @@ using Vector = Vector3<double>;
 
 namespace detail {
 
-REVOLUTE_HD inline double node_height(const HullNode& node, const Vector& m, double size) {
-  return m.x * node.centre[0] + m.y * node.centre[1] + m.z * node.centre[2] + size * node.radius;  // (1)
+// (1); `squared`: |m|^2. What is added to |m x u|^2 = |m|^2 - (m.u)^2 is more than its rounding error.
+REVOLUTE_HD inline double node_height(const HullNode& node, const Vector& m, double squared) {
+  const double along = m.x * node.axis[0] + m.y * node.axis[1] + m.z * node.axis[2];
+  const double across = std::sqrt(std::fabs(squared - along * along) + 1e-15 * squared);
+  return m.x * node.centre[0] + m.y * node.centre[1] + m.z * node.centre[2] +
+         std::fabs(along) * node.thickness + across * node.radius;
 }
 
 }  // namespace detail
@@ -41,7 +45,7 @@ REVOLUTE_HD inline int farthest_vertex(const Model& model, const Geom& geom, con
     for (int i = 0; i < geom.vertices; ++i) consider(i);
     return best;
   }
-  const double size = std::sqrt(dot(m, m));
+  const double squared = dot(m, m);
   struct Waiting {
     int node;
     double height;
@@ -54,8 +58,8 @@ REVOLUTE_HD inline int farthest_vertex(const Model& model, const Geom& geom, con
       const HullNode& node = nodes[at.node];
       if (node.count == 0) {
         // first the child that may reach higher
-        const Waiting left = {at.node + 1, detail::node_height(nodes[at.node + 1], m, size)},
-                      right = {node.right, detail::node_height(nodes[node.right], m, size)};
+        const Waiting left = {at.node + 1, detail::node_height(nodes[at.node + 1], m, squared)},
+                      right = {node.right, detail::node_height(nodes[node.right], m, squared)};
         const bool right_first = right.height > left.height;
         waiting[count++] = right_first ? left : right;
         at = right_first ? right : left;
@@ -78,11 +82,11 @@ REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int numbe
       if (!visit(i)) return;
     return;
   }
-  const double size = std::sqrt(dot(m, m));
+  const double squared = dot(m, m);
   int waiting[deepest_tree], count = 0;
   for (int at = tree;;) {
     const HullNode& node = model.hull_nodes[at];
-    if (!(detail::node_height(node, m, size) < reach)) {
+    if (!(detail::node_height(node, m, squared) < reach)) {
       if (node.count == 0) {
         waiting[count++] = node.right;
         ++at;

@@ -69,10 +69,11 @@ struct HullEdge {
   double inward[2][3];
 };
 
-// A node of a tree of spheres over the vertices, faces or edges of a hull (hull_search.hpp). Its sphere holds all points of
-// its items, and is a little larger, so that rounding never hides one.
+// A node of a tree of discs over the vertices, faces or edges of a hull (hull_search.hpp). Its disc holds all points of its
+// items, and is a little larger, so that rounding never hides one.
 struct HullNode {
-  double centre[3], radius;
+  double centre[3], axis[3];
+  double radius, thickness;  // across the axis; along it, to either side
   int first, count;  // leaf: range of Model::hull_items; count 0: a branch, whose left child follows it
   int right;         // branch: its right child
 };
