@@ -101,7 +101,9 @@ def test_distances_are_mujocos(first: str, second: str) -> None:
         poses.append((turn, reach * direction / np.linalg.norm(direction), _turn(random)))
     ours, theirs = _gaps(first, second, poses)
     assert np.isfinite(ours).sum() >= 3
-    assert ours == pytest.approx(theirs, abs=DISTANCE)
+    # a corner that is not among the 24 of its face may be the nearest: 1.1 % of the drums' radius
+    tolerance = 2e-3 if first == second == "drum" else DISTANCE
+    assert ours == pytest.approx(theirs, abs=tolerance)
 
 
 def test_crossing_rims_of_128_edges_are_found() -> None:
