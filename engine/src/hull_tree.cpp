@@ -8,7 +8,7 @@ namespace revolute {
 
 namespace {
 
-constexpr int few_items = 16, leaf_items = 6;
+constexpr int few_items = 128, leaf_items = 6;
 
 using Point = Vector3<double>;
 using Items = std::vector<std::vector<Point>>;

@@ -28,23 +28,29 @@ REVOLUTE_HD inline double node_height(const HullNode& node, const Vector& m, dou
 
 }  // namespace detail
 
-// Index of the vertex farthest in direction m, in the coordinates of the hull's link; the first of several.
-REVOLUTE_HD inline int farthest_vertex(const Model& model, const Geom& geom, const Vector& m) {
-  const double* vertices = model.vertices + 3 * geom.vertex;
+namespace detail {
+
+REVOLUTE_HD inline double height_of(const double* v, const Vector& m) {
+  return m.x * v[0] + m.y * v[1] + m.z * v[2];
+}
+
+REVOLUTE_HD inline int farthest_of_all(const double* vertices, int count, const Vector& m) {
   int best = 0;
   double height = -1e300;
-  const auto consider = [&](int i) {
-    const double* v = vertices + 3 * i;
-    const double h = m.x * v[0] + m.y * v[1] + m.z * v[2];
-    if (h > height || (h == height && i < best)) {
+  for (int i = 0; i < count; ++i) {
+    const double h = height_of(vertices + 3 * i, m);
+    if (h > height) {
       height = h;
       best = i;
     }
-  };
-  if (geom.vertex_tree == no_tree) {
-    for (int i = 0; i < geom.vertices; ++i) consider(i);
-    return best;
   }
+  return best;
+}
+
+REVOLUTE_NOINLINE inline int farthest_in_tree(const Model& model, const Geom& geom, const Vector& m) {
+  const double* vertices = model.vertices + 3 * geom.vertex;
+  int best = 0;
+  double height = -1e300;
   const double squared = dot(m, m);
   struct Waiting {
     int node;
@@ -58,18 +64,34 @@ REVOLUTE_HD inline int farthest_vertex(const Model& model, const Geom& geom, con
       const HullNode& node = nodes[at.node];
       if (node.count == 0) {
         // first the child that may reach higher
-        const Waiting left = {at.node + 1, detail::node_height(nodes[at.node + 1], m, squared)},
-                      right = {node.right, detail::node_height(nodes[node.right], m, squared)};
+        const Waiting left = {at.node + 1, node_height(nodes[at.node + 1], m, squared)},
+                      right = {node.right, node_height(nodes[node.right], m, squared)};
         const bool right_first = right.height > left.height;
         waiting[count++] = right_first ? left : right;
         at = right_first ? right : left;
         continue;
       }
-      for (int i = node.first; i < node.first + node.count; ++i) consider(model.hull_items[i]);
+      for (int k = node.first; k < node.first + node.count; ++k) {
+        const int i = model.hull_items[k];
+        const double h = height_of(vertices + 3 * i, m);
+        if (h > height || (h == height && i < best)) {
+          height = h;
+          best = i;
+        }
+      }
     }
     if (count == 0) return best;
     at = waiting[--count];
   }
+}
+
+}  // namespace detail
+
+// Index of the vertex farthest in direction m, in the coordinates of the hull's link; the first of several.
+REVOLUTE_HD inline int farthest_vertex(const Model& model, const Geom& geom, const Vector& m) {
+  if (geom.vertex_tree == no_tree)
+    return detail::farthest_of_all(model.vertices + 3 * geom.vertex, geom.vertices, m);
+  return detail::farthest_in_tree(model, geom, m);
 }
 
 // Calls visit(i) for items of a tree, or for all of 0 ... number - 1 without one, until it returns false: at least for all
