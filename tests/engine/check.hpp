@@ -142,7 +142,7 @@ Doubles differences(const Function& function, const Doubles& in, const Doubles& 
 
 // Rounding of a step's result, relative to it. More than that of one number: a gap between bodies is a difference of
 // positions, and is divided by the time step.
-constexpr double rounding_of_a_step = 3e-15;
+constexpr double rounding_of_a_step = 5e-15;
 
 // <out_bar, J d> where neighbouring steps agree best, the sum of its terms' sizes, and what rounding of the
 // outputs leaves.
