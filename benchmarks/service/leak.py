@@ -53,6 +53,7 @@ class Report:
         growth: bytes by which the server's resident memory grew.
         growths: the same after each share of the calls and cycles.
         left: sessions, trajectories and bytes that the server counts more than before.
+        failed: calls that were not answered, by gRPC code.
     """
 
     calls: int
@@ -60,12 +61,14 @@ class Report:
     growth: float
     growths: list[float]
     left: dict[str, float]
+    failed: dict[str, int]
 
 
 class _Client:
     """Makes many calls at once over bare gRPC."""
 
-    def __init__(self, channel: Any, model_id: str) -> None:
+    def __init__(self, channel: Any, model_id: str, failed: dict[str, int]) -> None:
+        self._failed = failed
         self._server = server_pb2_grpc.ServerServiceStub(channel)
         self._sessions = session_pb2_grpc.SessionServiceStub(channel)
         self._model_id = model_id
@@ -90,14 +93,18 @@ class _Client:
 
         async def work() -> None:
             for _ in left:
-                await call()
+                try:
+                    await call()
+                except grpc.aio.AioRpcError as error:
+                    code = error.code().name
+                    self._failed[code] = self._failed.get(code, 0) + 1
 
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
 
 
-async def _work(target: str, model_id: str, calls: int, cycles: int) -> None:
+async def _work(target: str, model_id: str, failed: dict[str, int], calls: int, cycles: int) -> None:
     async with grpc.aio.insecure_channel(target) as channel:
-        client = _Client(channel, model_id)
+        client = _Client(channel, model_id, failed)
         await client.repeat(client.small_call, calls)
         await client.repeat(client.session_cycle, cycles)
 
@@ -114,14 +121,14 @@ def run(server: ServerProcess, calls: int, cycles: int, seconds: float = math.in
     gauges, began = Gauges(server.http), time.monotonic()
     with revolute.connect(server.grpc) as simulator:
         model = simulator.load_model(CART)
-    asyncio.run(_work(server.grpc_target, model.id, WARM_UP, WARM_UP // 10))
+    report = Report(0, 0, 0.0, [], {}, {})
+    asyncio.run(_work(server.grpc_target, model.id, report.failed, WARM_UP, WARM_UP // 10))
     before = gauges.read()
-    report = Report(0, 0, 0.0, [], {})
     for number in range(1, SHARES + 1):
         if time.monotonic() - began > seconds:
             break
         share = calls * number // SHARES - report.calls, cycles * number // SHARES - report.cycles
-        asyncio.run(_work(server.grpc_target, model.id, *share))
+        asyncio.run(_work(server.grpc_target, model.id, report.failed, *share))
         report.calls, report.cycles = report.calls + share[0], report.cycles + share[1]
         report.growths.append(gauges.read()["resident"] - before["resident"])
         if seconds < math.inf:
@@ -156,6 +163,7 @@ def main() -> int:
         f"{leaky.calls} calls; limit {LIMIT / 1e6:.0f} MB"
     )
     wrong = [f"{number:g} {name} left" for name, number in honest.left.items() if number]
+    wrong += [f"{number} calls ended with {code}" for code, number in honest.failed.items()]
     wrong += [f"memory grew by {honest.growth / 1e6:.1f} MB"] if honest.growth > LIMIT else []
     wrong += ["the planted leak was not seen"] if leaky.growth <= LIMIT else []
     found = {"honest": dataclasses.asdict(honest), "planted": dataclasses.asdict(leaky)}

@@ -18,4 +18,5 @@ def test_memory_over_many_calls(planted: bool) -> None:
     with running_server(module=leak.LEAKY if planted else "revolute_server") as server:
         report = leak.run(server, CALLS, CYCLES)
     assert not any(report.left.values()), report.left
+    assert not report.failed
     assert (report.growth > LIMIT) is planted, report.growth
