@@ -1,8 +1,9 @@
 """Instructions of a forward and a backward step beside the checked-in counts: what timing would hide.
 
 Built for x86-64-v3, since valgrind does not know AVX-512; needs valgrind (Debian: valgrind). A count belongs
-to a compiler: after a change of compiler count both before and after your own change. `--update` writes the
-counts of this run into counts.json; commit it with the change that caused it.
+to a compiler: after a change of compiler count both before and after your own change. A count that grew by
+more than GROWTH ends with status 1. `--update` writes the counts of this run into counts.json; commit it with
+the change that caused it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..script import ROOT
 
 FOLDER = ROOT / "build" / "instructions"
 COUNTS = Path(__file__).with_name("counts.json")
+GROWTH = 0.02  # what new code may cost without a word; another patch level of the compiler moves less
 SHORT, LONG = 5, 25
 PACK = 4  # lanes of x86-64-v3
 CASES = {
@@ -120,6 +122,11 @@ def report(counts: dict[str, int], before: dict[str, int]) -> str:
     return "\n".join(lines)
 
 
+def regressions(counts: dict[str, int], before: dict[str, int]) -> list[str]:
+    """Return the cases that take more than GROWTH more instructions than before."""
+    return [case for case, now in counts.items() if now > (1 + GROWTH) * before.get(case, now)]
+
+
 def _checked_in() -> dict[str, Any]:
     """Return what counts.json has."""
     if not COUNTS.is_file():
@@ -148,6 +155,8 @@ def main() -> None:
     if arguments.update:
         document = {"compiler": compiler(), "counts": counts}
         COUNTS.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
+    elif worse := regressions(counts, before["counts"]):
+        raise SystemExit(f"more instructions than are checked in: {'; '.join(worse)}")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from ..table import Row, Table
 from .environment import Environment, Unavailable, clean_environment
 from .scene import write_scene
 
-STEPS = 100
+STEPS, LONGEST = 100, 1000
 JAX = Environment("jax", ("mujoco-mjx", "brax"))
 
 
@@ -44,8 +44,8 @@ PEERS = {
     "mujoco": Peer("mujoco-core", Environment("revolute")),
     "pinocchio": Peer("pin", Environment("pinocchio", ("pin",))),
     "nimble": Peer("nimblephysics", Environment("nimble", ("torch", "numpy<2"), ("nimblephysics",))),
-    "mjx": Peer("mujoco-mjx", JAX, 300),
-    "brax": Peer("brax", JAX, 300),
+    "mjx": Peer("mujoco-mjx", JAX, 400),
+    "brax": Peer("brax", JAX, 400),
 }
 COLUMNS = {
     "peer": "peer",
@@ -53,6 +53,7 @@ COLUMNS = {
     "forward_us": "forward µs",
     "backward_us": "backward µs",
     "gradient_error": "gradient's error",
+    "memory_mb": "memory MB",
     "compile_s": "compilation s",
     "note": "note",
 }
@@ -65,11 +66,12 @@ def measure(effort: Effort, names: Sequence[str] = tuple(PEERS)) -> list[Table]:
         "peers",
         f"Standing Laikago, {steps} steps of 2 ms, one thread; processor time per step in microseconds. "
         "*Gradient's error* is that of the directional derivative by all controls, relative, against a "
-        "central difference of the same simulator's own rollouts.",
+        "central difference of the same simulator's own rollouts. *Memory* is what rollout and gradient hold "
+        "at their peak.",
         COLUMNS,
     )
     with tempfile.TemporaryDirectory() as folder:
-        write_scene(Path(folder), STEPS)
+        write_scene(Path(folder), LONGEST)
         for name in names:
             table.rows += run(name, PEERS[name], folder, steps, min(effort.repeats, 5))
     return [table]

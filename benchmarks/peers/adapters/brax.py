@@ -6,16 +6,16 @@ import jax.numpy as jnp
 from brax.generalized import pipeline
 from brax.io import mjcf
 
-from .jax_peer import Loss, rollout_loss, time_forward, time_gradient
+from .jax_peer import Loss, rollout_loss, time_forward, time_gradients
 from .row import Job
 
 
 def main() -> None:
-    """Print a row for each."""
+    """Print the rows."""
     job = Job.from_command_line()
     seconds = time_forward(job, make_loss(job, False), "generalized, forward")
-    time_gradient(job, make_loss(job, False), seconds, "generalized, gradient")
-    time_gradient(job, make_loss(job, True), seconds, "generalized, gradient, jax.checkpoint")
+    time_gradients(job, make_loss(job, False), seconds, "generalized, gradient")
+    time_gradients(job, make_loss(job, True), seconds, "generalized, gradient, jax.checkpoint")
 
 
 def make_loss(job: Job, checkpoint: bool) -> Loss:

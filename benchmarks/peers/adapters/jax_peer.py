@@ -6,6 +6,7 @@ Times are per step without the compilation, which has a column of its own. float
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ Step = Callable[[Any, Any], Any]
 Position = Callable[[Any], Any]
 Loss = Callable[[Any], Any]
 DIFFERENCE = 3e-3  # of the controls, rad: large enough for float32
+LONGER = 10
 
 
 def rollout_loss(step: Step, start: Any, position: Position, checkpoint: bool) -> Loss:
@@ -36,26 +38,34 @@ def rollout_loss(step: Step, start: Any, position: Position, checkpoint: bool) -
 
 
 def time_forward(job: Job, loss: Loss, what: str) -> float:
-    """Print the row of a forward pass, and return its seconds."""
-    forward = jax.jit(loss)
+    """Print the row of a forward pass, and return its seconds per step."""
     controls = jnp.asarray(job.controls())
-    _, compiling = once(lambda: forward(controls).block_until_ready())
+    forward, compiling = once(lambda: jax.jit(loss).lower(controls).compile())
+    forward(controls).block_until_ready()
     _, seconds = timed(lambda: forward(controls).block_until_ready(), job.repeats)
     emit(what=what, forward_us=1e6 * seconds / job.steps, compile_s=compiling)
-    return seconds
+    return seconds / job.steps
 
 
-def time_gradient(job: Job, loss: Loss, forward_seconds: float, what: str) -> None:
-    """Print the row of a gradient, or why there is none; backward is its time beyond the forward pass."""
+def time_gradients(job: Job, loss: Loss, forward_seconds: float, what: str) -> None:
+    """Print the rows of a gradient: over the job's steps, and over LONGER times as many."""
+    _time_gradient(job, loss, forward_seconds, what)
+    longer = replace(job, steps=LONGER * job.steps)
+    _time_gradient(longer, loss, forward_seconds, f"{what}, {longer.steps} steps")
+
+
+def _time_gradient(job: Job, loss: Loss, forward_seconds: float, what: str) -> None:
+    """Print a row, or why there is none; backward is beyond the forward pass, memory is XLA's buffers."""
     try:
-        differentiate, forward = jax.jit(jax.grad(loss)), jax.jit(loss)
         controls = jnp.asarray(job.controls())
-        _, compiling = once(lambda: differentiate(controls).block_until_ready())
-        result, seconds = timed(lambda: differentiate(controls).block_until_ready(), job.repeats)
+        differentiate, compiling = once(lambda: jax.jit(jax.grad(loss)).lower(controls).compile())
+        differentiate(controls).block_until_ready()
+        gradient, seconds = timed(lambda: differentiate(controls).block_until_ready(), job.repeats)
+        forward = jax.jit(loss)
         error = difference_error(
             lambda values: float(forward(jnp.asarray(values))),
             job.controls(),
-            np.asarray(result, dtype=float),
+            np.asarray(gradient, dtype=float),
             job.direction(),
             DIFFERENCE,
         )
@@ -64,8 +74,9 @@ def time_gradient(job: Job, loss: Loss, forward_seconds: float, what: str) -> No
         return
     emit(
         what=what,
-        forward_us=1e6 * forward_seconds / job.steps,
-        backward_us=1e6 * (seconds - forward_seconds) / job.steps,
+        forward_us=1e6 * forward_seconds,
+        backward_us=1e6 * (seconds / job.steps - forward_seconds),
+        memory_mb=differentiate.memory_analysis().temp_size_in_bytes / 1e6,
         compile_s=compiling,
         gradient_error=error,
     )

@@ -6,20 +6,20 @@ import jax.numpy as jnp
 import mujoco
 from mujoco import mjx
 
-from .jax_peer import Loss, rollout_loss, time_forward, time_gradient
+from .jax_peer import Loss, rollout_loss, time_forward, time_gradients
 from .row import Job
 
 
 def main() -> None:
-    """Print a row each for the forward passes, the gradient, and the gradient with jax.checkpoint."""
+    """Print rows for the forward passes, the gradient, and the gradient with jax.checkpoint."""
     job = Job.from_command_line()
     plain = mujoco.MjModel.from_xml_path(job.file("laikago.xml"))
     usual = int(plain.opt.iterations)
     time_forward(job, make_loss(job, plain, usual, False), f"forward, {usual} iterations")
-    time_gradient(job, make_loss(job, plain, usual, False), 0.0, f"gradient, {usual} iterations")
+    time_gradients(job, make_loss(job, plain, usual, False), 0.0, f"gradient, {usual} iterations")
     seconds = time_forward(job, make_loss(job, plain, 1, False), "forward, 1 iteration")
-    time_gradient(job, make_loss(job, plain, 1, False), seconds, "gradient, 1 iteration")
-    time_gradient(job, make_loss(job, plain, 1, True), seconds, "gradient, 1 iteration, jax.checkpoint")
+    time_gradients(job, make_loss(job, plain, 1, False), seconds, "gradient, 1 iteration")
+    time_gradients(job, make_loss(job, plain, 1, True), seconds, "gradient, 1 iteration, jax.checkpoint")
 
 
 def make_loss(job: Job, plain: mujoco.MjModel, iterations: int, checkpoint: bool) -> Loss:

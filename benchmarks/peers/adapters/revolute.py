@@ -6,6 +6,7 @@ import numpy as np
 
 import revolute
 
+from ...memory import with_peak
 from .row import Job, difference_error, emit, timed
 
 BATCH = 64
@@ -44,11 +45,13 @@ def main() -> None:
         standing.loss(controls)
         trajectory, forward = timed(lambda: standing.rollout(controls), job.repeats)  # noqa: B023
         gradient, backward = timed(lambda: standing.backward(trajectory), job.repeats)  # noqa: B023
+        _, memory = with_peak(lambda: standing.backward(standing.rollout(controls)))  # noqa: B023
         emit(
             what=f"{name}, rollout and backward",
             forward_us=1e6 * forward / job.steps,
             backward_us=1e6 * backward / job.steps,
             gradient_error=difference_error(standing.loss, controls, gradient, job.direction(), DIFFERENCE),
+            memory_mb=memory,
         )
     standing = Standing(job, "laikago.xml")
     batch = np.tile(job.controls(), (BATCH, 1, 1))
