@@ -227,7 +227,7 @@ void check_distance(Random& random, const Pairing& pairing, const Doubles& in) {
     return -height(pairing.b, &in[19], -n) - height(pairing.a, &in[12], n);
   };
   CHECK_CLOSE(norm(at.normal), 1.0, rounding);
-  CHECK_CLOSE(at.gap, separation(at.normal), 1e-9);
+  CHECK_CLOSE(at.gap, separation(at.normal), 1e-7);
   double most = -1e9;
   for (double spread : {10.0, 0.3, 0.03, 0.003}) {
     for (int i = 0; i < 100; ++i) {
@@ -243,7 +243,7 @@ void signed_distances() {
     for (std::size_t j = i; j < moving.size(); ++j) {
       const Pairing pairing(*moving[i], *moving[j], 0.3);
       // shallow enough that the cores of capsules stay apart: between boxes and capsules only those are exact
-      for (int trial = 0; trial < 25; ++trial)
+      for (int trial = 0; trial < 60; ++trial)
         check_distance(random, pairing, random_placement(random, pairing, 0.3, 0.6));
     }
 }
@@ -266,7 +266,7 @@ void spheres_and_cylinders() {
   Random random(202);
   const Pairing pairing(sphere, cylinder, 1.0);
   int inside = 0;
-  for (int trial = 0; trial < 200; ++trial) {
+  for (int trial = 0; trial < 4000; ++trial) {
     const Doubles in = random_placement(random, pairing, 0.0, 0.4);
     const Quaternion<double> q = {in[22], in[23], in[24], in[25]};
     const Point c = transpose_times(rotation_matrix(q), vector3<double>(&in[12]) - vector3<double>(&in[19]));
@@ -277,7 +277,7 @@ void spheres_and_cylinders() {
     if (!CHECK(deepest(value(Touching{pairing}, in, n_out), at))) continue;
     CHECK_CLOSE(at.gap, (outside > 0 ? outside : std::fmax(radial, axial)) - sphere.size.x, nearly_equal);
   }
-  CHECK(inside > 10 && inside < 190);
+  CHECK(inside > 200 && inside < 3800);
 }
 
 // --- contact areas -----------------------------------------------------------------------------------------

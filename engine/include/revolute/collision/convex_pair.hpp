@@ -268,6 +268,21 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
     const double s = core_separation(a, b, found);
     if (s > most) pair = found, most = s;
   };
+  // round shapes that overlap deeply may be the least apart in a direction far from n
+  const auto search_around = [&] {
+    const auto search_from = [&](const Vector& m) {
+      if (best_stationary(a, b, m, other)) take(other);
+    };
+    search_from(overlap_normal(a, b));
+    if (face.face >= 0) search_from(a_first ? face.normal : -face.normal);
+    for (const ConvexShape* shape : {&a, &b}) {
+      if (shape->geom->shape != Shape::cylinder) continue;
+      const Vector across = n - dot(n, shape->axis()) * shape->axis();
+      if (dot(across, across) < 1e-12) continue;
+      search_from(unit(across));
+      search_from(-unit(across));
+    }
+  };
   bool stretch = false;
   const auto search_features = [&] {
     const Vector& start = apart ? nearest.normal : n;
@@ -276,6 +291,7 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
     const bool short_of_bound = face.separation < bound - 1e-6 * size && most < bound - 1e-6 * size;
     if (hulls && !stretch && short_of_bound && best_edges(a, b, n, other) && find_stationary(a, b, other))
       take(other);
+    if (!apart && !hulls && !stretch && std::fmax(face.separation, most) < -1e-3 * size) search_around();
   };
   if (face.separation < bound - 1e-6 * size) search_features();
   if (face.face >= 0 && face.separation >= most - 1e-6 * size) {
