@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .catalogue import Robot
-from .measurement import OUT_OF_MEMORY, Figures, engine_digest
+from .measurement import Figures, engine_digest
 
 WAITING = 20
 """A process may take this many times its processor time by the clock, for machines that do other work."""
@@ -33,7 +34,7 @@ class Limits:
 
     Attributes:
         seconds: processor time.
-        gigabytes: memory of its own.
+        gigabytes: memory in use.
     """
 
     seconds: float
@@ -105,21 +106,36 @@ class Runs:
 
     def _process(self, robot: Robot, part: str) -> tuple[list[Figures], str]:
         """Return the lines a process printed, and what cut it off: "", "time" or "memory"."""
-        limits = [str(self.limits.seconds), str(self.limits.gigabytes)]
-        command = [sys.executable, "-m", "tests.real_robots.measurement", robot.name, part, *limits]
+        seconds = str(self.limits.seconds)
+        command = [sys.executable, "-m", "tests.real_robots.measurement", robot.name, part, seconds]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         environment = {**os.environ, **_ONE_THREAD}
         with subprocess.Popen(command, text=True, env=environment, **pipes) as process:
-            try:
-                out, error = process.communicate(timeout=WAITING * self.limits.seconds)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                out, error = process.communicate()
+            end, deadline = "", time.monotonic() + WAITING * self.limits.seconds
+            while True:
+                try:
+                    out, error = process.communicate(timeout=0.2)
+                    break
+                except subprocess.TimeoutExpired:
+                    if _resident(process.pid) > self.limits.gigabytes * 2**30:
+                        end = "memory"
+                    elif time.monotonic() > deadline:
+                        end = "time"
+                    if end:
+                        process.kill()
         lines = [json.loads(line) for line in out.splitlines() if line.startswith('{"engine"')]
-        return lines, _end(robot, process.returncode, error)
+        return lines, end or _end(robot, process.returncode, error)
 
     def _path(self, robot: Robot) -> Path:
         return self._folder / f"{re.sub(r'[^a-zA-Z0-9_.-]', '_', robot.name)}.json"
+
+
+def _resident(pid: int) -> int:
+    """Return the bytes that a process has in memory; reserved ones do not count, the engine reserves much."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    except FileNotFoundError:  # it has just ended
+        return 0
 
 
 def _end(robot: Robot, status: int, error: str) -> str:
@@ -128,6 +144,4 @@ def _end(robot: Robot, status: int, error: str) -> str:
         return ""
     if status in (-signal.SIGXCPU, -signal.SIGKILL):
         return "time"
-    if status == OUT_OF_MEMORY:
-        return "memory"
     raise RuntimeError(f"{robot.name}: measuring it failed with status {status}: {error[-2000:]}")
