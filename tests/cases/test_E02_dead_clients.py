@@ -20,10 +20,11 @@ from .case_files import case_file, expected
 
 WORKERS = 2
 CLIENT = """
-import sys, time
+import signal, sys, time
 import numpy as np
 import revolute
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a runner in the background may ignore it
 simulator = revolute.connect(sys.argv[1])
 model = simulator.load_model(sys.argv[2])
 session = simulator.session(model)
