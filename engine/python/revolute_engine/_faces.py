@@ -25,11 +25,11 @@ def notes_on_faces(model: mujoco.MjModel, arrays: Arrays) -> list[str]:
     pairs = np.column_stack([arrays["pair_geom1"], arrays["pair_geom2"]])
     meeting = pairs[(model.geom_type[pairs] != _PLANE).all(axis=1)]
     named = []
-    for geom in np.unique(meeting):
+    for geom in sorted(set(meeting.ravel().tolist())):  # np.unique would import numpy.ma, 12 ms
         first, count = arrays["hull_polyadr"][geom], arrays["hull_polynum"][geom]
         most = arrays["hull_polyvertnum"][first : first + count].max(initial=0)
         if most > polygon_corners:
-            named.append(f"{element_name(model, 'geom', int(geom))} ({most})")
+            named.append(f"{element_name(model, 'geom', geom)} ({most})")
     if not named:
         return []
     more = [f"and {len(named) - _NAMED} more"] if len(named) > _NAMED else []
