@@ -9,6 +9,8 @@
 // then the reverse of (2), root to leaf.
 #pragma once
 
+#include <type_traits>
+
 #include "revolute/stages/articulated_inertia.hpp"
 #include "revolute/stages/constraint_rows.hpp"
 
@@ -67,6 +69,18 @@ REVOLUTE_HD inline int rows_on_path(const ConstraintRows<Real>& rows, int first)
   for (int c = 1; c < rows_together; ++c)
     if (rows.origin[first + c].path != rows.origin[first].path) return 1;
   return rows_together;
+}
+// Calls visit(count, r) for the rows begin ... end - 1, `count` of them from r on at once, a constant.
+template <class Real, class Visit>
+REVOLUTE_HD inline void for_rows_on_paths(const ConstraintRows<Real>& rows, int begin, int end,
+                                          const Visit& visit) {
+  for (int r = begin, count; r < end; r += count) {
+    count = rows_on_path(rows, r);
+    if (count == rows_together)
+      visit(std::integral_constant<int, rows_together>{}, r);
+    else
+      visit(std::integral_constant<int, 1>{}, r);
+  }
 }
 
 // (2) for `Count` rows with the same path
@@ -129,13 +143,9 @@ REVOLUTE_HD void fill_A(const Model& model, const Factors<Real>& factors, const 
   for (int i = 0; i < path.count; ++i)
     for (int b = 0; b < Count; ++b)
       out.dense[path.dofs[i] * Count + b] = out.Y[rows.origin[s + b].y + i] * factors.D_inverse[path.dofs[i]];
-  for (int r = s, count; r < rows.solver[s].end; r += count) {
-    count = rows_on_path(rows, r);
-    if (count == rows_together)
-      fill_block<rows_together, Count>(model, rows, r, s, out);
-    else
-      fill_block<1, Count>(model, rows, r, s, out);
-  }
+  for_rows_on_paths(rows, s, rows.solver[s].end, [&](auto count, int r) {
+    fill_block<decltype(count)::value, Count>(model, rows, r, s, out);
+  });
   for (int b = 0; b < Count; ++b)
     out.A[rows.solver[s + b].A + s + b - rows.solver[s].begin] += Real(model.cfm);
   for (int i = 0; i < path.count; ++i)
@@ -146,20 +156,11 @@ template <class Real>
 REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
                           const ConstraintRows<Real>& rows, Delassus<Real>& out) {
   for (int i = 0; i < rows_together * model.nv; ++i) out.dense[i] = Real(0);
-  for (int r = 0, count; r < rows.count; r += count) {
-    count = rows_on_path(rows, r);
-    if (count == rows_together)
-      fill_Y<rows_together>(model, kin, factors, rows, r, out);
-    else
-      fill_Y<1>(model, kin, factors, rows, r, out);
-  }
-  for (int s = 0, count; s < rows.count; s += count) {
-    count = rows_on_path(rows, s);
-    if (count == rows_together)
-      fill_A<rows_together>(model, factors, rows, s, out);
-    else
-      fill_A<1>(model, factors, rows, s, out);
-  }
+  for_rows_on_paths(rows, 0, rows.count, [&](auto count, int r) {
+    fill_Y<decltype(count)::value>(model, kin, factors, rows, r, out);
+  });
+  for_rows_on_paths(rows, 0, rows.count,
+                    [&](auto count, int s) { fill_A<decltype(count)::value>(model, factors, rows, s, out); });
 }
 
 // x = M^-1 J' lambda, by (1)
@@ -204,13 +205,9 @@ REVOLUTE_HD void add_to_Y_bar(const Model& model, const ConstraintRows<Real>& ro
 template <int S, class Real>
 REVOLUTE_HD void add_to_Y_bars(const Model& model, const ConstraintRows<Real>& rows, int s,
                                const Delassus<Real>& at, DelassusCotangent<Real>& bar) {
-  for (int r = rows.solver[s].begin, count; r < rows.solver[s].end; r += count) {
-    count = rows_on_path(rows, r);
-    if (count == rows_together)
-      add_to_Y_bar<rows_together, S>(model, rows, r, s, at, bar);
-    else
-      add_to_Y_bar<1, S>(model, rows, r, s, at, bar);
-  }
+  for_rows_on_paths(rows, rows.solver[s].begin, rows.solver[s].end, [&](auto count, int r) {
+    add_to_Y_bar<decltype(count)::value, S>(model, rows, r, s, at, bar);
+  });
 }
 
 // (3)
@@ -220,13 +217,9 @@ REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, con
                            FactorsCotangent<Real>& factors_bar) {
   for (int r = 0; r < rows.count; ++r)
     for (int i = 0; i < row_path(model, rows.origin[r]).count; ++i) bar.Y[rows.origin[r].y + i] = Real(0);
-  for (int s = 0, count; s < rows.count; s += count) {
-    count = rows_on_path(rows, s);
-    if (count == rows_together)
-      add_to_Y_bars<rows_together>(model, rows, s, at, bar);
-    else
-      add_to_Y_bars<1>(model, rows, s, at, bar);
-  }
+  for_rows_on_paths(rows, 0, rows.count, [&](auto count, int s) {
+    add_to_Y_bars<decltype(count)::value>(model, rows, s, at, bar);
+  });
   for (int r = 0; r < rows.count; ++r) {
     const RowPath path = row_path(model, rows.origin[r]);
     for (int i = 0; i < path.count; ++i) {
