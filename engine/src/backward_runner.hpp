@@ -80,13 +80,14 @@ struct BackwardRunner {
     if (arrays.loss)
       for (int lane = 0; lane < slice.count; ++lane) arrays.cotangents_finite[slice.environment(lane)] = 1;
     for (std::int64_t t = steps; t-- > 0;) {
-      if (cancel && cancel->cancelled()) return false;
       if (!replay.find(t, cancel)) return false;
       forward.load_ctrl(model, arrays.ctrl, steps, t, slice);
       step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
            qpos_next, qvel_next);
       add_state_cotangents(model, arrays, seats, t + 1, qpos_next, qvel_next, given);
       for (int g = 0; g < seats.groups(); ++g) {
+        // a thousand cotangents make a step take a thousand times as long
+        if (cancel && cancel->cancelled()) return false;
         std::fill_n(ctrl_bar, model.nu, Real(0));
         step_adjoint(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, forward.workspace,
                      workspace, states[g], ctrl_bar, parameter_bars[g]);

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 import revolute
+from revolute.codec.documents import read_message
+from revolute.codec.parts import assemble
 
 from .processes import ServerProcess, running_server
+from .wire import GrpcWire
 
 CLIENTS = 12
 STEPS = 150
@@ -81,3 +87,42 @@ def test_each_client_gets_the_bits_of_a_call_alone(
     for client, expected in zip(found, alone, strict=True):
         for array, same in zip(client, expected, strict=True):
             np.testing.assert_array_equal(array, same)
+
+
+def test_who_leaves_a_pack_disturbs_nobody_and_may_go_on(busy: ServerProcess) -> None:
+    """Steps of three sessions gather behind another call; one caller cancels while they are computed."""
+    steps = 40_000
+    wire = GrpcWire(busy.grpc_target)
+    with revolute.connect(busy.grpc) as simulator:
+        model = simulator.load_model("laikago", timestep=2e-3)
+        sessions = [simulator.session(model, 1) for _ in range(4)]
+        for session in sessions:
+            session.reset(START, np.zeros(model.nv))
+        before = _packs(busy)
+        first, *gathered = (
+            wire.start("Step", {"session_id": session.id, "ctrl": POSE, "steps": count})
+            for session, count in zip(sessions, [2 * steps, steps, steps, steps], strict=True)
+        )
+        list(first)
+        while _packs(busy) < before + 2:
+            time.sleep(0.001)
+        gathered[1].cancel()
+        # the one that left may go on while the others are still under way
+        assert sessions[2].reset(START, np.zeros(model.nv)).step_count == 0
+        states = [read_message(*assemble(call)) for call in (gathered[0], gathered[2])]
+        assert _packs(busy) == before + 2
+    wire.close()
+    with revolute.connect(threads=1) as simulator:
+        alone = simulator.session(simulator.load_model("laikago", timestep=2e-3), 1)
+        alone.reset(START, np.zeros(model.nv))
+        expected = alone.step(POSE, steps)
+    for state in states:
+        np.testing.assert_array_equal(state["qpos"], expected.qpos)
+        np.testing.assert_array_equal(state["qvel"], expected.qvel)
+
+
+def _packs(server: ServerProcess) -> float:
+    """Return how often the server has computed environments of one or more calls together."""
+    text = httpx.get(f"{server.http}/metrics").text
+    found = re.search(r"^revolute_batch_environments_count (\S+)$", text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
