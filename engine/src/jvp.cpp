@@ -34,7 +34,7 @@ struct JvpRunner {
 
   bool run(const ModelStorage& storage, const JvpArrays& arrays, const Slice& slice,
            const CancelToken* cancel) {
-    const Model& model = storage.model();
+    const Model& model = model_for(storage, arrays.parameters);
     const std::size_t b = slice.first, steps = arrays.shape.steps;
     load_dual_parameters(storage, arrays, int(b));
     load(arrays.qpos, b * (steps + 1) * model.nq, model.nq, qpos);
@@ -66,7 +66,7 @@ struct JvpRunner {
       seed(tangents.values, tangents.rows > 1 ? std::size_t(environment) * size : 0, size, duals[p].data());
       pointers[p] = duals[p].data();
     }
-    load_parameters(storage.parameters(), pointers, 0, storage.model(), parameters);
+    load_parameters(storage.parameters(), pointers, 0, model_for(storage, arrays.parameters), parameters);
   }
 
   // dq = q (0, d)/2 for a quaternion, which the step normalises
@@ -114,7 +114,8 @@ bool jvp(const ModelStorage& storage, const JvpArrays& arrays, const Execution& 
   std::vector<Slice> environments;
   for (int b = 0; b < arrays.shape.batch; ++b) environments.push_back({b, 1});
   return spread(environments, execution.threads, [&] {
-    return [&, runner = std::make_unique<LazyRunner<JvpRunner>>(storage.model())](const Slice& slice) {
+    const Model& model = model_for(storage, arrays.parameters);
+    return [&, runner = std::make_unique<LazyRunner<JvpRunner>>(model)](const Slice& slice) {
       return (**runner).run(storage, arrays, slice, execution.cancel);
     };
   });

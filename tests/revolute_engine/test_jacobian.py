@@ -184,3 +184,28 @@ def test_a_wrong_control_is_named(ctrl: np.ndarray, message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         Engine(threads=1).jacobian(model, model.qpos0, model.qvel0, ctrl)
     assert str(caught.value) == message
+
+
+BOUNCING = """<mujoco><worldbody><geom type="plane" size="9 9 1"/>
+  <body pos="0 0 0.1"><freejoint/><geom size="0.1" mass="1"/></body>
+  <body pos="1 0 0.1"><joint type="slide" axis="0 0 1"/><joint name="turn" axis="0 1 0"/>
+    <geom size="0.1" mass="2"/></body>
+  </worldbody><actuator><motor joint="turn"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("batch", [5, 8, 11, 17])
+def test_a_batch_of_jacobians_has_the_bits_of_one_by_one(batch: int) -> None:
+    model, engine = load_model(BOUNCING, restitution=0.7), Engine(threads=1)
+    random = np.random.default_rng(batch)
+    qpos = np.tile(model.qpos0, (batch, 1))
+    qpos[:, 2] += 0.002 * random.normal(size=batch)  # some touch, some meet the ground within the step
+    qvel = random.normal(size=(batch, model.nv))
+    ctrl = random.normal(size=(batch, model.nu))
+    together = engine.jacobian(model, qpos, qvel, ctrl)
+    impacts = (
+        np.abs(together.A[:, 2, model.nv + 2]) < 0.9 * model.timestep
+    )  # the ball's end depends less on its speed
+    assert 0 < impacts.sum() < batch
+    for index in range(batch):
+        alone = engine.jacobian(model, qpos[index], qvel[index], ctrl[index])
+        assert np.array_equal(alone.A, together.A[index]) and np.array_equal(alone.B, together.B[index])
