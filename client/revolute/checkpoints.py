@@ -41,6 +41,10 @@ class CheckpointReport:
     checkpoint_bytes: int
     replayed_steps: int
 
+    def to_dict(self) -> dict[str, int]:
+        """Return the document CheckpointReport."""
+        return dict(vars(self))
+
 
 @dataclass(frozen=True)
 class Checkpoints:

@@ -12,6 +12,7 @@
 
 #include "read_arrays.hpp"
 #include "revolute/batch.hpp"
+#include "revolute/sound_inputs.hpp"
 
 #ifndef REVOLUTE_MODULE_NAME
 #define REVOLUTE_MODULE_NAME _engine_generic
@@ -301,6 +302,29 @@ py::object jacobian_python(const ModelStorage& model, const Array& qpos, const A
   return py::make_tuple(A, B, std::any_of(finite.begin(), finite.end(), [](std::uint8_t is) { return is; }));
 }
 
+constexpr py::ssize_t many_numbers = 1 << 16;  // that other Python threads should not wait for
+
+bool all_finite_python(const Array& values) {
+  std::optional<py::gil_scoped_release> unlocked;
+  if (values.size() > many_numbers) unlocked.emplace();
+  return all_finite(values.data(), values.size());
+}
+
+py::array_t<bool> finite_rows_python(const Array& values) {
+  const py::ssize_t cotangents = values.shape(0), batch = values.shape(1);
+  const std::size_t size = values.size() ? values.size() / (cotangents * batch) : 0;
+  py::array_t<bool> out(batch);
+  bool* const finite = out.mutable_data();
+  std::optional<py::gil_scoped_release> unlocked;
+  if (values.size() > many_numbers) unlocked.emplace();
+  for (py::ssize_t b = 0; b < batch; ++b) {
+    finite[b] = true;
+    for (py::ssize_t k = 0; k < cotangents; ++k)
+      finite[b] = finite[b] && all_finite(values.data() + (k * batch + b) * size, size);
+  }
+  return out;
+}
+
 }  // namespace
 }  // namespace revolute
 
@@ -329,6 +353,17 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
         return model.parameter_size(Parameter(parameter_index(name)));
       });
 
+  module.def("all_finite", &all_finite_python, py::arg("values"),
+             "Whether an array has neither NaN nor infinity.");
+  module.def("finite_rows", &finite_rows_python, py::arg("values"),
+             "The same of each environment's numbers in an array [K, B, ...]: [B].");
+  module.def(
+      "quaternions_within",
+      [](const ModelStorage& model, const Array& qpos, double least, double most) {
+        return quaternions_within(model.model(), qpos.data(), qpos.size() / model.model().nq, least, most);
+      },
+      py::arg("model"), py::arg("qpos"), py::arg("least"), py::arg("most"),
+      "Whether every quaternion in qpos [..., nq] has a squared length between these two.");
   module.def(
       "replayed_steps",
       [](const std::string& policy, std::int64_t policy_count, std::int64_t steps) {

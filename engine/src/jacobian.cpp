@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "forward_runner.hpp"
+#include "revolute/sound_inputs.hpp"
 
 namespace revolute {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -44,18 +43,6 @@ void scatter(const Real* values, std::size_t stride, std::size_t offset, int siz
     double* row = array + slice.environment(lane) * stride + offset;
     for (int i = 0; i < size; ++i) row[i] = get_lane(values[i], lane);
   }
-}
-
-inline bool all_finite(const double* values, std::size_t size) {
-  Pack worst(0);  // 0, or NaN once a number is not finite
-  std::size_t i = 0;
-  for (; i + lanes <= size; i += lanes) {
-    Pack pack;
-    std::memcpy(&pack, values + i, sizeof pack);
-    worst += pack - pack;
-  }
-  for (; i < size; ++i) worst += Pack(values[i] - values[i]);
-  return all(is_finite(worst));
 }
 
 inline ParameterPointers parameter_values(const ModelStorage& storage, const ParameterInputs& inputs,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -134,7 +133,7 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
         "checkpoints": str(rollout.checkpoints),
         "status": rollout.status,
         "diverged_step": rollout.diverged_step,
-        "report": asdict(rollout.report),
+        "report": rollout.report.to_dict(),
     }
 
 
@@ -154,13 +153,13 @@ def own_gradient(passing: Trajectory, found: Gradient) -> Document:
     return {
         "gradient": gradient(found),
         "diverged_step": passing.rollout.diverged_step,
-        "report": asdict(found.report),
+        "report": found.report.to_dict(),
     }
 
 
 def gradient(found: Gradient) -> Document:
     """Give a gradient (message Gradient)."""
-    return {"arrays": dict(found.arrays), "status": found.status, "report": asdict(found.report)}
+    return {"arrays": dict(found.arrays), "status": found.status, "report": found.report.to_dict()}
 
 
 def trajectory_tangent(found: Jvp) -> Document:
@@ -188,7 +187,7 @@ def value_and_gradient(found: ValueAndGradient) -> Document:
         "value": np.asarray(found.value),
         "gradient": gradient(found.gradient),
         "diverged_step": found.gradient.diverged_step,
-        "report": asdict(found.gradient.report),
+        "report": found.gradient.report.to_dict(),
     }
 
 

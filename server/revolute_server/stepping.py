@@ -124,8 +124,10 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
         status |= rollout.status
         qpos, qvel = rollout.final_qpos, rollout.final_qvel
         remaining -= count
-    gone = (status != 0)[:, None]
-    return _stepped(model, state, steps, np.where(gone, np.nan, qpos), np.where(gone, np.nan, qvel), status)
+    if status.any():
+        gone = (status != 0)[:, None]
+        qpos, qvel = np.where(gone, np.nan, qpos), np.where(gone, np.nan, qvel)
+    return _stepped(model, state, steps, qpos, qvel, status)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,6 +253,8 @@ def _parked(
     model: Model, status: np.ndarray, qpos: Float64Array, qvel: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
     """Put environments that diverged into the model's own state, where they disturb nobody."""
+    if not status.any():
+        return qpos, qvel
     gone = (status != 0)[:, None]
     return np.where(gone, model.qpos0, qpos), np.where(gone, model.qvel0, qvel)
 
@@ -265,7 +269,8 @@ def _checked_control(model: Model, batch: int, ctrl: Any) -> Float64Array:
             list(array.shape),
             advice=f"model '{model.name}' has {model.nu} actuators and this session {batch} environments",
         )
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        raise ArgumentError.expected("ctrl", "finite values", array[tuple(bad[0])], at=str(bad[0].tolist()))
-    return np.broadcast_to(array, (batch, model.nu))
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = np.argwhere(~finite)[0]
+        raise ArgumentError.expected("ctrl", "finite values", array[tuple(bad)], at=str(bad.tolist()))
+    return array if array.ndim == 2 else np.repeat(array[None], batch, axis=0)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ..errors import ArgumentError, NotFoundError, shortened
 
 _LONGEST_NAME = 1024
@@ -27,6 +29,8 @@ def check_text(document: Mapping[str, Any]) -> None:
         ArgumentError: it is another one.
     """
     for name, value in document.items():
+        if isinstance(value, np.ndarray):
+            continue
         if isinstance(value, str):
             _check_word(name, value)
         elif isinstance(value, Mapping):

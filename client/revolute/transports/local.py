@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -321,7 +321,7 @@ class LocalTransport:
             "value": np.asarray(value),
             "gradient": _gradient(gradient),
             "diverged_step": np.array(gradient.diverged_step),
-            "report": asdict(gradient.report),
+            "report": gradient.report.to_dict(),
         }
 
     def _server_info(self, request: Mapping[str, Any]) -> Document:
@@ -412,13 +412,13 @@ def _trajectory(
         "model_id": model.id,
         **{name: getattr(rollout, name) for name in names},
         "checkpoints": str(rollout.checkpoints),
-        "report": asdict(rollout.report),
+        "report": rollout.report.to_dict(),
     }
 
 
 def _gradient(gradient: revolute_engine.Gradient) -> Document:
     """Return the document Gradient; the status is copied so that the caller may change it."""
-    report = asdict(gradient.report)
+    report = gradient.report.to_dict()
     return {"arrays": dict(gradient.arrays), "status": np.array(gradient.status), "report": report}
 
 

@@ -19,6 +19,7 @@ from revolute.arrays import as_float64, owned_float64
 from revolute.checkpoints import EVERY, Checkpoints
 from revolute.errors import ArgumentError
 
+from . import _native
 from ._failures import states_bytes, too_large
 from ._model import Model
 from ._names import element_name
@@ -178,14 +179,16 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
 
 def _check_quaternions(model: Model, qpos: Float64Array) -> None:
     """Refuse quaternions without a direction; the engine normalises all others."""
-    rows = qpos.reshape(-1, model.nq)
     shortest, longest = _MIN_QUATERNION**2, _MIN_QUATERNION**-2
+    if _native.quaternions_within(model.native, qpos, shortest, longest):
+        return
+    rows = qpos.reshape(-1, model.nq)
     for joint, start in model.quaternions:
         quaternions = rows[:, start : start + 4]
         squares = np.einsum("ij,ij->i", quaternions, quaternions).tolist()
-        if shortest < min(squares) and max(squares) < longest:
+        row = next((row for row, square in enumerate(squares) if not shortest < square < longest), None)
+        if row is None:
             continue
-        row = next(row for row, square in enumerate(squares) if not shortest < square < longest)
         values = " ".join(f"{value:g}" for value in rows[row, start : start + 4])
         name = element_name(model.mujoco_model, "joint", joint)
         where = f"[{row}, {start}:{start + 4}]" if qpos.ndim == 2 else f"[{start}:{start + 4}]"

@@ -416,7 +416,7 @@ class Engine:
         )
         if pushed is None:
             raise cancelled("jvp")
-        finite = completed & _finite_rows(pushed)
+        finite = completed & _finite_rows(array[None] for array in pushed)
         if not finite.any():
             raise not_finite("jvp", completed)
         qpos_out, qvel_out = (_marked(array, finite, rollout.batched) for array in pushed)
@@ -575,7 +575,7 @@ def _gradient(
     status [batch], and diverged_step as in the result."""
     status, diverged_step = ends
     completed = status == OK
-    finite = completed & _finite_rows(array.swapaxes(0, 1) for array in pulled.values())
+    finite = completed & _finite_rows(pulled.values())
     if not finite.any():
         raise not_finite("backward", completed)
     marked = np.where(completed & ~finite, NOT_FINITE, status).astype(np.int32)
@@ -584,13 +584,8 @@ def _gradient(
 
 
 def _finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
-    """Return for which environments (first axis) every number is finite."""
-    return np.all([[_all_finite(row) for row in array] for array in arrays], axis=0)
-
-
-def _all_finite(array: Float64Array) -> bool:
-    # minimum and maximum need no memory of the array's size
-    return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+    """Return for which environments, the second axis, every number is finite."""
+    return np.logical_and.reduce([_native.finite_rows(array) for array in arrays])
 
 
 def _shaped(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from revolute.arrays import owned_float64
 from revolute.errors import ArgumentError
 
+from . import _native
 from ._model import Model
 from ._names import JOINT_TYPES
 
@@ -178,21 +179,9 @@ def _refuse_where(name: str, value: Float64Array, bad: npt.NDArray[np.bool_], wh
         raise ArgumentError.expected(name, what, value[where], at=str(list(where)) if where else None)
 
 
-_SMALL = 4096
-"""Numbers up to which one product is quicker than a search for the extremes."""
-
-
-def all_finite(array: Float64Array) -> bool:
-    """Whether an array has neither NaN nor infinity, in no memory of its size."""
-    # a finite sum of squares has finite terms; it may overflow where they are finite, so the rest decides
-    if array.size <= _SMALL and math.isfinite(np.vdot(array, array)):
-        return True
-    return array.size == 0 or bool(np.isfinite([array.min(), array.max()]).all())
-
-
 def check_finite(name: str, array: Float64Array) -> None:
     """Refuse NaN and infinity, with the place of the first one."""
-    if not all_finite(array):
+    if not _native.all_finite(array):
         finite = np.isfinite(array)
         where = tuple(int(index) for index in np.argwhere(~finite)[0])
         raise ArgumentError.expected(
