@@ -126,13 +126,25 @@ def test_a_trajectory_without_a_gradient_leaves_the_others_alone(
 
 
 def test_values_and_gradients(laikago: Model, calls: list[RolloutCall]) -> None:
+    in_time = np.linspace(0.5, 1.5, STEPS)[:, None]
+    each = np.array([0.3, 0.7])[:, None, None]
     losses = [
         Loss([Term("qpos", index=[0, 1]), Term("ctrl", weight=1e-3, when="running")]),
         Loss([Term("qvel", when="running", form="linear")]),
+        Loss([Term("qpos", target=[0.1, 0.2], index=[0, 1]), Term("ctrl", in_time, POSE, "running")]),
+        Loss([Term("qpos", index=[0, 1]), Term("ctrl", target=each, when="running")]),
+        Loss([Term("qvel", weight=-2.0, when="running", form="linear")]),
+        Loss([Term("qpos", index=[1, 0]), Term("ctrl", weight=1e-3, when="running")]),
     ]
-    asked = [
-        ValueAndGradientCall(call, losses[place % 2], ("ctrl", "qvel")) for place, call in enumerate(calls)
+    wanted = [
+        ("ctrl", "qvel"),
+        ("qpos", "body_mass"),
+        ("geom_friction", "ctrl"),
+        ("gravity", "qvel"),
+        ("ctrl", "gravity"),
+        ("body_mass",),
     ]
+    asked = [ValueAndGradientCall(*call) for call in zip(calls, losses, wanted, strict=True)]
     wrong = ValueAndGradientCall(calls[0], Loss([Term("qpos", index=[99])]))
     found = value_and_gradient_together(ENGINE, laikago, [*asked, wrong])
     refused = found.pop()
@@ -145,6 +157,23 @@ def test_values_and_gradients(laikago: Model, calls: list[RolloutCall]) -> None:
         assert isinstance(answer, tuple), answer
         np.testing.assert_array_equal(answer[0], value)
         assert_same_gradient(answer[1], gradient)
+
+
+def test_a_loss_beyond_float64_leaves_the_others_alone(laikago: Model, calls: list[RolloutCall]) -> None:
+    asked = [
+        ValueAndGradientCall(calls[0], Loss([Term("qpos", target=target, when="running")]), ("ctrl",))
+        for target in (1e200, 0.1)
+    ]
+    gone = RolloutCall(START, np.full(laikago.nv, 1e200), calls[0].ctrl)
+    asked.append(ValueAndGradientCall(gone, asked[1].loss, ("ctrl",)))
+    refused, found, diverged = value_and_gradient_together(ENGINE, laikago, asked)
+    assert isinstance(refused, ArgumentError) and refused.argument == "loss"
+    assert isinstance(diverged, DivergedError)
+    alone = ENGINE.value_and_gradient(
+        laikago, START, calls[0].qvel, calls[0].ctrl, asked[1].loss, wrt=("ctrl",)
+    )
+    assert isinstance(found, tuple) and found[0] == alone[0]
+    assert_same_gradient(found[1], alone[1])
 
 
 def test_a_cancelled_token_stops_all(laikago: Model, calls: list[RolloutCall]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,38 @@ LossTuple = tuple[int, bool, bool, list[int], Float64Array, Float64Array]
 """A bound term as the compiled engine reads it: quantity, running, squared, entries, weight, target."""
 
 MAX_THREADS = 1024
+
+
+class Evaluation(NamedTuple):
+    """A loss and its gradient as the compiled engine returns them, one row per environment.
+
+    Attributes:
+        value: [batch].
+        status: [batch].
+        diverged_step: [batch].
+        pulled: gradients [1, batch, …] by name of the input; of parameters, each environment's own.
+        replayed_steps: [batch].
+        cotangents_finite: [batch], 0 where the derivatives of the loss are not finite.
+    """
+
+    value: Float64Array
+    status: npt.NDArray[np.int32]
+    diverged_step: npt.NDArray[np.int64]
+    pulled: dict[str, Float64Array]
+    replayed_steps: npt.NDArray[Any]
+    cotangents_finite: npt.NDArray[Any]
+
+    def of(self, rows: slice, names: Iterable[str]) -> Evaluation:
+        """Return a copy of some environments' rows, with gradients by some names."""
+        pulled = {name: np.array(self.pulled[name][:, rows]) for name in names}
+        return Evaluation(
+            np.array(self.value[rows]),
+            np.array(self.status[rows]),
+            np.array(self.diverged_step[rows]),
+            pulled,
+            self.replayed_steps[rows],
+            self.cotangents_finite[rows],
+        )
 
 
 class Engine:
@@ -323,8 +355,20 @@ class Engine:
         if not policy.differentiable:
             raise ArgumentError.expected("checkpoints", "a policy with a gradient", repr(str(policy)))
         problem = check_rollout(model, qpos, qvel, ctrl, params, checkpoints=policy, own_ctrl=False)
-        terms = _bound_terms(model, checked, problem)
-        batch, steps = problem.ctrl.shape[:2]
+        terms = bound_terms(model, checked, problem)
+        found = self._evaluate(model, problem, policy, terms, names, cancel)
+        return evaluated(model, problem, policy, found)
+
+    def _evaluate(
+        self,
+        model: Model,
+        problem: Problem,
+        checkpoints: Checkpoints,
+        terms: Sequence[LossTuple],
+        names: Sequence[str],
+        cancel: _native.CancelToken | None,
+    ) -> Evaluation:
+        """Simulate and differentiate a loss whose arguments were checked."""
         try:
             found = _native.value_and_gradient(
                 model.native,
@@ -332,28 +376,19 @@ class Engine:
                 problem.qvel,
                 problem.ctrl,
                 parameter_rows(problem.params),
-                policy.policy,
-                policy.count,
-                terms,
-                names,
+                checkpoints.policy,
+                checkpoints.count,
+                list(terms),
+                list(names),
                 self.threads,
                 cancel,
             )
         except MemoryError:
-            raise too_large(model, batch, steps, policy.states(steps)) from None
+            batch, steps = problem.ctrl.shape[:2]
+            raise too_large(model, batch, steps, checkpoints.states(steps)) from None
         if found is None:
             raise cancelled("value_and_gradient")
-        value, status, diverged_step, pulled, replayed, cotangents_finite = found
-        completed = status == OK
-        check_within_float64(value, completed & ~np.isfinite(value))
-        if not completed.any():
-            raise all_diverged(model, diverged_step)
-        check_within_float64(np.full(batch, np.inf), completed & (cotangents_finite == 0))
-        diverged_step.setflags(write=False)
-        ends = status, diverged_step if problem.batched else diverged_step[0, ...]
-        report = checkpoint_report(model.nq + model.nv, policy, batch, steps, int(replayed.sum()))
-        gradient = _gradient(model, pulled, problem, ends, report, has_k=False)
-        return (value if problem.batched else float(value[0])), gradient
+        return Evaluation(*found)
 
     def jvp(
         self,
@@ -521,7 +556,7 @@ def _wants_all_states(states: Any, checkpoints: Checkpoints) -> bool:
     return checkpoints.policy == "every" if states is None else states == "all"
 
 
-def _bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
+def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
     """Fit a loss to a rollout, in the form that the compiled engine reads."""
     batch, steps, nu = problem.ctrl.shape
     shapes = {"qpos": (steps + 1, model.nq), "qvel": (steps + 1, model.nv), "ctrl": (steps, nu)}
@@ -529,6 +564,31 @@ def _bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
         (INPUTS.index(term.quantity), term.running, term.squared, term.entries, term.weight, term.target)
         for term in loss.bind(batch, shapes)
     ]
+
+
+def evaluated(
+    model: Model, problem: Problem, checkpoints: Checkpoints, found: Evaluation
+) -> tuple[Float64Array | float, Gradient]:
+    """Return value and gradient as `Engine.value_and_gradient` does.
+
+    Raises:
+        ArgumentError: the loss leaves float64.
+        DivergedError: every environment diverged.
+    """
+    batch, steps = problem.ctrl.shape[:2]
+    value, status, diverged_step = found.value, found.status, found.diverged_step
+    completed = status == OK
+    check_within_float64(value, completed & ~np.isfinite(value))
+    if not completed.any():
+        raise all_diverged(model, diverged_step)
+    check_within_float64(np.full(batch, np.inf), completed & (found.cotangents_finite == 0))
+    diverged_step.setflags(write=False)
+    ends = status, diverged_step if problem.batched else diverged_step[0, ...]
+    report = checkpoint_report(
+        model.nq + model.nv, checkpoints, batch, steps, int(found.replayed_steps.sum())
+    )
+    gradient = _gradient(model, found.pulled, problem, ends, report, has_k=False)
+    return (value if problem.batched else float(value[0])), gradient
 
 
 def _rollout_result(

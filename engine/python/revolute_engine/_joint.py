@@ -7,8 +7,8 @@ call is that call's alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from revolute.checkpoints import EVERY, Checkpoints
 from revolute.errors import RevoluteError
-from revolute.loss import Loss, LossValue
+from revolute.loss import Loss, check_loss
 
 from . import _native
 from ._arguments import Problem, check_rollout
 from ._cotangents import INPUTS, check_cotangents, check_wrt
-from ._engine import Engine, _rollout_result, _with_batch
+from ._engine import Engine, LossTuple, _rollout_result, _with_batch, bound_terms, evaluated
 from ._failures import all_diverged, not_finite
 from ._growing import GrowingStates
 from ._model import Model
@@ -97,15 +97,7 @@ def rollout_together(
 
     def compute(problems: Sequence[Problem]) -> list[Rollout | RevoluteError]:
         counts = [len(problem.ctrl) for problem in problems]
-        # what was checked call by call needs no second check
-        whole = Problem(
-            qpos=np.concatenate([problem.qpos for problem in problems]),
-            qvel=np.concatenate([problem.qvel for problem in problems]),
-            ctrl=np.concatenate([problem.ctrl for problem in problems]),
-            params=_joint_params(model, [problem.params for problem in problems], counts),
-            batched=True,
-        )
-        joint = engine._simulate(model, whole, EVERY, False, cancel)
+        joint = engine._simulate(model, _joined_problem(model, problems), EVERY, False, cancel)
         return [
             rollout_of_every_state(
                 model, problem, {name: np.array(getattr(joint, name)[rows]) for name in _STATES}
@@ -167,8 +159,9 @@ def value_and_gradient_together(
     calls: Sequence[ValueAndGradientCall],
     cancel: _native.CancelToken | None = None,
 ) -> list[ValueAndGradientResult | RevoluteError]:
-    """Simulate, evaluate the losses of several calls and differentiate them, in one rollout and one backward
-    pass.
+    """Simulate, evaluate the losses of several calls and differentiate them, in one pass over all packs.
+
+    Calls whose losses have other terms than weights and targets go apart from the others.
 
     Args:
         engine: the engine.
@@ -182,32 +175,86 @@ def value_and_gradient_together(
     Raises:
         Cancelled: the token was cancelled.
     """
-    results: list[Any] = list(rollout_together(engine, model, [call.inputs for call in calls], cancel))
-    losses: dict[int, LossValue] = {}
-    for place, call in enumerate(calls):
-        if isinstance(results[place], Rollout):
-            found = _guarded(
-                lambda call=call, done=results[place]: call.loss.evaluate(done.qpos, done.qvel, done.ctrl)  # type: ignore[misc]
-            )
-            if isinstance(found, RevoluteError):
-                results[place] = found
-            else:
-                losses[place] = found
-    pulls = [
-        BackwardCall(results[place], loss.qpos_bar, loss.qvel_bar, calls[place].wrt)
-        for place, loss in losses.items()
+
+    def compute(questions: Sequence[_Question]) -> list[ValueAndGradientResult | RevoluteError]:
+        places: dict[Hashable, list[int]] = {}
+        for place, question in enumerate(questions):
+            places.setdefault(question.kind, []).append(place)
+        results: dict[int, Any] = {}
+        for group in places.values():
+            answers = _evaluate_together(engine, model, [questions[place] for place in group], cancel)
+            results.update(zip(group, answers, strict=True))
+        return [results[place] for place in range(len(questions))]
+
+    return _each(calls, lambda call: _Question.checked(model, call), compute)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One checked call of `value_and_gradient_together`.
+
+    Attributes:
+        problem: the rollout.
+        terms: the loss, fitted to it.
+        names: what to differentiate by.
+    """
+
+    problem: Problem
+    terms: list[LossTuple]
+    names: list[str]
+
+    @classmethod
+    def checked(cls, model: Model, call: ValueAndGradientCall) -> _Question:
+        """Check a call.
+
+        Raises:
+            RevoluteError: as `Engine.value_and_gradient` does.
+        """
+        names, loss, inputs = check_wrt(call.wrt), check_loss(call.loss), call.inputs
+        problem = check_rollout(model, inputs.qpos, inputs.qvel, inputs.ctrl, inputs.params, own_ctrl=False)
+        return cls(problem, bound_terms(model, loss, problem), names)
+
+    @property
+    def kind(self) -> Hashable:
+        """What the terms of losses have to share to be evaluated together."""
+        return tuple((*plain, tuple(entries)) for *plain, entries, _weight, _target in self.terms)
+
+
+def _evaluate_together(
+    engine: Engine, model: Model, questions: Sequence[_Question], cancel: _native.CancelToken | None
+) -> list[ValueAndGradientResult | RevoluteError]:
+    """Evaluate losses of one kind as one batch."""
+    counts = [len(question.problem.ctrl) for question in questions]
+    whole = _joined_problem(model, [question.problem for question in questions])
+    names = list(dict.fromkeys(name for question in questions for name in question.names))
+    terms = [_joined_term(parts) for parts in zip(*(question.terms for question in questions), strict=True)]
+    joint = engine._evaluate(model, whole, EVERY, terms, names, cancel)
+
+    def answer(question: _Question, rows: slice) -> ValueAndGradientResult:
+        found = joint.of(rows, question.names)
+        return evaluated(model, question.problem, EVERY, found)
+
+    return [
+        _guarded(lambda question=question, rows=rows: answer(question, rows))  # type: ignore[misc]
+        for question, rows in zip(questions, _rows(counts), strict=True)
     ]
-    gradients = backward_together(engine, model, pulls, cancel)
-    for (place, loss), gradient in zip(losses.items(), gradients, strict=True):
-        if isinstance(gradient, RevoluteError):
-            results[place] = gradient
-            continue
-        if "ctrl" in gradient.arrays:
-            total = {**gradient.arrays, "ctrl": gradient.arrays["ctrl"] + loss.ctrl_bar}
-            gradient = replace(gradient, arrays=total)
-        value = loss.value if results[place].batched else float(loss.value)
-        results[place] = value, gradient
-    return results
+
+
+def _joined_term(parts: Sequence[LossTuple]) -> LossTuple:
+    """Return one term of all calls, each environment with the weight and the target of its call."""
+    *plain, weight, target = zip(*parts, strict=True)
+    first = [values[0] for values in plain]
+    return (*first, _stacked(weight), _stacked(target))
+
+
+def _stacked(arrays: Sequence[Float64Array]) -> Float64Array:
+    """Return broadcast arrays [batch, time, entries] one after the other, without writing repetitions out
+    that all of them have along time or entries."""
+    time, entries = (
+        slice(None) if any(array.strides[axis] for array in arrays) else slice(0, 1) for axis in (1, 2)
+    )
+    joined = np.concatenate([array[:, time, entries] for array in arrays])
+    return np.broadcast_to(joined, (len(joined), *arrays[0].shape[1:]))
 
 
 @dataclass
@@ -290,6 +337,19 @@ def _rows(counts: Sequence[int]) -> list[slice]:
     """Return where each call's environments are in the batch of all."""
     ends = np.cumsum(counts).tolist()
     return [slice(end - count, end) for count, end in zip(counts, ends, strict=True)]
+
+
+def _joined_problem(model: Model, problems: Sequence[Problem]) -> Problem:
+    """Return the rollouts of several calls as one; what was checked call by call needs no second check."""
+    return Problem(
+        qpos=np.concatenate([problem.qpos for problem in problems]),
+        qvel=np.concatenate([problem.qvel for problem in problems]),
+        ctrl=np.concatenate([problem.ctrl for problem in problems]),
+        params=_joint_params(
+            model, [problem.params for problem in problems], [len(problem.ctrl) for problem in problems]
+        ),
+        batched=True,
+    )
 
 
 def _joined(pulls: Sequence[_Pull], name: str, *, first: bool = False) -> Any:
