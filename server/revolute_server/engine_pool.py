@@ -11,7 +11,11 @@ batch. A place is given back when the thread has really returned.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import os
+import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
@@ -76,6 +80,8 @@ class EnginePool:
         queue: calls that may wait for a worker.
         batch_delay: seconds that a call waits for others at most.
         batch_size: environments of one batch.
+        nice: by how much the engine's threads give way to the event loop (0 to 19), where the system has
+            that per thread.
         quotas: bounds the calls of each client; None for no bound.
         telemetry: gets the time that calls wait and run.
     """
@@ -87,6 +93,7 @@ class EnginePool:
         *,
         batch_delay: float = 0.0,
         batch_size: int = 64,
+        nice: int = 0,
         quotas: Quotas | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
@@ -96,7 +103,7 @@ class EnginePool:
         self._waits = Waiting(batch_delay)
         self._quotas = quotas or Quotas()
         self._telemetry = telemetry or Telemetry()
-        self._executor = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="revolute-engine")
+        self._executor = ThreadPoolExecutor(workers, "revolute-engine", _give_way, (nice,))
         self._waiting: deque[_Job] = deque()
         self._running: set[_Batch] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -269,6 +276,14 @@ class EnginePool:
             job.batch.leave()
         elif job in self._waiting:
             self._waiting.remove(job)
+
+
+def _give_way(nice: int) -> None:
+    """Lower the priority of this thread and of those that it starts; Linux has one for each thread."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + nice)
 
 
 def _too_late() -> DeadlineError:

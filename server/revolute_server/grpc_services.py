@@ -36,6 +36,9 @@ from .verbs import Verbs
 Verb = Callable[..., Coroutine[Any, Any, Document]]
 Undo = Callable[[Document], None]
 
+_MOST = 2**31 - 1
+"""Largest value of an option of gRPC."""
+
 CHANNEL_OPTIONS = (
     # a client may send a part or two ahead of what was read: large arrays come in half the time
     ("grpc.http2.lookahead_bytes", 1024**2),
@@ -45,6 +48,11 @@ CHANNEL_OPTIONS = (
     ("grpc.so_reuseport", 0),
     # parts are at most 1 MiB; a client that sends a small message whole gets some room
     ("grpc.max_receive_message_length", 16 * 1024**2),
+    # by default calls that the event loop has not come to yet are dropped, as CANCELLED, when there are a
+    # thousand of them or after 30 s; here each gets an answer or a reason, or reaches its deadline
+    ("grpc.server.max_pending_requests", _MOST),
+    ("grpc.server.max_pending_requests_hard_limit", _MOST),
+    ("grpc.server_max_unrequested_time_in_server", _MOST),
     # clients may ping idle connections every 15 s, so that a dead peer is noticed
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 15_000),
     ("grpc.keepalive_permit_without_calls", 1),

@@ -96,6 +96,9 @@ class Settings:
         0.002, "longest time that a call waits for others to be computed with; 0 for none", float, "SECONDS"
     )
     batch_size: int = _flag(64, "environments of different calls that are computed together", int, "N")
+    engine_nice: int = _flag(
+        5, "by how much engine threads give way to those that answer, 0 to 19 (Linux)", int, "N"
+    )
     max_client_calls: int | None = _flag(
         None, "engine calls of one client under way (default: no bound)", int, "N"
     )
@@ -185,6 +188,7 @@ class Settings:
             value = getattr(self, name)
             _require(name, 0 < value < float("inf"), "a positive number of seconds", value)
         _require("durability", self.durability in ("process", "disk"), "process or disk", self.durability)
+        _require("engine_nice", 0 <= self.engine_nice <= 19, "0 to 19", self.engine_nice)
         _require("queue", self.queue >= 0, "zero or a positive number", self.queue)
         _require("grace", 0 <= self.grace < float("inf"), "zero or a positive number of seconds", self.grace)
         _require(

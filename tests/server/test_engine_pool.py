@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 import time
 from typing import Any
@@ -226,6 +228,21 @@ def test_each_client_has_its_share_of_calls() -> None:
         release.set()
         assert await asyncio.gather(*greedy, modest) == [True] * 3
         assert await one("greedy")
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere priorities are those of processes")
+def test_engine_threads_give_way_to_all_others() -> None:
+    def priority(_token: Any) -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    async def scenario() -> None:
+        pool = EnginePool(1, 1, nice=3)
+        before = priority(None)
+        assert await pool.run(priority) == min(before + 3, 19)
+        assert priority(None) == before
         pool.close()
 
     asyncio.run(scenario())

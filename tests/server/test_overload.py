@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ import pytest
 from benchmarks.service import overload
 from revolute.codec.status import DETAILS_KEY
 from revolute.v1 import error_pb2, session_pb2, session_pb2_grpc
+from revolute_server.grpc_services import CHANNEL_OPTIONS
 
 from .conftest import CART
 from .processes import ServerProcess, running_server
@@ -146,6 +149,51 @@ def test_each_client_has_its_share_of_memory(json_wire: HttpWire, cart: str) -> 
         pass
     assert status == 429
     assert rollout("modest") == 201
+
+
+@contextlib.contextmanager
+def _stuck_server(release: threading.Event) -> Iterator[str]:
+    """Serve, with the server's settings of gRPC, a method that blocks the event loop until it is released."""
+    started, ports = threading.Event(), []
+
+    async def method(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
+        release.wait(30.0)
+        return request
+
+    async def serve() -> None:
+        server = grpc.aio.server(options=CHANNEL_OPTIONS)
+        methods = {"Method": grpc.unary_unary_rpc_method_handler(method)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Test", methods),))
+        ports.append(server.add_insecure_port("127.0.0.1:0"))
+        await server.start()
+        end = asyncio.Event()
+        ends.append((asyncio.get_running_loop(), end))
+        started.set()
+        await end.wait()
+        await server.stop(None)
+
+    ends: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    started.wait(30.0)
+    try:
+        yield f"127.0.0.1:{ports[0]}"
+    finally:
+        release.set()
+        for loop, end in ends:
+            loop.call_soon_threadsafe(end.set)
+        thread.join()
+
+
+def test_calls_that_wait_for_the_event_loop_are_not_dropped() -> None:
+    """gRPC by itself ends some beyond a thousand as CANCELLED, which says nothing and is not tried again."""
+    release = threading.Event()
+    with _stuck_server(release) as target, grpc.insecure_channel(target) as channel:
+        call = channel.unary_unary("/Test/Method")
+        calls = [call.future(b"") for _ in range(3000)]
+        time.sleep(0.5)
+        release.set()
+        assert {call.code() for call in calls} == {grpc.StatusCode.OK}
 
 
 def test_ten_times_too_many_calls() -> None:
