@@ -1,8 +1,8 @@
 """Which calls of different clients may become one call of the engine, and how long they wait for each other.
 
 The engine computes environments in packs, and one alone costs nearly as much as a whole pack. Calls with the
-same key are gathered while they wait for a worker; when a worker is free but others of the same key are under
-way, a call waits a moment for those that are about to come. Alone it never waits.
+same key are gathered while they wait for a worker; when a worker is free but others were there of late, a
+call waits a moment for those that are about to come. Alone it never waits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from revolute.errors import RevoluteError
 from revolute_engine import CancelToken
 
-_SHARE = 0.25
+_SHARE = 0.5
 """Of the time that such a call took last, at most this is spent on waiting for others."""
 
 _REMEMBERED = 256
@@ -44,8 +44,29 @@ def alone(call: Callable[[CancelToken], Any]) -> Work:
     return Work(lambda items, token: [items[0](token)], call, size=0)
 
 
+@dataclass
+class _Crowd:
+    """What is known of calls with one key.
+
+    Attributes:
+        under_way: calls that wait or run.
+        most: the largest number that was under way at once of late; so many are likely to come again.
+        usual: the same, as far as calls have come through since: new ones beyond it may have company.
+        seconds: how long the engine took last.
+    """
+
+    under_way: int = 0
+    most: int = 0
+    usual: int = 0
+    seconds: float = 0.0
+
+
 class Waiting:
     """Decides how long a call waits for others.
+
+    Clients that call again and again come back one by one when their calls were computed together. Whoever
+    went on with the first of them would leave most of a pack empty; so a call waits until as many are under
+    way as of late, until they fill packs, or until waiting has cost half of what computing does.
 
     Args:
         longest: seconds that a call waits at most.
@@ -53,24 +74,52 @@ class Waiting:
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
-        self._seconds: OrderedDict[Hashable, float] = OrderedDict()
+        self._crowds: OrderedDict[Hashable, _Crowd] = OrderedDict()
 
-    def seconds(self, key: Hashable, *, company: bool) -> float:
-        """Return how long a new call may wait.
+    def come(self, key: Hashable) -> float:
+        """Count a new call, and return how long it may wait."""
+        if key is None:
+            return 0.0
+        crowd = self._crowds.setdefault(key, _Crowd())
+        self._crowds.move_to_end(key)
+        self._forget()
+        crowd.under_way += 1
+        crowd.most = max(crowd.most, crowd.under_way)
+        # one that was alone of late and is alone again waits for nobody
+        if crowd.under_way == crowd.most == 1:
+            return 0.0
+        return min(self._longest, _SHARE * crowd.seconds)
+
+    def complete(self, key: Hashable) -> bool:
+        """Tell whether nobody else is likely to come soon: as many are under way as of late."""
+        crowd = self._crowds.get(key)
+        return crowd is None or crowd.under_way == crowd.usual
+
+    def given_up(self, key: Hashable) -> None:
+        """Note that calls have waited long enough: who has not come by now is not expected the next time."""
+        if (crowd := self._crowds.get(key)) is not None:
+            crowd.most = crowd.usual = crowd.under_way
+
+    def gone(self, key: Hashable, seconds: float | None = None) -> None:
+        """Count a call out that has ended or was given up.
 
         Args:
             key: its key.
-            company: whether others with this key wait or run, so that more may be about to come.
+            seconds: how long the engine took, if it was computed.
         """
-        if key is None or not company:
-            return 0.0
-        return min(self._longest, _SHARE * self._seconds.get(key, 0.0))
-
-    def note(self, key: Hashable, seconds: float) -> None:
-        """Remember how long the engine took."""
-        if key is None:
+        crowd = self._crowds.get(key)
+        if crowd is None:
             return
-        self._seconds[key] = seconds
-        self._seconds.move_to_end(key)
-        if len(self._seconds) > _REMEMBERED:
-            self._seconds.popitem(last=False)
+        crowd.under_way -= 1
+        if seconds is not None:
+            crowd.seconds = seconds
+            crowd.usual = crowd.most
+
+    def _forget(self) -> None:
+        """Let go of kinds of calls that nobody has used for long."""
+        if len(self._crowds) <= _REMEMBERED:
+            return
+        for key, crowd in self._crowds.items():
+            if not crowd.under_way:
+                del self._crowds[key]
+                return

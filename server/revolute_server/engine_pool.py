@@ -80,6 +80,8 @@ class EnginePool:
         queue: calls that may wait for a worker.
         batch_delay: seconds that a call waits for others at most.
         batch_size: environments of one batch.
+        group: environments that fill the engine: calls that make up so many wait no longer, and batches are
+            multiples of it where they can; None for `batch_size`.
         nice: by how much the engine's threads give way to the event loop (0 to 19), where the system has
             that per thread.
         quotas: bounds the calls of each client; None for no bound.
@@ -93,6 +95,7 @@ class EnginePool:
         *,
         batch_delay: float = 0.0,
         batch_size: int = 64,
+        group: int | None = None,
         nice: int = 0,
         quotas: Quotas | None = None,
         telemetry: Telemetry | None = None,
@@ -100,6 +103,7 @@ class EnginePool:
         self.workers = workers
         self.queue = queue
         self.batch_size = batch_size
+        self._group = min(group or batch_size, batch_size)
         self._waits = Waiting(batch_delay)
         self._quotas = quotas or Quotas()
         self._telemetry = telemetry or Telemetry()
@@ -154,8 +158,7 @@ class EnginePool:
             )
         with self._quotas.call(self.retry_after):
             loop = asyncio.get_running_loop()
-            wait = self._waits.seconds(work.key, company=self._has_company(work.key))
-            job = _Job(work, loop.create_future(), loop.time() + wait)
+            job = _Job(work, loop.create_future(), loop.time() + self._waits.come(work.key))
             self._waiting.append(job)
             self._dispatch()
             try:
@@ -180,14 +183,6 @@ class EnginePool:
             batch.token.cancel()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _has_company(self, key: Hashable) -> bool:
-        """Whether other calls with this key wait or run."""
-        if key is None:
-            return False
-        return any(batch.key == key for batch in self._running) or any(
-            job.work.key == key for job in self._waiting
-        )
-
     def _dispatch(self) -> None:
         """Start what is ready as long as workers are idle."""
         loop = asyncio.get_running_loop()
@@ -210,28 +205,37 @@ class EnginePool:
         late = [job for job in self._waiting if job.deadline is not None and job.deadline <= time.monotonic()]
         for job in late:
             self._waiting.remove(job)
+            self._waits.gone(job.work.key)
             if not job.future.done():
                 job.future.set_exception(_too_late())
         sizes: dict[Hashable, int] = {}
         for job in self._waiting:
             key = job.work.key
             sizes[key] = sizes.get(key, 0) + job.work.size
-            if job.ready <= now or sizes[key] >= self.batch_size:
+            if sizes[key] >= self._group or self._waits.complete(key):
+                return job
+            if job.ready <= now:
+                self._waits.given_up(key)
                 return job
         return None
 
     def _gather(self, first: _Job) -> list[_Job]:
-        """Take a call out of the queue, with all others that fit into its batch, oldest first."""
+        """Take a call out of the queue, with all others that fit into its batch, oldest first; those that
+        would begin a group and not fill it stay for the next batch."""
         if first.work.key is None:
             self._waiting.remove(first)
             return [first]
         jobs: list[_Job] = []
-        size = 0
-        for job in list(self._waiting):
+        size = whole = 0
+        for job in self._waiting:
             if job.work.key == first.work.key and (not jobs or size + job.work.size <= self.batch_size):
                 jobs.append(job)
                 size += job.work.size
-                self._waiting.remove(job)
+                if size % self._group == 0:
+                    whole = len(jobs)
+        jobs = jobs[: whole or len(jobs)]
+        for job in jobs:
+            self._waiting.remove(job)
         return jobs
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -251,8 +255,8 @@ class EnginePool:
             job.context.run(self._telemetry.record, "queue", job.submitted, batch.started)
             job.context.run(self._telemetry.record, "compute", batch.started, ended)
         self._mean += 0.2 * (seconds - self._mean)
-        if batch.left:
-            self._waits.note(batch.key, seconds)
+        for _job in batch.jobs:
+            self._waits.gone(batch.key, seconds if batch.left else None)
         self._deliver(batch, done)
         if not self._closed:
             self._dispatch()
@@ -276,6 +280,7 @@ class EnginePool:
             job.batch.leave()
         elif job in self._waiting:
             self._waiting.remove(job)
+            self._waits.gone(job.work.key)
 
 
 def _give_way(nice: int) -> None:

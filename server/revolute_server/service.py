@@ -84,6 +84,7 @@ class Service:
             settings.queue,
             batch_delay=settings.batch_delay,
             batch_size=settings.batch_size,
+            group=_native.lanes * settings.threads,
             nice=settings.engine_nice,
             quotas=self.quotas,
             telemetry=self.telemetry,

@@ -93,7 +93,7 @@ class Settings:
     )
     queue: int = _flag(256, "engine calls that may wait for a worker; more are refused", int, "N")
     batch_delay: float = _flag(
-        0.002, "longest time that a call waits for others to be computed with; 0 for none", float, "SECONDS"
+        0.05, "longest time that a call waits for others to be computed with; 0 for none", float, "SECONDS"
     )
     batch_size: int = _flag(64, "environments of different calls that are computed together", int, "N")
     engine_nice: int = _flag(

@@ -153,6 +153,63 @@ def test_a_call_in_company_waits_for_others_and_one_alone_does_not() -> None:
     asyncio.run(scenario())
 
 
+def test_who_comes_again_is_waited_for_and_who_stays_away_once() -> None:
+    async def scenario() -> None:
+        pool, release = EnginePool(1, 20, batch_delay=5.0, batch_size=64), threading.Event()
+        took = 0.2
+
+        def slow(items: Any, token: Any) -> Any:
+            time.sleep(took)
+            return [tuple(items) for _ in items]
+
+        def call(number: int) -> asyncio.Task[Any]:
+            return asyncio.create_task(pool.run_work(Work(slow, number, key="slow")))
+
+        blocker = asyncio.create_task(pool.run(lambda _token: release.wait(30.0)))
+        await asyncio.sleep(0)
+        calls = [call(number) for number in range(3)]
+        await asyncio.sleep(0)
+        release.set()
+        assert await asyncio.gather(*calls) == [(0, 1, 2)] * 3
+        await blocker
+        # a worker is idle, and yet the first two wait; with the third all are there, and nobody waits longer
+        calls = [call(3), call(4)]
+        await asyncio.sleep(0.001)
+        assert (pool.running, pool.waiting) == (0, 2)
+        calls.append(call(5))
+        await asyncio.sleep(0)
+        assert (pool.running, pool.waiting) == (3, 0)
+        assert await asyncio.gather(*calls) == [(3, 4, 5)] * 3
+        # one has left: it is waited for, in vain, and then no more
+        calls = [call(6), call(7)]
+        await asyncio.sleep(0.001)
+        assert pool.waiting == 2
+        assert await asyncio.gather(*calls) == [(6, 7)] * 2
+        calls = [call(8), call(9)]
+        await asyncio.sleep(0.001)
+        assert pool.waiting == 0
+        assert await asyncio.gather(*calls) == [(8, 9)] * 2
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_full_packs_go_and_the_rest_waits_for_others() -> None:
+    async def scenario() -> None:
+        pool, release = EnginePool(1, 20, batch_delay=5.0, batch_size=64, group=2), threading.Event()
+        blocker = asyncio.create_task(pool.run(lambda _token: release.wait(30.0)))
+        await asyncio.sleep(0)
+        calls = [asyncio.create_task(pool.run_work(summing(number))) for number in range(5)]
+        await asyncio.sleep(0)
+        release.set()
+        found = await asyncio.gather(*calls)
+        assert [together for _, together in found] == [(0, 1, 2, 3)] * 4 + [(4,)]
+        await blocker
+        pool.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_batch_stops_only_when_nobody_waits_for_any_of_its_calls() -> None:
     async def scenario() -> None:
         pool, release, tokens = EnginePool(1, 20), threading.Event(), []
