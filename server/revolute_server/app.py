@@ -57,8 +57,8 @@ class Application:
         self.settings = settings
         self.tokens = TokenFile(settings.tokens) if settings.tokens else None
         self.telemetry = Telemetry(tracing or tracing_to(settings.otlp_endpoint))
-        self.calls = Calls(Access(self.tokens), self.telemetry)
         self.service = Service(settings, self.telemetry)
+        self.calls = Calls(Access(self.tokens), self.telemetry, self.service.pool.check_room)
         self.addresses: dict[str, str] = {}
         self._tls = listeners.Tls(settings) if settings.tls_cert else None
         self._grpc: grpc.aio.Server | None = None

@@ -12,7 +12,7 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -30,6 +30,15 @@ CLIENT_ID_HEADER = "x-client-id"
 
 CALL_ID_HEADER = "x-request-id"
 """Header and metadata with a call's id; a client may choose it, the answer always has it."""
+
+_COMPUTING = frozenset(
+    {
+        *(f"SessionService.{method}" for method in ("Step", "Reset", "SetState", "Jacobian")),
+        *(f"TrajectoryService.{method}" for method in ("Rollout", "StreamRollout", "Backward", "Jvp")),
+        *(f"TrajectoryService.{method}" for method in ("ValueAndGradient", "Jacobian", "CheckGradient")),
+    }
+)
+"""Verbs that need a worker of the engine, whatever the request says."""
 
 _QUIET = (HEALTH, METRICS, STATUS)
 _CALL_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -96,10 +105,17 @@ class Calls:
     Args:
         access: decides who may call what.
         telemetry: where calls are counted and timed.
+        check_workers: raises a LimitError when no more calls can wait for a worker of the engine.
     """
 
-    def __init__(self, access: Access, telemetry: Telemetry | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        telemetry: Telemetry | None = None,
+        check_workers: Callable[[], None] = lambda: None,
+    ) -> None:
         self.access = access
+        self._check_workers = check_workers
         self._telemetry = telemetry or Telemetry()
         self.draining = False
         self.running = 0
@@ -166,6 +182,19 @@ class Calls:
             raise UnavailableError(
                 "server: expected a running server, got one that is draining; call again later"
             )
+
+    def check_room(self) -> None:
+        """Refuse the call that runs now if it needs a worker of the engine and none will be free.
+
+        Asked before its request is read: to read what is refused would take half the time of a refusal.
+
+        Raises:
+            LimitError: the queue for workers is full.
+            UnavailableError: the server is stopping.
+        """
+        call = _current.get()
+        if call is not None and call.verb in _COMPUTING:
+            self._check_workers()
 
     async def idle(self) -> None:
         """Wait until no call runs."""

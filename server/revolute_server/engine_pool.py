@@ -146,16 +146,7 @@ class EnginePool:
             DeadlineError: the caller's deadline passed before its turn.
             UnavailableError: the server is stopping.
         """
-        if self._closed:
-            raise stopping()
-        idle = self.workers - len(self._running)
-        if len(self._waiting) >= self.queue + max(0, idle):
-            raise LimitError(
-                f"queue: expected at most {self.queue} waiting calls, got one more while {self.workers} run; "
-                "call again later, or start the server with a larger --queue or more --workers",
-                argument="queue",
-                retry_after=self.retry_after(),
-            )
+        self.check_room()
         with self._quotas.call(self.retry_after):
             loop = asyncio.get_running_loop()
             job = _Job(work, loop.create_future(), loop.time() + self._waits.come(work.key))
@@ -166,6 +157,24 @@ class EnginePool:
             except asyncio.CancelledError:
                 self._leave(job)
                 raise
+
+    def check_room(self) -> None:
+        """Refuse a call for which there is no place.
+
+        Raises:
+            LimitError: the queue is full.
+            UnavailableError: the server is stopping.
+        """
+        if self._closed:
+            raise stopping()
+        idle = self.workers - len(self._running)
+        if len(self._waiting) >= self.queue + max(0, idle):
+            raise LimitError(
+                f"queue: expected at most {self.queue} waiting calls, got one more while {self.workers} run; "
+                "call again later, or start the server with a larger --queue or more --workers",
+                argument="queue",
+                retry_after=self.retry_after(),
+            )
 
     def retry_after(self) -> float:
         """Return in how many seconds a place is likely to be free."""

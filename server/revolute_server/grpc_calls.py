@@ -54,7 +54,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         }
         build, inner = kinds[handler.request_streaming, handler.response_streaming]
         guard: Callable[..., Any] = _guard_stream if handler.response_streaming else _guard_unary
-        reader = _Reader(method.removeprefix("/").replace("/", "."), handler.request_streaming)
+        reader = _Reader(method.removeprefix("/").replace("/", "."), handler.request_streaming, self._calls)
         # bytes are decoded under the guard, so that broken ones are the client's error and no fault of ours
         return build(guard(inner, reader, self._calls), response_serializer=_serialized)
 
@@ -65,25 +65,34 @@ class _Reader:
     Args:
         method: full name, e.g. "revolute.v1.TrajectoryService.Rollout".
         streaming: whether its requests are streams of parts.
+        calls: the server's calls.
     """
 
-    def __init__(self, method: str, streaming: bool) -> None:
+    def __init__(self, method: str, streaming: bool, calls: Calls) -> None:
         self.verb = f"/{method}".removeprefix(_OURS)
         self._type = message_factory.GetMessageClass(
             descriptor_pool.Default().FindMethodByName(method).input_type
         )
         self._streaming = streaming
+        self._calls = calls
 
     def read(self, request: Any) -> Any:
         """Return the request, or the stream of its parts.
 
         Raises:
             ArgumentError: the bytes are no message; for a stream, when the part is read.
+            LimitError: no worker will be free for the call; when the first part is there.
         """
         return self._parts(request) if self._streaming else self._message(request)
 
     async def _parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+        first = True
         async for content in stream:
+            if first:
+                # not before there is one: a client whose first message is not out yet may take the answer for
+                # a fault of its own
+                self._calls.check_room()
+                first = False
             yield self._message(content)
 
     def _message(self, content: bytes) -> Any:

@@ -41,7 +41,7 @@ def create_app(verbs: Verbs, calls: Calls) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    exchange = _Exchange(verbs)
+    exchange = _Exchange(verbs, calls)
     app.include_router(_health(verbs))
     app.include_router(_seeing_inside(verbs, calls))
     for routes in (_models, _sessions, _trajectories, _server):
@@ -57,8 +57,9 @@ def create_app(verbs: Verbs, calls: Calls) -> FastAPI:
 class _Exchange:
     """Reads a request's body, runs the verb while the client waits, writes the answer."""
 
-    def __init__(self, verbs: Verbs) -> None:
+    def __init__(self, verbs: Verbs, calls: Calls) -> None:
         self._service = verbs.service
+        self._calls = calls
 
     async def answer(
         self,
@@ -78,7 +79,7 @@ class _Exchange:
             size: bytes of the answer of a verb that cannot be undone, asked before it begins.
         """
         with self._service.budget.reserve("a request") as memory, _faults_logged(request):
-            document = await read_document(request, self._service.settings, memory)
+            document = await self._read(request, memory)
             if size is not None and not wants_npz(request):
                 check_answer(request, await size(), self._service.settings)
             found = await while_connected(request, verb(document))
@@ -97,13 +98,18 @@ class _Exchange:
     ) -> Response:
         """Answer a request with many documents, each as soon as it is there; arguments as for `answer`."""
         with self._service.budget.reserve("a request") as memory, _faults_logged(request):
-            document = await read_document(request, self._service.settings, memory)
+            document = await self._read(request, memory)
             return await open_stream(request, verb(document), memory, undo)
 
     async def give(self, request: Request, document: Awaitable[Document]) -> Response:
         """Answer a request without a body."""
         with self._service.budget.reserve("an answer") as memory, _faults_logged(request):
             return await self._write(request, await document, memory)
+
+    async def _read(self, request: Request, memory: Reservation) -> dict[str, Any]:
+        """Read a request's body, unless no worker will be free for it."""
+        self._calls.check_room()
+        return await read_document(request, self._service.settings, memory)
 
     async def _write(
         self, request: Request, document: Document, memory: Reservation, status: int = 200

@@ -115,6 +115,20 @@ def test_a_refusal_says_when_to_come_again(wire: GrpcWire, json_wire: HttpWire, 
 
 
 @pytest.mark.usefixtures("full")
+def test_what_will_be_refused_is_not_read(wire: GrpcWire, json_wire: HttpWire) -> None:
+    """These requests are none; a server with room would say so."""
+    for verb in ("TrajectoryService/Rollout", "TrajectoryService/CheckGradient", "SessionService/Step"):
+        call = wire.channel.stream_stream(f"/revolute.v1.{verb}")
+        with pytest.raises(grpc.RpcError) as caught:
+            list(call(iter([b"\xff"])))
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    for path in ("/v1/trajectories", "/v1/stream-rollout", "/v1/check-gradient"):
+        assert json_wire.client.post(path, content=b"{").status_code == 429
+    # what needs no worker is answered as ever
+    assert json_wire.client.post("/v1/sessions", content=b"{").status_code == 400
+
+
+@pytest.mark.usefixtures("full")
 def test_a_full_server_still_says_that_it_lives(small: ServerProcess, json_wire: HttpWire) -> None:
     assert json_wire.client.get("/livez").status_code == 200
     assert json_wire.client.get("/readyz").status_code == 200
