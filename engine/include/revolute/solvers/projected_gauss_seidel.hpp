@@ -23,6 +23,7 @@
 //   unilateral at 0: nothing.
 // The s of all sweeps are kept, and A_bar is their product with the tape, formed once:
 //   A_rj_bar = - sum over sweeps of s_r x_j, x_j of this sweep for j <= r, of the one before for j > r       (4)
+// Of an island's tape, these x_j are the last updates up to that of row r: a window that moves by one sweep at a time.
 // At a switching point (a free solution that lies exactly on its bound) the row counts as clamped, in forward derivatives
 // as well. Where a bound is zero the side is the sign of x_r+, which is +0 or -0.
 //
@@ -57,12 +58,12 @@ struct SolverProblem {
   const Real* bound;  // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere; bilateral: unused
 };
 
-// Arrays [count], but tape [iterations, count], and scaled as A: A_rj / A_jj.
+// Arrays [count], but scaled as A: A_rj / A_jj, and tape [iterations, rows] for each island in turn.
 template <class Real>
 struct SolverWorkspace {
   Real *x, *z, *inverse_diagonal, *scaled, *tape;
 };
-// Scratch of the adjoint: [iterations, count].
+// Scratch of the adjoint, laid out as the tape.
 template <class Real>
 struct SolverAdjointWorkspace {
   Real* steps;
@@ -100,12 +101,11 @@ REVOLUTE_HD inline int normal_of(const SolverRow* island, int r) {
   return Rows ? r - r % contact_rows : island[r].normal - island->begin;
 }
 
-// One island's arrays, from its first row; the tape has `stride` rows of all islands per sweep.
+// One island's arrays, from its first row.
 template <class Real>
 struct Island {
   const SolverRow* rows;
   int count, iterations;
-  std::size_t stride;
   const Real *bound, *scaled, *inverse_diagonal;
 };
 
@@ -138,9 +138,9 @@ REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_out, Real* z_in
         if (j != r) z[j] = multiply_add(scaled[r * count + j], back, z[j]);  // (1)
     }
     quiet = changes.holds() ? quiet + 1 : 0;
-    if (tape) tape += island.stride;
+    if (tape) tape += count;
   }
-  for (; tape && sweep < island.iterations; ++sweep, tape += island.stride)
+  for (; tape && sweep < island.iterations; ++sweep, tape += count)
     for (int r = 0; r < count; ++r) tape[r] = x[r];
   if (Rows)
     for (int j = 0; j < count; ++j) x_out[j] = x[j];
@@ -167,10 +167,17 @@ REVOLUTE_HD inline void dispatch_island(const SolverRow* island, Arguments&... a
 template <class Real>
 REVOLUTE_HD inline Island<Real> island_at(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& ws,
                                           int begin, int rows) {
-  return {problem.rows + begin,       rows,
-          problem.iterations,         std::size_t(problem.count),
-          problem.bound + begin,      ws.scaled + problem.rows[begin].A,
+  return {problem.rows + begin,
+          rows,
+          problem.iterations,
+          problem.bound + begin,
+          ws.scaled + problem.rows[begin].A,
           ws.inverse_diagonal + begin};
+}
+// Where the part of an island's tape begins.
+template <class Real>
+REVOLUTE_HD inline std::size_t tape_offset(const SolverProblem<Real>& problem, int begin) {
+  return std::size_t(problem.iterations) * begin;
 }
 template <int Rows>
 struct ForwardIsland {
@@ -179,7 +186,7 @@ struct ForwardIsland {
                               SolverWorkspace<Real>& ws, const bool& record) {
     for (int r = begin; r < begin + rows; ++r) ws.z[r] = -(problem.b[r] * ws.inverse_diagonal[r]);
     sweep<Rows>(island_at(problem, ws, begin, rows), ws.x + begin, ws.z + begin,
-                record ? ws.tape + begin : nullptr);
+                record ? ws.tape + tape_offset(problem, begin) : nullptr);
   }
 };
 
@@ -253,37 +260,38 @@ REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tap
       for (int j = 0; j < count; ++j)
         if (j != r) x_bar[j] = multiply_add(-g, scaled[j * count + r], x_bar[j]);
     }
-    tape -= island.stride;
-    steps -= island.stride;
+    tape -= count;
+    steps -= count;
   }
 }
 
-// (4) and b_bar, row by row
+// (4) and b_bar, row by row; `sum` is scratch. Entry i of the window that ends with row r is of row (r + 1 + i) mod count. In
+// the first sweep those after r are not there yet, and zero.
 template <int Rows, class Real>
-REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* first_tape,
-                                    const Real* first_steps, Real* A_bar, Real* b_bar) {
+REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape, const Real* steps,
+                                    Real* A_bar, Real* b_bar, Real* sum_in) {
   const int count = Rows ? Rows : island.count;
+  Real registers[Rows ? Rows : 1];
+  Real* const sum = Rows ? registers : sum_in;
   for (int r = 0; r < count; ++r) {
     Real* const row = A_bar + r * count;
-    Real registers[Rows ? Rows : 1], sum_s(0);
-    Real* sum = Rows ? registers : row;
-    if (Rows)
-      for (int j = 0; j < count; ++j) sum[j] = row[j];
-    const Real *tape = first_tape, *steps = first_steps;
-    for (int sweep = 0; sweep < island.iterations; ++sweep) {
-      const Real s = -steps[r];
+    const int later = count - 1 - r;  // rows after r
+    const Real *next_step = steps + r, *window = tape + r + 1;
+    Real s = -*next_step, sum_s = s;
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) {
+      sum[i] = row[i < later ? r + 1 + i : i - later];
+      if (i >= later) sum[i] = multiply_add(s, tape[i - later], sum[i]);
+    }
+    for (int sweep = 1; sweep < island.iterations; ++sweep, window += count) {
+      s = -*(next_step += count);
       sum_s += s;
 #pragma GCC unroll 16
-      for (int j = 0; j < count; ++j) {
-        if (j <= r) sum[j] = multiply_add(s, tape[j], sum[j]);
-        if (j > r && sweep > 0) sum[j] = multiply_add(s, tape[j - std::ptrdiff_t(island.stride)], sum[j]);
-      }
-      tape += island.stride;
-      steps += island.stride;
+      for (int i = 0; i < count; ++i) sum[i] = multiply_add(s, window[i], sum[i]);
     }
     b_bar[r] += sum_s;
-    if (Rows)
-      for (int j = 0; j < count; ++j) row[j] = sum[j];
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) row[i < later ? r + 1 + i : i - later] = sum[i];
   }
 }
 
@@ -295,11 +303,11 @@ struct AdjointIsland {
                               SolverCotangent<Real>& bar) {
     if (problem.iterations == 0) return;
     const Island<Real> island = island_at(problem, at, begin, rows);
-    const std::size_t last = std::size_t(problem.iterations - 1) * problem.count;
-    sweep_adjoint<Rows>(island, at.tape + last + begin, ws.steps + last + begin, bar.x + begin,
-                        bar.bound + begin);
-    gather_steps<Rows>(island, at.tape + begin, ws.steps + begin, bar.A + problem.rows[begin].A,
-                       bar.b + begin);
+    const Real* const tape = at.tape + tape_offset(problem, begin);
+    Real* const steps = ws.steps + tape_offset(problem, begin);
+    const std::size_t last = std::size_t(problem.iterations - 1) * rows;
+    sweep_adjoint<Rows>(island, tape + last, steps + last, bar.x + begin, bar.bound + begin);
+    gather_steps<Rows>(island, tape, steps, bar.A + problem.rows[begin].A, bar.b + begin, bar.x + begin);
   }
 };
 
