@@ -10,18 +10,19 @@ import asyncio
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from fastapi import Request, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from revolute.codec.npz import blocks, npz_pieces
 from revolute.errors import ArgumentError, LimitError
 
 from . import npz, strict_json
 from .answers import Document, document_bytes
+from .http_disconnect import disconnected
 from .memory import Reservation
 from .settings import Settings, format_bytes
 from .telemetry import Telemetry
@@ -100,6 +101,7 @@ async def write_document(
     telemetry: Telemetry,
     settings: Settings,
     status: int = 200,
+    undo: Callable[[], None] | None = None,
 ) -> Response:
     """Write an answer in the type that the client accepts.
 
@@ -110,6 +112,7 @@ async def write_document(
         telemetry: where the time it takes is reported.
         settings: limits the size of JSON.
         status: status of the answer.
+        undo: called when the client leaves before it has been sent all of it.
 
     Raises:
         LimitError: the answer is too large for JSON.
@@ -121,7 +124,8 @@ async def write_document(
     reservation.grow(held if npz_wanted else _JSON_PER_BYTE * held)
     with telemetry.measure("serialise", transport="http"):
         pieces = write(document) if held <= SMALL else await asyncio.to_thread(write, document)
-    return _Answer(pieces, status, NPZ if npz_wanted else JSON, reservation.keep())
+    answer = _Answer(pieces, status, NPZ if npz_wanted else JSON, reservation.keep())
+    return answer if undo is None else _Watched(request, answer, undo)
 
 
 def _json_pieces(document: Document) -> list[bytes | memoryview]:
@@ -153,6 +157,38 @@ class _Answer(Response):
             await send({"type": "http.response.body", "body": b""})
         finally:
             self._reservation.release()
+
+
+class _Watched(Response):
+    """An answer whose client is watched until the last of it has been sent."""
+
+    def __init__(self, request: Request, answer: _Answer, undo: Callable[[], None]) -> None:
+        super().__init__(None, answer.status_code)
+        # what the framework adds to the headers belongs to the answer
+        self.raw_headers = answer.raw_headers
+        self._request = request
+        self._answer = answer
+        self._undo = undo
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(disconnected(self._request))
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                # what is written reaches the socket a turn later; the next piece waits until it has taken
+                # nearly all, or the client has left, of which `gone` hears another turn later
+                await asyncio.sleep(0)
+                await send({**message, "more_body": True})
+                await asyncio.sleep(0)
+                message = {**message, "body": b""}
+                if gone.done():
+                    self._undo()
+            await send(message)
+
+        try:
+            await self._answer(scope, receive, sending)
+        finally:
+            gone.cancel()
 
 
 def wants_npz(request: Request) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
@@ -75,7 +76,8 @@ class _Exchange:
             request: the request.
             verb: what to do.
             status: status of the answer.
-            undo: forgets what the verb kept for the caller, when the answer cannot be written.
+            undo: forgets what the verb kept for the caller, when the answer cannot be written, or when the
+                caller leaves before all of it is sent.
             size: bytes of the answer of a verb that cannot be undone, asked before it begins.
         """
         with self._service.budget.reserve("a request") as memory, _faults_logged(request):
@@ -84,7 +86,8 @@ class _Exchange:
                 check_answer(request, await size(), self._service.settings)
             found = await while_connected(request, verb(document))
             try:
-                return await self._write(request, found, memory, status)
+                left = None if undo is None else functools.partial(undo, found)
+                return await self._write(request, found, memory, status, left)
             except BaseException:
                 if undo is not None:
                     undo(found)
@@ -112,10 +115,15 @@ class _Exchange:
         return await read_document(request, self._service.settings, memory)
 
     async def _write(
-        self, request: Request, document: Document, memory: Reservation, status: int = 200
+        self,
+        request: Request,
+        document: Document,
+        memory: Reservation,
+        status: int = 200,
+        undo: Callable[[], None] | None = None,
     ) -> Response:
-        service = self._service
-        return await write_document(request, document, memory, service.telemetry, service.settings, status)
+        telemetry, settings = self._service.telemetry, self._service.settings
+        return await write_document(request, document, memory, telemetry, settings, status, undo)
 
 
 @contextlib.contextmanager

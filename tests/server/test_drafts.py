@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from benchmarks.laikago import POSE, START
 from revolute.codec.chunks import read_part
+from revolute.codec.npz import pack_npz
 from revolute.codec.parts import assemble
 from revolute.errors import ArgumentError, LimitError, UnavailableError
 from revolute.v1 import trajectory_pb2
@@ -20,7 +22,7 @@ from revolute_server.grpc_messages import send_draft
 from revolute_server.telemetry import Telemetry
 
 from .processes import ServerProcess
-from .wire import GrpcWire
+from .wire import GrpcWire, HttpWire
 
 Part = trajectory_pb2.RolloutResponse
 STEPS = 30_000
@@ -87,6 +89,30 @@ def test_who_leaves_before_the_end_keeps_nothing(
     with pytest.raises(grpc.RpcError) as caught:
         grpc_wire.call("GetTrajectory", named)
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_who_closes_the_connection_before_the_end_keeps_nothing(
+    npz_wire: HttpWire, request_document: dict[str, Any]
+) -> None:
+    """Of 9 MB the sockets take some; the rest is still with the server when the client leaves."""
+    before = _trajectories(npz_wire)
+    request = npz_wire.client.build_request(
+        "POST", "/v1/trajectories", content=pack_npz(request_document), headers=npz_wire.client.headers
+    )
+    answer = npz_wire.client.send(request, stream=True)
+    assert answer.status_code == 201 and _trajectories(npz_wire) == before + 1
+    answer.close()
+    deadline = time.monotonic() + 10
+    while _trajectories(npz_wire) != before:
+        assert time.monotonic() < deadline, "the trajectory stays"
+        time.sleep(0.05)
+
+
+def _trajectories(wire: HttpWire) -> float:
+    """Return how many the server keeps."""
+    found = re.search(r"^revolute_trajectories (\S+)$", wire.client.get("/metrics").text, re.MULTILINE)
+    assert found
+    return float(found[1])
 
 
 def test_an_error_in_the_arguments_is_an_error_as_ever(
