@@ -26,6 +26,9 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 async def receive(parts: AsyncIterable[Any], reservation: Reservation, limit: int) -> dict[str, Any]:
     """Read a streamed request.
 
+    A request that is whole with its first part is not waited for any longer: the end of its stream would cost
+    as much as another part. After chunks the end is waited for, so that an overlap is seen.
+
     Args:
         parts: the request's parts.
         reservation: grows by the bytes that the request declares, before they arrive.
@@ -42,6 +45,8 @@ async def receive(parts: AsyncIterable[Any], reservation: Reservation, limit: in
         if not begun:
             reservation.grow(assembler.declared_bytes)
             begun = True
+            if assembler.complete:
+                break
     return read_message(*assembler.finish())
 
 

@@ -35,6 +35,9 @@ from .stepping import State, StepCall, changed_state, jacobian, jacobian_bytes, 
 from .store import MODEL, SESSION, Conflict, Entry, Put, Record, Store
 from .store.codec import decode, encode
 
+_AT_ONCE_BYTES = 1024**2
+"""Of a state that the event loop checks itself: a change of threads would take longer."""
+
 _ATTEMPTS = 32
 """Steps that may be overtaken by those of other replicas before one gives up."""
 
@@ -167,7 +170,7 @@ class Sessions:
         size = _bytes(model, batch)
         self._store.check_room(SESSION, current_client(), size)
         with self._budget.reserve("a session", size):
-            state = await self._pool.run(lambda _token: start_state(self._engine, model, batch))
+            state = await self._prepared(model, batch, lambda: start_state(self._engine, model, batch))
         return await self._open(model, batch, duration, state, ticket)
 
     async def fork(self, session_id: str, lease: float | None, ticket: Ticket) -> Session:
@@ -213,7 +216,9 @@ class Sessions:
 
         async def start(session: Session) -> State:
             model, batch = session.model, session.batch
-            state = await self._pool.run(lambda _token: start_state(self._engine, model, batch, qpos, qvel))
+            state = await self._prepared(
+                model, batch, lambda: start_state(self._engine, model, batch, qpos, qvel)
+            )
             early(state)
             return state
 
@@ -260,8 +265,10 @@ class Sessions:
 
         async def change(session: Session) -> State:
             model, state = session.model, session.state
-            return await self._pool.run(
-                lambda _token: changed_state(self._engine, model, state, qpos, qvel, step_count)
+            return await self._prepared(
+                model,
+                session.batch,
+                lambda: changed_state(self._engine, model, state, qpos, qvel, step_count),
             )
 
         return await self._change(session_id, change, ticket)
@@ -335,6 +342,12 @@ class Sessions:
 
     def __len__(self) -> int:
         return self._store.count(SESSION)
+
+    async def _prepared(self, model: Model, batch: int, make: Callable[[], State]) -> State:
+        """Return a state that takes no steps to make: a large one is made on a worker."""
+        if _bytes(model, batch) <= _AT_ONCE_BYTES:
+            return make()
+        return await self._pool.run(lambda _token: make())
 
     async def _open(self, model: Model, batch: int, lease: float, state: State, ticket: Ticket) -> Session:
         """Commit a new session."""

@@ -84,10 +84,13 @@ def changed_state(
     start = start_state(engine, model, batch, qpos, qvel)
     whole = qpos is not None and qvel is not None
     status = np.zeros(batch, np.int32) if whole else state.status
-    gone = (status != 0)[:, None]
+
+    def marked(given: Float64Array) -> Float64Array:
+        return np.where((status != 0)[:, None], np.nan, given) if status.any() else given
+
     return State(
-        qpos=state.qpos if qpos is None else np.where(gone, np.nan, start.qpos),
-        qvel=state.qvel if qvel is None else np.where(gone, np.nan, start.qvel),
+        qpos=state.qpos if qpos is None else marked(start.qpos),
+        qvel=state.qvel if qvel is None else marked(start.qvel),
         step_count=count,
         time=count * model.timestep,
         status=status,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -86,7 +87,7 @@ class Put:
     client: str = ""
     expect: int | None = None
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
         """Bytes of the payload."""
         return sum(memoryview(part).nbytes for part in self.payload)

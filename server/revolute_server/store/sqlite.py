@@ -65,6 +65,9 @@ SCHEMA = 1
 _INLINE_BYTES = 16 * 1024
 """Largest payload inside the database; larger ones are cheaper to write and read as files."""
 
+_PASSING_BYTES = 4 * 1024**2
+"""Of a transaction whose payloads the writer writes itself when it has nothing else to do."""
+
 _BUSY_SECONDS = 30.0
 _READERS = 4
 _FEW = 32
@@ -199,10 +202,14 @@ class SqliteStore(Store):
 
     async def commit(self, *writes: Write) -> None:
         job = _Job(writes)
-        if any(isinstance(write, Put) and write.size > _INLINE_BYTES for write in writes):
-            self._readers.submit(self._lay_down, job)
+        sizes = [write.size for write in writes if isinstance(write, Put)]
+        if max(sizes, default=0) <= _INLINE_BYTES:
+            self._hand_over(job)
+        elif self._sync or sum(sizes) > _PASSING_BYTES or not self._jobs.empty():
+            self._readers.submit(self._hand_over, job)
         else:
-            self._lay_down(job)
+            # a second change of threads would take longer than such a file
+            self._jobs.put(job)
         # what is given to the writer happens, even if nobody waits any more
         await asyncio.shield(asyncio.wrap_future(job.done))
 
@@ -398,8 +405,15 @@ class SqliteStore(Store):
 
     # writing
 
-    def _lay_down(self, job: _Job) -> None:
-        """Write the large payloads of a transaction as files, and hand it to the writer."""
+    def _hand_over(self, job: _Job) -> None:
+        """Lay a transaction's payloads down, and give it to the writer."""
+        if self._laid_down(job):
+            self._jobs.put(job)
+
+    def _laid_down(self, job: _Job) -> bool:
+        """Write the large payloads of a transaction as files; if that fails, its caller is told."""
+        if job.checksums:
+            return True
         written: dict[int, str] = {}
         try:
             for place, write in enumerate(job.writes):
@@ -418,8 +432,8 @@ class SqliteStore(Store):
         except BaseException as error:
             self._remove_files(list(job.files.values()))
             job.done.set_exception(_os_fault(error) if isinstance(error, OSError) else error)
-        else:
-            self._jobs.put(job)
+            return False
+        return True
 
     def _remove_files(self, names: list[str]) -> None:
         for name in names:
@@ -438,7 +452,7 @@ class SqliteStore(Store):
             for repair in jobs:
                 if isinstance(repair, _Repair):
                     self._carry_out(repair)
-            waiting = [job for job in jobs if isinstance(job, _Job)]
+            waiting = [job for job in jobs if isinstance(job, _Job) and self._laid_down(job)]
             try:
                 if waiting:
                     self._place.check()
