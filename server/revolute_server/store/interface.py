@@ -336,6 +336,15 @@ def unwritable(cause: str) -> UnavailableError:
     )
 
 
+def unanswered(where: str) -> UnavailableError:
+    """Return the error for a store that was asked to write and gave no answer."""
+    return UnavailableError(
+        f"store: expected an answer, got none from {where}; "
+        "what was asked for may have happened: call again later under the same request_id",
+        argument="store",
+    )
+
+
 def joined(payload: Sequence[Any]) -> bytes:
     """Return a payload as one piece."""
     return bytes(payload[0]) if len(payload) == 1 else b"".join(payload)

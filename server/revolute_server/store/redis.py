@@ -9,18 +9,24 @@ A transaction is one Lua script, which Redis carries out whole and alone. All na
     {revolute}:expires          sorted set of "<kind> <key>" by expiry
     {revolute}:children         hash: number of records by parent
     {revolute}:usage            hash: "count <kind> <client>" and "bytes <kind> <client>"
+    {revolute}:done:<token>     that a transaction was carried out, for a while
     {revolute}:sequence, {revolute}:schema
+
+A connection that breaks leaves open whether a transaction was carried out: it is sent again, once, and found
+done by its token or carried out now. So a Redis server that was started again is noticed by nobody.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import time
-from collections.abc import Callable
 from typing import Any
 
 import redis.asyncio
 import redis.exceptions
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
 from revolute.errors import ArgumentError, RevoluteError, UnavailableError
@@ -39,6 +45,7 @@ from .interface import (
     damaged,
     disk_full,
     joined,
+    unanswered,
     unwritable,
 )
 
@@ -46,10 +53,14 @@ SCHEMA = 1
 _TAG = "{revolute}"
 _FIELDS = ("version", "sequence", "created", "expires", "size", "summary")
 _SECONDS = 30.0
+_TOKEN_SECONDS = 600
+"""For which the token of a transaction is kept; the second attempt comes in less than _SECONDS."""
 
 _COMMIT = """
--- ARGV: the tag; the plan in JSON; the payload of each write, empty where it has none
-local tag, plan = ARGV[1], cjson.decode(ARGV[2])
+-- ARGV: the tag; the plan in JSON; a token; seconds for which it is kept; the payload of each write, empty
+-- where it has none
+local tag, plan, done = ARGV[1], cjson.decode(ARGV[2]), ARGV[1] .. ':done:' .. ARGV[3]
+if redis.call('EXISTS', done) == 1 then return {'done', redis.call('HGETALL', tag .. ':usage')} end
 local counted = {model = true, session = true, trajectory = true}
 local function place(kind, key) return tag .. ':' .. kind .. ':' .. key end
 
@@ -153,7 +164,7 @@ for number, write in ipairs(plan.writes) do
     end
     redis.call('HINCRBY', name, 'version', 1)
     redis.call('HSET', name, 'size', write.size, 'summary', write.summary, 'checksum', write.checksum,
-               'payload', ARGV[2 + number])
+               'payload', ARGV[4 + number])
   end
 end
 for field, change in pairs(changed) do
@@ -166,6 +177,7 @@ for parent, change in pairs(children) do
     redis.call('HDEL', tag .. ':children', parent)
   end
 end
+redis.call('SET', done, '', 'EX', ARGV[4])
 return {'done', redis.call('HGETALL', tag .. ':usage')}
 """
 
@@ -186,7 +198,11 @@ class RedisStore(Store):
         self._sync = sync
         try:
             self._redis = redis.asyncio.Redis.from_url(
-                address, socket_timeout=_SECONDS, socket_connect_timeout=5.0
+                address,
+                socket_timeout=_SECONDS,
+                socket_connect_timeout=5.0,
+                # once more, over a new connection: reads change nothing, transactions have tokens
+                retry=Retry(NoBackoff(), 1, (redis.exceptions.ConnectionError,)),
             )
         except ValueError as error:
             raise ArgumentError.expected("store", "a Redis address", f"{shown} ({error})") from None
@@ -213,7 +229,7 @@ class RedisStore(Store):
 
     async def get(self, kind: str, key: str) -> Record | None:
         names = (*_FIELDS, "checksum", "payload")
-        *plain, digest, payload = await self._read(lambda: self._redis.hmget(_name(kind, key), names))
+        *plain, digest, payload = await self._ask(self._redis.hmget(_name(kind, key), names))
         if plain[0] is None:
             return None
         content = payload if isinstance(payload, bytes) else b""
@@ -223,7 +239,7 @@ class RedisStore(Store):
         return Record(**vars(entry), payload=(content,))
 
     async def look(self, kind: str, key: str) -> Entry | None:
-        found = await self._read(lambda: self._redis.hmget(_name(kind, key), _FIELDS))
+        found = await self._ask(self._redis.hmget(_name(kind, key), _FIELDS))
         return None if found[0] is None else _entry(kind, key, found)
 
     async def commit(self, *writes: Write) -> None:
@@ -235,9 +251,19 @@ class RedisStore(Store):
             "client_total": self.limits.client_total,
         }
         payloads = [joined(write.payload) if isinstance(write, Put) else b"" for write in writes]
-        answer = await self._ask(
-            self._commit(keys=[f"{_TAG}:usage"], args=[_TAG, json.dumps(plan), *payloads])
-        )
+        arguments: list[str | int | bytes] = [
+            _TAG,
+            json.dumps(plan),
+            secrets.token_hex(16),
+            _TOKEN_SECONDS,
+            *payloads,
+        ]
+        try:
+            answer = await self._ask(self._commit(keys=[f"{_TAG}:usage"], args=arguments))
+        except UnavailableError as error:
+            if isinstance(error.__cause__, (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)):
+                raise unanswered(self._shown) from error.__cause__
+            raise
         if answer[0] == b"conflict":
             raise Conflict(answer[1].decode(), answer[2].decode(), referenced=answer[3] == b"1")
         if answer[0] == b"limit":
@@ -249,18 +275,18 @@ class RedisStore(Store):
 
     async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
         index = f"{_TAG}:index:{kind}"
-        keys = await self._read(
-            lambda: self._redis.zrange(index, f"({after}", "+inf", byscore=True, offset=0, num=limit)
+        keys = await self._ask(
+            self._redis.zrange(index, f"({after}", "+inf", byscore=True, offset=0, num=limit)
         )
         return await self._entries([(kind, key.decode()) for key in keys])
 
     async def newest(self, kind: str, limit: int) -> list[Entry]:
-        keys = await self._read(lambda: self._redis.zrevrange(f"{_TAG}:index:{kind}", 0, limit - 1))
+        keys = await self._ask(self._redis.zrevrange(f"{_TAG}:index:{kind}", 0, limit - 1))
         return await self._entries([(kind, key.decode()) for key in keys])
 
     async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
-        members = await self._read(
-            lambda: self._redis.zrange(f"{_TAG}:expires", "-inf", now, byscore=True, offset=0, num=limit)
+        members = await self._ask(
+            self._redis.zrange(f"{_TAG}:expires", "-inf", now, byscore=True, offset=0, num=limit)
         )
         places = [member.decode().partition(" ") for member in members]
         return await self._entries([(kind, key) for kind, _, key in places])
@@ -280,15 +306,6 @@ class RedisStore(Store):
             for (kind, key), fields in zip(places, found, strict=True)
             if fields[0] is not None
         ]
-
-    async def _read(self, question: Callable[[], Any]) -> Any:
-        """Ask what changes nothing; once more where a connection that was idle turns out to be closed."""
-        try:
-            return await self._ask(question())
-        except UnavailableError as error:
-            if not isinstance(error.__cause__, redis.exceptions.ConnectionError):
-                raise
-        return await self._ask(question())
 
     async def _ask(self, question: Any) -> Any:
         """Await an answer of the Redis server and translate its errors."""
