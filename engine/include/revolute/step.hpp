@@ -43,6 +43,7 @@ struct StepWorkspace {
   Impact<Real> impact;
   Delassus<Real> delassus;
   SolverWorkspace<Real> solver;  // its x is lambda
+  GrowingArray<Real> scaled_memory;
   Real *start_v_free, *velocity_change, *qvel_next;
 
   StepWorkspace(const Model& model, Arena& arena)
@@ -56,10 +57,10 @@ struct StepWorkspace {
         start_contacts(model, arena),
         rows(model, arena),
         impact(model, arena),
-        delassus(model, arena) {
+        delassus(model, arena),
+        scaled_memory(square_of_rows<Real>(model), arena) {
     const std::size_t capacity = ConstraintRows<Real>::capacity(model);
     for (Real** array : {&solver.x, &solver.z, &solver.inverse_diagonal}) *array = arena.take<Real>(capacity);
-    solver.scaled = arena.take<Real>(capacity * capacity);
     solver.tape = arena.take<Real>(capacity * model.iterations);
     for (Real** array : {&start_v_free, &velocity_change, &qvel_next}) *array = arena.take<Real>(model.nv);
   }
@@ -120,6 +121,7 @@ REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, co
   const Real* v_free = ws.acceleration.v_free;
   if (ws.rows.count > 0) {
     delassus(model, ws.kinematics, ws.factors, ws.rows, ws.delassus);
+    ws.solver.scaled = ws.scaled_memory.at_least(ws.rows.matrix_entries());
     projected_gauss_seidel(ws.problem(model), ws.solver, record);
     velocity_change(model, ws.kinematics, ws.factors, ws.rows, ws.delassus, ws.solver.x, ws.velocity_change);
     for (int k = 0; k < model.nv; ++k) ws.qvel_next[k] = v_free[k] + ws.velocity_change[k];

@@ -38,6 +38,12 @@ struct ConstraintRows {
     tree_island = arena.take<int>(model.ntree);
     group_island = arena.take<int>(groups);
   }
+  // Entries of the islands' blocks of a matrix of rows.
+  REVOLUTE_HD std::size_t matrix_entries() const {
+    if (count == 0) return 0;
+    const SolverRow& last = solver[count - 1];
+    return last.A + (last.end - last.begin);
+  }
   // Rows, and entries along their paths, when everything is active at once.
   static std::size_t capacity(const Model& model) {
     return total(model, [](const Path&) { return 1; });

@@ -11,6 +11,7 @@
 
 #include <type_traits>
 
+#include "revolute/growing_array.hpp"
 #include "revolute/stages/articulated_inertia.hpp"
 #include "revolute/stages/constraint_rows.hpp"
 
@@ -20,10 +21,16 @@ namespace revolute {
 constexpr int rows_together = 3;
 
 template <class Real>
+std::size_t square_of_rows(const Model& model) {
+  return ConstraintRows<Real>::capacity(model) * ConstraintRows<Real>::capacity(model);
+}
+
+template <class Real>
 struct Delassus {
-  Real* Y;                 // entries along each row's path
-  Force<Real>* P;          // the forces at which they were formed
-  Real* A;                 // islands' blocks, row by row
+  Real* Y;         // entries along each row's path
+  Force<Real>* P;  // the forces at which they were formed
+  Real* A;         // islands' blocks, row by row
+  GrowingArray<Real> A_memory;
   Real* dense;             // [nv, rows_together] scratch, zero between uses
   Force<Real>* node;       // [nv, rows_together] scratch
   Motion<Real>* node_bar;  // [nv, rows_together] scratch
@@ -31,7 +38,8 @@ struct Delassus {
   Delassus(const Model& model, Arena& arena)
       : Y(arena.take<Real>(ConstraintRows<Real>::path_entries(model))),
         P(arena.take<Force<Real>>(ConstraintRows<Real>::path_entries(model))),
-        A(arena.take<Real>(ConstraintRows<Real>::capacity(model) * ConstraintRows<Real>::capacity(model))),
+        A(nullptr),
+        A_memory(square_of_rows<Real>(model), arena),
         dense(arena.take<Real>(std::size_t(rows_together) * model.nv)),
         node(arena.take<Force<Real>>(std::size_t(rows_together) * model.nv)),
         node_bar(arena.take<Motion<Real>>(std::size_t(rows_together) * model.nv)) {}
@@ -40,14 +48,16 @@ struct Delassus {
 template <class Real>
 struct DelassusCotangent {
   Real *Y, *A;
+  GrowingArray<Real> A_memory;
 
   DelassusCotangent(const Model& model, Arena& arena)
       : Y(arena.take<Real>(ConstraintRows<Real>::path_entries(model))),
-        A(arena.take<Real>(ConstraintRows<Real>::capacity(model) * ConstraintRows<Real>::capacity(model))) {}
+        A(nullptr),
+        A_memory(square_of_rows<Real>(model), arena) {}
 
   REVOLUTE_HD void clear(const ConstraintRows<Real>& rows) {
-    std::size_t size = 0;
-    for (int r = 0; r < rows.count; ++r) size += rows.solver[r].end - rows.solver[r].begin;
+    const std::size_t size = rows.matrix_entries();
+    A = A_memory.at_least(size);
     for (std::size_t i = 0; i < size; ++i) A[i] = Real(0);
   }
 };
@@ -155,6 +165,7 @@ REVOLUTE_HD void fill_A(const Model& model, const Factors<Real>& factors, const 
 template <class Real>
 REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
                           const ConstraintRows<Real>& rows, Delassus<Real>& out) {
+  out.A = out.A_memory.at_least(rows.matrix_entries());
   for (int i = 0; i < rows_together * model.nv; ++i) out.dense[i] = Real(0);
   for_rows_on_paths(rows, 0, rows.count, [&](auto count, int r) {
     fill_Y<decltype(count)::value>(model, kin, factors, rows, r, out);
