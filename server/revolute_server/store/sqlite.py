@@ -51,6 +51,7 @@ from .interface import (
     joined,
     unwritable,
 )
+from .journal import Mended, mend
 from .place import Place
 from .reserve import Reserve
 from .salvage import Malformed, copy_records, is_malformed, is_row
@@ -278,6 +279,7 @@ class SqliteStore(Store):
                 _log.warning("store: there was no folder %s; it is made", self._path.parent)
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._blobs.open()
+            mended = mend(self._path)
             connection = self._connection()
             with _transaction(connection):
                 found = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -287,6 +289,8 @@ class SqliteStore(Store):
                 elif found != SCHEMA:
                     raise _wrong_schema(self._path, found)
             try:
+                if mended is not None:
+                    self._check_mended(connection, mended)
                 self._take_stock(connection)
             except sqlite3.DatabaseError as error:
                 if not is_malformed(error):
@@ -296,6 +300,16 @@ class SqliteStore(Store):
             self._reserve.make()
         except (sqlite3.Error, OSError) as error:
             raise _unusable(self._path, error) from error
+
+    def _check_mended(self, connection: sqlite3.Connection, mended: Mended) -> None:
+        """Tell of a journal that was mended, and look at once for damaged pages."""
+        _log.error(
+            "store: the journal of %s was damaged; %d of its pages may be wrong, %d are rescued",
+            *(self._path, mended.damaged, mended.rescued),
+        )
+        found = _integrity(connection)
+        if found != "ok":
+            raise sqlite3.DatabaseError(f"malformed: {found}")
 
     def _take_stock(self, connection: sqlite3.Connection) -> None:
         """Count what is there, and remove what nothing refers to."""
@@ -307,7 +321,7 @@ class SqliteStore(Store):
         times = self._repairs
         try:
             self._checker = self._connection()
-            found = self._checker.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            found = _integrity(self._checker)
         except sqlite3.DatabaseError as error:
             found = str(error) if is_malformed(error) else "ok"
         finally:
@@ -698,6 +712,12 @@ def _entry(row: Any) -> Entry | None:
 
 def _readable(found: list[Entry | None]) -> list[Entry]:
     return [entry for entry in found if entry is not None]
+
+
+def _integrity(connection: sqlite3.Connection) -> str:
+    """Return "ok", or the first thing that is wrong with pages or indexes."""
+    found: str = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    return found
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
