@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from revolute.errors import RevoluteError
+from revolute.transports.heap import keep_freed_memory
 
 from . import logs, settings
 from .settings import Settings
@@ -30,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         chosen = settings.from_arguments(arguments)
         logs.configure(chosen.log_level, chosen.log_format)
+        keep_freed_memory()
         _run(serve(chosen))
     except RevoluteError as error:
         print(f"revolute serve: {error}", file=sys.stderr)

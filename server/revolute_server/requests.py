@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from revolute.errors import ArgumentError
+from revolute.errors import ArgumentError, NotFoundError
 
 from .callers import ANONYMOUS, current_caller
 from .store import REQUEST, Conflict, Put, Store
@@ -58,6 +58,28 @@ class Ticket:
         if payload is None:
             payload = encode({"fingerprint": self.fingerprint, "answer": self.answer(result)})
         return (Put(REQUEST, self.key, payload, expires=time.time() + self.ttl, expect=0),)
+
+
+@dataclasses.dataclass(frozen=True)
+class KeptAnswer:
+    """A large answer that is kept in case its request is repeated.
+
+    Attributes:
+        key: name of the record.
+        fingerprint: hash of the request.
+        expires: UNIX time in s until which the request is remembered.
+        size: bytes of the record.
+    """
+
+    key: str
+    fingerprint: str
+    expires: float | None
+    size: int
+
+    def let_go(self) -> Put:
+        """Return the write that lets the answer go; that the request was carried out stays known."""
+        payload = encode({"fingerprint": self.fingerprint, "forgotten": True})
+        return Put(REQUEST, self.key, payload, expires=self.expires)
 
 
 class Requests:
@@ -152,6 +174,12 @@ class Requests:
             return None
         found = decode(record.payload)
         _check_same(request_id, ticket.fingerprint, found["fingerprint"])
+        if found.get("forgotten"):
+            raise NotFoundError(
+                f"request_id: expected a request whose answer is still kept, got {request_id!r}, which was "
+                "carried out before newer ones of its session; read the state as it is now",
+                argument="request_id",
+            )
         answer: Document = found.get("answer", found)
         return answer
 

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import dataclasses
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -29,14 +30,19 @@ from .joint_calls import step_work
 from .leases import alive, checked_lease, expiry, is_over, missing, renew, seconds_left
 from .memory import MemoryBudget
 from .models import Models
-from .requests import Ticket
+from .requests import KeptAnswer, Ticket
 from .settled import settled
 from .stepping import State, StepCall, changed_state, jacobian, jacobian_bytes, start_state
 from .store import MODEL, SESSION, Conflict, Entry, Put, Record, Store
 from .store.codec import decode, encode
 
-_AT_ONCE_BYTES = 1024**2
+_AT_ONCE_BYTES = 2 * 1024**2
 """Of a state that the event loop checks itself: a change of threads would take longer."""
+
+_ANSWERS_BYTES = 64 * 1024**2
+"""Of a session's large answers that are kept for repeated requests; its last answer is kept in any case."""
+
+_LARGE_ANSWER = 16 * 1024
 
 _ATTEMPTS = 32
 """Steps that may be overtaken by those of other replicas before one gives up."""
@@ -56,6 +62,7 @@ class Session:
         version: version of the record in the store.
         expires: when it ends, as far as this process knows.
         waiting: calls that use it or wait for it.
+        answers: large ones that this process has kept for it, the oldest first.
         lock: held by the call that uses it.
     """
 
@@ -68,6 +75,7 @@ class Session:
     version: int
     expires: float | None
     waiting: int = 0
+    answers: deque[KeptAnswer] = dataclasses.field(default_factory=deque)
     lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
 
     def put(self, state: State, *, expect: int, fingerprint: str = "") -> Put:
@@ -98,6 +106,16 @@ class Session:
             client=current_client(),
             expect=expect,
         )
+
+    def surplus(self, size: int) -> list[KeptAnswer]:
+        """Return the answers that are too many when one of `size` bytes comes."""
+        total, surplus = size + sum(answer.size for answer in self.answers), []
+        for answer in self.answers:
+            if total <= _ANSWERS_BYTES:
+                break
+            surplus.append(answer)
+            total -= answer.size
+        return surplus
 
 
 @dataclasses.dataclass(frozen=True)
@@ -385,8 +403,15 @@ class Sessions:
 
     async def _replace(self, session: Session, state: State, ticket: Ticket) -> None:
         put = session.put(state, expect=session.version, fingerprint=ticket.fingerprint)
-        await self._store.commit(put, *ticket.writes(state, put.payload))
+        record = ticket.writes(state, put.payload)
+        surplus = session.surplus(put.size)
+        await self._store.commit(put, *record, *(answer.let_go() for answer in surplus))
         session.state, session.version, session.expires = state, session.version + 1, put.expires
+        for _ in surplus:
+            session.answers.popleft()
+        if record and put.size > _LARGE_ANSWER:
+            answer = KeptAnswer(ticket.key, ticket.fingerprint, record[0].expires, put.size)
+            session.answers.append(answer)
 
     async def _current(self, session_id: str, *, must_renew: bool = False) -> Session:
         """Return a session as it is in the store now, and renew its lease; if it must be, or no error."""

@@ -20,6 +20,7 @@ from ..codec.chunks import read_part
 from ..codec.status import DETAILS_KEY, decode_status
 from ..errors import ArgumentError, InternalError, LimitError, RevoluteError
 from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
+from .heap import keep_freed_memory
 from .network import (
     Address,
     Credentials,
@@ -69,6 +70,7 @@ class GrpcTransport:
         self._where = address
         self._timeout = timeout
         self._closed = False
+        keep_freed_memory()
         token = credentials.token
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         options = (*_OPTIONS, ("grpc.enable_http_proxy", 0)) if address.is_loopback else _OPTIONS

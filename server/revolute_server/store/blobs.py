@@ -1,12 +1,14 @@
-"""Large payloads as files beside the SQLite file: one per record, written once, never changed.
+"""Large payloads as files beside the SQLite file: one per record, under a name whose content never changes.
 
-A file is written before the row that names it is committed, and removed after the row is gone; one that no
-row names, left by a crash in between, is removed when it is an hour old.
+A file is written before the row that names it is committed. When the row is gone it is removed, or kept to be
+written over under another name (`spares`); one that no row names, left by a crash in between, is removed when
+it is an hour old.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
@@ -14,6 +16,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from .spares import Spares
 
 _ORPHAN_SECONDS = 3600.0
 _MOST_BUFFERS = 512  # of one writev; the system's limit is 1024
@@ -23,7 +27,7 @@ class Blobs:
     """A folder of payloads.
 
     Args:
-        folder: made by `open` when it is not there.
+        folder: made by `open` when it is not there; beside it one for spare files.
         sync: whether a payload is on the disk, not only with the system, when `write` returns.
     """
 
@@ -31,6 +35,7 @@ class Blobs:
         self._folder = folder
         self._sync = sync
         self._descriptor = -1
+        self._spares = Spares(folder.with_name(f"{folder.name.removesuffix('-blobs')}-spares"))
 
     def open(self) -> None:
         """Make the folder ready."""
@@ -39,6 +44,7 @@ class Blobs:
 
     def close(self) -> None:
         """Let go of the folder."""
+        self._spares.close()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -58,17 +64,27 @@ class Blobs:
         Raises:
             OSError: the disk is full or does not take it; nothing is left behind.
         """
+        try:
+            return self._write(payload)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not self.make_room():
+                raise
+        return self._write(payload)
+
+    def make_room(self) -> bool:
+        """Give disk space back that is held for speed; return whether there was any."""
+        return self._spares.give_up()
+
+    def _write(self, payload: Sequence[Any]) -> str:
         name = secrets.token_hex(16)
         path = self._folder / name
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        try:
-            descriptor = os.open(path, flags, 0o600)
-        except FileNotFoundError:
-            # somebody has removed the folder; what was in it is lost, but not what comes
-            self._folder.mkdir(mode=0o700)
-            descriptor = os.open(path, flags, 0o600)
+        size = sum(memoryview(part).nbytes for part in payload)
+        used = self._spares.take(size, path)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC) if used else self._create(path)
         try:
             try:
+                if used:
+                    os.ftruncate(descriptor, size)
                 _write_all(descriptor, payload)
                 if self._sync:
                     os.fsync(descriptor)
@@ -78,6 +94,16 @@ class Blobs:
             path.unlink(missing_ok=True)
             raise
         return name
+
+    def _create(self, path: Path) -> int:
+        """Open a new file."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            return os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            # somebody has removed the folder; what was in it is lost, but not what comes
+            self._folder.mkdir(mode=0o700)
+            return os.open(path, flags, 0o600)
 
     def write_again(self, name: str, payload: Sequence[Any]) -> str:
         """Give a payload that was just written a second file, by a link where the file system has them.
@@ -115,14 +141,17 @@ class Blobs:
 
     def remove(self, name: str) -> None:
         """Remove a payload."""
-        (self._folder / name).unlink(missing_ok=True)
+        path = self._folder / name
+        if not self._spares.put(path):
+            path.unlink(missing_ok=True)
 
     def remove_orphans(self, is_known: Callable[[str], bool]) -> None:
         """Remove old files that no row names."""
+        self._spares.remove_old()
         oldest = time.time() - _ORPHAN_SECONDS
         for entry in os.scandir(self._folder):
             if entry.stat().st_mtime < oldest and not is_known(entry.name):
-                self.remove(entry.name)
+                os.unlink(entry.path)
 
 
 def _write_all(descriptor: int, payload: Sequence[Any]) -> None:

@@ -414,7 +414,11 @@ class SqliteStore(Store):
                     previous = file
                     continue
                 if content is None or checksum(kind, key, (content,)) != digest:
-                    raise damaged(kind, key)
+                    # or it was deleted, and its file written over, after it was opened
+                    if file is None or file == previous:
+                        raise damaged(kind, key)
+                    previous = file
+                    continue
                 return Record(**vars(entry), payload=(content,))
 
     # writing
@@ -515,7 +519,7 @@ class SqliteStore(Store):
                 gone = self._transact([job], failed)
             except (sqlite3.Error, OSError) as again:
                 error = again
-                if job.frees and self._reserve.give():
+                if self._blobs.make_room() or (job.frees and self._reserve.give()):
                     continue
                 failed[0] = _sql_fault(error)
             break

@@ -17,6 +17,7 @@ import pytest
 
 from revolute.errors import ArgumentError, DataLossError, LimitError, RevoluteError, UnavailableError
 from revolute_server.store import REQUEST, SESSION, TRAJECTORY, Delete, Limits, Put, Store, open_store
+from revolute_server.store.blobs import Blobs
 
 Result = TypeVar("Result")
 SMALL, LARGE = b"small payload in the database" * 9, bytes(range(256)) * 400
@@ -92,6 +93,29 @@ def test_a_damaged_file_is_one_lost_record(path: Path) -> None:
 
     use(path, delete)
     assert len(list(path.with_name("store.db-blobs").iterdir())) == 19
+
+
+def test_a_file_that_is_written_over_while_it_is_read_is_no_damage(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Blobs.read
+
+    async def work(store: Store) -> None:
+        await store.commit(Put(TRAJECTORY, "t", (LARGE,)))
+        later = LARGE[::-1]
+
+        def too_late(self: Blobs, name: str) -> bytes:
+            """Read a file as one that was opened before its record changed, and is another's by now."""
+            monkeypatch.setattr(Blobs, "read", read)
+            asyncio.run_coroutine_threadsafe(store.commit(Put(TRAJECTORY, "t", (later,))), loop).result(30.0)
+            return LARGE[:1000] + later[1000:]
+
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(Blobs, "read", too_late)
+        record = await store.get(TRAJECTORY, "t")
+        assert record is not None and record.payload[0] == later and record.version == 2
+
+    use(path, work)
 
 
 def test_a_missing_file_is_one_lost_record(path: Path) -> None:
