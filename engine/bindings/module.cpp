@@ -130,6 +130,32 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   return out;
 }
 
+py::object advance_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
+                          const Array& ctrl, std::int64_t steps, int threads, const CancelToken* cancel) {
+  const Model& m = model.model();
+  const int batch = int(ctrl.shape(0));
+  Array qpos(Shape{batch, m.nq}), qvel(Shape{batch, m.nv});
+  py::array_t<std::int32_t> status(batch);
+  std::vector<std::int64_t> diverged_step(batch);
+  RolloutArrays arrays{};
+  arrays.shape = {batch, steps};
+  arrays.qpos0 = qpos0.data();
+  arrays.qvel0 = qvel0.data();
+  arrays.ctrl = ctrl.data();
+  arrays.held = true;
+  arrays.policy.kind = CheckpointKind::none;
+  arrays.last = {qpos.mutable_data(), qvel.mutable_data()};
+  arrays.status = status.mutable_data();
+  arrays.diverged_step = diverged_step.data();
+  bool completed;
+  {
+    const py::gil_scoped_release unlocked;
+    completed = rollout(model, arrays, {threads, cancel});
+  }
+  if (!completed) return py::none();
+  return py::make_tuple(qpos, qvel, status);
+}
+
 // Arrays for the gradients named in `wrt`, by name; `arrays` gets their addresses.
 py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::string>& wrt,
                          BackwardArrays& arrays) {
@@ -379,6 +405,10 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       "Dict of kept, states (with all_states) and last, each (qpos [B, n, nq], qvel [B, n, nv]), status [B] "
       "and diverged_step [B]; or None when cancelled. `growing` is memory for all states, "
       "`progress` counts those that are there.");
+  module.def("advance", &advance_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"),
+             py::arg("ctrl"), py::arg("steps"), py::arg("threads"), py::arg("cancel").none(true),
+             "(qpos [B, nq], qvel [B, nv], status [B]) after some steps with ctrl [B, nu] held, or None when "
+             "cancelled.");
   module.def(
       "backward", &backward_python, py::arg("model"), py::arg("policy"), py::arg("policy_count"),
       py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("status"), py::arg("params"),

@@ -51,6 +51,7 @@ struct ForwardRunner {
     load(storage, arrays.parameters, slice);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
     gather(arrays.qvel0, model.nv, 0, model.nv, slice, qvel);
+    if (arrays.held) load_ctrl(model, arrays.ctrl, 1, 0, slice);
     for (int lane = 0; lane < slice.count; ++lane) {
       arrays.status[slice.environment(lane)] = std::int32_t(Status::completed);
       arrays.diverged_step[slice.environment(lane)] = -1;
@@ -62,9 +63,11 @@ struct ForwardRunner {
       if (arrays.loss) add_state_values(arrays, slice, t, sums);
       if (t == steps) break;
       if (cancel && cancel->cancelled()) return false;
-      load_ctrl(model, arrays.ctrl, steps, t, slice);
+      if (!arrays.held) load_ctrl(model, arrays.ctrl, steps, t, slice);
       if (arrays.loss) add_ctrl_values(arrays, slice, t, sums);
-      note_divergence(advance(model), arrays, slice, t);
+      const MaskOf<Real> finite = advance(model);
+      note_divergence(finite, arrays, slice, t);
+      if (arrays.held && !any(finite)) break;  // NaN for good, and nobody counts the steps
     }
     if (arrays.last.qpos) scatter_state(model, arrays.last, 1, 0, slice);
     if (arrays.loss) write_values(arrays, slice, sums);

@@ -12,10 +12,6 @@ from revolute.arrays import Float64Array, as_float64
 from revolute.errors import ArgumentError, DivergedError, RevoluteError
 from revolute_engine import CancelToken, Engine, Model, StepJacobian
 
-_SEGMENT_BYTES = (
-    4 * 1024**2
-)  # controls of one engine call inside a long Step: bounds its memory, not its length
-
 MOST_STEPS = 2**63 - 1
 """Largest count of steps since a reset: that of the int64 in which it is sent."""
 
@@ -113,20 +109,12 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
             larger than can be sent.
     """
     _check_steps(state, steps)
-    batch = len(state.status)
-    held = _checked_control(model, batch, ctrl)
-    status = state.status.copy()
-    qpos, qvel = state.qpos, state.qvel
-    segment = max(1, _SEGMENT_BYTES // (8 * batch * max(1, model.nu)))
-    remaining = steps
-    while remaining and not status.all():
-        count = min(remaining, segment)
-        qpos, qvel = _parked(model, status, qpos, qvel)
-        controls = np.repeat(held[:, None], count, axis=1)
-        rollout = engine.rollout(model, qpos, qvel, controls, checkpoints="none", cancel=cancel)
-        status |= rollout.status
-        qpos, qvel = rollout.final_qpos, rollout.final_qvel
-        remaining -= count
+    held = _checked_control(model, len(state.status), ctrl)
+    status, qpos, qvel = state.status, state.qpos, state.qvel
+    if steps and not status.all():
+        start = _parked(model, status, qpos, qvel)
+        qpos, qvel, diverged = engine.advance(model, *start, held, steps, cancel=cancel)
+        status = status | diverged
     if status.any():
         gone = (status != 0)[:, None]
         qpos, qvel = np.where(gone, np.nan, qpos), np.where(gone, np.nan, qvel)

@@ -1,4 +1,4 @@
-"""Session states: one control held over steps, long runs in segments, environments that diverge alone."""
+"""Session states: one control held over steps, environments that diverge alone."""
 
 from __future__ import annotations
 
@@ -36,14 +36,23 @@ def test_a_start_state_is_the_models_own_or_the_one_given(engine: Engine, model:
         stepping.start_state(engine, model, 2, None, np.zeros((3, 1)))
 
 
-def test_segments_do_not_change_a_bit(engine: Engine, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_control_is_held_for_all_steps(engine: Engine, model: Model) -> None:
     start, ctrl = stepping.start_state(engine, model, 3), np.array([[1.0], [0.3], [-2.0]])
-    whole = stepping.advance(engine, model, start, ctrl, 100, CancelToken())
-    monkeypatch.setattr(stepping, "_SEGMENT_BYTES", 3 * 2 * 8 * 7)
-    pieces = stepping.advance(engine, model, start, ctrl, 100, CancelToken())
-    np.testing.assert_array_equal(pieces.qpos, whole.qpos)
-    np.testing.assert_array_equal(pieces.qvel, whole.qvel)
-    assert pieces.step_count == 100
+    end = stepping.advance(engine, model, start, ctrl, 100, CancelToken())
+    rollout = engine.rollout(model, start.qpos, start.qvel, np.repeat(ctrl[:, None], 100, axis=1))
+    np.testing.assert_array_equal(end.qpos, rollout.final_qpos)
+    np.testing.assert_array_equal(end.qvel, rollout.final_qvel)
+    assert end.step_count == 100
+    np.testing.assert_array_equal(start.qpos, np.zeros((3, 1)))  # as it was
+
+
+def test_steps_end_when_nobody_is_left(engine: Engine) -> None:
+    stiff = load_model(
+        CART.replace('type="slide"', 'type="slide" stiffness="1e9"').replace('"0.001"', '"10"')
+    )
+    start = stepping.start_state(engine, stiff, 2, [1.0])
+    end = stepping.advance(engine, stiff, start, np.zeros(1), 10**15, CancelToken())
+    assert end.status.tolist() == [1, 1] and np.isnan(end.qpos).all() and end.step_count == 10**15
 
 
 def test_an_environment_that_diverges_is_marked_and_disturbs_nobody(engine: Engine) -> None:

@@ -90,6 +90,7 @@ struct RolloutArrays {
   const Loss* loss = nullptr;    // null: not wanted
   double* value = nullptr;       // [B] the loss of each environment
   Progress* progress = nullptr;  // of all states, which are wanted; null: not wanted
+  bool held = false;             // ctrl is [B, nu], the same in every step; only the last states are wanted
 };
 
 // K cotangents at once. Results are overwritten; one that is null is not wanted.

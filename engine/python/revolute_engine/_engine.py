@@ -136,6 +136,45 @@ class Engine:
         )
         return self._simulate(model, problem, policy, wanted, cancel, growing)
 
+    def advance(
+        self,
+        model: Model,
+        qpos: npt.ArrayLike,
+        qvel: npt.ArrayLike,
+        ctrl: npt.ArrayLike,
+        steps: int,
+        *,
+        cancel: _native.CancelToken | None = None,
+    ) -> tuple[Float64Array, Float64Array, npt.NDArray[np.int32]]:
+        """Simulate some steps with one control held, and keep no more than the state at their end.
+
+        Args:
+            model: the model.
+            qpos: start positions, shape [batch, nq], or [nq] for all environments.
+            qvel: start velocities, shape [batch, nv] or [nv].
+            ctrl: controls, shape [batch, nu].
+            steps: number of steps, from 0.
+            cancel: token whose `cancel()` stops the call within one step.
+
+        Returns:
+            Positions [batch, nq], velocities [batch, nv] and status [batch], bit for bit those at the end of
+            a rollout with these controls in every step; where an environment diverges its state is NaN.
+
+        Raises:
+            ArgumentError: a shape or a number is wrong.
+            Cancelled: the token was cancelled.
+        """
+        _check_model(model)
+        _check_cancel(cancel)
+        problem = check_step(model, qpos, qvel, ctrl, None)
+        found = _native.advance(
+            model.native, problem.qpos, problem.qvel, problem.ctrl, steps, self.threads, cancel
+        )
+        if found is None:
+            raise cancelled("advance")
+        end: tuple[Float64Array, Float64Array, npt.NDArray[np.int32]] = found
+        return end
+
     def start_states(
         self, model: Model, batch: int, qpos: npt.ArrayLike, qvel: npt.ArrayLike, *, own: bool = True
     ) -> tuple[Float64Array, Float64Array]:

@@ -83,6 +83,7 @@ _extension = _choose()
 Model = _extension.Model
 CancelToken = _extension.CancelToken
 Progress = _extension.Progress
+advance = _extension.advance
 rollout = _extension.rollout
 backward = _extension.backward
 value_and_gradient = _extension.value_and_gradient
