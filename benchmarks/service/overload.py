@@ -179,7 +179,7 @@ def run(server: ServerProcess, seconds: float) -> Report:
         done: Any = context.Queue()
         rate = OVERLOAD * report.capacity
         arguments = done, server.grpc_target, model.id, model.nv, rate, seconds
-        load = context.Process(target=_offer_in_process, args=arguments)
+        load = context.Process(target=_offer_in_process, args=arguments, daemon=True)
         load.start()
         health = _Health(server)
         health.start()

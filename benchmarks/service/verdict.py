@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 
 def parser(description: str | None, seconds: float = 7200.0) -> argparse.ArgumentParser:
-    """Return a parser with the flags that all these parts have.
+    """Return a parser with the flags that all these parts have, and have SIGTERM end the part as an interrupt
+    would: with the servers that it has started.
 
     Args:
         description: docstring of the part.
         seconds: after which a part ends with what it has, if it can.
     """
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     found = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
