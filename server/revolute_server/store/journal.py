@@ -84,8 +84,8 @@ def mend(path: Path) -> Mended | None:
         end = max(end, min(index.frames, len(journal.frames)) - 1)
     if end <= readable:
         return None
-    with _alone(path) as alone:
-        if not alone:
+    with alone(path) as is_alone:
+        if not is_alone:
             return None
         draft = path.with_name(f"{path.name}-repair")
         draft.write_bytes(journal.rewritten(end, index))
@@ -279,7 +279,7 @@ def _big_endian(*numbers: int) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[bool]:
+def alone(path: Path) -> Iterator[bool]:
     """Tell whether no other process has a database open, and keep it so."""
     with path.with_name(f"{path.name}-shm").open("a+b") as file:
         try:

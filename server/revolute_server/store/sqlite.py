@@ -35,6 +35,7 @@ from revolute.errors import ArgumentError, RevoluteError, UnavailableError
 
 from .blobs import Blobs
 from .codec import checksum
+from .first_page import renew
 from .interface import (
     MODEL,
     Conflict,
@@ -51,7 +52,7 @@ from .interface import (
     joined,
     unwritable,
 )
-from .journal import Mended, mend
+from .journal import alone, mend
 from .place import Place
 from .reserve import Reserve
 from .salvage import Malformed, copy_records, is_malformed, is_row
@@ -280,36 +281,63 @@ class SqliteStore(Store):
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._blobs.open()
             mended = mend(self._path)
-            connection = self._connection()
-            with _transaction(connection):
-                found = connection.execute("PRAGMA user_version").fetchone()[0]
-                tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-                if not found and not tables:
-                    _make_tables(connection)
-                elif found != SCHEMA:
-                    raise _wrong_schema(self._path, found)
+            if mended is not None:
+                _log.error(
+                    "store: the journal of %s was damaged; %d of its pages may be wrong, %d are rescued",
+                    *(self._path, mended.damaged, mended.rescued),
+                )
+            renewed = False
             try:
-                if mended is not None:
-                    self._check_mended(connection, mended)
-                self._take_stock(connection)
+                self._open_tables()
             except sqlite3.DatabaseError as error:
-                if not is_malformed(error):
+                if not _is_first_page(error) or not self._renew_first_page():
                     raise
-                self._repair(self._repairs)
-                self._take_stock(connection)
+                renewed = True
+                self._open_tables()
+            self._open_records(doubtful=renewed or mended is not None)
             self._reserve.make()
         except (sqlite3.Error, OSError) as error:
             raise _unusable(self._path, error) from error
 
-    def _check_mended(self, connection: sqlite3.Connection, mended: Mended) -> None:
-        """Tell of a journal that was mended, and look at once for damaged pages."""
-        _log.error(
-            "store: the journal of %s was damaged; %d of its pages may be wrong, %d are rescued",
-            *(self._path, mended.damaged, mended.rescued),
-        )
-        found = _integrity(connection)
-        if found != "ok":
-            raise sqlite3.DatabaseError(f"malformed: {found}")
+    def _open_tables(self) -> None:
+        """Find the tables, or make them in an empty file."""
+        connection = self._connection()
+        with _transaction(connection):
+            found = connection.execute("PRAGMA user_version").fetchone()[0]
+            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if not found and not tables:
+                _make_tables(connection)
+            elif found != SCHEMA:
+                raise _wrong_schema(self._path, found)
+
+    def _open_records(self, *, doubtful: bool) -> None:
+        """Count what is there, and repair the file if that meets a damaged page.
+
+        Args:
+            doubtful: whether to look at all pages first; otherwise that is done after the start.
+        """
+        connection = self._connection()
+        try:
+            if doubtful and (found := _integrity(connection)) != "ok":
+                raise sqlite3.DatabaseError(f"malformed: {found}")
+            self._take_stock(connection)
+        except sqlite3.DatabaseError as error:
+            if not is_malformed(error):
+                raise
+            self._repair(self._repairs)
+            self._take_stock(connection)
+
+    def _renew_first_page(self) -> bool:
+        """Make the first page anew, if the file is one of ours and nobody else has it open."""
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
+        self._local.connection = None
+        with alone(self._path) as is_alone:
+            renewed = is_alone and renew(self._path, _make_tables)
+        if renewed:
+            _log.error("store: the first page of %s was damaged; it is made anew", self._path)
+        return renewed
 
     def _take_stock(self, connection: sqlite3.Connection) -> None:
         """Count what is there, and remove what nothing refers to."""
@@ -699,7 +727,7 @@ def _wrong_schema(path: Path, found: int) -> ArgumentError:
 def _unusable(path: Path, error: Exception) -> ArgumentError:
     """Return the error for a file that cannot be opened."""
     advice = "choose another file with --store"
-    if is_malformed(error) or "not a database" in str(error):
+    if isinstance(error, sqlite3.DatabaseError) and _is_first_page(error):
         advice = f"put a copy of it in its place, or move it away to begin with an empty store, or {advice}"
     return ArgumentError.expected(
         "store", "an SQLite file of this server that can be written", f"{error} at {path}", advice=advice
@@ -716,6 +744,11 @@ def _entry(row: Any) -> Entry | None:
 
 def _readable(found: list[Entry | None]) -> list[Entry]:
     return [entry for entry in found if entry is not None]
+
+
+def _is_first_page(error: sqlite3.DatabaseError) -> bool:
+    """Tell whether an error, met where the tables are looked up, may come from a damaged first page."""
+    return is_malformed(error) or "not a database" in str(error)
 
 
 def _integrity(connection: sqlite3.Connection) -> str:
