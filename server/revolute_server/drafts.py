@@ -27,6 +27,7 @@ class Draft:
         self.document: Document | None = None
         self.known: Mapping[str, int] = {}
         self._changed = asyncio.Event()
+        self._watched = False
 
     def update(self, document: Document, known: Mapping[str, int] | None = None) -> None:
         """Say what is known; the arrays' shapes and what was known before stay."""
@@ -35,12 +36,8 @@ class Draft:
 
     async def changed(self, work: asyncio.Future[Any]) -> None:
         """Wait until more is known, or until the verb is through."""
-        if work.done() or self._changed.is_set():
-            self._changed.clear()
-            return
-        change = asyncio.ensure_future(self._changed.wait())
-        try:
-            await asyncio.wait((change, work), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            change.cancel()
+        if not self._watched:
+            self._watched = True
+            work.add_done_callback(lambda _work: self._changed.set())
+        await self._changed.wait()
         self._changed.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -112,15 +112,18 @@ async def send_draft(
     clock = _Clock()
     writer: GradualWriter | None = None
     begun: Document = {}
+    values: dict[str, np.ndarray] = {}
     while not work.done():
         await draft.changed(work)
         if draft.document is None or work.done():
             continue
-        values = _arrays(type(start)(), draft.document)
         if writer is None:
             begun = draft.document
-            fill_message(start, begun)
+            # its arrays are fields of the message itself
+            values = {path: np.asarray(value) for path, value in fill_message(start, begun).items()}
             writer = GradualWriter(part_type, start, values, draft.known)
+        else:
+            values = _arrays(draft.document, values)
         for part in clock.each(writer.more(values, draft.known)):
             yield part
     document = await work
@@ -133,7 +136,7 @@ async def send_draft(
         raise UnavailableError.expected(
             "answer", "one that stays as it was sent", "another server's", advice="call again"
         )
-    for part in clock.each(writer.rest(_arrays(type(start)(), document))):
+    for part in clock.each(writer.rest(_arrays(document, values))):
         yield part
     clock.report(telemetry)
 
@@ -145,9 +148,9 @@ def whole(message: AnyMessage, document: Document) -> AnyMessage:
     return message
 
 
-def _arrays(start: Message, document: Document) -> dict[str, np.ndarray]:
-    """Fill a message and return its arrays by field path."""
-    return {path: np.asarray(value) for path, value in fill_message(start, document).items()}
+def _arrays(document: Document, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Return some of a document's arrays."""
+    return {name: np.asarray(document[name]) for name in names}
 
 
 def _continues(begun: Document, document: Document) -> bool:

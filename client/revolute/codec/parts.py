@@ -123,19 +123,21 @@ class GradualWriter:
             self._begun = True
             yield _start_part(self._part_type, self._start, self._whole, "start")
         for path in self._sent:
-            view = _bytes_of(values[path])
-            end = known.get(path, len(view))
+            size = values[path].nbytes
+            end = known.get(path, size)
             if path == self._last:
-                end = min(end, len(view) - min(len(view), _HELD_BYTES))
-            yield from self._pieces(path, view, end)
+                end = min(end, size - min(size, _HELD_BYTES))
+            yield from self._pieces(path, values[path], end)
 
     def rest(self, values: Mapping[str, np.ndarray]) -> Iterator[bytes]:
         """Yield all that has not been sent, of the arrays as they are at the end."""
         for path in self._sent:
-            view = _bytes_of(values[path])
-            yield from self._pieces(path, view, len(view))
+            yield from self._pieces(path, values[path], values[path].nbytes)
 
-    def _pieces(self, path: str, view: memoryview, end: int) -> Iterator[bytes]:
+    def _pieces(self, path: str, value: np.ndarray, end: int) -> Iterator[bytes]:
+        if self._sent[path] >= end:
+            return
+        view = _bytes_of(value)
         while (begin := self._sent[path]) < end:
             self._sent[path] = min(end, begin + self._chunk_bytes)
             yield write_chunk(path, begin, view[begin : self._sent[path]])

@@ -32,6 +32,9 @@ def wire_array(array: np.ndarray) -> np.ndarray:
     Raises:
         ArgumentError: the dtype has no form on the wire.
     """
+    flags = array.flags
+    if array.dtype.str in WIRE_DTYPES and array.dtype.str != "<f4" and flags.c_contiguous and flags.aligned:
+        return array
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind == "f" and size <= 8:
         dtype = "<f8"
