@@ -38,8 +38,14 @@ class Blobs:
         self._spares = Spares(folder.with_name(f"{folder.name.removesuffix('-blobs')}-spares"))
 
     def open(self) -> None:
-        """Make the folder ready."""
+        """Make the folder ready.
+
+        Raises:
+            OSError: it cannot be made, or not be written.
+        """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not os.access(self._folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self._folder))
         self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
 
     def close(self) -> None:

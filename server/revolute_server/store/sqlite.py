@@ -22,6 +22,7 @@ import dataclasses
 import errno
 import json
 import logging
+import os
 import queue
 import sqlite3
 import threading
@@ -277,8 +278,8 @@ class SqliteStore(Store):
         """Open the file or make it, and refuse one that is none of ours or of a newer release."""
         try:
             if not self._path.parent.exists():
-                _log.warning("store: there was no folder %s; it is made", self._path.parent)
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                _log.warning("store: there was no folder %s; it was made", self._path.parent)
             self._blobs.open()
             mended = mend(self._path)
             if mended is not None:
@@ -297,7 +298,15 @@ class SqliteStore(Store):
             self._open_records(doubtful=renewed or mended is not None)
             self._reserve.make()
         except (sqlite3.Error, OSError) as error:
+            self._close_connections()
             raise _unusable(self._path, error) from error
+
+    def _close_connections(self) -> None:
+        """Close the connections of a file that was not opened."""
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
+        self._local.connection = None
 
     def _open_tables(self) -> None:
         """Find the tables, or make them in an empty file."""
@@ -329,10 +338,7 @@ class SqliteStore(Store):
 
     def _renew_first_page(self) -> bool:
         """Make the first page anew, if the file is one of ours and nobody else has it open."""
-        for connection in self._connections:
-            connection.close()
-        self._connections.clear()
-        self._local.connection = None
+        self._close_connections()
         with alone(self._path) as is_alone:
             renewed = is_alone and renew(self._path, _make_tables)
         if renewed:
@@ -726,11 +732,18 @@ def _wrong_schema(path: Path, found: int) -> ArgumentError:
 
 def _unusable(path: Path, error: Exception) -> ArgumentError:
     """Return the error for a file that cannot be opened."""
-    advice = "choose another file with --store"
+    cause, advice = str(error), "choose another file with --store"
+    if isinstance(error, OSError):
+        cause = (error.strerror or cause).lower()
+        path = Path(error.filename) if isinstance(error.filename, str) else path
     if isinstance(error, sqlite3.DatabaseError) and _is_first_page(error):
         advice = f"put a copy of it in its place, or move it away to begin with an empty store, or {advice}"
+    elif isinstance(error, PermissionError) or any(
+        word in cause for word in ("readonly", "read-only", "unable")
+    ):
+        advice = f"let the server's user (uid {os.geteuid()}) write it and its folder, or {advice}"
     return ArgumentError.expected(
-        "store", "an SQLite file of this server that can be written", f"{error} at {path}", advice=advice
+        "store", "an SQLite file of this server that can be written", f"{cause} at {path}", advice=advice
     )
 
 

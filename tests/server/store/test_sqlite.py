@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import re
 import resource
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -331,6 +333,45 @@ def test_files_that_nothing_names_are_removed_when_they_are_old(path: Path) -> N
     use(path, survey)
     assert (folder / "young").exists() and not (folder / "old").exists()
     assert len(list(folder.iterdir())) == 21
+
+
+@pytest.fixture
+def own_folder() -> Iterator[Path]:
+    """Return a folder of a user without special rights, and be that user meanwhile."""
+    with tempfile.TemporaryDirectory() as folder:
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.chown(folder, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, 0)
+        try:
+            yield Path(folder)
+        finally:
+            if is_root:
+                os.setresuid(0, 0, 0)
+            for part in (folder, f"{folder}/store", f"{folder}/store/store.db-blobs"):
+                os.chmod(part, 0o700)
+
+
+NOBODY = 65534
+
+
+@pytest.mark.parametrize(
+    ("part", "mode", "names"),
+    [
+        ("store.db", 0o400, r"attempt to write a readonly database at .*/store\.db"),
+        ("store.db", 0, r"unable to open database file at .*/store\.db"),
+        (".", 0o500, r"readonly database at .*/store\.db"),
+        ("store.db-blobs", 0o500, r"permission denied at .*/store\.db-blobs"),
+    ],
+)
+def test_what_may_not_be_written_is_named(own_folder: Path, part: str, mode: int, names: str) -> None:
+    path = own_folder / "store" / "store.db"
+    use(path, fill)
+    # in this process SQLite would use a file again that is still open
+    gc.collect()
+    os.chmod(path.parent / part, mode)
+    with pytest.raises(ArgumentError, match=rf"{names}; let the server's user \(uid \d+\) write it and its"):
+        use(path, survey)
 
 
 def test_a_newer_format_is_refused(path: Path) -> None:
