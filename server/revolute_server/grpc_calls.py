@@ -5,6 +5,8 @@ A status is a code, with google.rpc.Status and ErrorInfo in the trailing metadat
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -15,12 +17,18 @@ from google.protobuf.message import DecodeError, Message
 
 from revolute.codec.chunks import read_part
 from revolute.codec.status import DETAILS_KEY, encode_status
-from revolute.errors import ArgumentError, kind_of
+from revolute.errors import ArgumentError, RevoluteError, kind_of
 
 from .calls import CALL_ID_HEADER, Call, Calls
 from .errors import public_error
 
 _OURS = "/revolute.v1."
+
+_CONVERSATION = "TrajectoryService.ValueAndGradient"
+"""The rpc whose client may wait for an answer before it ends its request."""
+
+_PAUSE = 0.05
+"""Seconds without a part after which such a client has sent all it has."""
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
@@ -89,11 +97,24 @@ class _Reader:
         first = True
         async for content in stream:
             if first:
-                # not before there is one: a client whose first message is not out yet may take the answer for
-                # a fault of its own
-                self._calls.check_room()
                 first = False
+                await self._check_room(stream)
             yield self._message(content)
+
+    async def _check_room(self, stream: AsyncIterator[bytes]) -> None:
+        """Refuse a request of which the first part is there, if no worker will be free for it.
+
+        The other parts are taken from the wire and dropped first: a client that is still sending when the
+        answer comes may take that for a fault of its own, as grpc.aio's does (INTERNAL).
+        """
+        try:
+            self._calls.check_room()
+        except RevoluteError:
+            pause = _PAUSE if self.verb == _CONVERSATION else None
+            with contextlib.suppress(StopAsyncIteration, asyncio.TimeoutError):
+                while True:
+                    await asyncio.wait_for(anext(stream), pause)
+            raise
 
     def _message(self, content: bytes) -> Any:
         try:

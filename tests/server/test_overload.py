@@ -7,14 +7,17 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import numpy as np
 import pytest
 
 from benchmarks.service import overload
+from revolute.codec.documents import fill_message
+from revolute.codec.parts import to_parts
 from revolute.codec.status import DETAILS_KEY
-from revolute.v1 import error_pb2, session_pb2, session_pb2_grpc
+from revolute.v1 import error_pb2, session_pb2, session_pb2_grpc, trajectory_pb2
 from revolute_server.grpc_services import CHANNEL_OPTIONS
 
 from .conftest import CART
@@ -126,6 +129,23 @@ def test_what_will_be_refused_is_not_read(wire: GrpcWire, json_wire: HttpWire) -
         assert json_wire.client.post(path, content=b"{").status_code == 429
     # what needs no worker is answered as ever
     assert json_wire.client.post("/v1/sessions", content=b"{").status_code == 400
+
+
+@pytest.mark.usefixtures("full")
+def test_a_client_that_is_still_sending_gets_the_reason(small: ServerProcess, cart: str) -> None:
+    """That of grpc.aio says INTERNAL where the answer overtakes a part of the request."""
+    start = trajectory_pb2.RolloutInputs()
+    parts = to_parts(trajectory_pb2.RolloutRequest, start, fill_message(start, _rollout(cart, 400_000)))
+    request = [part.SerializeToString() for part in parts]
+    assert len(request) > 3
+
+    async def refused() -> set[grpc.StatusCode]:
+        async with grpc.aio.insecure_channel(small.grpc_target) as channel:
+            method: Any = channel.stream_stream("/revolute.v1.TrajectoryService/Rollout")
+            calls = [method(iter(request)) for _ in range(10)]
+            return {await call.code() for call in calls}
+
+    assert asyncio.run(refused()) == {grpc.StatusCode.RESOURCE_EXHAUSTED}
 
 
 @pytest.mark.usefixtures("full")
