@@ -33,7 +33,7 @@ CALL_ID_HEADER = "x-request-id"
 
 _COMPUTING = frozenset(
     {
-        *(f"SessionService.{method}" for method in ("Step", "Reset", "SetState", "Jacobian")),
+        *(f"SessionService.{method}" for method in ("Step", "Jacobian")),
         *(f"TrajectoryService.{method}" for method in ("Rollout", "StreamRollout", "Backward", "Jvp")),
         *(f"TrajectoryService.{method}" for method in ("ValueAndGradient", "Jacobian", "CheckGradient")),
     }
