@@ -1,6 +1,7 @@
 // Counts what a program takes from the heap, by standing in front of the C library's allocation functions.
 //
-// It defines them, so it is included once in a program. operator new of the standard library calls malloc.
+// It defines them, so it is included once in a program. operator new of the standard library calls malloc. Sanitizers stand there
+// themselves: under them nothing is counted.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,14 @@ namespace revolute::check {
 inline std::atomic<long> allocations{0};
 }
 
-#if defined(__GLIBC__)
+#if defined(__SANITIZE_ADDRESS__)
+namespace revolute::check {
+constexpr bool counted = false;
+}
+#elif defined(__GLIBC__)
+namespace revolute::check {
+constexpr bool counted = true;
+}
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
@@ -46,6 +54,9 @@ REVOLUTE_STAND_IN int posix_memalign(void** block, std::size_t alignment, std::s
 #undef REVOLUTE_STAND_IN
 }
 #else
+namespace revolute::check {
+constexpr bool counted = true;
+}
 // other C libraries: operator new only, which is all that containers use
 void* operator new(std::size_t size) {
   ++revolute::check::allocations;
@@ -60,6 +71,7 @@ namespace revolute::check {
 
 template <class Work>
 void check_no_allocation(const std::string& name, const Work& work) {
+  if (!counted) return work();
   // a count that does not count would pass everything
   long before = allocations;
   int* volatile block = new int(0);

@@ -172,7 +172,8 @@ Doubles random_placement(Random& random, const Pairing& pairing, double nearest,
   const Point p = vector(1), d = vector(1);
   const double distance = random.uniform(nearest, farthest);
   if (pairing.a.type == plane_geom) return placed({0, 0, 0}, {0, 0, 0}, {p.x, p.y, distance}, vector(1));
-  return placed(p, vector(1), p + (distance / norm(d)) * d, vector(1));
+  const Point turn_b = vector(1), turn_a = vector(1);  // drawn in the same order by every compiler
+  return placed(p, turn_a, p + (distance / norm(d)) * d, turn_b);
 }
 
 // The contact with the smallest gap, or none.
