@@ -10,6 +10,9 @@ the frames behind it are found, and all checksums written anew. The wrong byte i
 had been in the database itself: a check of the pages finds it if it matters to SQLite, the checksum of a
 record if it is in that record.
 
+This is for what a killed process has left. After a power failure (boot.py) frames in the middle may be
+missing which were never synced, and SQLite is right to stop there.
+
 A frame that ends a transaction and has the right salts and checksum was committed, since frames are written
 in their order and only a committed one is followed by others' commits. Whether the last frame was committed
 is read from the index (-shm), which the process that crashed has left behind.

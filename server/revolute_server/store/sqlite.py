@@ -34,6 +34,7 @@ from typing import Any, TypeVar
 
 from revolute.errors import ArgumentError, RevoluteError, UnavailableError
 
+from . import boot
 from .blobs import Blobs
 from .codec import checksum
 from .first_page import renew
@@ -281,7 +282,9 @@ class SqliteStore(Store):
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 _log.warning("store: there was no folder %s; it was made", self._path.parent)
             self._blobs.open()
-            mended = mend(self._path)
+            # after a power failure a wrong frame may be one that never came to the disk, and those behind it
+            # were not acknowledged: SQLite is right to forget them all
+            mended = mend(self._path) if boot.ran_all_the_time(self._path) else None
             if mended is not None:
                 _log.error(
                     "store: the journal of %s was damaged; %d of its pages may be wrong, %d are rescued",
@@ -297,6 +300,7 @@ class SqliteStore(Store):
                 self._open_tables()
             self._open_records(doubtful=renewed or mended is not None)
             self._reserve.make()
+            boot.note(self._path)
         except (sqlite3.Error, OSError) as error:
             self._close_connections()
             raise _unusable(self._path, error) from error

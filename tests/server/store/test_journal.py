@@ -12,7 +12,7 @@ import pytest
 from revolute_server.store import Store
 from revolute_server.store.journal import Mended, mend
 
-from .test_sqlite import fill, survey, use
+from .test_sqlite import SESSION, TRAJECTORY, fill, survey, use
 
 HEADER, FRAME = 32, 24 + 4096
 COMMITS = 40
@@ -107,3 +107,23 @@ def test_what_was_not_committed_does_not_come_back(tmp_path: Path) -> None:
     assert isinstance(mend(left), Mended)
     with sqlite3.connect(left) as found:
         assert [row[0] for row in found.execute("SELECT number FROM numbers")] == list(range(20))
+
+
+async def count(store: Store) -> int:
+    return len(await store.scan(TRAJECTORY)) + len(await store.scan(SESSION))
+
+
+def test_after_a_power_failure_the_journal_is_left_to_sqlite(path: Path) -> None:
+    boot = path.with_name(f"{path.name}-boot")
+    boot.write_text("another run of the machine", "ascii")
+    # a frame that was never synced, with later ones that were
+    file = path.with_name(f"{path.name}-wal")
+    content = bytearray(file.read_bytes())
+    middle = HEADER + FRAME * ((len(content) - HEADER) // FRAME // 2)
+    content[middle + 24 : middle + FRAME] = bytes(4096)
+    file.write_bytes(content)
+    copy = shutil.copytree(path.parent, path.parent.with_name("plain")) / path.name
+    with sqlite3.connect(copy) as plain:
+        expected = plain.execute("SELECT count(*) FROM records").fetchone()[0]
+    assert 0 < use(path, count) == expected < COMMITS
+    assert boot.read_text("ascii") == Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
