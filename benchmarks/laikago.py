@@ -107,11 +107,11 @@ class Scene:
         qpos_bar[:, 0, :3] = 2 * rollout.final_qpos[:, :3]
         return self.engine.backward(self.model, rollout, qpos_bar, times=[-1])
 
-    def jacobian(self, calls: int) -> Callable[[], Any]:
-        """Return a call of the Jacobian of a standing step, `calls` times."""
-        rollout = self.forward(1)()
+    def jacobian(self, calls: int, batch: int = 1) -> Callable[[], Any]:
+        """Return a call of the Jacobians of a standing step of `batch` environments, `calls` times."""
+        rollout = self.forward(batch)()
         qpos, qvel = rollout.qpos[:, -1], rollout.qvel[:, -1]
-        ctrl = self.controls()[:, -1]
+        ctrl = self.controls(batch)[:, -1]
 
         def differentiate() -> None:
             for _ in range(calls):

@@ -12,6 +12,7 @@ from ..script import Effort, script
 from ..table import Table
 
 STEPS, TRANSITIONS = 1000, 20
+STATES = 64
 COLUMNS = {"what": "what", "median_us": "median µs", "fastest_us": "fastest", "slowest_us": "slowest"}
 
 
@@ -32,12 +33,16 @@ def measure(effort: Effort) -> list[Table]:
         }
         for what, timing in interleaved(calls, effort.repeats).items():
             table.rows.append({"what": what, **timing.per(steps)})
-    what = "standing, MuJoCo mjd_transitionFD (one-sided)"
     scene = Scene(steps)
-    calls = {what: scene.mujoco_transition(TRANSITIONS), "jacobian": scene.jacobian(TRANSITIONS)}
-    timings = interleaved(calls, effort.repeats)
-    table.rows.append({"what": what, **timings[what].per(TRANSITIONS)})
-    table.rows.append({"what": "standing, full Jacobian of a step", **timings["jacobian"].per(TRANSITIONS)})
+    # each call, and how many steps it takes
+    derivatives = {
+        "standing, MuJoCo mjd_transitionFD (one-sided)": (scene.mujoco_transition(TRANSITIONS), TRANSITIONS),
+        "standing, full Jacobian of a step": (scene.jacobian(TRANSITIONS), TRANSITIONS),
+        f"standing, full Jacobian of a step, {STATES} states in a call": (scene.jacobian(1, STATES), STATES),
+    }
+    timings = interleaved({what: call for what, (call, _) in derivatives.items()}, effort.repeats)
+    for what, (_, count) in derivatives.items():
+        table.rows.append({"what": what, **timings[what].per(count)})
     return [table]
 
 
