@@ -32,6 +32,13 @@ namespace {
 using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
 using Shape = std::vector<py::ssize_t>;
 
+// What `work` returns, while other Python threads go on.
+template <class Work>
+auto unlocked(const Work& work) {
+  const py::gil_scoped_release released;
+  return work();
+}
+
 int parameter_index(const std::string& name) {
   for (int p = 0; p < parameter_count; ++p)
     if (name == parameter_names[p]) return p;
@@ -121,12 +128,7 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   out["diverged_step"] = diverged_step;
   arrays.status = status.mutable_data();
   arrays.diverged_step = diverged_step.mutable_data();
-  bool completed;
-  {
-    const py::gil_scoped_release unlocked;
-    completed = rollout(model, arrays, {threads, cancel});
-  }
-  if (!completed) return py::none();
+  if (!unlocked([&] { return rollout(model, arrays, {threads, cancel}); })) return py::none();
   return out;
 }
 
@@ -147,12 +149,7 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
   arrays.last = {qpos.mutable_data(), qvel.mutable_data()};
   arrays.status = status.mutable_data();
   arrays.diverged_step = diverged_step.data();
-  bool completed;
-  {
-    const py::gil_scoped_release unlocked;
-    completed = rollout(model, arrays, {threads, cancel});
-  }
-  if (!completed) return py::none();
+  if (!unlocked([&] { return rollout(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos, qvel, status);
 }
 
@@ -213,12 +210,7 @@ py::object backward_python(const ModelStorage& model, const std::string& policy,
     arrays.bars.count = bar_steps->size();
   }
   const py::dict pulled = gradient_arrays(model, wrt, arrays);
-  bool completed;
-  {
-    const py::gil_scoped_release unlocked;
-    completed = backward(model, arrays, {threads, cancel});
-  }
-  if (!completed) return py::none();
+  if (!unlocked([&] { return backward(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(pulled, replayed);
 }
 
@@ -266,12 +258,7 @@ py::object value_and_gradient_python(const ModelStorage& model, const Array& qpo
                                  &loss,
                                  cotangents_finite.mutable_data()}};
   const py::dict pulled = gradient_arrays(model, wrt, arrays.backward);
-  bool completed;
-  {
-    const py::gil_scoped_release unlocked;
-    completed = value_and_gradient(model, arrays, {threads, cancel});
-  }
-  if (!completed) return py::none();
+  if (!unlocked([&] { return value_and_gradient(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(value, status, diverged_step, pulled, replayed, cotangents_finite);
 }
 
@@ -295,12 +282,7 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
                             parameter_inputs(parameter_tangents, owners),
                             qpos_out.mutable_data(),
                             qvel_out.mutable_data()};
-  bool completed;
-  {
-    const py::gil_scoped_release unlocked;
-    completed = jvp(model, arrays, {threads, cancel});
-  }
-  if (!completed) return py::none();
+  if (!unlocked([&] { return jvp(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos_out, qvel_out);
 }
 
@@ -319,20 +301,15 @@ py::object jacobian_python(const ModelStorage& model, const Array& qpos, const A
                                  A.mutable_data(),
                                  B.mutable_data(),
                                  finite.data()};
-  bool completed;
-  {
-    const py::gil_scoped_release unlocked;
-    completed = jacobian(model, arrays, {threads, cancel});
-  }
-  if (!completed) return py::none();
+  if (!unlocked([&] { return jacobian(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(A, B, std::any_of(finite.begin(), finite.end(), [](std::uint8_t is) { return is; }));
 }
 
 constexpr py::ssize_t many_numbers = 1 << 16;  // that other Python threads should not wait for
 
 bool all_finite_python(const Array& values) {
-  std::optional<py::gil_scoped_release> unlocked;
-  if (values.size() > many_numbers) unlocked.emplace();
+  std::optional<py::gil_scoped_release> released;
+  if (values.size() > many_numbers) released.emplace();
   return all_finite(values.data(), values.size());
 }
 
@@ -341,8 +318,8 @@ py::array_t<bool> finite_rows_python(const Array& values) {
   const std::size_t size = values.size() ? values.size() / (cotangents * batch) : 0;
   py::array_t<bool> out(batch);
   bool* const finite = out.mutable_data();
-  std::optional<py::gil_scoped_release> unlocked;
-  if (values.size() > many_numbers) unlocked.emplace();
+  std::optional<py::gil_scoped_release> released;
+  if (values.size() > many_numbers) released.emplace();
   for (py::ssize_t b = 0; b < batch; ++b) {
     finite[b] = true;
     for (py::ssize_t k = 0; k < cotangents; ++k)
