@@ -27,6 +27,7 @@ from revolute.errors import ArgumentError
 from . import dm_env_rpc, grpc_services, http_routes, listeners
 from .auth import Access, TokenFile
 from .calls import Calls
+from .offered_memory import OpenBlocks
 from .service import Service
 from .settings import Settings
 from .telemetry import Telemetry
@@ -60,6 +61,7 @@ class Application:
         self.service = Service(settings, self.telemetry)
         self.calls = Calls(Access(self.tokens), self.telemetry, self.service.pool.check_room)
         self.addresses: dict[str, str] = {}
+        self._memory = None if settings.no_shared_memory else OpenBlocks()
         self._tls = listeners.Tls(settings) if settings.tls_cert else None
         self._grpc: grpc.aio.Server | None = None
         self._health: grpc_services.Health | None = None
@@ -87,7 +89,7 @@ class Application:
             self._dm_env_rpc = dm_env_rpc.create_listener(verbs, self.calls)
         sockets = self._bind_http()
         try:
-            self._grpc, self._health = grpc_services.create_server(verbs, self.calls)
+            self._grpc, self._health = grpc_services.create_server(verbs, self.calls, self._memory)
             self._bind_grpc(self._grpc)
             await self._grpc.start()
             await self._start_dm_env_rpc()
@@ -224,6 +226,8 @@ class Application:
             http.should_exit = True
         servers = [server for server in (self._grpc, self._dm_env_rpc) if server]
         await asyncio.gather(*(server.stop(_LAST_ANSWERS) for server in servers), *self._http_tasks)
+        if self._memory is not None:
+            self._memory.close()
         listeners.remove_unix(self.settings.grpc_socket)
         listeners.remove_unix(self.settings.http_socket)
         await self.service.close_store()

@@ -21,6 +21,7 @@ from revolute.errors import UnavailableError
 
 from .auth import HEALTH, METRICS, STATUS, Access
 from .callers import ANONYMOUS, Caller, set_caller
+from .offered_memory import Offer
 from .telemetry import Telemetry
 
 _log = logging.getLogger("revolute.access")
@@ -57,6 +58,7 @@ class Call:
         peer: where it comes from: what the client calls itself, or else its host.
         deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
         started: time of its first byte, in s of the monotonic clock.
+        offer: the memory that its client shares with us for its arrays; None for none.
     """
 
     id: str
@@ -67,6 +69,7 @@ class Call:
     peer: str = ""
     deadline: float | None = None
     started: float = field(default_factory=time.monotonic)
+    offer: Offer | None = None
 
 
 _current: ContextVar[Call | None] = ContextVar("call", default=None)

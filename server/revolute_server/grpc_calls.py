@@ -16,26 +16,37 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
 from revolute.codec.chunks import read_part
+from revolute.codec.shared_memory import AVAILABLE, HEADER, OPENED
 from revolute.codec.status import DETAILS_KEY, encode_status
 from revolute.errors import ArgumentError, RevoluteError, kind_of
 
 from .calls import CALL_ID_HEADER, Call, Calls
 from .errors import public_error
+from .offered_memory import Offer, OpenBlocks
 
 _OURS = "/revolute.v1."
 
 _CONVERSATION = "TrajectoryService.ValueAndGradient"
 """The rpc whose client may wait for an answer before it ends its request."""
 
+_INFO = "ServerService.GetServerInfo"
+"""The rpc by which a client asks whether we can open its memory."""
+
 _PAUSE = 0.05
 """Seconds without a part after which such a client has sent all it has."""
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
-    """Makes each rpc a call, and turns what the services raise into statuses; these only raise."""
+    """Makes each rpc a call, and turns what the services raise into statuses; these only raise.
 
-    def __init__(self, calls: Calls) -> None:
+    Args:
+        calls: the server's calls.
+        memory: what clients on this machine share with us; None where they shall not.
+    """
+
+    def __init__(self, calls: Calls, memory: OpenBlocks | None = None) -> None:
         self._calls = calls
+        self._memory = memory if AVAILABLE else None
         self._handlers: dict[str, Any] = {}
 
     async def intercept_service(
@@ -62,7 +73,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         }
         build, inner = kinds[handler.request_streaming, handler.response_streaming]
         guard: Callable[..., Any] = _guard_stream if handler.response_streaming else _guard_unary
-        reader = _Reader(method.removeprefix("/").replace("/", "."), handler.request_streaming, self._calls)
+        name = method.removeprefix("/").replace("/", ".")
+        reader = _Reader(name, handler.request_streaming, self._calls, self._memory)
         # bytes are decoded under the guard, so that broken ones are the client's error and no fault of ours
         return build(guard(inner, reader, self._calls), response_serializer=_serialized)
 
@@ -74,15 +86,18 @@ class _Reader:
         method: full name, e.g. "revolute.v1.TrajectoryService.Rollout".
         streaming: whether its requests are streams of parts.
         calls: the server's calls.
+        memory: where their arrays may lie; None for nowhere.
     """
 
-    def __init__(self, method: str, streaming: bool, calls: Calls) -> None:
+    def __init__(self, method: str, streaming: bool, calls: Calls, memory: OpenBlocks | None) -> None:
         self.verb = f"/{method}".removeprefix(_OURS)
         self._type = message_factory.GetMessageClass(
             descriptor_pool.Default().FindMethodByName(method).input_type
         )
         self._streaming = streaming
         self._calls = calls
+        # segments overtake each other there
+        self.memory = memory if self.verb != "TrajectoryService.StreamRollout" else None
 
     def read(self, request: Any) -> Any:
         """Return the request, or the stream of its parts.
@@ -137,7 +152,7 @@ def _guard_unary(
         headers = metadata_of(context)
         with _opened(calls, reader.verb, context, headers) as call:
             try:
-                calls.admit(call, headers.get("authorization"))
+                _let_in(call, calls, reader, headers, context)
                 return await inner(reader.read(request), context)
             except Exception as error:
                 return await _abort(context, error, call)
@@ -152,7 +167,7 @@ def _guard_stream(
         headers = metadata_of(context)
         with _opened(calls, reader.verb, context, headers) as call:
             try:
-                calls.admit(call, headers.get("authorization"))
+                _let_in(call, calls, reader, headers, context)
                 async for part in inner(reader.read(request), context):
                     yield part
             except Exception as error:
@@ -168,7 +183,24 @@ def _opened(
     host, seconds = _host(context.peer()), context.time_remaining()
     with calls.open("grpc", headers, verb, host=host, seconds=seconds) as call:
         context.set_trailing_metadata(((CALL_ID_HEADER, call.id),))
-        yield call
+        try:
+            yield call
+        finally:
+            if call.offer is not None:
+                call.offer.close()
+
+
+def _let_in(
+    call: Call, calls: Calls, reader: _Reader, headers: Mapping[str, str], context: grpc.aio.ServicerContext
+) -> None:
+    """Admit a call, and take note of the memory that its client shares."""
+    calls.admit(call, headers.get("authorization"))
+    words = headers.get(HEADER)
+    if words is None or reader.memory is None or not _is_local(context.peer()):
+        return
+    call.offer = Offer(words, reader.memory)
+    if reader.verb == _INFO and call.offer.is_open():
+        context.set_trailing_metadata(((CALL_ID_HEADER, call.id), (HEADER, OPENED)))
 
 
 def metadata_of(context: grpc.aio.ServicerContext) -> dict[str, str]:
@@ -180,6 +212,12 @@ def _host(peer: str) -> str:
     """Return the address in gRPC's name of a peer, e.g. "ipv4:127.0.0.1:40000", without the port."""
     kind, _, place = peer.partition(":")
     return place.rpartition(":")[0] if kind in ("ipv4", "ipv6") else kind
+
+
+def _is_local(peer: str) -> bool:
+    """Tell whether gRPC's name of a peer is one on this machine."""
+    host = _host(peer)
+    return host in ("unix", "[::1]", "%5B::1%5D") or host.startswith("127.")
 
 
 async def _abort(context: grpc.aio.ServicerContext, error: Exception, call: Call) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,12 +15,16 @@ from revolute.codec.parts import Assembler, GradualWriter, locate, to_wire
 from revolute.codec.tensor import encode_tensor
 from revolute.errors import UnavailableError
 
+from . import offered_memory
 from .answers import Document
+from .calls import current_call
 from .drafts import Draft
 from .memory import Reservation
+from .offered_memory import Offer
 from .telemetry import Telemetry
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
+Result = TypeVar("Result")
 
 
 async def receive(parts: AsyncIterable[Any], reservation: Reservation, limit: int) -> dict[str, Any]:
@@ -43,8 +47,8 @@ async def receive(parts: AsyncIterable[Any], reservation: Reservation, limit: in
     async for part in parts:
         assembler.feed(part)
         if not begun:
-            reservation.grow(assembler.declared_bytes)
             begun = True
+            await _begin(assembler, reservation)
             if assembler.complete:
                 break
     return read_message(*assembler.finish())
@@ -66,11 +70,24 @@ async def receive_one(
     async for part in parts:
         assembler.feed(part)
         if not begun:
-            reservation.grow(assembler.declared_bytes)
             begun = True
+            await _begin(assembler, reservation)
         if assembler.complete:
             break
     return read_message(*assembler.finish())
+
+
+async def _begin(assembler: Assembler, reservation: Reservation) -> None:
+    """Make room for a message whose first part is there, and take what it has in shared memory."""
+    reservation.grow(assembler.declared_bytes)
+    if assembler.shared_bytes:
+        await offered_memory.load(assembler, current_offer())
+
+
+def current_offer() -> Offer | None:
+    """Return the memory that the client of the call that runs now shares with us; None for none."""
+    call = current_call()
+    return call.offer if call is not None else None
 
 
 async def send(
@@ -80,9 +97,13 @@ async def send(
     telemetry: Telemetry,
     first: str = "start",
 ) -> AsyncIterator[Any]:
-    """Yield an answer part by part, as bytes, and report the time it took to make them."""
+    """Yield an answer part by part, as bytes, and report the time it took to make them.
+
+    Its arrays go into the memory that the client shares, if it does.
+    """
     clock = _Clock()
-    for part in clock.each(to_wire(part_type, start, fill_message(start, document), first=first)):
+    values = await clock.time(offered_memory.put(start, fill_message(start, document), current_offer()))
+    for part in clock.each(to_wire(part_type, start, values, first=first)):
         yield part
     clock.report(telemetry)
 
@@ -177,6 +198,12 @@ class _Clock:
             yield part
             began = time.time_ns()
         self._spent += time.time_ns() - began
+
+    async def time(self, copying: Awaitable[Result]) -> Result:
+        began = time.time_ns()
+        result = await copying
+        self._spent += time.time_ns() - began
+        return result
 
     def report(self, telemetry: Telemetry) -> None:
         now = time.time_ns()

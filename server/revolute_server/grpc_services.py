@@ -29,8 +29,9 @@ from .answers import Document, document_bytes
 from .calls import Calls
 from .drafts import Draft
 from .grpc_calls import CallInterceptor
-from .grpc_messages import receive, receive_one, send, send_draft, whole
+from .grpc_messages import current_offer, receive, receive_one, send, send_draft, whole
 from .memory import Reservation
+from .offered_memory import OpenBlocks
 from .verbs import Verbs
 
 Verb = Callable[..., Coroutine[Any, Any, Document]]
@@ -88,9 +89,17 @@ class Health:
             await self._servicer.set(service, status)
 
 
-def create_server(verbs: Verbs, calls: Calls) -> tuple[grpc.aio.Server, Health]:
-    """Build the gRPC server with all services, health and reflection; it is not yet bound to an address."""
-    server = grpc.aio.server(interceptors=[CallInterceptor(calls)], options=CHANNEL_OPTIONS)
+def create_server(
+    verbs: Verbs, calls: Calls, memory: OpenBlocks | None = None
+) -> tuple[grpc.aio.Server, Health]:
+    """Build the gRPC server with all services, health and reflection; it is not yet bound to an address.
+
+    Args:
+        verbs: what it does.
+        calls: the calls of all listeners.
+        memory: what clients on this machine share with us; None where they shall not.
+    """
+    server = grpc.aio.server(interceptors=[CallInterceptor(calls, memory)], options=CHANNEL_OPTIONS)
     model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(verbs), server)
     session_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(verbs), server)
     trajectory_pb2_grpc.add_TrajectoryServiceServicer_to_server(TrajectoryServicer(verbs), server)
@@ -153,8 +162,10 @@ class _Servicer:
                 if undo is None or document.get("checkpoints") != "every":
                     memory.grow(document_bytes(document))
 
-            # beside other calls no core would be idle meanwhile, and one part costs less than several
-            if gradual and memory.count >= _LARGE and not self.verbs.service.pool.occupied:
+            # beside other calls no core would be idle meanwhile, and one part costs less than several, as
+            # memory of the client's does
+            alone = not self.verbs.service.pool.occupied
+            if gradual and memory.count >= _LARGE and alone and not _is_shared():
                 draft = Draft()
                 work = asyncio.ensure_future(verb(request, draft))
                 try:
@@ -174,6 +185,12 @@ class _Servicer:
                 if undo is not None:
                     undo(document)
                 raise
+
+
+def _is_shared() -> bool:
+    """Tell whether we can reach memory of the client for the answer."""
+    offer = current_offer()
+    return offer is not None and offer.is_open()
 
 
 async def _give_up(work: asyncio.Future[Document], undo: Undo | None) -> None:

@@ -78,6 +78,10 @@ class Settings:
     grpc_socket: str | None = _flag(None, "listen for gRPC on this Unix socket as well", None, "PATH")
     http_socket: str | None = _flag(None, "listen for HTTP on this Unix socket as well", None, "PATH")
     no_tcp: bool = _flag(False, "listen on the Unix sockets only")
+    no_shared_memory: bool = _flag(
+        False,
+        "send arrays over the connection, also where a client on this machine shares memory",
+    )
     tls_cert: str | None = _flag(None, "certificate chain (PEM) for both ports", None, "FILE")
     tls_key: str | None = _flag(None, "private key (PEM) of the certificate", None, "FILE")
     tls_client_ca: str | None = _flag(

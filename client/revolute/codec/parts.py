@@ -8,7 +8,7 @@ that the same checks serve blocking and asynchronous streams.
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from google.protobuf.message import Message
@@ -18,6 +18,9 @@ from ..v1 import tensor_pb2
 from . import tensor as tensors
 from .chunks import write_chunk
 from .starts import LARGE, can_inline, write_start
+
+if TYPE_CHECKING:
+    from .shared_memory import SharedMemory
 
 CHUNK_BYTES = 1000 * 1024
 """Largest payload of one part that this implementation sends; the part itself is at most 1 MiB."""
@@ -99,7 +102,7 @@ class GradualWriter:
         self._part_type = part_type
         self._start = start
         self._chunk_bytes = chunk_bytes
-        views = {path: _declare(locate(start, path), value)[1] for path, value in values.items()}
+        views = {path: declare(locate(start, path), value)[1] for path, value in values.items()}
         self._last = min((path for path in views if len(views[path])), key=lambda path: len(views[path]))
         self._whole: dict[str, memoryview] = {}
         self._sent: dict[str, int] = {}
@@ -162,6 +165,8 @@ class Assembler:
         self._fields: dict[str, _Field] = {}
         self.declared_bytes = 0
         """Bytes of all arrays and blobs that `start` declares; 0 until it has come."""
+        self.shared_bytes = 0
+        """Bytes of those that wait in shared memory for `load`."""
 
     def feed(self, part: Any) -> None:
         """Take in the next part.
@@ -180,6 +185,16 @@ class Assembler:
             raise ArgumentError.expected(
                 "part", f"'{expected}'", f"'{kind or 'nothing'}'", at="the stream's next part"
             )
+
+    def load(self, memory: SharedMemory | None) -> None:
+        """Copy what waits in shared memory; `memory` is what was offered with the message.
+
+        Raises:
+            ArgumentError: none was, or it does not hold what the message says.
+        """
+        for field in self._fields.values():
+            field.load(memory)
+        self.shared_bytes = 0
 
     @property
     def complete(self) -> bool:
@@ -214,6 +229,7 @@ class Assembler:
         for path, field in declared.items():
             field.take_inline_data(inline.get(path))
         self._fields = declared
+        self.shared_bytes = sum(field.size for field in declared.values() if field.is_shared)
 
     def _append(self, chunk: tensor_pb2.Chunk) -> None:
         field = self._fields.get(chunk.field)
@@ -225,11 +241,15 @@ class Assembler:
         field.append(chunk.offset, chunk.data)
 
 
-def assemble(parts: Iterable[Any], max_bytes: int | None = None) -> tuple[Any, dict[str, Any]]:
+def assemble(
+    parts: Iterable[Any], max_bytes: int | None = None, memory: SharedMemory | None = None
+) -> tuple[Any, dict[str, Any]]:
     """Return message and values of a blocking stream of parts; see `Assembler.finish`."""
     assembler = Assembler(max_bytes)
     for part in parts:
         assembler.feed(part)
+        if assembler.shared_bytes:
+            assembler.load(memory)
     return assembler.finish()
 
 
@@ -265,6 +285,7 @@ class _Field:
         self.size = tensors.declared_bytes(path, message) if self._is_tensor else message.size
         if self.size < 0:
             raise ArgumentError.expected(f"{path}.size", "at least 0", self.size)
+        self.is_shared = self._is_tensor and message.HasField("shared")
         self._buffer = np.empty(0, np.uint8)
         self._filled = 0
 
@@ -272,10 +293,27 @@ class _Field:
     def filled(self) -> bool:
         return self._filled == self.size
 
+    def load(self, memory: SharedMemory | None) -> None:
+        if not self.is_shared or self.filled:
+            return
+        name, place = f"{self._path}.shared", self._message.shared
+        if memory is None:
+            raise ArgumentError.expected(
+                name, "nothing without memory that is offered with the call", place, advice="send the bytes"
+            )
+        self._buffer = np.empty(self.size, np.uint8)
+        self._filled = memory.read(place, self._buffer)
+        if not self.filled:
+            raise ArgumentError.expected(
+                name, f"a place with {self.size} bytes in the memory", f"{place}, which has {self._filled}"
+            )
+
     def take_inline_data(self, data: memoryview | bytes | None = None) -> None:
         data = data or self._message.data
-        if data and len(data) != self.size:
-            raise self._wrong_count(len(data))
+        if data and (self.is_shared or len(data) != self.size):
+            raise self._wrong_count(len(data) + self.size * self.is_shared)
+        if self.is_shared:
+            return
         self._buffer = np.empty(self.size, np.uint8)
         if data:
             self._buffer.data[:] = data
@@ -283,6 +321,8 @@ class _Field:
         self._message.ClearField("data")
 
     def append(self, offset: int, data: bytes | memoryview) -> None:
+        if self.is_shared:
+            raise self._wrong_count(self.size + len(data))
         if offset != self._filled:
             raise ArgumentError.expected(
                 "chunk.offset", str(self._filled), offset, at=f"field '{self._path}'"
@@ -293,6 +333,8 @@ class _Field:
         self._filled += len(data)
 
     def value(self) -> Any:
+        if self.is_shared:
+            self.load(None)
         if not self.filled:
             raise self._wrong_count(self._filled)
         return (
@@ -328,7 +370,7 @@ def _split(
     inline: list[tuple[str, memoryview]] = []
     later: list[tuple[str, memoryview]] = []
     for path, value in values.items():
-        size, view = _declare(locate(start, path), value)
+        size, view = declare(locate(start, path), value)
         if size <= budget:
             inline.append((path, view))
             budget -= size
@@ -344,7 +386,7 @@ def _pieces(later: list[tuple[str, memoryview]], size: int) -> Iterator[tuple[st
             yield path, offset, view[offset : offset + size]
 
 
-def _declare(message: Any, value: Value) -> tuple[int, memoryview]:
+def declare(message: Any, value: Value) -> tuple[int, memoryview]:
     """Write dtype and shape, or size, into a Tensor or Blob; return byte count and a view of the bytes."""
     if message.DESCRIPTOR.full_name == _TENSOR:
         array = tensors.wire_array(np.asarray(value))

@@ -14,13 +14,16 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "1")
 import grpc
 import grpc.experimental
 from google.protobuf import message_factory
+from google.protobuf.message import Message
 
 from ..codec import documents, parts
 from ..codec.chunks import read_part
+from ..codec.shared_memory import HEADER, OPENED, SHARED_FROM, SharedMemory, array_bytes, shared
 from ..codec.status import DETAILS_KEY, decode_status
 from ..errors import ArgumentError, InternalError, LimitError, RevoluteError
 from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 from .heap import keep_freed_memory
+from .memory import OfferedMemory
 from .network import (
     Address,
     Credentials,
@@ -39,6 +42,11 @@ _WRAPPED = {
     "GetSession": "session",
     "CheckGradient": "report",
 }
+
+_MUCH_IN_ANSWER = frozenset({"Rollout", "GetTrajectory", "Backward", "ValueAndGradient", "Jvp", "Jacobian"})
+"""Verbs whose answers may be large when their requests are not."""
+
+_PROBE_SECONDS = 10.0
 
 _OPTIONS = (
     # a ping every 30 s while a call runs, 10 s to answer: a dead server is noticed
@@ -79,8 +87,9 @@ class GrpcTransport:
             self._channel = grpc.secure_channel(address.netloc, grpc.ssl_channel_credentials(*files), options)
         else:
             self._channel = grpc.insecure_channel(address.netloc, options)
+        self._memory = OfferedMemory(self._reaches, address.is_loopback)
         self._methods = {
-            _verb(service.name, method.name): _Method(self._channel, service.full_name, method)
+            _verb(service.name, method.name): _Method(self._channel, service.full_name, method, self._memory)
             for file in _FILES
             for service in file.DESCRIPTOR.services_by_name.values()
             for method in service.methods
@@ -89,10 +98,8 @@ class GrpcTransport:
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Carry out one verb; see `Transport.call`."""
         limit = self._timeout if timeout is None else timeout
-        try:
-            answer = self._methods[verb].call(document, limit, self._shown())
-        except grpc.RpcError as error:
-            raise self._error(error, verb, limit) from None
+        method = self._methods[verb]
+        answer = self._tried(verb, limit, lambda: method.call(document, limit, self._shown()))
         return answer[_WRAPPED[verb]] if verb in _WRAPPED else answer
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -107,17 +114,41 @@ class GrpcTransport:
     ) -> dict[str, Any]:
         """Differentiate a loss of the caller's own in one call; see `Transport.own_loss`."""
         method = self._methods["ValueAndGradient"]
-        try:
-            return method.converse(
-                document, "trajectory", "cotangents", respond, self._timeout, self._shown()
-            )
-        except grpc.RpcError as error:
-            raise self._error(error, "ValueAndGradient", self._timeout) from None
+        talk = ("trajectory", "cotangents", respond)
+        return self._tried(
+            "ValueAndGradient",
+            self._timeout,
+            lambda: method.converse(document, *talk, self._timeout, self._shown()),
+        )
 
     def close(self) -> None:
         """Close the channel."""
         self._closed = True
+        self._memory.give_up()
         self._channel.close()
+
+    def _tried(self, verb: str, limit: float | None, attempt: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return the answer of a call; one that the server cannot read in shared memory is sent to it."""
+        try:
+            try:
+                return attempt()
+            except grpc.RpcError as error:
+                raise self._error(error, verb, limit) from None
+        except ArgumentError as error:
+            if error.argument != HEADER:
+                raise
+        self._memory.give_up()
+        return self._tried(verb, limit, attempt)
+
+    def _reaches(self, offer: str) -> bool | None:
+        """Ask the server whether it can open memory that is offered; None if it does not answer."""
+        ask: Any = self._channel.unary_unary("/revolute.v1.ServerService/GetServerInfo")
+        try:
+            metadata = (*self._shown(), (HEADER, offer))
+            _, call = ask.with_call(b"", timeout=_PROBE_SECONDS, metadata=metadata)
+        except grpc.RpcError:
+            return None
+        return (HEADER, OPENED) in tuple(call.trailing_metadata() or ())
 
     def _shown(self) -> tuple[tuple[str, str], ...]:
         """Return the metadata of a call: the token, and the caller's trace."""
@@ -152,39 +183,48 @@ def _verb(service: str, method: str) -> str:
     return f"Session{method}" if (service, method) == ("SessionService", "Jacobian") else method
 
 
+def _with_offer(metadata: tuple[tuple[str, str], ...], memory: SharedMemory | None) -> Any:
+    """Return the metadata of a call that may use this memory."""
+    return metadata if memory is None else (*metadata, (HEADER, memory.offer))
+
+
 class _Method:
     """One rpc: its message types and how it is called."""
 
-    def __init__(self, channel: grpc.Channel, service: str, method: Any) -> None:
+    def __init__(self, channel: grpc.Channel, service: str, method: Any, memory: OfferedMemory) -> None:
         self._channel = channel
+        self._memory = memory
         self._path = f"/{service}/{method.name}"
         self._request = message_factory.GetMessageClass(method.input_type)
         self._response = message_factory.GetMessageClass(method.output_type)
         self._streams_request = method.client_streaming
         self._streams_response = method.server_streaming
+        self._much_in_answer = method.name in _MUCH_IN_ANSWER
         self._callables: dict[str, Any] = {}
 
     def call(self, document: Mapping[str, Any], timeout: float | None, metadata: Any) -> dict[str, Any]:
         """Send a document and return the answer's."""
-        first, rest = self._requests(document)
-        kind = "unary" if rest is None else "stream"
-        send = self._callable(kind, "stream" if self._streams_response else "unary")
-        request = first if rest is None else itertools.chain([first], rest)
-        answer = send(request, timeout=timeout, metadata=metadata)
-        if not self._streams_response:
-            message = self._response.FromString(answer)
-            return documents.read_message(message, parts.read_values(message))
-        try:
-            return documents.read_message(*parts.assemble(self._parts(answer)))
-        except BaseException:
-            answer.cancel()
-            raise
+        start, values = self._filled(document)
+        with self._memory.lent(self._gains(values)) as memory:
+            first, rest = self._requests(start, values, memory)
+            kind = "unary" if rest is None else "stream"
+            send = self._callable(kind, "stream" if self._streams_response else "unary")
+            request = first if rest is None else itertools.chain([first], rest)
+            answer = send(request, timeout=timeout, metadata=_with_offer(metadata, memory))
+            if not self._streams_response:
+                message = self._response.FromString(answer)
+                return documents.read_message(message, parts.read_values(message))
+            try:
+                return documents.read_message(*parts.assemble(self._parts(answer), memory=memory))
+            except BaseException:
+                answer.cancel()
+                raise
 
     def stream(
         self, document: Mapping[str, Any], timeout: float | None, metadata: Any
     ) -> Iterator[dict[str, Any]]:
         """Send a document and yield those of the answer: what each `start` begins, and at last `end`."""
-        first, rest = self._requests(document)
+        first, rest = self._requests(*self._filled(document))
         request = [first] if rest is None else itertools.chain([first], rest)
         answer = self._callable("stream", "stream")(iter(request), timeout=timeout, metadata=metadata)
         try:
@@ -213,59 +253,78 @@ class _Method:
             timeout: seconds that all may take.
             metadata: of the call.
         """
-        first, rest = self._requests(document)
-        replies: queue.SimpleQueue[Iterator[Any]] = queue.SimpleQueue()
+        start, values = self._filled(document)
+        with self._memory.lent(True) as memory:
+            first, rest = self._requests(start, values, memory)
+            replies: queue.SimpleQueue[Iterator[bytes]] = queue.SimpleQueue()
 
-        def requests() -> Iterator[Any]:
-            yield first
-            yield from rest or ()
-            yield from replies.get()
+            def requests() -> Iterator[bytes]:
+                yield first
+                yield from rest or ()
+                yield from replies.get()
 
-        answer = self._callable("stream", "stream")(requests(), timeout=timeout, metadata=metadata)
-        try:
-            received = self._parts(answer)
-            asked = self._next_message(received, question)
-            if asked is None:
-                raise ArgumentError.expected("part", f"'{question}'", "an empty stream")
-            replies.put(self._message_parts(reply, respond(asked)))
-            return documents.read_message(*parts.assemble(received))
-        finally:
-            # an iterator of requests that still waits would wait for ever
-            replies.put(iter(()))
-            answer.cancel()
+            call = self._callable("stream", "stream")
+            answer = call(requests(), timeout=timeout, metadata=_with_offer(metadata, memory))
+            try:
+                received = self._parts(answer)
+                asked = self._next_message(received, question, memory)
+                if asked is None:
+                    raise ArgumentError.expected("part", f"'{question}'", "an empty stream")
+                # not where the server cannot read it: then the caller's loss would be asked for again
+                used = memory if memory is not None and memory.was_read else None
+                replies.put(self._message_parts(*self._filled(respond(asked), reply), used, reply))
+                return documents.read_message(*parts.assemble(received, memory=memory))
+            finally:
+                # an iterator of requests that still waits would wait for ever
+                replies.put(iter(()))
+                answer.cancel()
+
+    def _gains(self, values: Mapping[str, Any]) -> bool:
+        """Tell whether a call with these arrays is likely to gain by shared memory."""
+        return self._streams_response and (self._much_in_answer or array_bytes(values) >= SHARED_FROM)
 
     def _parts(self, answer: Any) -> Iterator[Any]:
         """Yield the parts of an answer."""
         for content in answer:
             yield read_part(content, self._response)
 
-    def _next_message(self, received: Iterator[Any], first: str = "start") -> dict[str, Any] | None:
+    def _next_message(
+        self, received: Iterator[Any], first: str = "start", memory: SharedMemory | None = None
+    ) -> dict[str, Any] | None:
         """Return the next document of an answer with many; None at its end."""
         assembler = parts.Assembler(first=first)
         for part in received:
             if part.WhichOneof("part") == "end":
                 return documents.read_message(part.end, parts.read_values(part.end))
             assembler.feed(part)
+            if assembler.shared_bytes:
+                assembler.load(memory)
             if assembler.complete:
                 return documents.read_message(*assembler.finish())
         return None
 
-    def _message_parts(self, first: str, document: Mapping[str, Any]) -> Iterator[Any]:
-        """Return a further message of a request as parts."""
-        kind: Any = self._request.DESCRIPTOR.fields_by_name[first].message_type
-        message = message_factory.GetMessageClass(kind)()
-        return parts.to_wire(self._request, message, documents.fill_message(message, document), first=first)
+    def _filled(self, document: Mapping[str, Any], first: str = "start") -> tuple[Message, dict[str, Any]]:
+        """Return the message that begins a request, or is all of it, and its arrays by field path."""
+        if self._streams_request:
+            kind: Any = self._request.DESCRIPTOR.fields_by_name[first].message_type
+            message = message_factory.GetMessageClass(kind)()
+        else:
+            message = self._request()
+        return message, documents.fill_message(message, document)
 
-    def _requests(self, document: Mapping[str, Any]) -> tuple[bytes, Iterator[bytes] | None]:
-        """Return the first message and the others, None if there are none."""
+    def _message_parts(
+        self, message: Message, values: dict[str, Any], memory: SharedMemory | None, first: str = "start"
+    ) -> Iterator[bytes]:
+        """Return a message of a request as parts."""
+        return parts.to_wire(self._request, message, shared(message, values, memory), first=first)
+
+    def _requests(
+        self, start: Message, values: dict[str, Any], memory: SharedMemory | None = None
+    ) -> tuple[bytes, Iterator[bytes] | None]:
+        """Return the first part of a request and the others, None if there are none."""
         if not self._streams_request:
-            request = self._request()
-            documents.fill_message(request, document)
-            return request.SerializeToString(), None
-        start_type: Any = self._request.DESCRIPTOR.fields_by_name["start"].message_type
-        start = message_factory.GetMessageClass(start_type)()
-        values = documents.fill_message(start, document)
-        stream = parts.to_wire(self._request, start, values)
+            return start.SerializeToString(), None
+        stream = self._message_parts(start, values, memory)
         first, second = next(stream), next(stream, None)
         return first, None if second is None else itertools.chain([second], stream)
 

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18revolute/v1/tensor.proto\x12\x0brevolute.v1\"4\n\x06Tensor\x12\r\n\x05\x64type\x18\x01 \x01(\t\x12\r\n\x05shape\x18\x02 \x03(\x03\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"\"\n\x04\x42lob\x12\x0c\n\x04size\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"4\n\x05\x43hunk\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18revolute/v1/tensor.proto\x12\x0brevolute.v1\"T\n\x06Tensor\x12\r\n\x05\x64type\x18\x01 \x01(\t\x12\r\n\x05shape\x18\x02 \x03(\x03\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x12\x13\n\x06shared\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\t\n\x07_shared\"\"\n\x04\x42lob\x12\x0c\n\x04size\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"4\n\x05\x43hunk\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,9 +32,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'revolute.v1.tensor_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_TENSOR']._serialized_start=41
-  _globals['_TENSOR']._serialized_end=93
-  _globals['_BLOB']._serialized_start=95
-  _globals['_BLOB']._serialized_end=129
-  _globals['_CHUNK']._serialized_start=131
-  _globals['_CHUNK']._serialized_end=183
+  _globals['_TENSOR']._serialized_end=125
+  _globals['_BLOB']._serialized_start=127
+  _globals['_BLOB']._serialized_end=161
+  _globals['_CHUNK']._serialized_start=163
+  _globals['_CHUNK']._serialized_end=215
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,149 @@
+"""Memory that clients on this machine share with us for the arrays of their calls.
+
+A client offers the same block call after call, so what was opened stays open for a while: to find a block in
+/proc and to check it takes longer than to copy a small array.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.message import Message
+
+from revolute.codec.parts import Assembler, Value
+from revolute.codec.shared_memory import SHARED_FROM, SharedMemory, array_bytes
+from revolute.errors import ArgumentError
+
+from .settled import settled
+
+_QUICK = 1024**2
+"""Bytes that are copied at once; more would keep other calls waiting."""
+
+_IDLE_SECONDS = 20.0
+"""After which an unused block is let go of: its client may be gone, and its memory would not be."""
+
+_MOST_IDLE = 256
+"""Blocks that are kept open unused."""
+
+
+class OpenBlocks:
+    """The blocks that are open. Everything here runs on the event loop."""
+
+    def __init__(self) -> None:
+        self._idle: OrderedDict[str, tuple[SharedMemory, float]] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def take(self, offer: str) -> SharedMemory:
+        """Return the block that is offered, for one call.
+
+        Raises:
+            ArgumentError: we cannot reach it.
+        """
+        found = self._idle.pop(offer, None)
+        return found[0] if found is not None else SharedMemory.open(offer)
+
+    def give_back(self, memory: SharedMemory) -> None:
+        """Keep a block for the client's next call."""
+        if memory.offer in self._idle:
+            # a client that offers one block with two calls at a time
+            memory.close()
+            return
+        self._idle[memory.offer] = memory, time.monotonic() + _IDLE_SECONDS
+        if len(self._idle) > _MOST_IDLE:
+            self._idle.popitem(last=False)[1][0].close()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._let_go)
+
+    def __len__(self) -> int:
+        return len(self._idle)
+
+    def close(self) -> None:
+        """Let go of all blocks."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for memory, _ in self._idle.values():
+            memory.close()
+        self._idle.clear()
+
+    def _let_go(self) -> None:
+        self._timer = None
+        now = time.monotonic()
+        while self._idle:
+            memory, until = next(iter(self._idle.values()))
+            if until > now:
+                self._timer = asyncio.get_running_loop().call_at(
+                    asyncio.get_running_loop().time() + until - now, self._let_go
+                )
+                return
+            self._idle.popitem(last=False)
+            memory.close()
+
+
+class Offer:
+    """What the client of one call offers; it is opened when it is first used.
+
+    Args:
+        words: the client's.
+        memory: the blocks that are open.
+    """
+
+    def __init__(self, words: str, memory: OpenBlocks) -> None:
+        self._words = words
+        self._memory = memory
+        self._block: SharedMemory | None = None
+
+    def open(self) -> SharedMemory:
+        """Return the block.
+
+        Raises:
+            ArgumentError: we cannot reach it.
+        """
+        if self._block is None:
+            self._block = self._memory.take(self._words)
+        return self._block
+
+    def is_open(self) -> bool:
+        """Tell whether we can reach it."""
+        try:
+            self.open()
+        except ArgumentError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """End the use of the block by this call."""
+        if self._block is not None:
+            self._memory.give_back(self._block)
+            self._block = None
+
+
+async def load(assembler: Assembler, offer: Offer | None) -> None:
+    """Copy what a request has in shared memory.
+
+    Raises:
+        ArgumentError: there is none, we cannot reach it, or it is not what the request says.
+    """
+    block = offer.open() if offer is not None else None
+    await _copied(assembler.shared_bytes, lambda: assembler.load(block))
+
+
+async def put(start: Message, values: dict[str, Value], offer: Offer | None) -> dict[str, Value]:
+    """Put the arrays of an answer into shared memory if there is some, and if it is worth it.
+
+    Returns:
+        Those that are to be sent.
+    """
+    size = array_bytes(values)
+    if offer is None or size < SHARED_FROM or not offer.is_open():
+        return values
+    block = offer.open()
+    return await _copied(size, lambda: block.put(start, values))
+
+
+async def _copied(size: int, copy: Callable[[], Any]) -> Any:
+    """Copy so many bytes; a call that is cancelled meanwhile ends when that is done."""
+    return copy() if size <= _QUICK else await settled(asyncio.to_thread(copy))
