@@ -17,13 +17,18 @@ Document = dict[str, Any]
 class Draft:
     """An answer under way. Everything here runs on the event loop.
 
+    Args:
+        gradual: whether arrays that are not complete are of use.
+
     Attributes:
+        gradual: the same.
         document: the answer as far as it is known; None before anything is. Its arrays have their memory and
             shape, of those in `known` only the first bytes are there yet.
         known: bytes that are there by field path, of arrays that are not complete.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, gradual: bool = True) -> None:
+        self.gradual = gradual
         self.document: Document | None = None
         self.known: Mapping[str, int] = {}
         self._changed = asyncio.Event()

@@ -162,6 +162,44 @@ async def send_draft(
     clock.report(telemetry)
 
 
+async def send_whole(
+    part_type: type[Message],
+    start: Message,
+    draft: Draft,
+    work: asyncio.Future[Document],
+    count: Callable[[Document], None],
+    telemetry: Telemetry,
+) -> AsyncIterator[Any]:
+    """Yield an answer when the verb is through; its arrays are put into the client's memory before.
+
+    Args:
+        part_type: message of the parts.
+        start: the answer's empty message.
+        draft: what is known of the answer, its arrays complete.
+        work: the verb.
+        count: counts the memory of the answer, when the verb is through and no longer does.
+        telemetry: gets the time it takes to make the parts.
+
+    Raises:
+        BaseException: the verb failed.
+    """
+    clock = _Clock()
+    begun, values = None, {}
+    await draft.changed(work)
+    if (begun := draft.document) is not None and not work.done():
+        values = await clock.time(offered_memory.put(start, fill_message(start, begun), current_offer()))
+    document = await work
+    count(document)
+    if not values or begun is None or not _continues(begun, document):
+        start.Clear()
+        async for part in send(part_type, start, document, telemetry):
+            yield part
+        return
+    for part in clock.each(to_wire(part_type, start, values)):
+        yield part
+    clock.report(telemetry)
+
+
 def whole(message: AnyMessage, document: Document) -> AnyMessage:
     """Fill a message that is not streamed; its arrays are small and stand in it whole."""
     for path, value in fill_message(message, document).items():

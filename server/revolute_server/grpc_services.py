@@ -29,7 +29,7 @@ from .answers import Document, document_bytes
 from .calls import Calls
 from .drafts import Draft
 from .grpc_calls import CallInterceptor
-from .grpc_messages import current_offer, receive, receive_one, send, send_draft, whole
+from .grpc_messages import current_offer, receive, receive_one, send, send_draft, send_whole, whole
 from .memory import Reservation
 from .offered_memory import OpenBlocks
 from .verbs import Verbs
@@ -162,15 +162,12 @@ class _Servicer:
                 if undo is None or document.get("checkpoints") != "every":
                     memory.grow(document_bytes(document))
 
-            # beside other calls no core would be idle meanwhile, and one part costs less than several, as
-            # memory of the client's does
-            alone = not self.verbs.service.pool.occupied
-            if gradual and memory.count >= _LARGE and alone and not _is_shared():
-                draft = Draft()
+            if gradual and memory.count >= _LARGE and (draft := self._draft()) is not None:
                 work = asyncio.ensure_future(verb(request, draft))
+                send = send_draft if draft.gradual else send_whole
                 try:
                     telemetry = self.verbs.service.telemetry
-                    async for part in send_draft(part_type, start, draft, work, count, telemetry):
+                    async for part in send(part_type, start, draft, work, count, telemetry):
                         yield part
                 except BaseException:
                     await _give_up(work, undo)
@@ -186,11 +183,13 @@ class _Servicer:
                     undo(document)
                 raise
 
-
-def _is_shared() -> bool:
-    """Tell whether we can reach memory of the client for the answer."""
-    offer = current_offer()
-    return offer is not None and offer.is_open()
+    def _draft(self) -> Draft | None:
+        """Return what shall learn of a large answer before the verb is through; None if nothing is gained."""
+        offer = current_offer()
+        if offer is not None and offer.is_open():
+            return Draft(gradual=False)
+        # beside other calls no core would be idle meanwhile, and one part costs less than several
+        return None if self.verbs.service.pool.occupied else Draft()
 
 
 async def _give_up(work: asyncio.Future[Document], undo: Undo | None) -> None:

@@ -104,6 +104,7 @@ class Trajectories:
         checkpoints: str = "every",
         states: str | None = None,
         early: Early | None = None,
+        gradual: bool = False,
     ) -> Trajectory:
         """Simulate and keep the trajectory, unless its checkpoints are "none"; it then has no id.
 
@@ -116,8 +117,9 @@ class Trajectories:
             ticket: of the request.
             checkpoints: which states are kept.
             states: which states are asked for, "all" or "final".
-            early: takes the trajectory as it will be returned, before it is kept or even computed, and the
-                bytes that are there of arrays which are not complete.
+            early: takes the trajectory as it will be returned, before it is kept, and the bytes that are
+                there of arrays which are not complete.
+            gradual: whether it takes them also while a long trajectory is computed.
 
         Returns:
             The trajectory with the states that were asked for; those that no gradient needs are not kept.
@@ -140,7 +142,7 @@ class Trajectories:
         ):
             trajectory_id = new_id() if policy.differentiable else ""
             call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states)
-            rollout = await self._compute(model, call, trajectory_id, early)
+            rollout = await self._compute(model, call, trajectory_id, early if gradual else None)
             answered = dataclasses.replace(rollout, all_states=None) if states == "final" else rollout
             answer = Trajectory(trajectory_id, model, answered)
             if policy.differentiable:

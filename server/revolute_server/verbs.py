@@ -208,7 +208,15 @@ class Verbs:
             "Rollout",
             {"model_id": body.model_id, "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "params": params, **chosen},
             lambda ticket: self.service.trajectories.rollout(
-                body.model_id, qpos, qvel, ctrl, params, ticket, **chosen, early=early if draft else None
+                body.model_id,
+                qpos,
+                qvel,
+                ctrl,
+                params,
+                ticket,
+                **chosen,
+                early=early if draft else None,
+                gradual=draft is not None and draft.gradual,
             ),
             lambda kept: answers.trajectory(kept, with_ctrl=False),
             record=_trajectory_id,
