@@ -16,6 +16,7 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
 from revolute.codec.chunks import read_part
+from revolute.codec.parts import ONE, PARTS_HEADER
 from revolute.codec.shared_memory import AVAILABLE, HEADER, OPENED
 from revolute.codec.status import DETAILS_KEY, encode_status
 from revolute.errors import ArgumentError, RevoluteError, kind_of
@@ -28,6 +29,9 @@ _OURS = "/revolute.v1."
 
 _CONVERSATION = "TrajectoryService.ValueAndGradient"
 """The rpc whose client may wait for an answer before it ends its request."""
+
+_ONE_PART = (PARTS_HEADER, ONE)
+"""Metadata of a call whose request is one part, and whose answer shall be."""
 
 _INFO = "ServerService.GetServerInfo"
 """The rpc by which a client asks whether we can open its memory."""
@@ -47,7 +51,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def __init__(self, calls: Calls, memory: OpenBlocks | None = None) -> None:
         self._calls = calls
         self._memory = memory if AVAILABLE else None
-        self._handlers: dict[str, Any] = {}
+        self._handlers: dict[tuple[str, bool], Any] = {}
 
     async def intercept_service(
         self,
@@ -55,16 +59,24 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
         method = handler_call_details.method
-        if (known := self._handlers.get(method)) is not None:
+        one = _ONE_PART in (handler_call_details.invocation_metadata or ())
+        if (known := self._handlers.get((method, one))) is not None:
             return known
         handler = await continuation(handler_call_details)
         if handler is None or not method.startswith(_OURS):
             return handler
-        found = self._handlers[method] = self._guarded(method, handler)
+        found = self._handlers[method, one] = self._guarded(method, handler, one)
         return found
 
-    def _guarded(self, method: str, handler: Any) -> Any:
-        """Return the handler of a method of ours whose requests are calls."""
+    def _guarded(self, method: str, handler: Any, one: bool) -> Any:
+        """Return the handler of a method of ours whose requests are calls.
+
+        Args:
+            method: its name.
+            handler: what answers, or raises.
+            one: whether request and answer of a stream are one part each: as unary ones they take gRPC fewer
+                turns of the event loop.
+        """
         kinds: dict[tuple[bool, bool], tuple[Callable[..., Any], Any]] = {
             (False, False): (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
             (True, False): (grpc.stream_unary_rpc_method_handler, handler.stream_unary),
@@ -75,6 +87,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         guard: Callable[..., Any] = _guard_stream if handler.response_streaming else _guard_unary
         name = method.removeprefix("/").replace("/", ".")
         reader = _Reader(name, handler.request_streaming, self._calls, self._memory)
+        if one and handler.request_streaming and handler.response_streaming:
+            guarded = _guard_one_part(inner, reader, self._calls)
+            return grpc.unary_unary_rpc_method_handler(guarded, response_serializer=_serialized)
         # bytes are decoded under the guard, so that broken ones are the client's error and no fault of ours
         return build(guard(inner, reader, self._calls), response_serializer=_serialized)
 
@@ -158,6 +173,41 @@ def _guard_unary(
                 return await _abort(context, error, call)
 
     return guarded
+
+
+def _guard_one_part(
+    inner: Callable[..., AsyncIterator[Any]], reader: _Reader, calls: Calls
+) -> Callable[..., Awaitable[Any]]:
+    async def guarded(request: Any, context: grpc.aio.ServicerContext) -> Any:
+        headers = metadata_of(context)
+        with _opened(calls, reader.verb, context, headers) as call:
+            call.one_part = True
+            try:
+                _let_in(call, calls, reader, headers, context)
+                return await _only_part(inner(reader.read(_single(request)), context))
+            except Exception as error:
+                return await _abort(context, error, call)
+
+    return guarded
+
+
+async def _single(part: bytes) -> AsyncIterator[bytes]:
+    """Yield the one part of a request."""
+    yield part
+
+
+async def _only_part(answer: AsyncIterator[Any]) -> Any:
+    """Return the one part of an answer.
+
+    Raises:
+        ArgumentError: it is larger; what the call did stays done, for its repeat.
+    """
+    parts = [part async for part in answer]
+    if len(parts) != 1:
+        raise ArgumentError.expected(
+            PARTS_HEADER, "nothing for an answer that large", "'one'", advice="call again without it"
+        )
+    return parts[0]
 
 
 def _guard_stream(

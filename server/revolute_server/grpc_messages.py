@@ -11,7 +11,7 @@ import numpy as np
 from google.protobuf.message import Message
 
 from revolute.codec.documents import fill_message, read_message
-from revolute.codec.parts import Assembler, GradualWriter, locate, to_wire
+from revolute.codec.parts import CHUNK_BYTES, ONE_PART_BYTES, Assembler, GradualWriter, locate, to_wire
 from revolute.codec.tensor import encode_tensor
 from revolute.errors import UnavailableError
 
@@ -84,6 +84,17 @@ async def _begin(assembler: Assembler, reservation: Reservation) -> None:
         await offered_memory.load(assembler, current_offer())
 
 
+def _part_bytes() -> int:
+    """Return the bytes of arrays that a part of the answer to the call that runs now may have."""
+    return ONE_PART_BYTES if wants_one_part() else CHUNK_BYTES
+
+
+def wants_one_part() -> bool:
+    """Tell whether the answer to the call that runs now must be one part."""
+    call = current_call()
+    return call is not None and call.one_part
+
+
 def current_offer() -> Offer | None:
     """Return the memory that the client of the call that runs now shares with us; None for none."""
     call = current_call()
@@ -103,7 +114,7 @@ async def send(
     """
     clock = _Clock()
     values = await clock.time(offered_memory.put(start, fill_message(start, document), current_offer()))
-    for part in clock.each(to_wire(part_type, start, values, first=first)):
+    for part in clock.each(to_wire(part_type, start, values, chunk_bytes=_part_bytes(), first=first)):
         yield part
     clock.report(telemetry)
 
@@ -195,7 +206,7 @@ async def send_whole(
         async for part in send(part_type, start, document, telemetry):
             yield part
         return
-    for part in clock.each(to_wire(part_type, start, values)):
+    for part in clock.each(to_wire(part_type, start, values, chunk_bytes=_part_bytes())):
         yield part
     clock.report(telemetry)
 

@@ -29,7 +29,16 @@ from .answers import Document, document_bytes
 from .calls import Calls
 from .drafts import Draft
 from .grpc_calls import CallInterceptor
-from .grpc_messages import current_offer, receive, receive_one, send, send_draft, send_whole, whole
+from .grpc_messages import (
+    current_offer,
+    receive,
+    receive_one,
+    send,
+    send_draft,
+    send_whole,
+    wants_one_part,
+    whole,
+)
 from .memory import Reservation
 from .offered_memory import OpenBlocks
 from .verbs import Verbs
@@ -189,7 +198,7 @@ class _Servicer:
         if offer is not None and offer.is_open():
             return Draft(gradual=False)
         # beside other calls no core would be idle meanwhile, and one part costs less than several
-        return None if self.verbs.service.pool.occupied else Draft()
+        return None if self.verbs.service.pool.occupied or wants_one_part() else Draft()
 
 
 async def _give_up(work: asyncio.Future[Document], undo: Undo | None) -> None:

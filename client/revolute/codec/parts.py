@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1000 * 1024
 """Largest payload of one part that this implementation sends; the part itself is at most 1 MiB."""
 
+PARTS_HEADER, ONE = "x-parts", "one"
+"""Metadata of a call whose request is one part and whose answer shall be one."""
+
+ONE_PART_BYTES = 3 * 1024**2
+"""Largest payload of such an answer: gRPC's default limit of a message is 4 MiB."""
+
 _HELD_BYTES = 4 * 1024
 """Most bytes that a GradualWriter holds back."""
 

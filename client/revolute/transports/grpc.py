@@ -128,16 +128,20 @@ class GrpcTransport:
         self._channel.close()
 
     def _tried(self, verb: str, limit: float | None, attempt: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return the answer of a call; one that the server cannot read in shared memory is sent to it."""
+        """Return the answer of a call; what the server cannot take or answer in the short way goes the long
+        one."""
         try:
             try:
                 return attempt()
             except grpc.RpcError as error:
                 raise self._error(error, verb, limit) from None
         except ArgumentError as error:
-            if error.argument != HEADER:
+            if error.argument == HEADER:
+                self._memory.give_up()
+            elif error.argument == parts.PARTS_HEADER:
+                self._methods[verb].takes_one_part = False
+            else:
                 raise
-        self._memory.give_up()
         return self._tried(verb, limit, attempt)
 
     def _reaches(self, offer: str) -> bool | None:
@@ -201,16 +205,23 @@ class _Method:
         self._streams_response = method.server_streaming
         self._much_in_answer = method.name in _MUCH_IN_ANSWER
         self._callables: dict[str, Any] = {}
+        self.takes_one_part = self._streams_request and self._streams_response
+        """Whether answers to short requests are asked for as one part: until one was too large for that."""
 
     def call(self, document: Mapping[str, Any], timeout: float | None, metadata: Any) -> dict[str, Any]:
         """Send a document and return the answer's."""
         start, values = self._filled(document)
         with self._memory.lent(self._gains(values)) as memory:
             first, rest = self._requests(start, values, memory)
+            metadata = _with_offer(metadata, memory)
+            if rest is None and self._takes_one_part(values, memory):
+                metadata = (*metadata, (parts.PARTS_HEADER, parts.ONE))
+                answer = self._callable("unary", "unary")(first, timeout=timeout, metadata=metadata)
+                return documents.read_message(*parts.assemble(self._parts([answer]), memory=memory))
             kind = "unary" if rest is None else "stream"
             send = self._callable(kind, "stream" if self._streams_response else "unary")
             request = first if rest is None else itertools.chain([first], rest)
-            answer = send(request, timeout=timeout, metadata=_with_offer(metadata, memory))
+            answer = send(request, timeout=timeout, metadata=metadata)
             if not self._streams_response:
                 message = self._response.FromString(answer)
                 return documents.read_message(message, parts.read_values(message))
@@ -278,6 +289,13 @@ class _Method:
                 # an iterator of requests that still waits would wait for ever
                 replies.put(iter(()))
                 answer.cancel()
+
+    def _takes_one_part(self, values: Mapping[str, Any], memory: SharedMemory | None) -> bool:
+        """Tell whether the answer to a request with these arrays is best taken as one part.
+
+        It is the cheaper way by some turns of the server's loop, but a large answer comes earlier in pieces.
+        """
+        return self.takes_one_part and (memory is not None or array_bytes(values) < SHARED_FROM)
 
     def _gains(self, values: Mapping[str, Any]) -> bool:
         """Tell whether a call with these arrays is likely to gain by shared memory."""
