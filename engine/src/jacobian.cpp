@@ -34,18 +34,22 @@ std::vector<Slice> jacobian_slices(int nv, int batch) {
   return out;
 }
 
+// Real: one environment's step, whose rows are pulled back side by side, or a pack of environments'.
+template <class Real>
 struct JacobianRunner {
-  ForwardRunner<Pack> forward;
-  Pack *qpos_next, *qvel_next, *velocity, *unit, *ctrl_bar;
+  ForwardRunner<Real> forward;
+  Real *qpos_next, *qvel_next;
+  double* velocity;
+  Pack *unit, *ctrl_bar;
   Parameters<Pack> parameters_bar;
   StepAdjointWorkspace<Pack> adjoint_workspace;
   StateCotangent<Pack> state_bar;
 
   JacobianRunner(const Model& model, Arena& arena)
       : forward(model, arena),
-        qpos_next(arena.take<Pack>(model.nq)),
-        qvel_next(arena.take<Pack>(model.nv)),
-        velocity(arena.take<Pack>(model.nv)),
+        qpos_next(arena.take<Real>(model.nq)),
+        qvel_next(arena.take<Real>(model.nv)),
+        velocity(arena.take<double>(model.nv)),
         unit(arena.take<Pack>(model.nv)),
         ctrl_bar(arena.take<Pack>(model.nu)),
         parameters_bar(model, arena),
@@ -63,12 +67,12 @@ struct JacobianRunner {
          qpos_next, qvel_next);
     parameters_bar.clear(model);
     // an impact ends the motion at the old velocity, so qpos+ depends on the state by its moment as well
-    const Impact<Pack>& impact = forward.workspace.impact;
+    const Impact<Real>& impact = forward.workspace.impact;
     for (int row = impact.any ? 0 : model.nv; row < 2 * model.nv; row += seats.rows_at_once()) {
       if (cancel && cancel->cancelled()) return false;
       pull_back(model, arrays, seats, row);
     }
-    const auto through_moment = less(Pack(0), impact.time);
+    const auto through_moment = less(Real(0), impact.time);
     for (int lane = 0; lane < slice.count; ++lane) {
       if (!get_lane(through_moment, lane)) position_rows(model, arrays, slice.environment(lane), lane);
       mark(model, arrays, slice.environment(lane));
@@ -112,14 +116,14 @@ struct JacobianRunner {
   //   d qpos+ = E_q d qpos + E_v d qvel+,   where E has a block for each joint.
   void position_rows(const Model& model, const JacobianArrays& arrays, int environment, int of_lane) {
     const int nv = model.nv;
-    for (int k = 0; k < nv; ++k) velocity[k] = Pack(get_lane(qvel_next[k], of_lane));
+    for (int k = 0; k < nv; ++k) velocity[k] = get_lane(qvel_next[k], of_lane);
     for (int first = 0; first < nv; first += lanes) {
       std::fill_n(state_bar.qpos, nv, Pack(0));
       std::fill_n(state_bar.qvel, nv, Pack(0));
       std::fill_n(unit, nv, Pack(0));
       const int rows = std::min(lanes, nv - first);
       for (int lane = 0; lane < rows; ++lane) set_lane(unit[first + lane], lane, 1.0);
-      integration_adjoint(model, Pack(model.timestep), velocity, unit, state_bar.qpos, state_bar.qvel);
+      integration_adjoint(model, model.timestep, velocity, unit, state_bar.qpos, state_bar.qvel);
       for (int lane = 0; lane < rows; ++lane) position_row(model, arrays, environment, first + lane, lane);
     }
   }
@@ -153,11 +157,8 @@ struct JacobianRunner {
 
 bool jacobian(const ModelStorage& storage, const JacobianArrays& arrays, const Execution& execution) {
   const Model& model = model_for(storage, arrays.parameters);
-  return spread(jacobian_slices(model.nv, arrays.batch), execution.threads, [&] {
-    return [&, runner = std::make_unique<LazyRunner<JacobianRunner>>(model)](const Slice& slice) {
-      return (**runner).run(storage, arrays, slice, execution.cancel);
-    };
-  });
+  return spread(jacobian_slices(model.nv, arrays.batch), execution.threads,
+                worker<JacobianRunner>(storage, arrays, execution));
 }
 
 }  // namespace revolute

@@ -14,6 +14,7 @@ struct Stages {
   Owned<Parameters<Real>> parameters;
   Owned<Kinematics<Real>> kinematics;
   Owned<Factors<Real>> factors;
+  Owned<SolveScratch<Real>> scratch;
   Owned<Contacts<Real>> contacts;
   Owned<ConstraintRows<Real>> rows;
 
@@ -31,6 +32,7 @@ struct Stages {
         parameters(model()),
         kinematics(model()),
         factors(model()),
+        scratch(model()),
         contacts(model()),
         rows(model()) {
     load_defaults(storage, *parameters);

@@ -15,6 +15,7 @@ struct At {
   Owned<Parameters<double>> parameters;
   Owned<Kinematics<double>> kinematics;
   Owned<Factors<double>> factors;
+  Owned<SolveScratch<double>> scratch;
   Owned<Acceleration<double>> acceleration;
 
   At(const ModelStorage& storage, const MujocoArrays& arrays, const Doubles& qpos, const Doubles& qvel,
@@ -22,6 +23,7 @@ struct At {
       : parameters(storage.model()),
         kinematics(storage.model()),
         factors(storage.model()),
+        scratch(storage.model()),
         acceleration(storage.model()) {
     const Model& model = storage.model();
     load_defaults(storage, *parameters);
@@ -29,7 +31,7 @@ struct At {
     const Doubles diagonal = mass_diagonal(arrays);
     articulated_inertia(model, diagonal.data(), *kinematics, *factors);
     std::copy(tau.begin(), tau.end(), acceleration->tau);
-    revolute::acceleration(model, *parameters, model.timestep, *kinematics, *factors, qvel.data(),
+    revolute::acceleration(model, *parameters, model.timestep, *kinematics, *factors, qvel.data(), *scratch,
                            *acceleration);
   }
   Doubles a0(int nv) { return {acceleration->a0, acceleration->a0 + nv}; }
@@ -170,13 +172,13 @@ struct Stage {
 
   template <class Real>
   void run(const Real* in, Parameters<Real>& parameters, Kinematics<Real>& kin, Factors<Real>& factors,
-           Acceleration<Real>& out) const {
+           SolveScratch<Real>& scratch, Acceleration<Real>& out) const {
     const Model& model = inputs.model();
     const Real h(model.timestep);
     inputs.load(in, parameters, kin);
     articulated_inertia(model, inputs.diagonal(in), kin, factors);
     std::copy_n(in + 18 * model.nv + 3, model.nv, out.tau);
-    acceleration(model, parameters, h, kin, factors, inputs.qvel(in), out);
+    acceleration(model, parameters, h, kin, factors, inputs.qvel(in), scratch, out);
   }
   template <class Real>
   void operator()(const Real* in, Real* out) const {
@@ -184,8 +186,9 @@ struct Stage {
     Owned<Parameters<Real>> parameters(model);
     Owned<Kinematics<Real>> kin(model);
     Owned<Factors<Real>> factors(model);
+    Owned<SolveScratch<Real>> scratch(model);
     Owned<Acceleration<Real>> at(model);
-    run(in, *parameters, *kin, *factors, *at);
+    run(in, *parameters, *kin, *factors, *scratch, *at);
     for (int k = 0; k < model.nv; ++k) out[k] += at->v_free[k];
   }
 };
@@ -199,21 +202,23 @@ struct StageAdjoint {
     Owned<Parameters<Real>> parameters(model), parameters_bar(model);
     Owned<Kinematics<Real>> kin(model);
     Owned<Factors<Real>> factors(model);
+    Owned<SolveScratch<Real>> solving(model);
     Owned<Acceleration<Real>> at(model);
     Owned<KinematicsCotangent<Real>> kin_bar(model);
     Owned<AccelerationAdjointScratch<Real>> scratch(model);
-    of.run(in, *parameters, *kin, *factors, *at);
+    of.run(in, *parameters, *kin, *factors, *solving, *at);
+    record_acceleration(model, *parameters, *kin, of.inputs.qvel(in), static_cast<const Real*>(nullptr), *at);
     parameters_bar->clear(model);
     kin_bar->clear(model);
     // v* = qvel + h a0,  w0 = h M^-1 v*_bar = tau_bar
     std::vector<Real> w0(nv);
     std::copy_n(v_free_bar, nv, in_bar + 16 * nv);
     std::vector<Force<Real>> F_v(nv);
-    solve(model, *kin, *factors, v_free_bar, w0.data());
+    solve(model, *kin, *factors, v_free_bar, w0.data(), *solving);
     for (Real& entry : w0) entry *= h;
-    const AccelerationAdjointInput<Real> input = {w0.data(), nullptr, nullptr, nullptr, F_v.data()};
-    acceleration_adjoint(model, *parameters, *kin, *at, of.inputs.qvel(in), input, *scratch, *kin_bar,
-                         in_bar + 16 * nv, in_bar + 17 * nv, *parameters_bar);
+    const AccelerationAdjointInput<Real> input = {w0.data(), nullptr, nullptr, F_v.data()};
+    acceleration_adjoint(model, *kin, *at, of.inputs.qvel(in), input, *scratch, *kin_bar, in_bar + 16 * nv,
+                         in_bar + 17 * nv, *parameters_bar);
     of.inputs.store(*kin_bar, *parameters_bar, in_bar);
     std::copy(w0.begin(), w0.end(), in_bar + 18 * nv + 3);
   }
@@ -270,7 +275,7 @@ struct WithRowsAdjoint {
     kin_bar->clear(model);
     // the scalar's cotangent scales w0, w (with F_w) and F_v
     std::vector<Real> w0(nv), w(nv), x(nv);
-    std::vector<Force<Real>> F_w(nv), F_v(nv);
+    std::vector<Force<Real>> F_v(nv);
     for (int k = 0; k < nv; ++k) {
       w0[k] = out_bar[0] * Real(of.held.w0[k]);
       w[k] = Real(of.held.w[k]);
@@ -279,12 +284,13 @@ struct WithRowsAdjoint {
       const auto force = [&](const Doubles& a) {
         return out_bar[0] * Force<Real>{vector3<Real>(&a[6 * k]), vector3<Real>(&a[6 * k + 3])};
       };
-      F_w[k] = force(of.held.F_w);
+      at->W_bar[k] = force(of.held.F_w);
       F_v[k] = force(of.held.F_v);
     }
-    const AccelerationAdjointInput<Real> input = {w0.data(), w.data(), x.data(), F_w.data(), F_v.data()};
-    acceleration_adjoint(model, *parameters, *kin, *at, of.inputs.qvel(in), input, *scratch, *kin_bar,
-                         in_bar + 16 * nv, in_bar + 17 * nv, *parameters_bar);
+    const AccelerationAdjointInput<Real> input = {w0.data(), w.data(), x.data(), F_v.data()};
+    record_acceleration(model, *parameters, *kin, of.inputs.qvel(in), x.data(), *at);
+    acceleration_adjoint(model, *kin, *at, of.inputs.qvel(in), input, *scratch, *kin_bar, in_bar + 16 * nv,
+                         in_bar + 17 * nv, *parameters_bar);
     of.inputs.store(*kin_bar, *parameters_bar, in_bar);
   }
 };
@@ -337,12 +343,14 @@ void takes_nothing_from_the_heap() {
   std::vector<Force<double>> F_v(model.nv);
   parameters_bar->clear(model);
   check_no_allocation("acceleration", [&] {
-    acceleration(model, *at.parameters, model.timestep, *at.kinematics, *at.factors, qvel.data(),
+    acceleration(model, *at.parameters, model.timestep, *at.kinematics, *at.factors, qvel.data(), *at.scratch,
                  *at.acceleration);
+    record_acceleration(model, *at.parameters, *at.kinematics, qvel.data(),
+                        static_cast<const double*>(nullptr), *at.acceleration);
     kin_bar->clear(model);
-    acceleration_adjoint(model, *at.parameters, *at.kinematics, *at.acceleration, qvel.data(),
-                         {w0.data(), nullptr, nullptr, nullptr, F_v.data()}, *scratch, *kin_bar,
-                         qvel_bar.data(), diagonal_bar.data(), *parameters_bar);
+    acceleration_adjoint(model, *at.kinematics, *at.acceleration, qvel.data(),
+                         {w0.data(), nullptr, nullptr, F_v.data()}, *scratch, *kin_bar, qvel_bar.data(),
+                         diagonal_bar.data(), *parameters_bar);
   });
 }
 

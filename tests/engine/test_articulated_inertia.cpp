@@ -21,16 +21,17 @@ void solves_with_the_mass_matrix() {
     Owned<Parameters<double>> parameters(model);
     Owned<Kinematics<double>> kin(model);
     Owned<Factors<double>> factors(model);
+    Owned<SolveScratch<double>> scratch(model);
     load_defaults(storage, *parameters);
     kinematics(model, *parameters, qpos.data(), qvel.data(), *kin);
     const Doubles diagonal = mass_diagonal(arrays);
     articulated_inertia(model, diagonal.data(), *kin, *factors);
     Doubles x(model.nv), in_place = b;
-    solve(model, *kin, *factors, b.data(), x.data());
+    solve(model, *kin, *factors, b.data(), x.data(), *scratch);
     const Dense M = mass_matrix(arrays, reference_pose(arrays, qpos));
     CHECK_CLOSE((M * column(x)).entries, b, solved);
     CHECK_CLOSE(x, solve_dense(M, column(b)).entries, solved);
-    solve(model, *kin, *factors, in_place.data(), in_place.data());
+    solve(model, *kin, *factors, in_place.data(), in_place.data(), *scratch);
     CHECK_CLOSE(in_place, x, 0.0);
   }
 }
@@ -48,12 +49,13 @@ void a_free_body_is_its_own_inertia() {
   Owned<Parameters<double>> parameters(model);
   Owned<Kinematics<double>> kin(model);
   Owned<Factors<double>> factors(model);
+  Owned<SolveScratch<double>> scratch(model);
   load_defaults(storage, *parameters);
   const Doubles still(6, 0.0), b = {2, 4, 6, 0.1, 0.4, 0.9};
   Doubles x(6);
   kinematics(model, *parameters, m.arrays.qpos0.data(), still.data(), *kin);
   articulated_inertia(model, still.data(), *kin, *factors);
-  solve(model, *kin, *factors, b.data(), x.data());
+  solve(model, *kin, *factors, b.data(), x.data(), *scratch);
   CHECK_CLOSE(x, Doubles({1, 2, 3, 1, 2, 3}), rounding);
 }
 
@@ -151,13 +153,14 @@ void takes_nothing_from_the_heap() {
   const Doubles in = stage.inputs(arrays, arrays.qpos0);
   Owned<Kinematics<double>> kin(model);
   Owned<Factors<double>> factors(model);
+  Owned<SolveScratch<double>> scratch(model);
   Owned<KinematicsCotangent<double>> kin_bar(model);
   Owned<FactorsCotangent<double>> bar(model);
   kin_bar->clear(model);
   Doubles x(model.nv, 1.0), diagonal_bar(model.nv, 0.0);
   check_no_allocation("articulated_inertia", [&] {
     stage.run(in.data(), *kin, *factors);
-    solve(model, *kin, *factors, x.data(), x.data());
+    solve(model, *kin, *factors, x.data(), x.data(), *scratch);
     bar->clear(model);
     articulated_inertia_adjoint(model, *kin, *factors, *bar, *kin_bar, diagonal_bar.data());
   });

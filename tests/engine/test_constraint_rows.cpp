@@ -359,9 +359,10 @@ void impulses_pull_back_to_rows_and_links() {
   std::vector<Motion<double>> W(arrays.nv);
   link_velocities(storage.model(), at.kinematics->S, w.data(), W.data());
   Owned<ConstraintRowsCotangent<double>> bar(storage.model());
-  std::vector<Force<double>> F_w(arrays.nv, zero_force<double>());
+  std::vector<Force<double>> F_w(arrays.nv);
   bar->clear(*at.rows, *at.contacts);
-  add_impulse_adjoint(*at.rows, lambda.data(), w.data(), W.data(), F_w.data(), *bar);
+  impulse_forces(storage.model(), *at.rows, lambda.data(), F_w.data());
+  add_impulse_adjoint(*at.rows, lambda.data(), w.data(), W.data(), *bar);
   double by_rows = 0, by_links = 0, wanted = 0;
   for (int r = 0; r < n; ++r) {
     const RowJacobian<double>& J = at.rows->J[r];
@@ -418,7 +419,8 @@ void takes_nothing_from_the_heap() {
     check_no_allocation("constraint_rows", [&] {
       constraint_rows(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows);
       bar->clear(*at.rows, *at.contacts);
-      add_impulse_adjoint(*at.rows, lambda.data(), w.data(), at.V_free.data(), F.data(), *bar);
+      impulse_forces(storage.model(), *at.rows, lambda.data(), F.data());
+      add_impulse_adjoint(*at.rows, lambda.data(), w.data(), at.V_free.data(), *bar);
       add_right_side_adjoint(at.context(), *at.rows, v_bar.data(), F.data(), *bar);
       constraint_rows_adjoint(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows,
                               q_bar.data(), F.data(), F.data(), time_bar, *bar, *kin_bar, *parameters_bar);

@@ -60,7 +60,8 @@ void A_and_velocity_change_match_dense_matrices() {
     CHECK_CLOSE(got, wanted, solved);
     const Doubles lambda = random.normals(n);
     Doubles x(arrays.nv);
-    velocity_change(at.model(), *at.kinematics, *at.factors, *at.rows, *delassus, lambda.data(), x.data());
+    velocity_change(at.model(), *at.kinematics, *at.factors, *at.rows, *delassus, lambda.data(), x.data(),
+                    *at.scratch);
     CHECK_CLOSE(x, (X * column(lambda)).entries, solved);
   }
 }
@@ -197,7 +198,7 @@ void takes_nothing_from_the_heap() {
   Doubles x(m.nv);
   check_no_allocation("delassus", [&] {
     revolute::delassus(m, *at.kinematics, *at.factors, *at.rows, *delassus);
-    velocity_change(m, *at.kinematics, *at.factors, *at.rows, *delassus, at.rows->b, x.data());
+    velocity_change(m, *at.kinematics, *at.factors, *at.rows, *delassus, at.rows->b, x.data(), *at.scratch);
     bar->clear(*at.rows);
     delassus_adjoint(m, *at.kinematics, *at.factors, *at.rows, *delassus, *bar, *rows_bar, *factors_bar,
                      *kin_bar);

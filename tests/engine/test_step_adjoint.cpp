@@ -119,14 +119,15 @@ struct Step {
 };
 struct StepPullback {
   const Step& of;
-  template <class Real>
-  void operator()(const Real* in, const Real* out_bar, Real* in_bar) const {
+  // Bar: as Real, or a pack of cotangents of one environment
+  template <class Real, class Bar>
+  void operator()(const Real* in, const Bar* out_bar, Bar* in_bar) const {
     const Model& model = of.model();
     const int nv = model.nv;
     Step::Done<Real> done = of.run(in);
-    Owned<StepAdjointWorkspace<Real>> ws(model);
-    Owned<StateCotangent<Real>> state(model);
-    Owned<Parameters<Real>> parameters_bar(model);
+    Owned<StepAdjointWorkspace<Bar>> ws(model);
+    Owned<StateCotangent<Bar>> state(model);
+    Owned<Parameters<Bar>> parameters_bar(model);
     parameters_bar->clear(model);
     std::copy_n(out_bar, nv, state->qpos);
     std::copy_n(out_bar + nv, nv, state->qvel);
@@ -136,7 +137,7 @@ struct StepPullback {
       in_bar[k] += state->qpos[k];
       in_bar[nv + k] += state->qvel[k];
     }
-    for (int lane = 0; lane < Width<Real>::value; ++lane) {
+    for (int lane = 0; lane < Width<Bar>::value; ++lane) {
       const Doubles values = of.parameter_values(in, lane);
       Doubles bar(values.size(), 0.0);
       add_parameter_cotangents(of.storage.parameters(), of.pointers<ParameterPointers>(values.data()), lane,
@@ -145,6 +146,26 @@ struct StepPullback {
     }
   }
 };
+
+// Cotangents of one environment in the lanes of a pack have the bits of one by one.
+void check_side_by_side(const std::string& name, const StepPullback& pullback, const Doubles& in) {
+  Random random(140);
+  using Pack = Lanes<native_lanes>;
+  const int n_in = pullback.of.n_in(), n_out = pullback.of.n_out();
+  std::vector<Pack> packed_bar(n_out), packed(n_in, Pack(0));
+  std::vector<Doubles> one_by_one;
+  for (int lane = 0; lane < native_lanes; ++lane) {
+    const Doubles out_bar = random.normals(n_out);
+    for (int i = 0; i < n_out; ++i) set_lane(packed_bar[i], lane, out_bar[i]);
+    one_by_one.emplace_back(n_in, 0.0);
+    pullback(in.data(), out_bar.data(), one_by_one.back().data());
+  }
+  pullback(in.data(), packed_bar.data(), packed.data());
+  bool equal = true;
+  for (int lane = 0; lane < native_lanes; ++lane)
+    for (int i = 0; i < n_in; ++i) equal = equal && same(get_lane(packed[i], lane), one_by_one[lane][i]);
+  expect(equal, (name + ": cotangents side by side").c_str(), __FILE__, __LINE__);
+}
 
 // Rows of the solver by where they ended.
 struct Ends {
@@ -173,6 +194,7 @@ Ends check_step(const char* name, Random& random, const ModelStorage& storage, c
   const Doubles in = function.inputs(state.qvel, ctrl);
   check_adjoint(name, random, in, function.n_out(), function, adjoint,
                 ws.step->rows.count ? through_contact : smooth, function.blocks(names));
+  check_side_by_side(name, adjoint, in);
   // contacts that only some of the environments have
   std::vector<Doubles> environments(8, in);
   for (Doubles& environment : environments)

@@ -36,6 +36,7 @@ template <class Real>
 struct StepWorkspace {
   Kinematics<Real> kinematics, start_kinematics;  // start: before an impact
   Factors<Real> factors;
+  SolveScratch<Real> solve;
   Acceleration<Real> acceleration;
   Motion<Real>*V_free, *start_V_free;
   Contacts<Real> contacts, start_contacts;
@@ -50,6 +51,7 @@ struct StepWorkspace {
       : kinematics(model, arena),
         start_kinematics(model, arena),
         factors(model, arena),
+        solve(model, arena),
         acceleration(model, arena),
         V_free(arena.take<Motion<Real>>(model.nv)),
         start_V_free(arena.take<Motion<Real>>(model.nv)),
@@ -99,7 +101,7 @@ REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameter
   actuation(model, parameters, h, qpos, qvel, ctrl, ws.acceleration.tau, ws.acceleration.diagonal);
   kinematics(model, parameters, qpos, qvel, ws.kinematics);
   articulated_inertia(model, ws.acceleration.diagonal, ws.kinematics, ws.factors);
-  acceleration(model, parameters, h, ws.kinematics, ws.factors, qvel, ws.acceleration);
+  acceleration(model, parameters, h, ws.kinematics, ws.factors, qvel, ws.solve, ws.acceleration);
   link_velocities(model, ws.kinematics.S, ws.acceleration.v_free, ws.V_free);
   collision_detection(model, ws.kinematics, ws.V_free, h, ws.contacts);
   constraint_rows(model, parameters, ws.context(h, qpos, qvel), ws.contacts, ws.rows);
@@ -119,74 +121,83 @@ REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, co
     form_rows(model, parameters, h, ws.impact.qpos, qvel, ctrl, ws);
   }
   const Real* v_free = ws.acceleration.v_free;
-  if (ws.rows.count > 0) {
+  const bool rows = ws.rows.count > 0;
+  if (rows) {
     delassus(model, ws.kinematics, ws.factors, ws.rows, ws.delassus);
     ws.solver.scaled = ws.scaled_memory.at_least(ws.rows.matrix_entries());
     projected_gauss_seidel(ws.problem(model), ws.solver, record);
-    velocity_change(model, ws.kinematics, ws.factors, ws.rows, ws.delassus, ws.solver.x, ws.velocity_change);
+    velocity_change(model, ws.kinematics, ws.factors, ws.rows, ws.delassus, ws.solver.x, ws.velocity_change,
+                    ws.solve);
     for (int k = 0; k < model.nv; ++k) ws.qvel_next[k] = v_free[k] + ws.velocity_change[k];
   } else {
     for (int k = 0; k < model.nv; ++k) ws.qvel_next[k] = v_free[k];
   }
   integration(model, h - ws.impact.time, ws.configuration(qpos), ws.qvel_next, qpos_next);
+  if (record) {
+    if (rows) impulse_forces(model, ws.rows, ws.solver.x, ws.acceleration.W_bar);
+    record_acceleration(model, parameters, ws.kinematics, qvel, rows ? ws.velocity_change : nullptr,
+                        ws.acceleration);
+  }
   for (int k = 0; k < model.nv; ++k) qvel_next[k] = ws.qvel_next[k];
 }
 
 // Cotangents of the state, in tangent coordinates: [nv] each.
-template <class Real>
+template <class Bar>
 struct StateCotangent {
-  Real *qpos, *qvel;
+  Bar *qpos, *qvel;
 
   StateCotangent(const Model& model, Arena& arena)
-      : qpos(arena.take<Real>(model.nv)), qvel(arena.take<Real>(model.nv)) {}
+      : qpos(arena.take<Bar>(model.nv)), qvel(arena.take<Bar>(model.nv)) {}
 };
 
-template <class Real>
+template <class Bar>
 struct StepAdjointWorkspace {
-  KinematicsCotangent<Real> kinematics;
-  FactorsCotangent<Real> factors;
-  ConstraintRowsCotangent<Real> rows;
-  DelassusCotangent<Real> delassus;
-  AccelerationAdjointScratch<Real> acceleration;
-  SolverAdjointWorkspace<Real> solver;
-  Real *qpos_bar, *start_bar, *qvel_bar, *diagonal_bar, *w, *w0, *lambda_bar, *v_free_bar;
-  Motion<Real>* W;
-  Force<Real>*F_b, *F_w, *F_v;
+  KinematicsCotangent<Bar> kinematics;
+  FactorsCotangent<Bar> factors;
+  ConstraintRowsCotangent<Bar> rows;
+  DelassusCotangent<Bar> delassus;
+  AccelerationAdjointScratch<Bar> acceleration;
+  SolveScratch<Bar> solve;
+  SolverAdjointWorkspace<Bar> solver;
+  Bar *qpos_bar, *start_bar, *qvel_bar, *diagonal_bar, *w, *w0, *lambda_bar, *v_free_bar;
+  Motion<Bar>* W;
+  Force<Bar>*F_b, *F_v;
 
   StepAdjointWorkspace(const Model& model, Arena& arena)
       : kinematics(model, arena),
         factors(model, arena),
         rows(model, arena),
         delassus(model, arena),
-        acceleration(model, arena) {
-    const std::size_t capacity = ConstraintRows<Real>::capacity(model);
-    for (Real** array : {&qpos_bar, &start_bar, &qvel_bar, &diagonal_bar, &w, &w0, &v_free_bar})
-      *array = arena.take<Real>(model.nv);
-    lambda_bar = arena.take<Real>(capacity);
-    solver.steps = arena.take<Real>(capacity * model.iterations);
-    W = arena.take<Motion<Real>>(model.nv);
-    for (Force<Real>** array : {&F_b, &F_w, &F_v}) *array = arena.take<Force<Real>>(model.nv);
+        acceleration(model, arena),
+        solve(model, arena) {
+    const std::size_t capacity = ConstraintRows<Bar>::capacity(model);
+    for (Bar** array : {&qpos_bar, &start_bar, &qvel_bar, &diagonal_bar, &w, &w0, &v_free_bar})
+      *array = arena.take<Bar>(model.nv);
+    lambda_bar = arena.take<Bar>(capacity);
+    solver.steps = arena.take<Bar>(capacity * model.iterations);
+    W = arena.take<Motion<Bar>>(model.nv);
+    for (Force<Bar>** array : {&F_b, &F_v}) *array = arena.take<Force<Bar>>(model.nv);
   }
 };
 
 // Reverse of solver and rows: from qvel+_bar in ws.v_free_bar to v*_bar in the same place; adds to the impact's time_bar.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& parameters,
                                     const RowContext<Real>& context, const StepWorkspace<Real>& at,
-                                    StepAdjointWorkspace<Real>& ws, Real& time_bar,
-                                    Parameters<Real>& parameters_bar) {
+                                    StepAdjointWorkspace<Bar>& ws, Bar& time_bar,
+                                    Parameters<Bar>& parameters_bar) {
   const Kinematics<Real>& kin = at.kinematics;
-  for (int k = 0; k < model.nv; ++k) ws.F_b[k] = ws.F_w[k] = ws.F_v[k] = zero_force<Real>();
+  for (int k = 0; k < model.nv; ++k) ws.F_b[k] = ws.F_v[k] = zero_force<Bar>();
   ws.factors.clear(model);
   ws.rows.clear(at.rows, at.contacts);
   ws.delassus.clear(at.rows);
   // w = M^-1 qvel+_bar,  lambda_bar = J w
-  solve(model, kin, at.factors, ws.v_free_bar, ws.w);
+  solve(model, kin, at.factors, ws.v_free_bar, ws.w, ws.solve);
   link_velocities(model, kin.S, ws.w, ws.W);
   for (int r = 0; r < at.rows.count; ++r) ws.lambda_bar[r] = row_times(at.rows.J[r], ws.w, ws.W);
-  SolverCotangent<Real> solver_bar = {ws.lambda_bar, ws.rows.b, ws.delassus.A, ws.rows.bound};
+  SolverCotangent<Bar> solver_bar = {ws.lambda_bar, ws.rows.b, ws.delassus.A, ws.rows.bound};
   projected_gauss_seidel_adjoint(at.problem(model), at.solver, ws.solver, solver_bar);
-  add_impulse_adjoint(at.rows, at.solver.x, ws.w, ws.W, ws.F_w, ws.rows);
+  add_impulse_adjoint(at.rows, at.solver.x, ws.w, ws.W, ws.rows);
   add_right_side_adjoint(context, at.rows, ws.v_free_bar, ws.F_b, ws.rows);
   delassus_adjoint(model, kin, at.factors, at.rows, at.delassus, ws.delassus, ws.rows, ws.factors,
                    ws.kinematics);
@@ -204,14 +215,14 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
 }
 
 // Reverse of  qpos_t = qpos (+) t qvel  and of t: from qpos_t_bar in ws.qpos_bar to qpos_bar in the same place.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void impact_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
                                 const Real* qpos, const Real* qvel, const StepWorkspace<Real>& at,
-                                StepAdjointWorkspace<Real>& ws, Real time_bar,
-                                Parameters<Real>& parameters_bar) {
+                                StepAdjointWorkspace<Bar>& ws, Bar time_bar,
+                                Parameters<Bar>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) {
     time_bar += qvel[k] * ws.qpos_bar[k];
-    ws.start_bar[k] = Real(0);
+    ws.start_bar[k] = Bar(0);
   }
   integration_adjoint(model, at.impact.time, qvel, ws.qpos_bar, ws.start_bar, ws.qvel_bar);
   find_impact_adjoint(model, parameters, at.start_context(h, qpos, qvel), at.start_contacts, at.impact,
@@ -221,17 +232,17 @@ REVOLUTE_HD void impact_adjoint(const Model& model, const Parameters<Real>& para
 
 // Pulls (qpos+, qvel+) cotangents in `state_bar` back to (qpos, qvel) cotangents in the same place; adds to ctrl_bar and
 // parameters_bar. `at` is the workspace of the step at this (qpos, qvel, ctrl), taken with record = true.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
-                              const Real* qvel, const Real* ctrl, StepWorkspace<Real>& at,
-                              StepAdjointWorkspace<Real>& ws, StateCotangent<Real>& state_bar, Real* ctrl_bar,
-                              Parameters<Real>& parameters_bar) {
+                              const Real* qvel, const Real* ctrl, const StepWorkspace<Real>& at,
+                              StepAdjointWorkspace<Bar>& ws, StateCotangent<Bar>& state_bar, Bar* ctrl_bar,
+                              Parameters<Bar>& parameters_bar) {
   const Real h(model.timestep);
   const bool rows = at.rows.count > 0;
   const Real* configuration = at.configuration(qpos);
-  Real time_bar(0);
+  Bar time_bar(0);
   for (int k = 0; k < model.nv; ++k) {
-    ws.qpos_bar[k] = ws.diagonal_bar[k] = Real(0);
+    ws.qpos_bar[k] = ws.diagonal_bar[k] = Bar(0);
     ws.v_free_bar[k] = state_bar.qvel[k];
     if (at.impact.any) time_bar -= at.qvel_next[k] * state_bar.qpos[k];
   }
@@ -240,15 +251,15 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   if (rows)
     constraint_adjoint(model, parameters, at.context(h, qpos, qvel), at, ws, time_bar, parameters_bar);
   // v* = qvel + h a0
-  solve(model, at.kinematics, at.factors, ws.v_free_bar, ws.w0);
+  solve(model, at.kinematics, at.factors, ws.v_free_bar, ws.w0, ws.solve);
   for (int k = 0; k < model.nv; ++k) {
     ws.w0[k] = h * ws.w0[k];
     ws.qvel_bar[k] = ws.v_free_bar[k];
   }
-  const AccelerationAdjointInput<Real> in = {ws.w0, rows ? ws.w : nullptr,
-                                             rows ? at.velocity_change : nullptr, ws.F_w, ws.F_v};
-  acceleration_adjoint(model, parameters, at.kinematics, at.acceleration, qvel, in, ws.acceleration,
-                       ws.kinematics, ws.qvel_bar, ws.diagonal_bar, parameters_bar);
+  const AccelerationAdjointInput<Real, Bar> in = {ws.w0, rows ? ws.w : nullptr,
+                                                  rows ? at.velocity_change : nullptr, ws.F_v};
+  acceleration_adjoint(model, at.kinematics, at.acceleration, qvel, in, ws.acceleration, ws.kinematics,
+                       ws.qvel_bar, ws.diagonal_bar, parameters_bar);
   kinematics_adjoint(model, at.kinematics, ws.kinematics, ws.qpos_bar, parameters_bar);
   actuation_adjoint(model, parameters, h, configuration, qvel, ctrl, ws.w0, ws.diagonal_bar, ws.qpos_bar,
                     ws.qvel_bar, ctrl_bar, parameters_bar);

@@ -43,30 +43,30 @@ REVOLUTE_HD inline ContactPoint<Real> capsule_capsule(const Segment<Real>& A, Re
   return sphere_sphere(point_on(A, p.ta), radius_a, point_on(B, p.tb), radius_b);
 }
 
-template <class Real>
-REVOLUTE_HD inline PairMoments<Real> capsule_capsule_adjoint(const Segment<Real>& A, Real radius_a,
-                                                             const Segment<Real>& B,
-                                                             const ContactPoint<Real>& at,
-                                                             const ContactPoint<Real>& bar) {
+template <class Real, class Bar>
+REVOLUTE_HD inline PairMoments<Bar> capsule_capsule_adjoint(const Segment<Real>& A, Real radius_a,
+                                                            const Segment<Real>& B,
+                                                            const ContactPoint<Real>& at,
+                                                            const ContactPoint<Bar>& bar) {
   const SegmentPair<Real> p = nearest_points(A, B);
-  Vector3<Real> a_bar, b_bar;
+  Vector3<Bar> a_bar, b_bar;
   sphere_sphere_adjoint(point_on(A, p.ta), radius_a, point_on(B, p.tb), at, bar, a_bar, b_bar);
   // reverse of (1); parallel segments: t_a = s where t_b lies inside, and of (2), each end of the overlap moves with c or not
   const auto along = p.parallel & less(abs(p.tb_free), B.half);
-  const Real point_bar = dot(a_bar, A.axis);
-  const Real ta_bar = select(along, Real(0), inside(A, p.ta_free) * point_bar);
-  const Real tb_bar = inside(B, p.tb_free) * (dot(b_bar, B.axis) + p.b * ta_bar);
-  const Real s_bar = inside(A, p.s_free) * (p.b * tb_bar + select(along, point_bar, Real(0)));
-  const Real numerator_bar = select(p.parallel, Real(0), s_bar / p.determinant);
+  const Bar point_bar = dot(a_bar, A.axis);
+  const Bar ta_bar = select(along, Bar(0), inside(A, p.ta_free) * point_bar);
+  const Bar tb_bar = inside(B, p.tb_free) * (dot(b_bar, B.axis) + p.b * ta_bar);
+  const Bar s_bar = inside(A, p.s_free) * (p.b * tb_bar + select(along, point_bar, Bar(0)));
+  const Bar numerator_bar = select(p.parallel, Bar(0), s_bar / p.determinant);
   const Real ends =
       indicator<Real>(less(-A.half, -p.c - B.half)) + indicator<Real>(less(B.half - p.c, A.half));
-  const Real c_bar = -ta_bar - select(p.parallel, Real(0.5) * ends * s_bar, numerator_bar);
-  const Real f_bar = tb_bar + p.b * numerator_bar;
-  const Real b_scalar_bar = p.tb * ta_bar + p.s * tb_bar + (p.f + Real(2) * p.b * p.s_free) * numerator_bar;
+  const Bar c_bar = -ta_bar - select(p.parallel, Real(0.5) * ends * s_bar, numerator_bar);
+  const Bar f_bar = tb_bar + p.b * numerator_bar;
+  const Bar b_scalar_bar = p.tb * ta_bar + p.s * tb_bar + (p.f + Real(2) * p.b * p.s_free) * numerator_bar;
   const Vector3<Real> r = A.centre - B.centre;
-  const Vector3<Real> centre_bar = a_bar + c_bar * A.axis + f_bar * B.axis;
-  const Vector3<Real> axis_bar = p.ta * a_bar + c_bar * r + b_scalar_bar * B.axis;
-  Force<Real> moment = force_at(A.centre, centre_bar);
+  const Vector3<Bar> centre_bar = a_bar + c_bar * A.axis + f_bar * B.axis;
+  const Vector3<Bar> axis_bar = p.ta * a_bar + c_bar * r + b_scalar_bar * B.axis;
+  Force<Bar> moment = force_at(A.centre, centre_bar);
   moment.n += cross(A.axis, axis_bar);
   return with_other_side_b(moment, at, bar);
 }

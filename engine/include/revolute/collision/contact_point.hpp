@@ -20,20 +20,20 @@ struct PairMoments {
   Force<Real> a, b;
 };
 
-template <class Real>
-REVOLUTE_HD inline Force<Real> force_at(const Vector3<Real>& point, const Vector3<Real>& force) {
+template <class Real, class Bar>
+REVOLUTE_HD inline Force<Bar> force_at(const Vector3<Real>& point, const Vector3<Bar>& force) {
   return {cross(point, force), force};
 }
 // Moment of the answer; the gap does not change when both shapes move together.
-template <class Real>
-REVOLUTE_HD inline Force<Real> answer_moment(const ContactPoint<Real>& at, const ContactPoint<Real>& bar) {
-  Force<Real> moment = force_at(at.point, bar.point);
+template <class Real, class Bar>
+REVOLUTE_HD inline Force<Bar> answer_moment(const ContactPoint<Real>& at, const ContactPoint<Bar>& bar) {
+  Force<Bar> moment = force_at(at.point, bar.point);
   moment.n += cross(at.normal, bar.normal);
   return moment;
 }
-template <class Real>
-REVOLUTE_HD inline PairMoments<Real> with_other_side_b(const Force<Real>& a, const ContactPoint<Real>& at,
-                                                       const ContactPoint<Real>& bar) {
+template <class Real, class Bar>
+REVOLUTE_HD inline PairMoments<Bar> with_other_side_b(const Force<Bar>& a, const ContactPoint<Real>& at,
+                                                      const ContactPoint<Bar>& bar) {
   return {a, answer_moment(at, bar) + (-a)};
 }
 
@@ -48,9 +48,9 @@ REVOLUTE_HD inline Vector3<Real> direction(const Vector3<Real>& a, Real& length,
   return select(degenerate, z, inverse_length * a);
 }
 // adjoint of a -> a/|a|
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> direction_adjoint(const Vector3<Real>& unit, Real inverse_length,
-                                                   const Vector3<Real>& unit_bar) {
+template <class Real, class Bar>
+REVOLUTE_HD inline Vector3<Bar> direction_adjoint(const Vector3<Real>& unit, Real inverse_length,
+                                                  const Vector3<Bar>& unit_bar) {
   return inverse_length * (unit_bar - dot(unit, unit_bar) * unit);
 }
 
@@ -70,15 +70,15 @@ REVOLUTE_HD inline void tangents(const Vector3<Real>& n, Vector3<Real>& t1, Vect
   t2 = cross(n, t1);
 }
 // adds to n_bar
-template <class Real>
-REVOLUTE_HD inline void tangents_adjoint(const Vector3<Real>& n, Vector3<Real> t1_bar,
-                                         const Vector3<Real>& t2_bar, Vector3<Real>& n_bar) {
+template <class Real, class Bar>
+REVOLUTE_HD inline void tangents_adjoint(const Vector3<Real>& n, Vector3<Bar> t1_bar,
+                                         const Vector3<Bar>& t2_bar, Vector3<Bar>& n_bar) {
   const Vector3<Real> e = auxiliary_axis(n);
   Real length, inverse_length;
   const Vector3<Real> t1 = direction(e - dot(e, n) * n, length, inverse_length);
   n_bar += cross(t1, t2_bar);
   t1_bar += cross(t2_bar, n);
-  const Vector3<Real> d_bar = direction_adjoint(t1, inverse_length, t1_bar);
+  const Vector3<Bar> d_bar = direction_adjoint(t1, inverse_length, t1_bar);
   n_bar -= dot(e, n) * d_bar + dot(n, d_bar) * e;
 }
 

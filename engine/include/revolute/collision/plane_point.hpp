@@ -13,9 +13,9 @@ REVOLUTE_HD inline ContactPoint<Real> plane_point(const Vector3<Real>& normal, c
   return {gap, centre - (radius + Real(0.5) * gap) * normal, normal};
 }
 // The plane does not move: only the point's side is returned, as the force on its centre.
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> plane_point_adjoint(const ContactPoint<Real>& at,
-                                                     const ContactPoint<Real>& bar) {
+template <class Real, class Bar>
+REVOLUTE_HD inline Vector3<Bar> plane_point_adjoint(const ContactPoint<Real>& at,
+                                                    const ContactPoint<Bar>& bar) {
   return bar.point + (bar.gap - Real(0.5) * dot(at.normal, bar.point)) * at.normal;
 }
 

@@ -56,20 +56,20 @@ REVOLUTE_HD inline ContactPoint<Real> sphere_box(const Vector3<Real>& centre, Re
   return {local.d - radius, centre - (Real(0.5) * (local.d + radius)) * m, -m};
 }
 
-template <class Real>
-REVOLUTE_HD inline PairMoments<Real> sphere_box_adjoint(const Vector3<Real>& centre, Real radius,
-                                                        const Box<Real>& box, const ContactPoint<Real>& at,
-                                                        const ContactPoint<Real>& bar) {
+template <class Real, class Bar>
+REVOLUTE_HD inline PairMoments<Bar> sphere_box_adjoint(const Vector3<Real>& centre, Real radius,
+                                                       const Box<Real>& box, const ContactPoint<Real>& at,
+                                                       const ContactPoint<Bar>& bar) {
   const SphereBoxLocal<Real> local = sphere_box_local(centre, box);
   const Vector3<Real> m = local.outward;
-  const Vector3<Real> point_bar = transpose_times(box.R, bar.point),
-                      normal_bar = transpose_times(box.R, bar.normal);
-  const Real d_bar = bar.gap - Real(0.5) * dot(m, point_bar);
-  const Vector3<Real> m_bar = -normal_bar - (Real(0.5) * (local.d + radius)) * point_bar;
+  const Vector3<Bar> point_bar = transpose_times(box.R, bar.point),
+                     normal_bar = transpose_times(box.R, bar.normal);
+  const Bar d_bar = bar.gap - Real(0.5) * dot(m, point_bar);
+  const Vector3<Bar> m_bar = -normal_bar - (Real(0.5) * (local.d + radius)) * point_bar;
   // m turns only outside, and only with the axes on which the centre lies beyond the box
-  const Vector3<Real> turn = direction_adjoint(m, local.inverse_d, m_bar);
-  const Vector3<Real> masked = {local.beyond.x * turn.x, local.beyond.y * turn.y, local.beyond.z * turn.z};
-  const Vector3<Real> c_bar = point_bar + d_bar * m + masked;
+  const Vector3<Bar> turn = direction_adjoint(m, local.inverse_d, m_bar);
+  const Vector3<Bar> masked = {local.beyond.x * turn.x, local.beyond.y * turn.y, local.beyond.z * turn.z};
+  const Vector3<Bar> c_bar = point_bar + d_bar * m + masked;
   return with_other_side_b(force_at(centre, box.R * c_bar), at, bar);
 }
 

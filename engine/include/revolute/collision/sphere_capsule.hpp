@@ -13,13 +13,13 @@ REVOLUTE_HD inline ContactPoint<Real> sphere_capsule(const Vector3<Real>& c, Rea
   const Real t = clamp_to(b, dot(c - b.centre, b.axis));
   return sphere_sphere(c, radius_a, point_on(b, t), radius_b);
 }
-template <class Real>
-REVOLUTE_HD inline PairMoments<Real> sphere_capsule_adjoint(const Vector3<Real>& c, Real radius_a,
-                                                            const Segment<Real>& b,
-                                                            const ContactPoint<Real>& at,
-                                                            const ContactPoint<Real>& bar) {
+template <class Real, class Bar>
+REVOLUTE_HD inline PairMoments<Bar> sphere_capsule_adjoint(const Vector3<Real>& c, Real radius_a,
+                                                           const Segment<Real>& b,
+                                                           const ContactPoint<Real>& at,
+                                                           const ContactPoint<Bar>& bar) {
   const Real t_free = dot(c - b.centre, b.axis);
-  Vector3<Real> a_bar, b_bar;
+  Vector3<Bar> a_bar, b_bar;
   sphere_sphere_adjoint(c, radius_a, point_on(b, clamp_to(b, t_free)), at, bar, a_bar, b_bar);
   // the nearest point slides along the segment with c
   a_bar += (inside(b, t_free) * dot(b_bar, b.axis)) * b.axis;

@@ -15,14 +15,14 @@ REVOLUTE_HD inline ContactPoint<Real> sphere_sphere(const Vector3<Real>& a, Real
   return {gap, a + (radius_a + Real(0.5) * gap) * n, n};
 }
 // cotangents by the two centres
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD inline void sphere_sphere_adjoint(const Vector3<Real>& a, Real radius_a, const Vector3<Real>& b,
-                                              const ContactPoint<Real>& at, const ContactPoint<Real>& bar,
-                                              Vector3<Real>& a_bar, Vector3<Real>& b_bar) {
+                                              const ContactPoint<Real>& at, const ContactPoint<Bar>& bar,
+                                              Vector3<Bar>& a_bar, Vector3<Bar>& b_bar) {
   Real distance, inverse;
   const Vector3<Real> n = direction(b - a, distance, inverse);
-  const Vector3<Real> n_bar = bar.normal + (radius_a + Real(0.5) * at.gap) * bar.point;
-  const Real gap_bar = bar.gap + Real(0.5) * dot(n, bar.point);
+  const Vector3<Bar> n_bar = bar.normal + (radius_a + Real(0.5) * at.gap) * bar.point;
+  const Bar gap_bar = bar.gap + Real(0.5) * dot(n, bar.point);
   b_bar = gap_bar * n + direction_adjoint(n, inverse, n_bar);
   a_bar = bar.point - b_bar;
 }

@@ -86,8 +86,9 @@ template <class Value>
 RigidInertia<Value> body_inertia(const BodyInLink& body, Value m, const Value* ipos, const Value* principal) {
   const Vector3<Value> c = mass_centre(body, ipos);
   const Value o(0);
-  RigidInertia<Value> out = {
-      m, m * c, rotate(matrix3<Value>(body.principal), {principal[0], principal[1], principal[2], o, o, o})};
+  RigidInertia<Value> out = {m, m * c,
+                             rotate(matrix3<Value>(body.principal),
+                                    Symmetric3<Value>{principal[0], principal[1], principal[2], o, o, o})};
   add_symmetric_product(out.I, -m, c, c);
   const Value diagonal = m * dot(c, c);
   out.I.xx += diagonal;

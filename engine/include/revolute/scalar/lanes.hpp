@@ -70,7 +70,8 @@ struct Lanes {
   Values values;
 
   Lanes() = default;
-  Lanes(double value) : values(Values{} + value) {}
+  Lanes(double value)
+      : values(value - Values{}) {}  // -0 stays -0, and the compiler knows that nothing is to do
   Lanes(Values packed) : values(packed) {}
 
   Lanes& operator+=(Lanes other) {
@@ -90,6 +91,16 @@ struct Lanes {
 template <int W>
 struct Width<Lanes<W>> {
   static constexpr int value = W;
+};
+
+// one number of the step with a pack of cotangents
+template <int W>
+struct CombinedOf<double, Lanes<W>> {
+  using type = Lanes<W>;
+};
+template <int W>
+struct CombinedOf<Lanes<W>, double> {
+  using type = Lanes<W>;
 };
 
 #define REVOLUTE_LANES_OPERATOR(op)                     \
@@ -126,6 +137,10 @@ inline Mask<W> less_equal(Lanes<W> a, Lanes<W> b) {
 template <int W>
 inline Lanes<W> select(Mask<W> mask, Lanes<W> a, Lanes<W> b) {
   return Lanes<W>(mask.bits ? a.values : b.values);
+}
+template <int W>
+inline Lanes<W> select(Mask<1> mask, Lanes<W> a, Lanes<W> b) {
+  return mask.bit ? a : b;
 }
 template <int W>
 inline Lanes<W> sqrt(Lanes<W> a) {
@@ -173,6 +188,14 @@ inline Lanes<8> multiply_add(const Lanes<8>& a, const Lanes<8>& b, const Lanes<8
 }
 #endif
 #endif
+template <int W>
+inline Lanes<W> multiply_add(double a, const Lanes<W>& b, const Lanes<W>& c) {
+  return multiply_add(Lanes<W>(a), b, c);
+}
+template <int W>
+inline Lanes<W> multiply_add(const Lanes<W>& a, double b, const Lanes<W>& c) {
+  return multiply_add(a, Lanes<W>(b), c);
+}
 // minimum and maximum of scalar.hpp, to the bit: of two zeros, or with a NaN, the instruction gives its second operand
 #if defined(__SSE2__)
 inline Lanes<2> minimum(Lanes<2> a, Lanes<2> b) {

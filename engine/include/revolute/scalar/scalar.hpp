@@ -3,6 +3,10 @@
 // A stage is a template over `Real`: `double` (one environment) or `Lanes<W>` (a pack of W environments, lanes.hpp).
 // Comparisons give a Mask, which does not convert to bool: on data use select, any, all; `if` is for the model only.
 // The formulae are the same for every width, operation by operation, so that a pack and a single run give equal bits.
+//
+// An adjoint is a template over two: `Real`, the numbers of the step, and `Bar`, those of the cotangents. These are the same,
+// or one environment's step (`double`) has several cotangents side by side (`Lanes<W>`): what depends on the step alone is
+// then one number, and what touches a cotangent is a Bar.
 #pragma once
 
 #include <cmath>
@@ -37,6 +41,15 @@ struct Width {
 };
 template <class Real>
 using MaskOf = Mask<Width<Real>::value>;
+// The type of a product, sum or difference of the two: of a step's number and a cotangent it is a cotangent.
+template <class A, class B>
+struct CombinedOf {};
+template <class A>
+struct CombinedOf<A, A> {
+  using type = A;
+};
+template <class A, class B>
+using Combined = typename CombinedOf<A, B>::type;
 // Whether a Real carries derivatives (dual.hpp), which get_lane drops.
 template <class Real>
 struct HasTangents {

@@ -64,14 +64,14 @@ struct SolverWorkspace {
   Real *x, *z, *inverse_diagonal, *scaled, *tape;
 };
 // Scratch of the adjoint, laid out as the tape.
-template <class Real>
+template <class Bar>
 struct SolverAdjointWorkspace {
-  Real* steps;
+  Bar* steps;
 };
 // Where the cotangents go: [count], but A as A. x is used up, the others are added to.
-template <class Real>
+template <class Bar>
 struct SolverCotangent {
-  Real *x, *b, *A, *bound;
+  Bar *x, *b, *A, *bound;
 };
 
 // The clamp of (1); `normal` is the impulse of the last unilateral row.
@@ -216,45 +216,45 @@ REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, Solv
 
 // (3): what of g = x_r_bar passes through the clamp of a row that became `next`; bound_bar is added to. What friction rows
 // give to their normal waits in normal_bar.
-template <class Real>
-REVOLUTE_HD inline Real project_adjoint(RowKind kind, const Real& bound, const Real& next, const Real& normal,
-                                        const Real& g, Real& bound_bar, Real& normal_bar) {
+template <class Real, class Bar>
+REVOLUTE_HD inline Bar project_adjoint(RowKind kind, const Real& bound, const Real& next, const Real& normal,
+                                       const Bar& g, Bar& bound_bar, Bar& normal_bar) {
   if (kind == RowKind::bilateral) return g;
   if (kind == RowKind::unilateral) {
-    const Real all = g + normal_bar;
-    normal_bar = Real(0);
-    return select(less(Real(0), next), all, Real(0));
+    const Bar all = g + normal_bar;
+    normal_bar = Bar(0);
+    return select(less(Real(0), next), all, Bar(0));
   }
   const bool friction = kind == RowKind::friction;
   const Real limit = friction ? bound * normal : bound;
   const auto clamped = less_equal(limit, abs(next));
-  const Real outwards = select(clamped, select(is_negative(next), -g, g), Real(0));
+  const Bar outwards = select(clamped, select(is_negative(next), -g, g), Bar(0));
   bound_bar += friction ? outwards * normal : outwards;
   if (friction) normal_bar += outwards * bound;
-  return select(clamped, Real(0), g);
+  return select(clamped, Bar(0), g);
 }
 
 // (2) over all sweeps of an island, backwards, from the last row of the tape; `steps`, laid out as the tape, gets the s.
-template <int Rows, class Real>
-REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tape, Real* steps,
-                                     Real* x_bar_in, Real* bound_bar) {
+template <int Rows, class Real, class Bar>
+REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tape, Bar* steps, Bar* x_bar_in,
+                                     Bar* bound_bar) {
   const int count = Rows ? Rows : island.count;
   const SolverRow* const rows = island.rows;
   const Real *const bound = island.bound, *const scaled = island.scaled,
                     *const inverse_diagonal = island.inverse_diagonal;
-  Real registers[Rows ? Rows : 1];
-  Real* x_bar = Rows ? registers : x_bar_in;
+  Bar registers[Rows ? Rows : 1];
+  Bar* x_bar = Rows ? registers : x_bar_in;
   if (Rows)
     for (int j = 0; j < count; ++j) x_bar[j] = x_bar_in[j];
   for (int sweep = 0; sweep < island.iterations; ++sweep) {
-    Real normal_bar(0);
+    Bar normal_bar(0);
 #pragma GCC unroll 16
     for (int r = count - 1; r >= 0; --r) {
       const RowKind kind = kind_of<Rows>(rows, r);
       const Real normal = kind == RowKind::friction ? tape[normal_of<Rows>(rows, r)] : Real(0);
-      const Real g = project_adjoint(kind, bound[r], tape[r], normal, x_bar[r], bound_bar[r], normal_bar);
+      const Bar g = project_adjoint(kind, bound[r], tape[r], normal, x_bar[r], bound_bar[r], normal_bar);
       steps[r] = g * inverse_diagonal[r];
-      x_bar[r] = Real(0);
+      x_bar[r] = Bar(0);
       // A is symmetric: A_rj / A_rr is entry (j, r) of scaled
 #pragma GCC unroll 16
       for (int j = 0; j < count; ++j)
@@ -267,17 +267,18 @@ REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tap
 
 // (4) and b_bar, row by row; `sum` is scratch. Entry i of the window that ends with row r is of row (r + 1 + i) mod count. In
 // the first sweep those after r are not there yet, and zero.
-template <int Rows, class Real>
-REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape, const Real* steps,
-                                    Real* A_bar, Real* b_bar, Real* sum_in) {
+template <int Rows, class Real, class Bar>
+REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape, const Bar* steps,
+                                    Bar* A_bar, Bar* b_bar, Bar* sum_in) {
   const int count = Rows ? Rows : island.count;
-  Real registers[Rows ? Rows : 1];
-  Real* const sum = Rows ? registers : sum_in;
+  Bar registers[Rows ? Rows : 1];
+  Bar* const sum = Rows ? registers : sum_in;
   for (int r = 0; r < count; ++r) {
-    Real* const row = A_bar + r * count;
+    Bar* const row = A_bar + r * count;
     const int later = count - 1 - r;  // rows after r
-    const Real *next_step = steps + r, *window = tape + r + 1;
-    Real s = -*next_step, sum_s = s;
+    const Bar* next_step = steps + r;
+    const Real* window = tape + r + 1;
+    Bar s = -*next_step, sum_s = s;
 #pragma GCC unroll 16
     for (int i = 0; i < count; ++i) {
       sum[i] = row[i < later ? r + 1 + i : i - later];
@@ -297,14 +298,13 @@ REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape
 
 template <int Rows>
 struct AdjointIsland {
-  template <class Real>
+  template <class Real, class Bar>
   REVOLUTE_HD static void run(int rows, const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at,
-                              const int& begin, SolverAdjointWorkspace<Real>& ws,
-                              SolverCotangent<Real>& bar) {
+                              const int& begin, SolverAdjointWorkspace<Bar>& ws, SolverCotangent<Bar>& bar) {
     if (problem.iterations == 0) return;
     const Island<Real> island = island_at(problem, at, begin, rows);
     const Real* const tape = at.tape + tape_offset(problem, begin);
-    Real* const steps = ws.steps + tape_offset(problem, begin);
+    Bar* const steps = ws.steps + tape_offset(problem, begin);
     const std::size_t last = std::size_t(problem.iterations - 1) * rows;
     sweep_adjoint<Rows>(island, tape + last, steps + last, bar.x + begin, bar.bound + begin);
     gather_steps<Rows>(island, tape, steps, bar.A + problem.rows[begin].A, bar.b + begin, bar.x + begin);
@@ -312,11 +312,10 @@ struct AdjointIsland {
 };
 
 // `at` comes from a recorded solve.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void projected_gauss_seidel_adjoint(const SolverProblem<Real>& problem,
                                                 const SolverWorkspace<Real>& at,
-                                                SolverAdjointWorkspace<Real>& ws,
-                                                SolverCotangent<Real>& bar) {
+                                                SolverAdjointWorkspace<Bar>& ws, SolverCotangent<Bar>& bar) {
   for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end)
     dispatch_island<AdjointIsland>(problem.rows + begin, problem, at, begin, ws, bar);
 }

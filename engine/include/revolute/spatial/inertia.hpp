@@ -21,14 +21,14 @@ REVOLUTE_HD inline RigidInertia<Real> zero_inertia() {
   return {Real(0), zero3<Real>(), zero_symmetric3<Real>()};
 }
 // (1)
-template <class Real>
-REVOLUTE_HD inline Force<Real> operator*(const RigidInertia<Real>& I, const Motion<Real>& a) {
+template <class A, class B>
+REVOLUTE_HD inline Force<Combined<A, B>> operator*(const RigidInertia<A>& I, const Motion<B>& a) {
   return {I.I * a.w + cross(I.h, a.v), I.m * a.v - cross(I.h, a.w)};
 }
 // (2) adjoint of x' I y by I:  I_bar += s d(x' I y)/dI
-template <class Real>
-REVOLUTE_HD inline void add_bilinear_adjoint(RigidInertia<Real>& I_bar, Real s, const Motion<Real>& x,
-                                             const Motion<Real>& y) {
+template <class S, class A, class B>
+REVOLUTE_HD inline void add_bilinear_adjoint(RigidInertia<Combined<A, B>>& I_bar, const S& s,
+                                             const Motion<A>& x, const Motion<B>& y) {
   I_bar.m += s * dot(x.v, y.v);
   I_bar.h += s * (cross(y.v, x.w) + cross(x.v, y.w));
   add_symmetric_product(I_bar.I, s, x.w, y.w);
@@ -52,22 +52,22 @@ REVOLUTE_HD inline RigidInertia<Real> to_world(const RigidInertia<Real>& local, 
   return out;
 }
 // adjoint of (3) by the link-frame inertia
-template <class Real>
-REVOLUTE_HD inline void to_world_adjoint(const RigidInertia<Real>& out_bar, const Matrix3<Real>& R,
-                                         const Vector3<Real>& p, RigidInertia<Real>& local_bar) {
-  const Real t = trace(out_bar.I);
-  const Vector3<Real> Gp = out_bar.I * p;
+template <class Real, class Bar>
+REVOLUTE_HD inline void to_world_adjoint(const RigidInertia<Bar>& out_bar, const Matrix3<Real>& R,
+                                         const Vector3<Real>& p, RigidInertia<Bar>& local_bar) {
+  const Bar t = trace(out_bar.I);
+  const Vector3<Bar> Gp = out_bar.I * p;
   local_bar.m += out_bar.m + dot(p, out_bar.h) - dot(p, Gp) + t * dot(p, p);
   local_bar.h += transpose_times(R, out_bar.h + Real(2) * (t * p - Gp));
   local_bar.I += rotate(transpose(R), out_bar.I);
 }
 
 // (4) change of L under a small rigid displacement d of the body that carries I: dL = d . moment(I, I_bar)
-template <class Real>
-REVOLUTE_HD inline Force<Real> displacement_moment(const RigidInertia<Real>& I,
-                                                   const RigidInertia<Real>& I_bar) {
-  const Matrix3<Real> P = full(I.I) * full(I_bar.I);
-  const Vector3<Real> turn = {P.m[5] - P.m[7], P.m[6] - P.m[2], P.m[1] - P.m[3]};
+template <class Real, class Bar>
+REVOLUTE_HD inline Force<Bar> displacement_moment(const RigidInertia<Real>& I,
+                                                  const RigidInertia<Bar>& I_bar) {
+  const Matrix3<Bar> P = full(I.I) * full(I_bar.I);
+  const Vector3<Bar> turn = {P.m[5] - P.m[7], P.m[6] - P.m[2], P.m[1] - P.m[3]};
   return {cross(I.h, I_bar.h) + Real(2) * turn,
           I.m * I_bar.h + Real(2) * (trace(I_bar.I) * I.h - I_bar.I * I.h)};
 }
@@ -91,24 +91,28 @@ REVOLUTE_HD inline ArticulatedInertia<Real> articulated(const RigidInertia<Real>
   const Real o(0);
   return {I.I, {{o, -I.h.z, I.h.y, I.h.z, o, -I.h.x, -I.h.y, I.h.x, o}}, {I.m, I.m, I.m, o, o, o}};
 }
-template <class Real>
-REVOLUTE_HD inline Force<Real> operator*(const ArticulatedInertia<Real>& M, const Motion<Real>& a) {
+template <class A, class B>
+REVOLUTE_HD inline Force<Combined<A, B>> operator*(const ArticulatedInertia<A>& M, const Motion<B>& a) {
   return {M.A * a.w + M.B * a.v, transpose_times(M.B, a.w) + M.C * a.v};
 }
 // A cotangent of an articulated inertia is stored alike, as the entries of the full symmetric matrix, and maps forces to motions.
-template <class Real>
-REVOLUTE_HD inline Motion<Real> cotangent_times(const ArticulatedInertia<Real>& M_bar, const Force<Real>& u) {
+template <class A, class B>
+REVOLUTE_HD inline Motion<Combined<A, B>> cotangent_times(const ArticulatedInertia<A>& M_bar,
+                                                          const Force<B>& u) {
   return {M_bar.A * u.n + M_bar.B * u.f, transpose_times(M_bar.B, u.n) + M_bar.C * u.f};
 }
 // M_bar += s (a b' + b a')/2
-template <class Real>
-REVOLUTE_HD inline void add_symmetric_product(ArticulatedInertia<Real>& M_bar, Real s, const Motion<Real>& a,
-                                              const Motion<Real>& b) {
+template <class S, class A, class B>
+REVOLUTE_HD inline void add_symmetric_product(ArticulatedInertia<Combined<A, B>>& M_bar, const S& s,
+                                              const Motion<A>& a, const Motion<B>& b) {
   add_symmetric_product(M_bar.A, s, a.w, b.w);
   add_symmetric_product(M_bar.C, s, a.v, b.v);
-  const Vector3<Real> aw = (Real(0.5) * s) * a.w, bw = (Real(0.5) * s) * b.w;
-  const Real wa[3] = {aw.x, aw.y, aw.z}, wb[3] = {bw.x, bw.y, bw.z};
-  const Real va[3] = {a.v.x, a.v.y, a.v.z}, vb[3] = {b.v.x, b.v.y, b.v.z};
+  const Vector3<Combined<S, A>> aw = (S(0.5) * s) * a.w;
+  const Vector3<Combined<S, B>> bw = (S(0.5) * s) * b.w;
+  const Combined<S, A> wa[3] = {aw.x, aw.y, aw.z};
+  const Combined<S, B> wb[3] = {bw.x, bw.y, bw.z};
+  const A va[3] = {a.v.x, a.v.y, a.v.z};
+  const B vb[3] = {b.v.x, b.v.y, b.v.z};
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 3; ++j)
       M_bar.B.m[3 * i + j] = multiply_add(wa[i], vb[j], multiply_add(wb[i], va[j], M_bar.B.m[3 * i + j]));

@@ -53,16 +53,16 @@ REVOLUTE_HD inline Vector3<Real> logarithm(const Quaternion<Real>& q) {
   return ratio * s;
 }
 // J_l(d) a = a + alpha d x a + beta d x (d x a): left Jacobian of the rotation group; J_r(d)' = J_l(d)
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> left_jacobian_times(const Vector3<Real>& d, const Vector3<Real>& a) {
+template <class Real, class Bar>
+REVOLUTE_HD inline Vector3<Bar> left_jacobian_times(const Vector3<Real>& d, const Vector3<Bar>& a) {
   Real alpha, beta;
   rotation_jacobian_coefficients(dot(d, d), alpha, beta);
-  const Vector3<Real> da = cross(d, a);
+  const Vector3<Bar> da = cross(d, a);
   return a + alpha * da + beta * cross(d, da);
 }
 // J_l(d)^-1 a = a - d x a / 2 + gamma d x (d x a),  gamma = 1/t^2 - (1 + cos t)/(2 t sin t) = (1 - (t/2)cot(t/2))/t^2
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> left_jacobian_inverse_times(const Vector3<Real>& d, const Vector3<Real>& a) {
+template <class Real, class Bar>
+REVOLUTE_HD inline Vector3<Bar> left_jacobian_inverse_times(const Vector3<Real>& d, const Vector3<Bar>& a) {
   Real sinc, c;
   const Real t_squared = dot(d, d);
   sinc_cos(Real(0.25) * t_squared, sinc, c);
@@ -71,7 +71,7 @@ REVOLUTE_HD inline Vector3<Real> left_jacobian_inverse_times(const Vector3<Real>
   const Real series =
       Real(1.0 / 12) + z * (Real(1.0 / 720) + z * (Real(1.0 / 30240) + z * Real(1.0 / 1209600)));
   const Real gamma = select(small, series, (Real(1) - c / sinc) / select(small, Real(1), t_squared));
-  const Vector3<Real> da = cross(d, a);
+  const Vector3<Bar> da = cross(d, a);
   return a - Real(0.5) * da + gamma * cross(d, da);
 }
 

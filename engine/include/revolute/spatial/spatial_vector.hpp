@@ -47,53 +47,55 @@ template <class Real>
 REVOLUTE_HD inline Force<Real> zero_force() {
   return {zero3<Real>(), zero3<Real>()};
 }
-template <class Real>
-REVOLUTE_HD inline Motion<Real> operator+(const Motion<Real>& a, const Motion<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Motion<Combined<A, B>> operator+(const Motion<A>& a, const Motion<B>& b) {
   return {a.w + b.w, a.v + b.v};
 }
-template <class Real>
-REVOLUTE_HD inline Motion<Real> operator-(const Motion<Real>& a, const Motion<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Motion<Combined<A, B>> operator-(const Motion<A>& a, const Motion<B>& b) {
   return {a.w - b.w, a.v - b.v};
 }
-template <class Real>
-REVOLUTE_HD inline Motion<Real> operator*(Real s, const Motion<Real>& a) {
+template <class A, class B>
+REVOLUTE_HD inline Motion<Combined<A, B>> operator*(const A& s, const Motion<B>& a) {
   return {s * a.w, s * a.v};
 }
-template <class Real>
-REVOLUTE_HD inline Force<Real> operator+(const Force<Real>& a, const Force<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Force<Combined<A, B>> operator+(const Force<A>& a, const Force<B>& b) {
   return {a.n + b.n, a.f + b.f};
 }
 template <class Real>
 REVOLUTE_HD inline Force<Real> operator-(const Force<Real>& a) {
   return {-a.n, -a.f};
 }
-template <class Real>
-REVOLUTE_HD inline Force<Real> operator*(Real s, const Force<Real>& a) {
+template <class A, class B>
+REVOLUTE_HD inline Force<Combined<A, B>> operator*(const A& s, const Force<B>& a) {
   return {s * a.n, s * a.f};
 }
-template <class Real>
-REVOLUTE_HD inline Real dot(const Motion<Real>& a, const Force<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Combined<A, B> dot(const Motion<A>& a, const Force<B>& b) {
   return dot(a.w, b.n) + dot(a.v, b.f);
 }
 
 // c + s a
-template <class Real>
-REVOLUTE_HD inline Motion<Real> multiply_add(const Real& s, const Motion<Real>& a, const Motion<Real>& c) {
+template <class A, class B>
+REVOLUTE_HD inline Motion<Combined<A, B>> multiply_add(const A& s, const Motion<B>& a,
+                                                       const Motion<Combined<A, B>>& c) {
   return {multiply_add(s, a.w, c.w), multiply_add(s, a.v, c.v)};
 }
-template <class Real>
-REVOLUTE_HD inline Force<Real> multiply_add(const Real& s, const Force<Real>& a, const Force<Real>& c) {
+template <class A, class B>
+REVOLUTE_HD inline Force<Combined<A, B>> multiply_add(const A& s, const Force<B>& a,
+                                                      const Force<Combined<A, B>>& c) {
   return {multiply_add(s, a.n, c.n), multiply_add(s, a.f, c.f)};
 }
 
 // a x b, the rate of change of a motion vector b that is carried along with velocity a.
-template <class Real>
-REVOLUTE_HD inline Motion<Real> cross_motion(const Motion<Real>& a, const Motion<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Motion<Combined<A, B>> cross_motion(const Motion<A>& a, const Motion<B>& b) {
   return {cross(a.w, b.w), cross(a.w, b.v) + cross(a.v, b.w)};
 }
 // a x* b, the same for a force vector. Adjoint identity used throughout: (a x b) . c = -b . (a x* c) = a . (b x* c).
-template <class Real>
-REVOLUTE_HD inline Force<Real> cross_force(const Motion<Real>& a, const Force<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Force<Combined<A, B>> cross_force(const Motion<A>& a, const Force<B>& b) {
   return {cross(a.w, b.n) + cross(a.v, b.f), cross(a.w, b.f)};
 }
 

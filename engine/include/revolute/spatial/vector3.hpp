@@ -32,33 +32,34 @@ template <class Real>
 REVOLUTE_HD inline Vector3<Real> vector3(const double* a) {
   return {Real(a[0]), Real(a[1]), Real(a[2])};
 }
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> operator+(const Vector3<Real>& a, const Vector3<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Vector3<Combined<A, B>> operator+(const Vector3<A>& a, const Vector3<B>& b) {
   return {a.x + b.x, a.y + b.y, a.z + b.z};
 }
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> operator-(const Vector3<Real>& a, const Vector3<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Vector3<Combined<A, B>> operator-(const Vector3<A>& a, const Vector3<B>& b) {
   return {a.x - b.x, a.y - b.y, a.z - b.z};
 }
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> operator-(const Vector3<Real>& a) {
   return {-a.x, -a.y, -a.z};
 }
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> operator*(Real s, const Vector3<Real>& a) {
+template <class A, class B>
+REVOLUTE_HD inline Vector3<Combined<A, B>> operator*(const A& s, const Vector3<B>& a) {
   return {s * a.x, s * a.y, s * a.z};
 }
-template <class Real>
-REVOLUTE_HD inline Real dot(const Vector3<Real>& a, const Vector3<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Combined<A, B> dot(const Vector3<A>& a, const Vector3<B>& b) {
   return multiply_add(a.x, b.x, multiply_add(a.y, b.y, a.z * b.z));
 }
 // c + s a
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> multiply_add(const Real& s, const Vector3<Real>& a, const Vector3<Real>& c) {
+template <class A, class B>
+REVOLUTE_HD inline Vector3<Combined<A, B>> multiply_add(const A& s, const Vector3<B>& a,
+                                                        const Vector3<Combined<A, B>>& c) {
   return {multiply_add(s, a.x, c.x), multiply_add(s, a.y, c.y), multiply_add(s, a.z, c.z)};
 }
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> cross(const Vector3<Real>& a, const Vector3<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Vector3<Combined<A, B>> cross(const Vector3<A>& a, const Vector3<B>& b) {
   return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
 template <class Real>
@@ -81,28 +82,28 @@ REVOLUTE_HD inline Matrix3<Real> matrix3(const double* a) {
   for (int i = 0; i < 9; ++i) out.m[i] = Real(a[i]);
   return out;
 }
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> operator*(const Matrix3<Real>& A, const Vector3<Real>& b) {
+template <class A, class B>
+REVOLUTE_HD inline Vector3<Combined<A, B>> operator*(const Matrix3<A>& M, const Vector3<B>& b) {
   const auto row = [&](int i) {
-    return multiply_add(A.m[i], b.x, multiply_add(A.m[i + 1], b.y, A.m[i + 2] * b.z));
+    return multiply_add(M.m[i], b.x, multiply_add(M.m[i + 1], b.y, M.m[i + 2] * b.z));
   };
   return {row(0), row(3), row(6)};
 }
-// A' b
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> transpose_times(const Matrix3<Real>& A, const Vector3<Real>& b) {
+// M' b
+template <class A, class B>
+REVOLUTE_HD inline Vector3<Combined<A, B>> transpose_times(const Matrix3<A>& M, const Vector3<B>& b) {
   const auto column = [&](int j) {
-    return multiply_add(A.m[j], b.x, multiply_add(A.m[j + 3], b.y, A.m[j + 6] * b.z));
+    return multiply_add(M.m[j], b.x, multiply_add(M.m[j + 3], b.y, M.m[j + 6] * b.z));
   };
   return {column(0), column(1), column(2)};
 }
-template <class Real>
-REVOLUTE_HD inline Matrix3<Real> operator*(const Matrix3<Real>& A, const Matrix3<Real>& B) {
-  Matrix3<Real> C;
+template <class A, class B>
+REVOLUTE_HD inline Matrix3<Combined<A, B>> operator*(const Matrix3<A>& M, const Matrix3<B>& N) {
+  Matrix3<Combined<A, B>> C;
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 3; ++j)
-      C.m[3 * i + j] = multiply_add(A.m[3 * i], B.m[j],
-                                    multiply_add(A.m[3 * i + 1], B.m[3 + j], A.m[3 * i + 2] * B.m[6 + j]));
+      C.m[3 * i + j] = multiply_add(M.m[3 * i], N.m[j],
+                                    multiply_add(M.m[3 * i + 1], N.m[3 + j], M.m[3 * i + 2] * N.m[6 + j]));
   return C;
 }
 template <class Real>
@@ -153,11 +154,11 @@ template <class Real>
 REVOLUTE_HD inline Symmetric3<Real> zero_symmetric3() {
   return {Real(0), Real(0), Real(0), Real(0), Real(0), Real(0)};
 }
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> operator*(const Symmetric3<Real>& A, const Vector3<Real>& b) {
-  return {multiply_add(A.xx, b.x, multiply_add(A.xy, b.y, A.xz * b.z)),
-          multiply_add(A.xy, b.x, multiply_add(A.yy, b.y, A.yz * b.z)),
-          multiply_add(A.xz, b.x, multiply_add(A.yz, b.y, A.zz * b.z))};
+template <class A, class B>
+REVOLUTE_HD inline Vector3<Combined<A, B>> operator*(const Symmetric3<A>& M, const Vector3<B>& b) {
+  return {multiply_add(M.xx, b.x, multiply_add(M.xy, b.y, M.xz * b.z)),
+          multiply_add(M.xy, b.x, multiply_add(M.yy, b.y, M.yz * b.z)),
+          multiply_add(M.xz, b.x, multiply_add(M.yz, b.y, M.zz * b.z))};
 }
 template <class Real>
 REVOLUTE_HD inline Matrix3<Real> full(const Symmetric3<Real>& A) {
@@ -167,26 +168,27 @@ template <class Real>
 REVOLUTE_HD inline Real trace(const Symmetric3<Real>& A) {
   return A.xx + A.yy + A.zz;
 }
-// A += s (a b' + b a')/2
-template <class Real>
-REVOLUTE_HD inline void add_symmetric_product(Symmetric3<Real>& A, Real s, const Vector3<Real>& a,
-                                              const Vector3<Real>& b) {
-  const Vector3<Real> sa = s * a;
-  const Vector3<Real> ha = Real(0.5) * sa, hb = Real(0.5) * (s * b);
-  A.xx = multiply_add(sa.x, b.x, A.xx);
-  A.yy = multiply_add(sa.y, b.y, A.yy);
-  A.zz = multiply_add(sa.z, b.z, A.zz);
-  A.xy = multiply_add(ha.x, b.y, multiply_add(hb.x, a.y, A.xy));
-  A.xz = multiply_add(ha.x, b.z, multiply_add(hb.x, a.z, A.xz));
-  A.yz = multiply_add(ha.y, b.z, multiply_add(hb.y, a.z, A.yz));
+// M += s (a b' + b a')/2
+template <class S, class A, class B>
+REVOLUTE_HD inline void add_symmetric_product(Symmetric3<Combined<A, B>>& M, const S& s, const Vector3<A>& a,
+                                              const Vector3<B>& b) {
+  const Vector3<Combined<S, A>> sa = s * a;
+  const Vector3<Combined<S, A>> ha = S(0.5) * sa;
+  const Vector3<Combined<S, B>> hb = S(0.5) * (s * b);
+  M.xx = multiply_add(sa.x, b.x, M.xx);
+  M.yy = multiply_add(sa.y, b.y, M.yy);
+  M.zz = multiply_add(sa.z, b.z, M.zz);
+  M.xy = multiply_add(ha.x, b.y, multiply_add(hb.x, a.y, M.xy));
+  M.xz = multiply_add(ha.x, b.z, multiply_add(hb.x, a.z, M.xz));
+  M.yz = multiply_add(ha.y, b.z, multiply_add(hb.y, a.z, M.yz));
 }
-// R A R'
-template <class Real>
-REVOLUTE_HD inline Symmetric3<Real> rotate(const Matrix3<Real>& R, const Symmetric3<Real>& A) {
-  Vector3<Real> row[3];
-  for (int i = 0; i < 3; ++i) row[i] = A * Vector3<Real>{R.m[3 * i], R.m[3 * i + 1], R.m[3 * i + 2]};
+// R M R'
+template <class A, class B>
+REVOLUTE_HD inline Symmetric3<Combined<A, B>> rotate(const Matrix3<A>& R, const Symmetric3<B>& M) {
+  Vector3<Combined<A, B>> row[3];
+  for (int i = 0; i < 3; ++i) row[i] = M * Vector3<A>{R.m[3 * i], R.m[3 * i + 1], R.m[3 * i + 2]};
   const auto entry = [&](int i, int j) {
-    return dot(row[i], Vector3<Real>{R.m[3 * j], R.m[3 * j + 1], R.m[3 * j + 2]});
+    return dot(row[i], Vector3<A>{R.m[3 * j], R.m[3 * j + 1], R.m[3 * j + 2]});
   };
   return {entry(0, 0), entry(1, 1), entry(2, 2), entry(0, 1), entry(0, 2), entry(1, 2)};
 }

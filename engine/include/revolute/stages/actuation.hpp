@@ -72,11 +72,11 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
   }
 }
 
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
-                                   const Real* qpos, const Real* qvel, const Real* ctrl, const Real* tau_bar,
-                                   const Real* diagonal_bar, Real* qpos_bar, Real* qvel_bar, Real* ctrl_bar,
-                                   Parameters<Real>& parameters_bar) {
+                                   const Real* qpos, const Real* qvel, const Real* ctrl, const Bar* tau_bar,
+                                   const Bar* diagonal_bar, Bar* qpos_bar, Bar* qvel_bar, Bar* ctrl_bar,
+                                   Parameters<Bar>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) {
     qvel_bar[k] -= parameters.damping[k] * tau_bar[k];
     parameters_bar.damping[k] += h * diagonal_bar[k] - qvel[k] * tau_bar[k];
@@ -85,7 +85,7 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     const Real stiffness = parameters.stiffness[j];
-    Real& stiffness_bar = parameters_bar.stiffness[j];
+    Bar& stiffness_bar = parameters_bar.stiffness[j];
     if (joint.type == JointType::ball)
       BallJoint::add_spring_adjoint(joint, stiffness, qpos, tau_bar, qpos_bar, stiffness_bar);
     if (joint.type > JointType::ball)
@@ -96,16 +96,16 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
     const int k = actuator.dof;
     const Real gear = parameters.gear[a];
     const ActuatorState<Real> s = actuator_state(actuator, gear, qpos, qvel, ctrl[a]);
-    const Real force_bar = s.force_cut * (gear * tau_bar[k]);
-    Real gear_bar = s.force * tau_bar[k];
-    Real clamped_bar =
+    const Bar force_bar = s.force_cut * (gear * tau_bar[k]);
+    Bar gear_bar = s.force * tau_bar[k];
+    Bar clamped_bar =
         (actuator.gain[0] + actuator.gain[1] * s.length + actuator.gain[2] * s.velocity) * force_bar;
     if (model.integrator == Integrator::implicitfast) {
-      const Real slope_bar = -h * (s.force_cut * diagonal_bar[k]);  // by gear^2 by_velocity
+      const Bar slope_bar = -h * (s.force_cut * diagonal_bar[k]);  // by gear^2 by_velocity
       clamped_bar += actuator.gain[2] * (gear * gear * slope_bar);
       gear_bar += Real(2) * gear * s.by_velocity * slope_bar;
     }
-    const Real length_bar = s.by_length * force_bar, velocity_bar = s.by_velocity * force_bar;
+    const Bar length_bar = s.by_length * force_bar, velocity_bar = s.by_velocity * force_bar;
     ctrl_bar[a] += s.ctrl_cut * clamped_bar;
     qpos_bar[k] += gear * length_bar;
     qvel_bar[k] += gear * velocity_bar;

@@ -18,32 +18,38 @@ struct Factors {
   ArticulatedInertia<Real>* IA;  // [nv]
   Force<Real>* U;                // [nv]
   Real* D_inverse;               // [nv]
-  Force<Real>* P;                // [nv] scratch of the solves
-  Motion<Real>* a;               // [nv] scratch of the solves
 
   Factors(const Model& model, Arena& arena)
       : IA(arena.take<ArticulatedInertia<Real>>(model.nv)),
         U(arena.take<Force<Real>>(model.nv)),
-        D_inverse(arena.take<Real>(model.nv)),
-        P(arena.take<Force<Real>>(model.nv)),
-        a(arena.take<Motion<Real>>(model.nv)) {}
+        D_inverse(arena.take<Real>(model.nv)) {}
 };
 
-template <class Real>
+// Scratch of a solve, for right sides of X.
+template <class X>
+struct SolveScratch {
+  Force<X>* P;   // [nv]
+  Motion<X>* a;  // [nv]
+
+  SolveScratch(const Model& model, Arena& arena)
+      : P(arena.take<Force<X>>(model.nv)), a(arena.take<Motion<X>>(model.nv)) {}
+};
+
+template <class Bar>
 struct FactorsCotangent {
-  Motion<Real>* U;               // [nv]
-  Real* D;                       // [nv]
-  ArticulatedInertia<Real>* IA;  // [nv] entries of the full symmetric matrix
+  Motion<Bar>* U;               // [nv]
+  Bar* D;                       // [nv]
+  ArticulatedInertia<Bar>* IA;  // [nv] entries of the full symmetric matrix
 
   FactorsCotangent(const Model& model, Arena& arena)
-      : U(arena.take<Motion<Real>>(model.nv)),
-        D(arena.take<Real>(model.nv)),
-        IA(arena.take<ArticulatedInertia<Real>>(model.nv)) {}
+      : U(arena.take<Motion<Bar>>(model.nv)),
+        D(arena.take<Bar>(model.nv)),
+        IA(arena.take<ArticulatedInertia<Bar>>(model.nv)) {}
 
   REVOLUTE_HD void clear(const Model& model) {
     for (int k = 0; k < model.nv; ++k) {
-      U[k] = zero_motion<Real>();
-      D[k] = Real(0);
+      U[k] = zero_motion<Bar>();
+      D[k] = Bar(0);
     }
   }
 };
@@ -71,17 +77,17 @@ REVOLUTE_HD void articulated_inertia(const Model& model, const Real* diagonal, c
 }
 
 // Reverse of (2) and (1), root to leaf. `bar` comes with the cotangents of U and D from the solves.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, const Kinematics<Real>& kin,
-                                             const Factors<Real>& at, FactorsCotangent<Real>& bar,
-                                             KinematicsCotangent<Real>& kin_bar, Real* diagonal_bar) {
+                                             const Factors<Real>& at, FactorsCotangent<Bar>& bar,
+                                             KinematicsCotangent<Bar>& kin_bar, Bar* diagonal_bar) {
   for (int k = 0; k < model.nv; ++k) {
     const int parent = model.dofs[k].parent;
-    ArticulatedInertia<Real> IA_bar = parent < 0 ? zero_articulated<Real>() : bar.IA[parent];
-    Motion<Real> U_bar = bar.U[k];
-    Real D_bar = bar.D[k];
+    ArticulatedInertia<Bar> IA_bar = parent < 0 ? zero_articulated<Bar>() : bar.IA[parent];
+    Motion<Bar> U_bar = bar.U[k];
+    Bar D_bar = bar.D[k];
     if (parent >= 0) {
-      const Motion<Real> y = cotangent_times(IA_bar, at.U[k]);
+      const Motion<Bar> y = cotangent_times(IA_bar, at.U[k]);
       U_bar = multiply_add(Real(-2) * at.D_inverse[k], y, U_bar);
       D_bar += at.D_inverse[k] * at.D_inverse[k] * dot(y, at.U[k]);
     }
@@ -95,27 +101,27 @@ REVOLUTE_HD void articulated_inertia_adjoint(const Model& model, const Kinematic
 }
 
 // (4): x from u
-template <class Real>
+template <class Real, class X>
 REVOLUTE_HD void solve_outward(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
-                               const Real* u, Real* x) {
+                               const X* u, X* x, SolveScratch<X>& scratch) {
   for (int k = 0; k < model.nv; ++k) {
-    const Motion<Real> parent = at_link(factors.a, model.dofs[k].parent);
+    const Motion<X> parent = at_link(scratch.a, model.dofs[k].parent);
     x[k] = (u[k] - dot(parent, factors.U[k])) * factors.D_inverse[k];
-    factors.a[k] = multiply_add(x[k], kin.S[k], parent);
+    scratch.a[k] = multiply_add(x[k], kin.S[k], parent);
   }
 }
 // x = M^-1 b; x and b may be the same array
-template <class Real>
+template <class Real, class X>
 REVOLUTE_HD void solve(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
-                       const Real* b, Real* x) {
-  for (int k = 0; k < model.nv; ++k) factors.P[k] = zero_force<Real>();
+                       const X* b, X* x, SolveScratch<X>& scratch) {
+  for (int k = 0; k < model.nv; ++k) scratch.P[k] = zero_force<X>();
   for (int k = model.nv - 1; k >= 0; --k) {
-    x[k] = b[k] - dot(kin.S[k], factors.P[k]);  // (3)
+    x[k] = b[k] - dot(kin.S[k], scratch.P[k]);  // (3)
     const int parent = model.dofs[k].parent;
     if (parent >= 0)
-      factors.P[parent] += multiply_add(x[k] * factors.D_inverse[k], factors.U[k], factors.P[k]);
+      scratch.P[parent] += multiply_add(x[k] * factors.D_inverse[k], factors.U[k], scratch.P[k]);
   }
-  solve_outward(model, kin, factors, x, x);
+  solve_outward(model, kin, factors, x, x, scratch);
 }
 
 }  // namespace revolute

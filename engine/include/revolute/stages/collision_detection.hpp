@@ -35,17 +35,17 @@ struct Contact {
   Force<Real> force_a[3], force_b[3];
 };
 
-template <class Real>
+template <class Bar>
 struct ContactCotangent {
-  Real gap;
-  Vector3<Real> axis[3];
-  Force<Real> force_a[3], force_b[3];
+  Bar gap;
+  Vector3<Bar> axis[3];
+  Force<Bar> force_a[3], force_b[3];
 
   REVOLUTE_HD void clear() {
-    gap = Real(0);
+    gap = Bar(0);
     for (int d = 0; d < 3; ++d) {
-      axis[d] = zero3<Real>();
-      force_a[d] = force_b[d] = zero_force<Real>();
+      axis[d] = zero3<Bar>();
+      force_a[d] = force_b[d] = zero_force<Bar>();
     }
   }
 };
@@ -174,7 +174,7 @@ REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& cont
   const Vector3<Real> between = at_b.centre - at_a.centre;
   if (candidate.pair == Pair::plane_convex) {
     limit = Real(model.margin) + at_b.travel;
-    return less(dot({Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, between),
+    return less(dot(Vector3<Real>{Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, between),
                 Real(b.bound) + limit);
   }
   limit = Real(model.margin) + at_a.travel + at_b.travel;
@@ -198,18 +198,19 @@ REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, 
   plane_convex(normal, vector3<double>(a.position) - origin, shape_b, h, v, w, limit, out);
 }
 
-// The reverse: moments about the world's origin.
-template <class Real>
-REVOLUTE_HD PairMoments<Real> convex_adjoint(const Model& model, const Kinematics<Real>& kin,
-                                             const Candidate& candidate, const Touch* touches,
-                                             const ContactPoint<Real>& bar) {
-  PairMoments<Real> out = {zero_force<Real>(), zero_force<Real>()};
-  for (int lane = 0; lane < Width<Real>::value; ++lane) {
-    if (touches[lane].kind == TouchKind::none) continue;
+// The reverse: moments about the world's origin. Lanes of cotangents of one environment share its touch.
+template <class Real, class Bar>
+REVOLUTE_HD PairMoments<Bar> convex_adjoint(const Model& model, const Kinematics<Real>& kin,
+                                            const Candidate& candidate, const Touch* touches,
+                                            const ContactPoint<Bar>& bar) {
+  PairMoments<Bar> out = {zero_force<Bar>(), zero_force<Bar>()};
+  for (int lane = 0; lane < Width<Bar>::value; ++lane) {
+    const Touch& touch = touches[Width<Real>::value > 1 ? lane : 0];
+    if (touch.kind == TouchKind::none) continue;
     const Vector origin = pair_origin(model, kin, candidate, lane);
     const ContactPoint<double> bar_lane = {get_lane(bar.gap, lane), get_lane(bar.point, lane),
                                            get_lane(bar.normal, lane)};
-    const PairMoments<double> moments = touch_adjoint(touches[lane], bar_lane);
+    const PairMoments<double> moments = touch_adjoint(touch, bar_lane);
     set_lane(out.a.f, lane, moments.a.f);
     set_lane(out.b.f, lane, moments.b.f);
     set_lane(out.a.n, lane, moments.a.n + cross(origin, moments.a.f));
@@ -257,19 +258,19 @@ REVOLUTE_HD void add_touch_tangents(const Model& model, const Kinematics<Real>& 
 }
 
 // The reverse of `touch`: moments about the world's origin.
-template <class Real>
-REVOLUTE_HD PairMoments<Real> touch_adjoint(const Model& model, const Kinematics<Real>& kin,
-                                            const Contact<Real>& contact, const ContactPoint<Real>& bar) {
+template <class Real, class Bar>
+REVOLUTE_HD PairMoments<Bar> touch_adjoint(const Model& model, const Kinematics<Real>& kin,
+                                           const Contact<Real>& contact, const ContactPoint<Bar>& bar) {
   const Candidate& candidate = model.candidates[contact.candidate];
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   const Vector3<Real> at_a = world_point(model, kin, a.link, a.position);
   const Real radius_a(a.radius);
   switch (candidate.pair) {
     case Pair::plane_point:
-      return {zero_force<Real>(), force_at(contact.centre, plane_point_adjoint(contact.at, bar))};
+      return {zero_force<Bar>(), force_at(contact.centre, plane_point_adjoint(contact.at, bar))};
     case Pair::sphere_sphere: {
       const Vector3<Real> at_b = world_point(model, kin, b.link, b.position);
-      Vector3<Real> a_bar, b_bar;
+      Vector3<Bar> a_bar, b_bar;
       sphere_sphere_adjoint(at_a, radius_a, at_b, contact.at, bar, a_bar, b_bar);
       return {force_at(at_a, a_bar), force_at(at_b, b_bar)};
     }
@@ -382,19 +383,19 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
 }
 
 // Adds the moments on the two links of one contact.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematics<Real>& kin,
-                                             const Contact<Real>& contact, const ContactCotangent<Real>& bar,
-                                             KinematicsCotangent<Real>& kin_bar) {
+                                             const Contact<Real>& contact, const ContactCotangent<Bar>& bar,
+                                             KinematicsCotangent<Bar>& kin_bar) {
   const Candidate& candidate = model.candidates[contact.candidate];
   const Vector3<Real> origin_a = tree_origin(model, kin, candidate.link_a),
                       origin_b = tree_origin(model, kin, candidate.link_b);
   const Vector3<Real> arm_a = contact.at.point - origin_a, arm_b = contact.at.point - origin_b;
   // reverse of the wrenches (x d; d)
-  ContactPoint<Real> point_bar = {bar.gap, zero3<Real>(), zero3<Real>()};
-  Vector3<Real> axis_bar[3];
+  ContactPoint<Bar> point_bar = {bar.gap, zero3<Bar>(), zero3<Bar>()};
+  Vector3<Bar> axis_bar[3];
   for (int d = 0; d < 3; ++d) {
-    const Force<Real>&a = bar.force_a[d], &b = bar.force_b[d];
+    const Force<Bar>&a = bar.force_a[d], &b = bar.force_b[d];
     axis_bar[d] = bar.axis[d] + (b.f + cross(b.n, arm_b)) - (a.f + cross(a.n, arm_a));
     point_bar.point += cross(contact.axis[d], b.n - a.n);
   }
@@ -403,9 +404,9 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
     point_bar.normal = axis_bar[0];
     tangents_adjoint(contact.axis[0], axis_bar[1], axis_bar[2], point_bar.normal);
   }
-  const PairMoments<Real> moments = touch_adjoint(model, kin, contact, point_bar);
-  const auto add = [&](int link, const Vector3<Real>& origin, const Force<Real>& moment) {
-    if (link >= 0) kin_bar.moment[link] += Force<Real>{moment.n - cross(origin, moment.f), moment.f};
+  const PairMoments<Bar> moments = touch_adjoint(model, kin, contact, point_bar);
+  const auto add = [&](int link, const Vector3<Real>& origin, const Force<Bar>& moment) {
+    if (link >= 0) kin_bar.moment[link] += Force<Bar>{moment.n - cross(origin, moment.f), moment.f};
   };
   add(candidate.link_a, origin_a, moments.a);
   add(candidate.link_b, origin_b, moments.b);

@@ -32,10 +32,10 @@ struct RowJacobian {
   Real coefficient[row_dofs];
 };
 
-template <class Real>
+template <class Bar>
 struct RowJacobianCotangent {
-  Force<Real> force_a, force_b;
-  Real coefficient[row_dofs];
+  Force<Bar> force_a, force_b;
+  Bar coefficient[row_dofs];
 };
 
 template <class Real>
@@ -58,27 +58,27 @@ REVOLUTE_HD inline RowJacobian<Real> dof_row(int dof, Real coefficient) {
   return J;
 }
 
-// (1), for generalized x with link velocities X = S x
-template <class Real>
-REVOLUTE_HD inline Real row_times(const RowJacobian<Real>& J, const Real* x, const Motion<Real>* X) {
-  Real sum(0);
-  if (J.link_a >= 0) sum += dot(X[J.link_a], J.force_a);
-  if (J.link_b >= 0) sum += dot(X[J.link_b], J.force_b);
+// (1), for generalized x with link velocities S x
+template <class Real, class X>
+REVOLUTE_HD inline X row_times(const RowJacobian<Real>& J, const X* x, const Motion<X>* of_links) {
+  X sum(0);
+  if (J.link_a >= 0) sum += dot(of_links[J.link_a], J.force_a);
+  if (J.link_b >= 0) sum += dot(of_links[J.link_b], J.force_b);
   for (int i = 0; i < J.dofs; ++i) sum += J.coefficient[i] * x[J.dof[i]];
   return sum;
 }
 // Adjoint of (1) by J: J_bar += s d(J x)/dJ
-template <class Real>
-REVOLUTE_HD inline void add_row_cotangent(const RowJacobian<Real>& J, Real s, const Real* x,
-                                          const Motion<Real>* X, RowJacobianCotangent<Real>& bar) {
-  if (J.link_a >= 0) bar.force_a += s * Force<Real>{X[J.link_a].w, X[J.link_a].v};
-  if (J.link_b >= 0) bar.force_b += s * Force<Real>{X[J.link_b].w, X[J.link_b].v};
+template <class Real, class S, class X, class Bar>
+REVOLUTE_HD inline void add_row_cotangent(const RowJacobian<Real>& J, const S& s, const X* x,
+                                          const Motion<X>* of_links, RowJacobianCotangent<Bar>& bar) {
+  if (J.link_a >= 0) bar.force_a += s * Force<X>{of_links[J.link_a].w, of_links[J.link_a].v};
+  if (J.link_b >= 0) bar.force_b += s * Force<X>{of_links[J.link_b].w, of_links[J.link_b].v};
   for (int i = 0; i < J.dofs; ++i) bar.coefficient[i] += s * x[J.dof[i]];
 }
 // Adjoint of (1) by x: x_bar += s c, and by the link velocities: X_bar += s f
-template <class Real>
-REVOLUTE_HD inline void add_row_transpose(const RowJacobian<Real>& J, Real s, Real* x_bar,
-                                          Force<Real>* X_bar) {
+template <class Real, class Bar>
+REVOLUTE_HD inline void add_row_transpose(const RowJacobian<Real>& J, const Bar& s, Bar* x_bar,
+                                          Force<Bar>* X_bar) {
   if (J.link_a >= 0) X_bar[J.link_a] += s * J.force_a;
   if (J.link_b >= 0) X_bar[J.link_b] += s * J.force_b;
   for (int i = 0; i < J.dofs; ++i) x_bar[J.dof[i]] += s * J.coefficient[i];

@@ -4,7 +4,7 @@
 //   b = J v* + bias                                                                           (1)
 // Order within an island: equality, dry friction, limits, contacts, each in the model's order (MuJoCo's order).
 // Adjoint, with w = M^-1 v+_bar and b_bar from the solver (delassus.hpp gives the rest of J_bar):
-//   J_bar_r += b_bar_r v* + lambda_r w,   v*_bar += J' b_bar,   F_w += lambda_r f_r            (2)
+//   J_bar_r += b_bar_r v* + lambda_r w,   v*_bar += J' b_bar,   F_w = sum_r lambda_r f_r       (2)
 // Not differentiated: which rows are active.
 #pragma once
 
@@ -66,23 +66,24 @@ struct ConstraintRows {
   }
 };
 
-template <class Real>
+template <class Bar>
 struct ConstraintRowsCotangent {
-  RowJacobianCotangent<Real>* J;
-  Real *b, *bound;
-  ContactCotangent<Real>* contacts;
+  RowJacobianCotangent<Bar>* J;
+  Bar *b, *bound;
+  ContactCotangent<Bar>* contacts;
 
   ConstraintRowsCotangent(const Model& model, Arena& arena)
-      : J(arena.take<RowJacobianCotangent<Real>>(ConstraintRows<Real>::capacity(model))),
-        b(arena.take<Real>(ConstraintRows<Real>::capacity(model))),
-        bound(arena.take<Real>(ConstraintRows<Real>::capacity(model))),
-        contacts(arena.take<ContactCotangent<Real>>(model.ncandidate)) {}
+      : J(arena.take<RowJacobianCotangent<Bar>>(ConstraintRows<Bar>::capacity(model))),
+        b(arena.take<Bar>(ConstraintRows<Bar>::capacity(model))),
+        bound(arena.take<Bar>(ConstraintRows<Bar>::capacity(model))),
+        contacts(arena.take<ContactCotangent<Bar>>(model.ncandidate)) {}
 
+  template <class Real>
   REVOLUTE_HD void clear(const ConstraintRows<Real>& rows, const Contacts<Real>& list) {
     for (int r = 0; r < rows.count; ++r) {
-      b[r] = bound[r] = Real(0);
-      J[r].force_a = J[r].force_b = zero_force<Real>();
-      for (int i = 0; i < row_dofs; ++i) J[r].coefficient[i] = Real(0);
+      b[r] = bound[r] = Bar(0);
+      J[r].force_a = J[r].force_b = zero_force<Bar>();
+      for (int i = 0; i < row_dofs; ++i) J[r].coefficient[i] = Bar(0);
     }
     for (int c = 0; c < list.count; ++c) contacts[c].clear();
   }
@@ -208,23 +209,27 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
 
 // --- adjoint ------------------------------------------------------------------------------------------------------------
 
-// J_bar_r += lambda_r w,  F_w += lambda_r f_r per link; W: link velocities of w
+// F_w = sum of lambda_r f_r per link
 template <class Real>
-REVOLUTE_HD void add_impulse_adjoint(const ConstraintRows<Real>& rows, const Real* lambda, const Real* w,
-                                     const Motion<Real>* W, Force<Real>* F_w,
-                                     ConstraintRowsCotangent<Real>& bar) {
+REVOLUTE_HD void impulse_forces(const Model& model, const ConstraintRows<Real>& rows, const Real* lambda,
+                                Force<Real>* F_w) {
+  for (int k = 0; k < model.nv; ++k) F_w[k] = zero_force<Real>();
   for (int r = 0; r < rows.count; ++r) {
     const RowJacobian<Real>& J = rows.J[r];
     if (J.link_a >= 0) F_w[J.link_a] += lambda[r] * J.force_a;
     if (J.link_b >= 0) F_w[J.link_b] += lambda[r] * J.force_b;
-    add_row_cotangent(J, lambda[r], w, W, bar.J[r]);
   }
 }
+// J_bar_r += lambda_r w; W: link velocities of w
+template <class Real, class Bar>
+REVOLUTE_HD void add_impulse_adjoint(const ConstraintRows<Real>& rows, const Real* lambda, const Bar* w,
+                                     const Motion<Bar>* W, ConstraintRowsCotangent<Bar>& bar) {
+  for (int r = 0; r < rows.count; ++r) add_row_cotangent(rows.J[r], lambda[r], w, W, bar.J[r]);
+}
 // J_bar_r += b_bar_r v*,  v*_bar += J' b_bar in its two parts: by coefficients, and F_b = sum b_bar f per link
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const ConstraintRows<Real>& rows,
-                                        Real* v_free_bar, Force<Real>* F_b,
-                                        ConstraintRowsCotangent<Real>& bar) {
+                                        Bar* v_free_bar, Force<Bar>* F_b, ConstraintRowsCotangent<Bar>& bar) {
   for (int r = 0; r < rows.count; ++r) {
     add_row_transpose(rows.J[r], bar.b[r], v_free_bar, F_b);
     add_row_cotangent(rows.J[r], bar.b[r], at.v_free, at.V_free, bar.J[r]);
@@ -233,12 +238,12 @@ REVOLUTE_HD void add_right_side_adjoint(const RowContext<Real>& at, const Constr
 
 // From J_bar, bias_bar = b_bar, bound_bar of a row to the configuration, the contacts and the parameters; F_v and
 // F_b get the cotangents of the links' velocities at the start of the step and without constraints.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& parameters,
                                     const RowContext<Real>& at, const Contacts<Real>& contacts,
-                                    const ConstraintRows<Real>& rows, int r, Real* qpos_bar, Force<Real>* F_v,
-                                    Force<Real>* F_b, Real& time_bar, ConstraintRowsCotangent<Real>& bar,
-                                    KinematicsCotangent<Real>& kin_bar, Parameters<Real>& parameters_bar) {
+                                    const ConstraintRows<Real>& rows, int r, Bar* qpos_bar, Force<Bar>* F_v,
+                                    Force<Bar>* F_b, Bar& time_bar, ConstraintRowsCotangent<Bar>& bar,
+                                    KinematicsCotangent<Bar>& kin_bar, Parameters<Bar>& parameters_bar) {
   const RowOrigin& origin = rows.origin[r];
   switch (origin.source) {
     case RowSource::equality:
@@ -260,13 +265,12 @@ REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& 
 
 // The same of all rows, group by group: islands join where neighbours in the pack touch, so their order must not decide in
 // which order the cotangents of what several islands share (restitution, the ground's friction) are summed.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Real>& parameters,
                                          const RowContext<Real>& at, const Contacts<Real>& contacts,
-                                         const ConstraintRows<Real>& rows, Real* qpos_bar, Force<Real>* F_v,
-                                         Force<Real>* F_b, Real& time_bar, ConstraintRowsCotangent<Real>& bar,
-                                         KinematicsCotangent<Real>& kin_bar,
-                                         Parameters<Real>& parameters_bar) {
+                                         const ConstraintRows<Real>& rows, Bar* qpos_bar, Force<Bar>* F_v,
+                                         Force<Bar>* F_b, Bar& time_bar, ConstraintRowsCotangent<Bar>& bar,
+                                         KinematicsCotangent<Bar>& kin_bar, Parameters<Bar>& parameters_bar) {
   const int groups = model.nequality + model.nv + model.nlimit + contacts.count;
   for (int g = 0; g < groups; ++g) {
     if (rows.group_row[g] < 0) continue;

@@ -31,9 +31,8 @@ struct Delassus {
   Force<Real>* P;  // the forces at which they were formed
   Real* A;         // islands' blocks, row by row
   GrowingArray<Real> A_memory;
-  Real* dense;             // [nv, rows_together] scratch, zero between uses
-  Force<Real>* node;       // [nv, rows_together] scratch
-  Motion<Real>* node_bar;  // [nv, rows_together] scratch
+  Real* dense;        // [nv, rows_together] scratch, zero between uses
+  Force<Real>* node;  // [nv, rows_together] scratch
 
   Delassus(const Model& model, Arena& arena)
       : Y(arena.take<Real>(ConstraintRows<Real>::path_entries(model))),
@@ -41,24 +40,28 @@ struct Delassus {
         A(nullptr),
         A_memory(square_of_rows<Real>(model), arena),
         dense(arena.take<Real>(std::size_t(rows_together) * model.nv)),
-        node(arena.take<Force<Real>>(std::size_t(rows_together) * model.nv)),
-        node_bar(arena.take<Motion<Real>>(std::size_t(rows_together) * model.nv)) {}
+        node(arena.take<Force<Real>>(std::size_t(rows_together) * model.nv)) {}
 };
 
-template <class Real>
+template <class Bar>
 struct DelassusCotangent {
-  Real *Y, *A;
-  GrowingArray<Real> A_memory;
+  Bar *Y, *A;
+  GrowingArray<Bar> A_memory;
+  Bar* dense;         // [nv, rows_together] scratch, zero between uses
+  Motion<Bar>* node;  // [nv, rows_together] scratch
 
   DelassusCotangent(const Model& model, Arena& arena)
-      : Y(arena.take<Real>(ConstraintRows<Real>::path_entries(model))),
+      : Y(arena.take<Bar>(ConstraintRows<Bar>::path_entries(model))),
         A(nullptr),
-        A_memory(square_of_rows<Real>(model), arena) {}
+        A_memory(square_of_rows<Bar>(model), arena),
+        dense(arena.take<Bar>(std::size_t(rows_together) * model.nv)),
+        node(arena.take<Motion<Bar>>(std::size_t(rows_together) * model.nv)) {}
 
+  template <class Real>
   REVOLUTE_HD void clear(const ConstraintRows<Real>& rows) {
     const std::size_t size = rows.matrix_entries();
     A = A_memory.at_least(size);
-    for (std::size_t i = 0; i < size; ++i) A[i] = Real(0);
+    for (std::size_t i = 0; i < size; ++i) A[i] = Bar(0);
   }
 };
 
@@ -178,24 +181,25 @@ REVOLUTE_HD void delassus(const Model& model, const Kinematics<Real>& kin, const
 template <class Real>
 REVOLUTE_HD void velocity_change(const Model& model, const Kinematics<Real>& kin,
                                  const Factors<Real>& factors, const ConstraintRows<Real>& rows,
-                                 const Delassus<Real>& at, const Real* lambda, Real* x) {
+                                 const Delassus<Real>& at, const Real* lambda, Real* x,
+                                 SolveScratch<Real>& scratch) {
   for (int k = 0; k < model.nv; ++k) x[k] = Real(0);
   for (int r = 0; r < rows.count; ++r) {
     const RowPath path = row_path(model, rows.origin[r]);
     for (int i = 0; i < path.count; ++i)
       x[path.dofs[i]] = multiply_add(at.Y[rows.origin[r].y + i], lambda[r], x[path.dofs[i]]);
   }
-  solve_outward(model, kin, factors, x, x);
+  solve_outward(model, kin, factors, x, x, scratch);
 }
 
 // The first sum of (3), to R rows on one path, from r on, of S rows on one, from s on: it is over where the paths meet. Paths go
 // down in numbers, so both are walked from the root.
-template <int R, int S, class Real>
+template <int R, int S, class Real, class Bar>
 REVOLUTE_HD void add_to_Y_bar(const Model& model, const ConstraintRows<Real>& rows, int r, int s,
-                              const Delassus<Real>& at, DelassusCotangent<Real>& bar) {
+                              const Delassus<Real>& at, DelassusCotangent<Bar>& bar) {
   const RowPath path_r = row_path(model, rows.origin[r]), path_s = row_path(model, rows.origin[s]);
   const int begin = rows.solver[s].begin;
-  Real weight[R][S];
+  Bar weight[R][S];
   for (int a = 0; a < R; ++a)
     for (int b = 0; b < S; ++b)
       weight[a][b] =
@@ -205,7 +209,7 @@ REVOLUTE_HD void add_to_Y_bar(const Model& model, const ConstraintRows<Real>& ro
     if (k == l)
       for (int a = 0; a < R; ++a) {
         const int y = rows.origin[r + a].y + i;
-        Real sum = bar.Y[y];
+        Bar sum = bar.Y[y];
         for (int b = 0; b < S; ++b) sum = multiply_add(weight[a][b], at.Y[rows.origin[s + b].y + j], sum);
         bar.Y[y] = sum;
       }
@@ -213,21 +217,21 @@ REVOLUTE_HD void add_to_Y_bar(const Model& model, const ConstraintRows<Real>& ro
     if (l <= k) --j;
   }
 }
-template <int S, class Real>
+template <int S, class Real, class Bar>
 REVOLUTE_HD void add_to_Y_bars(const Model& model, const ConstraintRows<Real>& rows, int s,
-                               const Delassus<Real>& at, DelassusCotangent<Real>& bar) {
+                               const Delassus<Real>& at, DelassusCotangent<Bar>& bar) {
   for_rows_on_paths(rows, rows.solver[s].begin, rows.solver[s].end, [&](auto count, int r) {
     add_to_Y_bar<decltype(count)::value, S>(model, rows, r, s, at, bar);
   });
 }
 
 // (3)
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, const ConstraintRows<Real>& rows,
-                           const Delassus<Real>& at, DelassusCotangent<Real>& bar,
-                           FactorsCotangent<Real>& factors_bar) {
+                           const Delassus<Real>& at, DelassusCotangent<Bar>& bar,
+                           FactorsCotangent<Bar>& factors_bar) {
   for (int r = 0; r < rows.count; ++r)
-    for (int i = 0; i < row_path(model, rows.origin[r]).count; ++i) bar.Y[rows.origin[r].y + i] = Real(0);
+    for (int i = 0; i < row_path(model, rows.origin[r]).count; ++i) bar.Y[rows.origin[r].y + i] = Bar(0);
   for_rows_on_paths(rows, 0, rows.count, [&](auto count, int s) {
     add_to_Y_bars<decltype(count)::value>(model, rows, s, at, bar);
   });
@@ -242,34 +246,34 @@ REVOLUTE_HD void A_adjoint(const Model& model, const Factors<Real>& factors, con
 }
 
 // Reverse of (2).
-template <int Count, class Real>
+template <int Count, class Real, class Bar>
 REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin, const Factors<Real>& factors,
                                 const ConstraintRows<Real>& rows, int first, const Delassus<Real>& at,
-                                const DelassusCotangent<Real>& bar, ConstraintRowsCotangent<Real>& rows_bar,
-                                FactorsCotangent<Real>& factors_bar, KinematicsCotangent<Real>& kin_bar) {
+                                const DelassusCotangent<Bar>& bar, ConstraintRowsCotangent<Bar>& rows_bar,
+                                FactorsCotangent<Bar>& factors_bar, KinematicsCotangent<Bar>& kin_bar) {
   const RowPath path = row_path(model, rows.origin[first]);
   for (int i = path.count - 1; i >= 0; --i) {
     const int k = path.dofs[i], parent = model.dofs[k].parent;
     const Real D_inverse = factors.D_inverse[k];
     // sums of their own, which stay in registers
-    Motion<Real> U_bar = factors_bar.U[k];
-    Force<Real> S_bar = kin_bar.S[k];
-    Real D_bar = factors_bar.D[k];
+    Motion<Bar> U_bar = factors_bar.U[k];
+    Force<Bar> S_bar = kin_bar.S[k];
+    Bar D_bar = factors_bar.D[k];
     for (int c = 0; c < Count; ++c) {
       const int y = rows.origin[first + c].y + i;
       const Real u = at.Y[y];
-      Real u_bar = bar.Y[y];
-      Motion<Real> P_bar = zero_motion<Real>();
+      Bar u_bar = bar.Y[y];
+      Motion<Bar> P_bar = zero_motion<Bar>();
       if (parent >= 0) {
-        P_bar = at.node_bar[parent * Count + c];
-        const Real along = dot(P_bar, factors.U[k]) * D_inverse;
+        P_bar = bar.node[parent * Count + c];
+        const Bar along = dot(P_bar, factors.U[k]) * D_inverse;
         u_bar += along;
         U_bar = multiply_add(u * D_inverse, P_bar, U_bar);
         D_bar -= u * D_inverse * along;
       }
       S_bar = multiply_add(-u_bar, at.P[y], S_bar);
-      at.node_bar[k * Count + c] = multiply_add(-u_bar, kin.S[k], P_bar);
-      at.dense[k * Count + c] = u_bar;
+      bar.node[k * Count + c] = multiply_add(-u_bar, kin.S[k], P_bar);
+      bar.dense[k * Count + c] = u_bar;
     }
     factors_bar.U[k] = U_bar;
     kin_bar.S[k] = S_bar;
@@ -278,25 +282,25 @@ REVOLUTE_HD void fill_Y_adjoint(const Model& model, const Kinematics<Real>& kin,
   // a row enters (2) as its coefficients and minus its wrenches
   for (int c = 0; c < Count; ++c) {
     const RowJacobian<Real>& J = rows.J[first + c];
-    RowJacobianCotangent<Real>& J_bar = rows_bar.J[first + c];
+    RowJacobianCotangent<Bar>& J_bar = rows_bar.J[first + c];
     const auto wrench_bar = [&](int link) {
-      const Motion<Real>& P_bar = at.node_bar[link * Count + c];
-      return Force<Real>{P_bar.w, P_bar.v};
+      const Motion<Bar>& P_bar = bar.node[link * Count + c];
+      return Force<Bar>{P_bar.w, P_bar.v};
     };
     if (J.link_a >= 0) J_bar.force_a -= wrench_bar(J.link_a);
     if (J.link_b >= 0) J_bar.force_b -= wrench_bar(J.link_b);
-    for (int i = 0; i < J.dofs; ++i) J_bar.coefficient[i] += at.dense[J.dof[i] * Count + c];
+    for (int i = 0; i < J.dofs; ++i) J_bar.coefficient[i] += bar.dense[J.dof[i] * Count + c];
   }
   for (int i = 0; i < path.count; ++i)
-    for (int c = 0; c < Count; ++c) at.dense[path.dofs[i] * Count + c] = Real(0);
+    for (int c = 0; c < Count; ++c) bar.dense[path.dofs[i] * Count + c] = Bar(0);
 }
 
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void delassus_adjoint(const Model& model, const Kinematics<Real>& kin,
                                   const Factors<Real>& factors, const ConstraintRows<Real>& rows,
-                                  const Delassus<Real>& at, DelassusCotangent<Real>& bar,
-                                  ConstraintRowsCotangent<Real>& rows_bar,
-                                  FactorsCotangent<Real>& factors_bar, KinematicsCotangent<Real>& kin_bar) {
+                                  const Delassus<Real>& at, DelassusCotangent<Bar>& bar,
+                                  ConstraintRowsCotangent<Bar>& rows_bar, FactorsCotangent<Bar>& factors_bar,
+                                  KinematicsCotangent<Bar>& kin_bar) {
   A_adjoint(model, factors, rows, at, bar, factors_bar);
   for (int r = 0, count; r < rows.count; r += count) {
     count = rows_on_path(rows, r);

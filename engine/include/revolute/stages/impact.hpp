@@ -62,12 +62,12 @@ REVOLUTE_HD void find_impact(const Model& model, const Parameters<Real>& paramet
 }
 
 // (3). `at`, `contacts` are those at the start of the step. Adds to qpos_bar and qvel_bar; uses up kin_bar and V_bar.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const RowContext<Real>& at, const Contacts<Real>& contacts,
-                                     const Impact<Real>& impact, Real time_bar,
-                                     KinematicsCotangent<Real>& kin_bar, Force<Real>* V_bar, Real* qpos_bar,
-                                     Real* qvel_bar, Parameters<Real>& parameters_bar) {
+                                     const Impact<Real>& impact, Bar time_bar,
+                                     KinematicsCotangent<Bar>& kin_bar, Force<Bar>* V_bar, Bar* qpos_bar,
+                                     Bar* qvel_bar, Parameters<Bar>& parameters_bar) {
   const auto is_first = [&](int c, RowJacobian<Real>& J, Bounce<Real>& hit) {
     const Contact<Real>& contact = contacts.list[c];
     J = contact_jacobian(model.candidates[contact.candidate], contact, 0);
@@ -78,18 +78,18 @@ REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>&
   RowJacobian<Real> J;
   Bounce<Real> hit;
   for (int c = 0; c < contacts.count; ++c) firsts += indicator<Real>(is_first(c, J, hit));
-  const Real share = time_bar / maximum(firsts, Real(1));
+  const Bar share = time_bar / maximum(firsts, Real(1));
   kin_bar.clear(model);
-  for (int k = 0; k < model.nv; ++k) V_bar[k] = zero_force<Real>();
+  for (int k = 0; k < model.nv; ++k) V_bar[k] = zero_force<Bar>();
   for (int c = 0; c < contacts.count; ++c) {
     const auto first = is_first(c, J, hit);
     if (!any(first)) continue;
-    const Real gap_bar = select(first, share / select(first, -hit.before, Real(1)), Real(0)),
-               speed_bar = impact.time * gap_bar;
-    RowJacobianCotangent<Real> J_bar = {zero_force<Real>(), zero_force<Real>(), {}};
+    const Bar gap_bar = select(first, share / select(first, -hit.before, Real(1)), Bar(0)),
+              speed_bar = impact.time * gap_bar;
+    RowJacobianCotangent<Bar> J_bar = {zero_force<Bar>(), zero_force<Bar>(), {}};
     add_row_cotangent(J, speed_bar, at.qvel, at.kinematics->V, J_bar);
-    add_row_transpose(J, speed_bar, static_cast<Real*>(nullptr), V_bar);
-    ContactCotangent<Real> contact_bar;
+    add_row_transpose(J, speed_bar, static_cast<Bar*>(nullptr), V_bar);
+    ContactCotangent<Bar> contact_bar;
     contact_bar.clear();
     contact_bar.gap = gap_bar;
     contact_bar.force_a[0] = J_bar.force_a;

@@ -26,9 +26,9 @@ REVOLUTE_HD void integration(const Model& model, Real h, const Real* qpos, const
   }
 }
 
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void integration_adjoint(const Model& model, Real h, const Real* qvel_next,
-                                     const Real* qpos_next_bar, Real* qpos_bar, Real* qvel_next_bar) {
+                                     const Bar* qpos_next_bar, Bar* qpos_bar, Bar* qvel_next_bar) {
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     switch (joint.type) {

@@ -37,21 +37,21 @@ struct Kinematics {
         I(arena.take<RigidInertia<Real>>(model.nv)) {}
 };
 
-template <class Real>
+template <class Bar>
 struct KinematicsCotangent {
-  Force<Real>* S;         // [nv]
-  RigidInertia<Real>* I;  // [nv]
-  Force<Real>* moment;    // [nv] cotangent by a rigid displacement of the link
+  Force<Bar>* S;         // [nv]
+  RigidInertia<Bar>* I;  // [nv]
+  Force<Bar>* moment;    // [nv] cotangent by a rigid displacement of the link
 
   KinematicsCotangent(const Model& model, Arena& arena)
-      : S(arena.take<Force<Real>>(model.nv)),
-        I(arena.take<RigidInertia<Real>>(model.nv)),
-        moment(arena.take<Force<Real>>(model.nv)) {}
+      : S(arena.take<Force<Bar>>(model.nv)),
+        I(arena.take<RigidInertia<Bar>>(model.nv)),
+        moment(arena.take<Force<Bar>>(model.nv)) {}
 
   REVOLUTE_HD void clear(const Model& model) {
     for (int k = 0; k < model.nv; ++k) {
-      S[k] = moment[k] = zero_force<Real>();
-      I[k] = zero_inertia<Real>();
+      S[k] = moment[k] = zero_force<Bar>();
+      I[k] = zero_inertia<Bar>();
     }
   }
 };
@@ -63,8 +63,8 @@ REVOLUTE_HD inline Motion<Real> at_link(const Motion<Real>* a, int link) {
 }
 
 // Spatial velocities of all links under generalized velocity x: V_k = V_p + S_k x_k.
-template <class Real>
-REVOLUTE_HD void link_velocities(const Model& model, const Motion<Real>* S, const Real* x, Motion<Real>* V) {
+template <class Real, class X>
+REVOLUTE_HD void link_velocities(const Model& model, const Motion<Real>* S, const X* x, Motion<X>* V) {
   for (int k = 0; k < model.nv; ++k) V[k] = multiply_add(x[k], S[k], at_link(V, model.dofs[k].parent));
 }
 // Adds each link's force to its parent's, so that F_k becomes the sum of the forces beyond joint k.
@@ -111,10 +111,10 @@ REVOLUTE_HD void kinematics(const Model& model, const Parameters<Real>& paramete
 }
 
 // Adds to qpos_bar (tangent, nv) and to the link inertias' cotangents; uses up `bar`.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void kinematics_adjoint(const Model& model, const Kinematics<Real>& at,
-                                    KinematicsCotangent<Real>& bar, Real* qpos_bar,
-                                    Parameters<Real>& parameters_bar) {
+                                    KinematicsCotangent<Bar>& bar, Bar* qpos_bar,
+                                    Parameters<Bar>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) {
     const Dof& dof = model.dofs[k];
     if (dof.carrier >= 0) bar.moment[dof.carrier] += cross_force(at.S[k], bar.S[k]);  // (3)

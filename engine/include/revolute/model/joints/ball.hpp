@@ -47,10 +47,11 @@ struct BallJoint {
     next[3] = q.z;
   }
   // d+ = exp(h w)' d + h J_r(h w) dw, so  d_bar += exp(h w) d+_bar,  w_bar += h J_l(h w) d+_bar
-  template <class Real>
-  REVOLUTE_HD static void turn_adjoint(Real h, const Real* omega, const Real* next_bar, Real* tangent_bar,
-                                       Real* omega_bar) {
-    const Vector3<Real> hw = h * load3(omega), t = load3(next_bar);
+  template <class Real, class Bar>
+  REVOLUTE_HD static void turn_adjoint(Real h, const Real* omega, const Bar* next_bar, Bar* tangent_bar,
+                                       Bar* omega_bar) {
+    const Vector3<Real> hw = h * load3(omega);
+    const Vector3<Bar> t = load3(next_bar);
     add3(tangent_bar, rotation_matrix(exponential(hw)) * t);
     add3(omega_bar, h * left_jacobian_times(hw, t));
   }
@@ -59,9 +60,9 @@ struct BallJoint {
                                     Real* qpos_next) {
     turn(h, qpos + joint.qpos, qvel + joint.dof, qpos_next + joint.qpos);
   }
-  template <class Real>
-  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real* qvel,
-                                            const Real* next_bar, Real* qpos_bar, Real* qvel_bar) {
+  template <class Real, class Bar>
+  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real* qvel, const Bar* next_bar,
+                                            Bar* qpos_bar, Bar* qvel_bar) {
     turn_adjoint(h, qvel + joint.dof, next_bar + joint.dof, qpos_bar + joint.dof, qvel_bar + joint.dof);
   }
 
@@ -77,10 +78,11 @@ struct BallJoint {
     add3(force + joint.dof, -stiffness * displacement(joint, qpos));
   }
   // d log = J_r^-1 d, so  d_bar -= stiffness J_l^-1(log) force_bar
-  template <class Real>
+  template <class Real, class Bar>
   REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* qpos,
-                                             const Real* force_bar, Real* qpos_bar, Real& stiffness_bar) {
-    const Vector3<Real> d = displacement(joint, qpos), f = load3(force_bar + joint.dof);
+                                             const Bar* force_bar, Bar* qpos_bar, Bar& stiffness_bar) {
+    const Vector3<Real> d = displacement(joint, qpos);
+    const Vector3<Bar> f = load3(force_bar + joint.dof);
     stiffness_bar -= dot(d, f);
     add3(qpos_bar + joint.dof, -stiffness * left_jacobian_inverse_times(d, f));
   }

@@ -25,9 +25,9 @@ struct FreeJoint {
     for (int i = 0; i < 3; ++i) qpos_next[joint.qpos + i] = qpos[joint.qpos + i] + h * qvel[joint.dof + i];
     BallJoint::turn(h, qpos + joint.qpos + 3, qvel + joint.dof + 3, qpos_next + joint.qpos + 3);
   }
-  template <class Real>
-  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real* qvel,
-                                            const Real* next_bar, Real* qpos_bar, Real* qvel_bar) {
+  template <class Real, class Bar>
+  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real* qvel, const Bar* next_bar,
+                                            Bar* qpos_bar, Bar* qvel_bar) {
     const int k = joint.dof;
     for (int i = 0; i < 3; ++i) {
       qpos_bar[k + i] += next_bar[k + i];

@@ -31,9 +31,9 @@ struct RevoluteJoint {
     qpos_next[joint.qpos] = qpos[joint.qpos] + h * qvel[joint.dof];
   }
   // cotangents are by the tangent of the configuration (nv)
-  template <class Real>
-  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real*, const Real* next_bar,
-                                            Real* qpos_bar, Real* qvel_bar) {
+  template <class Real, class Bar>
+  REVOLUTE_HD static void integrate_adjoint(const Joint& joint, Real h, const Real*, const Bar* next_bar,
+                                            Bar* qpos_bar, Bar* qvel_bar) {
     qpos_bar[joint.dof] += next_bar[joint.dof];
     qvel_bar[joint.dof] += h * next_bar[joint.dof];
   }
@@ -43,9 +43,9 @@ struct RevoluteJoint {
   REVOLUTE_HD static void add_spring(const Joint& joint, Real stiffness, const Real* qpos, Real* force) {
     force[joint.dof] -= stiffness * (qpos[joint.qpos] - Real(joint.spring[0]));
   }
-  template <class Real>
+  template <class Real, class Bar>
   REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* qpos,
-                                             const Real* force_bar, Real* qpos_bar, Real& stiffness_bar) {
+                                             const Bar* force_bar, Bar* qpos_bar, Bar& stiffness_bar) {
     stiffness_bar -= force_bar[joint.dof] * (qpos[joint.qpos] - Real(joint.spring[0]));
     qpos_bar[joint.dof] -= stiffness * force_bar[joint.dof];
   }

@@ -76,31 +76,31 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
 }
 
 // Reverse of (2); adds to J_bar, to the velocities' cotangents and to that of the impact's time.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void bounce_adjoint(const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                const RowJacobian<Real>& J, const Bounce<Real>& hit, Real bias_bar,
-                                RowJacobianCotangent<Real>& J_bar, Force<Real>* V_bar,
-                                Force<Real>* V_free_bar, Real& time_bar, Parameters<Real>& parameters_bar) {
-  const Real e = *parameters.restitution, parting_bar = select(hit.happens, bias_bar, Real(0));
+                                const RowJacobian<Real>& J, const Bounce<Real>& hit, Bar bias_bar,
+                                RowJacobianCotangent<Bar>& J_bar, Force<Bar>* V_bar, Force<Bar>* V_free_bar,
+                                Bar& time_bar, Parameters<Bar>& parameters_bar) {
+  const Real e = *parameters.restitution;
+  const Bar parting_bar = select(hit.happens, bias_bar, Bar(0));
   *parameters_bar.restitution += parting_bar * (hit.before + hit.acceleration * at.impact_time);
-  const Real gained_bar = (Real(1) + e) * parting_bar;
+  const Bar gained_bar = (Real(1) + e) * parting_bar;
   time_bar += hit.acceleration * gained_bar;
-  const Real free_bar = at.impact_time * gained_bar / at.h, before_bar = e * parting_bar - free_bar;
-  add_row_transpose(J, before_bar, static_cast<Real*>(nullptr), V_bar);
-  add_row_transpose(J, free_bar, static_cast<Real*>(nullptr), V_free_bar);
+  const Bar free_bar = at.impact_time * gained_bar / at.h, before_bar = e * parting_bar - free_bar;
+  add_row_transpose(J, before_bar, static_cast<Bar*>(nullptr), V_bar);
+  add_row_transpose(J, free_bar, static_cast<Bar*>(nullptr), V_free_bar);
   add_row_cotangent(J, before_bar, at.qvel, at.kinematics->V, J_bar);
   add_row_cotangent(J, free_bar, at.v_free, at.V_free, J_bar);
 }
 
 // J_bar of the row is complete but for the bounce, which is added here. V_bar, V_free_bar: cotangents of the links' velocities
 // at the start of the step, and without contact; time_bar: of the impact's time.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const RowContext<Real>& at, const Contact<Real>& contact, int component,
-                                     Real bias_bar, Real bound_bar, RowJacobianCotangent<Real>& J_bar,
-                                     ContactCotangent<Real>& contact_bar, Force<Real>* V_bar,
-                                     Force<Real>* V_free_bar, Real& time_bar,
-                                     Parameters<Real>& parameters_bar) {
+                                     Bar bias_bar, Bar bound_bar, RowJacobianCotangent<Bar>& J_bar,
+                                     ContactCotangent<Bar>& contact_bar, Force<Bar>* V_bar,
+                                     Force<Bar>* V_free_bar, Bar& time_bar, Parameters<Bar>& parameters_bar) {
   const Candidate& candidate = model.candidates[contact.candidate];
   if (component >= 3) {
     contact_bar.axis[rotation_axis(component)] += J_bar.force_b.n - J_bar.force_a.n;
@@ -109,7 +109,7 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
   if (component == 0) {
     const RowJacobian<Real> J = contact_jacobian(candidate, contact, 0);
     const Bounce<Real> hit = bounce(parameters, at, contact.gap, J);
-    contact_bar.gap += select(hit.happens, Real(0), gap_slope(model, at.h, contact.gap) * bias_bar);
+    contact_bar.gap += select(hit.happens, Bar(0), gap_slope(model, at.h, contact.gap) * bias_bar);
     if (any(hit.happens))
       bounce_adjoint(parameters, at, J, hit, bias_bar, J_bar, V_bar, V_free_bar, time_bar, parameters_bar);
   } else {

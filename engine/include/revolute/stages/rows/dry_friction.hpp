@@ -14,12 +14,12 @@ REVOLUTE_HD inline RowValues<Real> dry_friction_row(const Parameters<Real>& para
                                                     const RowContext<Real>& at, int dof) {
   return {RowKind::box, dof_row(dof, Real(1)), Real(0), at.h * parameters.frictionloss[dof], false};
 }
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD inline void dry_friction_row_adjoint(const Parameters<Real>& parameters,
-                                                 const RowContext<Real>& at, int dof, Real bound_bar,
-                                                 Parameters<Real>& parameters_bar) {
+                                                 const RowContext<Real>& at, int dof, Bar bound_bar,
+                                                 Parameters<Bar>& parameters_bar) {
   const auto rubs = less(Real(0), parameters.frictionloss[dof]);
-  parameters_bar.frictionloss[dof] += select(rubs, at.h * bound_bar, Real(0));
+  parameters_bar.frictionloss[dof] += select(rubs, at.h * bound_bar, Bar(0));
 }
 
 }  // namespace revolute

@@ -86,36 +86,36 @@ REVOLUTE_HD RowValues<Real> equality_row(const Model& model, const RowContext<Re
 }
 
 // Adds a moment about the world's origin to a link's.
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD inline void add_world_moment(const Model& model, const Kinematics<Real>& kin, int link,
-                                         const Force<Real>& moment, KinematicsCotangent<Real>& kin_bar) {
+                                         const Force<Bar>& moment, KinematicsCotangent<Bar>& kin_bar) {
   if (link < 0) return;
-  kin_bar.moment[link] += Force<Real>{moment.n - cross(tree_origin(model, kin, link), moment.f), moment.f};
+  kin_bar.moment[link] += Force<Bar>{moment.n - cross(tree_origin(model, kin, link), moment.f), moment.f};
 }
 
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void weld_violation_adjoint(const Model& model, const Kinematics<Real>& kin,
-                                        const Equality& equality, const Vector3<Real>& g_bar,
-                                        KinematicsCotangent<Real>& kin_bar) {
+                                        const Equality& equality, const Vector3<Bar>& g_bar,
+                                        KinematicsCotangent<Bar>& kin_bar) {
   const Matrix3<Real> A = weld_frame(kin, equality.link_a, equality.rotation_a),
                       B = weld_frame(kin, equality.link_b, equality.rotation_b);
-  Vector3<Real> turn_a = zero3<Real>(), turn_b = zero3<Real>();
+  Vector3<Bar> turn_a = zero3<Bar>(), turn_b = zero3<Bar>();
   for (int k = 0; k < 3; ++k) {
     const Vector3<Real> a = A.column(k), b = B.column(k);
     turn_a += cross(a, cross(Real(0.5) * g_bar, b));
     turn_b += cross(b, cross(a, Real(0.5) * g_bar));
   }
-  add_world_moment(model, kin, equality.link_a, Force<Real>{turn_a, zero3<Real>()}, kin_bar);
-  add_world_moment(model, kin, equality.link_b, Force<Real>{turn_b, zero3<Real>()}, kin_bar);
+  add_world_moment(model, kin, equality.link_a, Force<Bar>{turn_a, zero3<Bar>()}, kin_bar);
+  add_world_moment(model, kin, equality.link_b, Force<Bar>{turn_b, zero3<Bar>()}, kin_bar);
 }
 
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD void equality_row_adjoint(const Model& model, const RowContext<Real>& at,
-                                      const Equality& equality, int i, Real bias_bar,
-                                      const RowJacobianCotangent<Real>& J_bar,
-                                      KinematicsCotangent<Real>& kin_bar, Real* qpos_bar) {
+                                      const Equality& equality, int i, Bar bias_bar,
+                                      const RowJacobianCotangent<Bar>& J_bar,
+                                      KinematicsCotangent<Bar>& kin_bar, Bar* qpos_bar) {
   const Kinematics<Real>& kin = *at.kinematics;
-  const Real violation_bar = (Real(model.erp) / at.h) * bias_bar;
+  const Bar violation_bar = (Real(model.erp) / at.h) * bias_bar;
   if (equality.type == EqualityType::joint) {
     qpos_bar[equality.dof_a] += violation_bar;
     if (equality.dof_b < 0) return;
@@ -128,8 +128,8 @@ REVOLUTE_HD void equality_row_adjoint(const Model& model, const RowContext<Real>
   const Vector3<Real> axis = unit3<Real>(i % 3);
   if (i >= 3) return weld_violation_adjoint(model, kin, equality, violation_bar * axis, kin_bar);
   // the wrench (x e; e) and the violation e.x of each side
-  const Vector3<Real> x_a_bar = violation_bar * axis + cross(axis, J_bar.force_a.n);
-  const Vector3<Real> x_b_bar = -(violation_bar * axis) - cross(axis, J_bar.force_b.n);
+  const Vector3<Bar> x_a_bar = violation_bar * axis + cross(axis, J_bar.force_a.n);
+  const Vector3<Bar> x_b_bar = -(violation_bar * axis) - cross(axis, J_bar.force_b.n);
   add_world_moment(model, kin, equality.link_a,
                    force_at(world_point(model, kin, equality.link_a, equality.anchor_a), x_a_bar), kin_bar);
   add_world_moment(model, kin, equality.link_b,

@@ -42,21 +42,21 @@ REVOLUTE_HD inline RowValues<Real> limit_row(const Model& model, const RowContex
   return {RowKind::unilateral, J, gap_bias(model, at.h, gap), indicator<Real>(active), false};
 }
 
-template <class Real>
+template <class Real, class Bar>
 REVOLUTE_HD inline void limit_row_adjoint(const Model& model, const RowContext<Real>& at, const Limit& limit,
-                                          Real bias_bar, const RowJacobianCotangent<Real>& J_bar,
-                                          Real* qpos_bar) {
+                                          Bar bias_bar, const RowJacobianCotangent<Bar>& J_bar,
+                                          Bar* qpos_bar) {
   Real gap;
   limit_jacobian(limit, at.qpos, gap);
-  const Real gap_bar = gap_slope(model, at.h, gap) * bias_bar;
+  const Bar gap_bar = gap_slope(model, at.h, gap) * bias_bar;
   if (!limit.ball) {
     qpos_bar[limit.dof] += Real(limit.sign) * gap_bar;
     return;
   }
   Real angle, inverse;
   const Vector3<Real> r = ball_rotation(limit, at.qpos), axis = direction(r, angle, inverse);
-  const Vector3<Real> axis_bar = {-J_bar.coefficient[0], -J_bar.coefficient[1], -J_bar.coefficient[2]};
-  const Vector3<Real> r_bar = direction_adjoint(axis, inverse, axis_bar) - gap_bar * axis;
+  const Vector3<Bar> axis_bar = {-J_bar.coefficient[0], -J_bar.coefficient[1], -J_bar.coefficient[2]};
+  const Vector3<Bar> r_bar = direction_adjoint(axis, inverse, axis_bar) - gap_bar * axis;
   add3(qpos_bar + limit.dof, left_jacobian_inverse_times(r, r_bar));
 }
 
