@@ -4,11 +4,8 @@ reached."""
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import numbers
 import os
-import threading
-import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -30,11 +27,8 @@ from .source_files import explained, read_source
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
 from .transports import IN_PROCESS, Transport
 
-_LONG_BYTES = 64 * 1024
-"""Controls of a rollout that takes long enough for a deletion beside it to wait."""
-
-_REQUEST_SECONDS = 2e-3
-"""Time in which such a request is on its way, so that the deletion takes nothing from it."""
+_MOST_FORGOTTEN = 1000
+"""Trajectories that a server deletes with one rollout."""
 
 
 class Simulator:
@@ -475,24 +469,20 @@ class Simulator:
         return f"<revolute simulator: {self.address}>"
 
     def _rollout(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out a rollout, and meanwhile delete what nobody holds any more."""
-        if self.address == IN_PROCESS or not self._dropped:
+        """Carry out a rollout, and have what nobody holds any more deleted with it."""
+        if self.address == IN_PROCESS:
             self._delete_dropped()
             return self._call("Rollout", inputs)
-        context = contextvars.copy_context()
-        pause = _REQUEST_SECONDS if inputs["ctrl"].nbytes >= _LONG_BYTES else 0.0
-        deleting = threading.Thread(
-            target=context.run, args=(self._try_to_delete_dropped, pause), daemon=True
-        )
-        deleting.start()
+        dropped = self._take_dropped()
         try:
-            answer = self._call("Rollout", inputs)
-        except LimitError:
-            # perhaps there is room when the deletion is through
-            deleting.join()
-            return self._call("Rollout", inputs)
-        deleting.join()
-        return answer
+            return self._call("Rollout", {**inputs, "forget": dropped})
+        except BaseException as error:
+            self._dropped.extend(dropped)
+            if not (dropped and isinstance(error, LimitError)):
+                raise
+        # perhaps there is room when they are gone
+        self._delete_dropped()
+        return self._call("Rollout", inputs)
 
     def _own_loss(self, inputs: dict[str, Any], loss: OwnLoss, names: list[str]) -> tuple[Any, Gradient]:
         """Differentiate a function of the caller's own."""
@@ -532,6 +522,14 @@ class Simulator:
         notes."""
         self._dropped.append(trajectory_id)
 
+    def _take_dropped(self) -> list[str]:
+        """Take the trajectories that nobody holds any more, as many as go with one rollout."""
+        taken: list[str] = []
+        with contextlib.suppress(IndexError):
+            while len(taken) < _MOST_FORGOTTEN:
+                taken.append(self._dropped.popleft())
+        return taken
+
     def _delete_dropped(self) -> None:
         """Delete the trajectories that nobody holds any more."""
         while True:
@@ -546,12 +544,6 @@ class Simulator:
             except RevoluteError:
                 self._dropped.append(dropped)
                 raise
-
-    def _try_to_delete_dropped(self, pause: float) -> None:
-        """Delete them as far as the server lets us, after a pause; the others wait for the next rollout."""
-        time.sleep(pause)
-        with contextlib.suppress(RevoluteError):
-            self._delete_dropped()
 
 
 def _share(name: str, value: Any) -> float:

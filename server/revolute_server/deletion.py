@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
+
+from revolute.errors import NotFoundError, PermissionDeniedError
 
 from .callers import require_owner
 from .leases import alive, missing
 from .requests import Ticket
 from .settled import settled
 from .store import Conflict, Delete, Store
+
+
+async def owned(store: Store, kind: str, identifiers: Sequence[str]) -> list[str]:
+    """Return those of some ids that are there and the caller's own, each once."""
+    found = []
+    for identifier in dict.fromkeys(identifiers):
+        with contextlib.suppress(NotFoundError, PermissionDeniedError):
+            entry = await alive(store, kind, identifier)
+            require_owner(kind, entry.summary.get("owner", ""))
+            found.append(identifier)
+    return found
 
 
 async def delete_owned(

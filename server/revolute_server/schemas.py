@@ -154,6 +154,11 @@ class RolloutInputs(Body):
         description='states to send: "all" or "final"; left out: all with "every", else the final',
     )
     request_id: str = _REQUEST_ID
+    forget: list[str] = Field(
+        default=[],
+        max_length=1000,
+        description="trajectories of the caller's to delete together with this rollout (of Rollout only)",
+    )
 
 
 class StreamRolloutInputs(Body):

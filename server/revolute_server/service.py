@@ -8,6 +8,7 @@ import platform
 
 import numpy as np
 
+from revolute.codec.shared_memory import AVAILABLE
 from revolute_engine import Engine, _native
 from revolute_engine._parameters import PARAMETERS
 
@@ -25,11 +26,13 @@ from .trajectories import Trajectories
 
 API_VERSIONS = ("v1",)
 FEATURES = (
+    "answers.one_part",
     "backward.many_cotangents",
     "check_gradient",
     *(f"backward.{name}" for name in PARAMETERS),
     "jacobian",
     "jvp",
+    "rollout.forget",
     "rollout.params",
     *(f"rollout.params.{name}" for name in PARAMETERS),
     "session.jacobian",
@@ -37,6 +40,9 @@ FEATURES = (
     "value_and_gradient.loss_terms",
     "value_and_gradient.own_loss",
 )
+
+_SHARED_MEMORY = ("shared_memory",)
+"""Also, where there is memory that clients can share, and it is taken."""
 
 LIMITS = (
     "max_request",
@@ -152,7 +158,7 @@ def _server_info(settings: Settings) -> ServerInfo:
     return ServerInfo(
         version=importlib.metadata.version("revolute-server"),
         api_versions=API_VERSIONS,
-        features=FEATURES,
+        features=(*FEATURES, *_SHARED_MEMORY) if AVAILABLE and not settings.no_shared_memory else FEATURES,
         limits={name: getattr(settings, name) for name in LIMITS},
         build={
             "isa": _native.isa,

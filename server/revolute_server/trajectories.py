@@ -26,7 +26,7 @@ from . import rollout_records
 from .cache import Cache
 from .callers import caller_name
 from .calls import current_client
-from .deletion import delete_owned
+from .deletion import delete_owned, owned
 from .engine_pool import EnginePool
 from .growing import growing_states, reported
 from .identifiers import new_id
@@ -37,7 +37,7 @@ from .models import Models
 from .requests import Ticket
 from .settled import settled
 from .stepping import jacobian_bytes
-from .store import MODEL, TRAJECTORY, Conflict, Delete, Entry, Put, Store, Touch
+from .store import MODEL, TRAJECTORY, Conflict, Delete, Entry, Put, Store, Touch, Write
 from .store.codec import decode, encode
 
 _REPEAT_SECONDS = 600.0
@@ -103,6 +103,7 @@ class Trajectories:
         *,
         checkpoints: str = "every",
         states: str | None = None,
+        forget: Sequence[str] = (),
         early: Early | None = None,
         gradual: bool = False,
     ) -> Trajectory:
@@ -117,6 +118,7 @@ class Trajectories:
             ticket: of the request.
             checkpoints: which states are kept.
             states: which states are asked for, "all" or "final".
+            forget: trajectories of the caller's that are deleted with it.
             early: takes the trajectory as it will be returned, before it is kept, and the bytes that are
                 there of arrays which are not complete.
             gradual: whether it takes them also while a long trajectory is computed.
@@ -149,7 +151,9 @@ class Trajectories:
                 if early:
                     early(answer, {})
                 kept = dataclasses.replace(answer, rollout=rollout.without_states())
-                await self._keep_for_caller(kept, reservation, ticket)
+                await self._keep_for_caller(kept, reservation, ticket, forget)
+            elif forget:
+                await settled(self._forget(forget))
             return answer
 
     async def _compute(
@@ -487,18 +491,20 @@ class Trajectories:
         return self._store.count(TRAJECTORY)
 
     async def _keep_for_caller(
-        self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket
+        self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket, forget: Sequence[str] = ()
     ) -> None:
-        """Keep a trajectory, unless its caller leaves meanwhile."""
+        """Keep a trajectory in the place of others, unless its caller leaves meanwhile."""
         try:
-            await settled(self._keep(trajectory, reservation, ticket))
+            await settled(self._keep(trajectory, reservation, ticket, forget))
         except asyncio.CancelledError:
             # it is kept by now, for nobody who knows
             self.undo(trajectory.id)
             raise
 
-    async def _keep(self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket) -> None:
-        """Commit a trajectory with the record of its request, and hold it."""
+    async def _keep(
+        self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket, forget: Sequence[str]
+    ) -> None:
+        """Commit a trajectory with the record of its request and the end of others, and hold it."""
         rollout = trajectory.rollout
         summary = {
             "model_id": trajectory.model.id,
@@ -523,7 +529,7 @@ class Trajectories:
             expect=0,
         )
         try:
-            await self._store.commit(put, *ticket.writes(trajectory))
+            await self._forget(forget, put, *ticket.writes(trajectory))
         except Conflict as conflict:
             if conflict.kind != MODEL:
                 raise
@@ -531,6 +537,22 @@ class Trajectories:
             raise NotFoundError.missing("model", trajectory.model.id) from None
         if not self._store.in_memory:
             self._cache.add(trajectory.id, trajectory, reservation)
+
+    async def _forget(self, trajectory_ids: Sequence[str], *writes: Write) -> None:
+        """Delete those of some trajectories that are there and the caller's, in one transaction with other
+        writes."""
+        going = await owned(self._store, TRAJECTORY, trajectory_ids)
+        while going or writes:
+            try:
+                await self._store.commit(*(Delete(TRAJECTORY, gone) for gone in going), *writes)
+                break
+            except Conflict as conflict:
+                if conflict.kind != TRAJECTORY or conflict.key not in going:
+                    raise
+                # it was deleted meanwhile
+                going.remove(conflict.key)
+        for gone in going:
+            self.forget(gone)
 
     async def _read(self, trajectory_id: str) -> tuple[Entry, Trajectory]:
         """Read a trajectory from the store, and hold it."""

@@ -193,6 +193,8 @@ class Verbs:
         qpos, qvel, ctrl, params = self._inputs(body)
 
         chosen: dict[str, Any] = {"checkpoints": body.checkpoints, "states": body.states}
+        if body.forget:
+            chosen["forget"] = body.forget
         states = body.states or ("all" if body.checkpoints == "every" else "final")
 
         async def again(known: Document) -> Document:

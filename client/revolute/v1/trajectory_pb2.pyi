@@ -17,7 +17,7 @@ class RolloutRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[RolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class RolloutInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,7 @@ class RolloutInputs(_message.Message):
     CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    FORGET_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -41,7 +42,8 @@ class RolloutInputs(_message.Message):
     checkpoints: str
     states: str
     request_id: str
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    forget: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RolloutResponse(_message.Message):
     __slots__ = ("start", "chunk")
