@@ -195,8 +195,10 @@ async def send_whole(
         BaseException: the verb failed.
     """
     clock = _Clock()
-    begun, values = None, {}
+    values: dict[str, Any] = {}
     await draft.changed(work)
+    # the verb first hands its record to the store, whose thread then works at the same time
+    await asyncio.sleep(0)
     if (begun := draft.document) is not None and not work.done():
         values = await clock.time(offered_memory.put(start, fill_message(start, begun), current_offer()))
     document = await work
