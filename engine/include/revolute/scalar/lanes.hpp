@@ -236,6 +236,10 @@ inline Lanes<W> clamp_magnitude(const Lanes<W>& a, const Lanes<W>& bound) {
       typename Lanes<W>::Values(typename Mask<W>::Bits(minimum(abs(a), bound).values) | sign_bits(a)));
 }
 template <int W>
+inline Lanes<W> flip_sign(const Lanes<W>& a, const Lanes<W>& b) {
+  return Lanes<W>(typename Lanes<W>::Values(typename Mask<W>::Bits(a.values) ^ sign_bits(b)));
+}
+template <int W>
 inline Mask<W> is_negative(Lanes<W> a) {
   return {typename Mask<W>::Bits(a.values) < typename Mask<W>::Bits{}};
 }

@@ -153,6 +153,11 @@ REVOLUTE_HD inline Real clamp_magnitude(const Real& a, const Real& bound) {
 REVOLUTE_HD inline double clamp_magnitude(double a, double bound) {
   return std::copysign(minimum(std::fabs(a), bound), a);
 }
+// a, or -a where the sign of b is -
+template <class Real>
+REVOLUTE_HD inline Real flip_sign(const Real& a, const Real& b) {
+  return select(is_negative(b), -a, a);
+}
 // 1 where the mask holds, 0 elsewhere.
 template <class Real>
 REVOLUTE_HD inline Real indicator(MaskOf<Real> mask) {

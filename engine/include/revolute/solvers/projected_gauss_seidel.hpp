@@ -223,12 +223,13 @@ REVOLUTE_HD inline Bar project_adjoint(RowKind kind, const Real& bound, const Re
   if (kind == RowKind::unilateral) {
     const Bar all = g + normal_bar;
     normal_bar = Bar(0);
-    return select(less(Real(0), next), all, Bar(0));
+    return select(less(Bar(0), Bar(next)), all, Bar(0));
   }
   const bool friction = kind == RowKind::friction;
   const Real limit = friction ? bound * normal : bound;
-  const auto clamped = less_equal(limit, abs(next));
-  const Bar outwards = select(clamped, select(is_negative(next), -g, g), Bar(0));
+  // masks as wide as the cotangents: one of the step alone would be a branch
+  const auto clamped = less_equal(Bar(limit), Bar(abs(next)));
+  const Bar outwards = select(clamped, flip_sign(g, Bar(next)), Bar(0));
   bound_bar += friction ? outwards * normal : outwards;
   if (friction) normal_bar += outwards * bound;
   return select(clamped, Bar(0), g);
