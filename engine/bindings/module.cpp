@@ -368,6 +368,20 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       py::arg("model"), py::arg("qpos"), py::arg("least"), py::arg("most"),
       "Whether every quaternion in qpos [..., nq] has a squared length between these two.");
   module.def(
+      "is_sound_step",
+      [](const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, double least,
+         double most) {
+        const Model& m = model.model();
+        const auto sound = [](const Array& values, int size) {
+          return values.ndim() == 1 && values.size() == size && all_finite(values.data(), size);
+        };
+        return sound(qpos, m.nq) && sound(qvel, m.nv) && sound(ctrl, m.nu) &&
+               quaternions_within(m, qpos.data(), 1, least, most);
+      },
+      py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("least"), py::arg("most"),
+      "Whether these are a state and controls of one environment, [nq], [nv], [nu], all finite, with every "
+      "quaternion's squared length between the last two.");
+  module.def(
       "replayed_steps",
       [](const std::string& policy, std::int64_t policy_count, std::int64_t steps) {
         return replayed_steps(read_policy(policy, policy_count), steps);

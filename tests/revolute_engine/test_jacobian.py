@@ -209,3 +209,24 @@ def test_a_batch_of_jacobians_has_the_bits_of_one_by_one(batch: int) -> None:
     for index in range(batch):
         alone = engine.jacobian(model, qpos[index], qvel[index], ctrl[index])
         assert np.array_equal(alone.A, together.A[index]) and np.array_equal(alone.B, together.B[index])
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "message"),
+    [
+        ("qpos", 1, np.nan, "qpos: expected finite values, got nan at [1]"),
+        ("qpos", slice(3, 7), 0.0, "qpos: expected a quaternion (w x y z) of non-zero length, got [0 0 0 0]"),
+        ("qvel", 2, np.inf, "qvel: expected finite values, got inf at [2]"),
+        ("ctrl", 0, np.nan, "ctrl: expected finite values, got nan at [0]"),
+    ],
+)
+def test_a_number_that_cannot_be_computed_with_is_named(
+    name: str, place: int | slice, value: float, message: str
+) -> None:
+    model = load_model(BOUNCING)
+    arguments = {"qpos": model.qpos0.copy(), "qvel": model.qvel0.copy(), "ctrl": np.zeros(model.nu)}
+    Engine(threads=1).jacobian(model, **arguments)
+    arguments[name][place] = value
+    with pytest.raises(ArgumentError) as caught:
+        Engine(threads=1).jacobian(model, **arguments)
+    assert str(caught.value).startswith(message)

@@ -47,17 +47,17 @@ class Model:
     native: _native.Model
     mujoco_model: mujoco.MjModel
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """Length of qpos."""
         return int(self.arrays["nq"])
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Length of qvel."""
         return int(self.arrays["nv"])
 
-    @property
+    @cached_property
     def nu(self) -> int:
         """Length of ctrl: the number of actuators."""
         return int(self.arrays["nu"])

@@ -119,6 +119,8 @@ def is_per_environment(name: str, value: Float64Array) -> bool:
 
 def parameter_rows(params: Mapping[str, Float64Array]) -> dict[str, Float64Array]:
     """Return parameters as the compiled engine reads them: [1, n] shared or [batch, n]."""
+    if not params:
+        return {}
     rows = {name: value if is_per_environment(name, value) else value[None] for name, value in params.items()}
     return {name: value.reshape(len(value), math.prod(value.shape[1:])) for name, value in rows.items()}
 
