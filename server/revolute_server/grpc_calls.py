@@ -246,9 +246,9 @@ def _let_in(
     """Admit a call, and take note of the memory that its client shares."""
     calls.admit(call, headers.get("authorization"))
     words = headers.get(HEADER)
-    if words is None or reader.memory is None or not _is_local(context.peer()):
+    if words is None:
         return
-    call.offer = Offer(words, reader.memory)
+    call.offer = Offer(words, reader.memory if _is_local(context.peer()) else None)
     if reader.verb == _INFO and call.offer.is_open():
         context.set_trailing_metadata(((CALL_ID_HEADER, call.id), (HEADER, OPENED)))
 

@@ -1,7 +1,8 @@
 """Memory that clients on this machine share with us for the arrays of their calls.
 
-A client offers the same block call after call, so what was opened stays open for a while: to find a block in
-/proc and to check it takes longer than to copy a small array.
+A client offers the same block call after call, so a small one that was opened stays open for a while: to find
+a block in /proc and to check it takes longer than to copy a small array. A large one does not: its client may
+be gone, and the system cannot have its memory back as long as we hold it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from revolute.codec.parts import Assembler, Value
-from revolute.codec.shared_memory import SHARED_FROM, SharedMemory, array_bytes
+from revolute.codec.shared_memory import SHARED_FROM, SharedMemory, array_bytes, refused
 from revolute.errors import ArgumentError
 
 from .settled import settled
@@ -48,8 +49,8 @@ class OpenBlocks:
 
     def give_back(self, memory: SharedMemory) -> None:
         """Keep a block for the client's next call."""
-        if memory.offer in self._idle:
-            # a client that offers one block with two calls at a time
+        # a client may offer one block with two calls at a time
+        if memory.offer in self._idle or memory.size() > _QUICK:
             memory.close()
             return
         self._idle[memory.offer] = memory, time.monotonic() + _IDLE_SECONDS
@@ -88,10 +89,10 @@ class Offer:
 
     Args:
         words: the client's.
-        memory: the blocks that are open.
+        memory: the blocks that are open; None where this call may have none.
     """
 
-    def __init__(self, words: str, memory: OpenBlocks) -> None:
+    def __init__(self, words: str, memory: OpenBlocks | None) -> None:
         self._words = words
         self._memory = memory
         self._block: SharedMemory | None = None
@@ -102,6 +103,8 @@ class Offer:
         Raises:
             ArgumentError: we cannot reach it.
         """
+        if self._memory is None:
+            raise refused("nothing from this client, or for this call", "an offer")
         if self._block is None:
             self._block = self._memory.take(self._words)
         return self._block
@@ -116,7 +119,7 @@ class Offer:
 
     def close(self) -> None:
         """End the use of the block by this call."""
-        if self._block is not None:
+        if self._block is not None and self._memory is not None:
             self._memory.give_back(self._block)
             self._block = None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -19,6 +21,7 @@ import pytest
 import revolute
 from revolute.codec import shared_memory as shm
 from revolute.codec.shared_memory import HEADER, OPENED, SharedMemory
+from revolute.transports.deadline import Deadline
 from revolute.transports.memory import OfferedMemory
 from revolute_server import offered_memory
 from revolute_server.grpc_calls import _is_local
@@ -135,7 +138,7 @@ def test_what_the_server_cannot_open_is_sent(
     in_process: revolute.Simulator, server: ServerProcess, monkeypatch: pytest.MonkeyPatch, traffic: Traffic
 ) -> None:
     """As after a server's restart in another container: it was asked before, and can no longer."""
-    monkeypatch.setattr(OfferedMemory, "_take", lambda _self: _with_wrong_secret())
+    monkeypatch.setattr(OfferedMemory, "_take", lambda *_: _with_wrong_secret())
     with revolute.connect(server.grpc) as simulator:
         _equal(_answers(simulator), _answers(in_process))
     assert traffic.read == 0
@@ -148,10 +151,20 @@ def _with_wrong_secret() -> SharedMemory:
     return memory
 
 
+def test_a_server_that_takes_no_memory_any_more(
+    in_process: revolute.Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a restart with another setting, or behind a proxy on this machine: the client was told that it
+    could, and its request is in memory that the server does not look at."""
+    monkeypatch.setattr(OfferedMemory, "_ask", lambda offered, *_: setattr(offered, "_usable", True))
+    with running_server("--no-shared-memory") as server, revolute.connect(server.grpc) as simulator:
+        _equal(_answers(simulator), _answers(in_process))
+
+
 def test_a_loss_of_the_clients_own_is_evaluated_once(
     server: ServerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OfferedMemory, "_take", lambda _self: _with_wrong_secret())
+    monkeypatch.setattr(OfferedMemory, "_take", lambda *_: _with_wrong_secret())
     calls = 0
 
     def own(states: Any) -> tuple[Any, Any, Any]:
@@ -182,7 +195,7 @@ def test_calls_at_a_time_have_blocks_of_their_own(
 
 
 def test_a_block_is_used_again_but_not_after_a_failure() -> None:
-    offered = OfferedMemory(lambda _offer: True, True)
+    offered = OfferedMemory(lambda *_: True, True)
     with offered.lent(True) as first:
         assert first is not None
         with offered.lent(True) as second:
@@ -203,7 +216,7 @@ def test_a_block_is_used_again_but_not_after_a_failure() -> None:
 
 def test_a_server_that_does_not_answer_is_asked_again() -> None:
     answers: list[bool | None] = [None, True]
-    offered = OfferedMemory(lambda _offer: answers.pop(0), True)
+    offered = OfferedMemory(lambda *_: answers.pop(0), True)
     with offered.lent(True) as none:
         assert none is None
     with offered.lent(True) as memory:
@@ -215,7 +228,7 @@ def test_a_server_that_does_not_answer_is_asked_again() -> None:
 _FORKS = """
 import os
 from revolute.transports.memory import OfferedMemory
-offered = OfferedMemory(lambda _offer: True, True)
+offered = OfferedMemory(lambda *_: True, True)
 with offered.lent(True) as first:
     pass
 child = os.fork()
@@ -236,12 +249,95 @@ def test_a_large_block_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     from revolute.transports import memory as clients
 
     monkeypatch.setattr(clients, "_KEPT_BYTES", 1000)
-    offered = OfferedMemory(lambda _offer: True, True)
+    offered = OfferedMemory(lambda *_: True, True)
     with offered.lent(True) as first:
         assert first is not None
         os.ftruncate(int(first.offer.split(":")[1]), 2000)
     with pytest.raises(revolute.ArgumentError):
         SharedMemory.open(first.offer)
+
+
+def test_blocks_that_wait_have_one_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    from revolute.transports import memory as clients
+
+    monkeypatch.setattr(clients, "_KEPT_BYTES", 5000)
+    offered = OfferedMemory(lambda *_: True, True)
+    with contextlib.ExitStack() as calls:
+        blocks = [calls.enter_context(offered.lent(True)) for _ in range(4)]
+        for block in blocks:
+            assert block is not None
+            os.ftruncate(int(block.offer.split(":")[1]), 2000)
+    assert sum(_can_be_opened(block.offer) for block in blocks if block is not None) == 2
+    # and what was lent again and grew is counted as it is
+    with offered.lent(True) as block:
+        assert block is not None
+        os.ftruncate(int(block.offer.split(":")[1]), 4000)
+    assert not _can_be_opened(block.offer)
+    with offered.lent(True) as other, offered.lent(True) as another:
+        assert other in blocks and another not in blocks
+    offered.give_up()
+
+
+def test_calls_beyond_some_number_send_their_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    from revolute.transports import memory as clients
+
+    monkeypatch.setattr(clients, "_MOST_BLOCKS", 2)
+    offered = OfferedMemory(lambda *_: True, True)
+    for _ in range(3):
+        with pytest.raises(KeyError), offered.lent(True) as one, offered.lent(True) as two:
+            assert one is not None and two is not None
+            with offered.lent(True) as three:
+                assert three is None
+            raise KeyError
+    with offered.lent(True) as one:
+        assert one is not None
+    offered.give_up()
+
+
+def test_a_connection_that_nobody_holds_keeps_no_memory(server: ServerProcess) -> None:
+    simulator = revolute.connect(server.grpc)
+    simulator.rollout(simulator.load_model(CART), [0.0], [0.0], np.zeros((20_000, 1)))
+    ((block, _),) = simulator._transport._inner._memory._idle  # type: ignore[attr-defined]
+    offer = block.offer
+    del block
+    assert _can_be_opened(offer)
+    gc.disable()
+    try:
+        del simulator
+        assert not _can_be_opened(offer)
+    finally:
+        gc.enable()
+
+
+def _can_be_opened(offer: str) -> bool:
+    try:
+        SharedMemory.open(offer).close()
+    except revolute.ArgumentError:
+        return False
+    return True
+
+
+def test_the_server_is_asked_within_the_calls_own_time() -> None:
+    asked: list[float] = []
+    offered = OfferedMemory(lambda _offer, seconds: asked.append(seconds), True)
+    for deadline in (Deadline(0.5), Deadline(100.0), Deadline(None)):
+        with offered.lent(True, deadline) as none:
+            assert none is None
+    assert asked[0] <= 0.5 and asked[1] == asked[2] == 10.0
+
+
+def test_the_server_holds_no_large_block_when_the_call_is_over() -> None:
+    block = SharedMemory.create()
+    os.ftruncate(int(block.offer.split(":")[1]), 2 * 1024**2)
+
+    async def scenario() -> None:
+        memory = OpenBlocks()
+        found = memory.take(block.offer)
+        memory.give_back(found)
+        assert len(memory) == 0 and found.read(0, np.empty(32, np.uint8)) == 0
+
+    asyncio.run(scenario())
+    block.close()
 
 
 def test_the_server_lets_go_of_blocks_that_nobody_uses(monkeypatch: pytest.MonkeyPatch) -> None:

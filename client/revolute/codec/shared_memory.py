@@ -18,6 +18,7 @@ import os
 import re
 import secrets
 import stat
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,6 +70,7 @@ class SharedMemory:
 
     def __init__(self, descriptor: int, capacity: int, offer: str = "") -> None:
         self._descriptor = descriptor
+        self._finalizer = weakref.finalize(self, _close, descriptor)
         self._capacity = capacity
         self.offer = offer
         self.was_read = False
@@ -101,14 +103,14 @@ class SharedMemory:
         """
         match = _OFFER.fullmatch(offer)
         if match is None:
-            raise _refused("pid:fd:secret:capacity", "something else")
+            raise refused("pid:fd:secret:capacity", "something else")
         path, secret = f"/proc/{match[1]}/fd/{match[2]}", bytes.fromhex(match[3])
         try:
             if not _is_block(path):
-                raise _refused("a block of memory that this server can open", "none")
+                raise refused("a block of memory that this server can open", "none")
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
-            raise _refused(
+            raise refused(
                 "a block of memory that this server can open", error.strerror or str(error)
             ) from None
         memory = cls(descriptor, int(match[4]), offer)
@@ -119,7 +121,7 @@ class SharedMemory:
             found = os.pread(descriptor, _SECRET_BYTES, 0)
         if not hmac.compare_digest(found, secret):
             memory.close()
-            raise _refused("a block of memory that this server can open", "none")
+            raise refused("a block of memory that this server can open", "none")
         return memory
 
     def size(self) -> int:
@@ -191,11 +193,9 @@ class SharedMemory:
                 pieces[0] = pieces[0][count:]
 
     def close(self) -> None:
-        """Let go of the block; once is enough, more do no harm."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
+        """Let go of the block, as happens to one that nobody holds; once is enough, more do no harm."""
+        self._descriptor = -1
+        self._finalizer()
 
 
 def array_bytes(values: Mapping[str, Value]) -> int:
@@ -210,6 +210,11 @@ def shared(start: Message, values: dict[str, Value], memory: SharedMemory | None
     return memory.put(start, values)
 
 
+def _close(descriptor: int) -> None:
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
+
+
 def _is_tensor(message: Any) -> bool:
     return message.DESCRIPTOR.full_name == _TENSOR
 
@@ -219,5 +224,6 @@ def _is_block(path: str) -> bool:
     return os.readlink(path).startswith(f"/memfd:{_NAME} ")
 
 
-def _refused(expected: str, got: str) -> ArgumentError:
+def refused(expected: str, got: str) -> ArgumentError:
+    """Return the error of a request whose arrays lie in memory that the server does not open."""
     return ArgumentError.expected(HEADER, expected, got, advice="send the arrays over the connection")

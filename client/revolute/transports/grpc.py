@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import queue
@@ -22,6 +23,7 @@ from ..codec.shared_memory import HEADER, OPENED, SHARED_FROM, SharedMemory, arr
 from ..codec.status import DETAILS_KEY, decode_status
 from ..errors import ArgumentError, InternalError, LimitError, RevoluteError
 from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
+from .deadline import Deadline
 from .heap import keep_freed_memory
 from .memory import OfferedMemory
 from .network import (
@@ -45,8 +47,6 @@ _WRAPPED = {
 
 _MUCH_IN_ANSWER = frozenset({"Rollout", "GetTrajectory", "Backward", "ValueAndGradient", "Jvp", "Jacobian"})
 """Verbs whose answers may be large when their requests are not."""
-
-_PROBE_SECONDS = 10.0
 
 _OPTIONS = (
     # a ping every 30 s while a call runs, 10 s to answer: a dead server is noticed
@@ -87,7 +87,9 @@ class GrpcTransport:
             self._channel = grpc.secure_channel(address.netloc, grpc.ssl_channel_credentials(*files), options)
         else:
             self._channel = grpc.insecure_channel(address.netloc, options)
-        self._memory = OfferedMemory(self._reaches, address.is_loopback)
+        # no method of ours, so that a connection that nobody holds is closed at once
+        ask = functools.partial(_reaches, self._channel, self._metadata)
+        self._memory = OfferedMemory(ask, address.is_loopback)
         self._methods = {
             _verb(service.name, method.name): _Method(self._channel, service.full_name, method, self._memory)
             for file in _FILES
@@ -97,9 +99,9 @@ class GrpcTransport:
 
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Carry out one verb; see `Transport.call`."""
-        limit = self._timeout if timeout is None else timeout
+        deadline = Deadline(self._timeout if timeout is None else timeout)
         method = self._methods[verb]
-        answer = self._tried(verb, limit, lambda: method.call(document, limit, self._shown()))
+        answer = self._tried(verb, deadline, lambda: method.call(document, deadline, self._shown()))
         return answer[_WRAPPED[verb]] if verb in _WRAPPED else answer
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -115,10 +117,11 @@ class GrpcTransport:
         """Differentiate a loss of the caller's own in one call; see `Transport.own_loss`."""
         method = self._methods["ValueAndGradient"]
         talk = ("trajectory", "cotangents", respond)
+        deadline = Deadline(self._timeout)
         return self._tried(
             "ValueAndGradient",
-            self._timeout,
-            lambda: method.converse(document, *talk, self._timeout, self._shown()),
+            deadline,
+            lambda: method.converse(document, *talk, deadline, self._shown()),
         )
 
     def close(self) -> None:
@@ -127,14 +130,14 @@ class GrpcTransport:
         self._memory.give_up()
         self._channel.close()
 
-    def _tried(self, verb: str, limit: float | None, attempt: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _tried(self, verb: str, deadline: Deadline, attempt: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Return the answer of a call; what the server cannot take or answer in the short way goes the long
         one."""
         try:
             try:
                 return attempt()
             except grpc.RpcError as error:
-                raise self._error(error, verb, limit) from None
+                raise self._error(error, verb, deadline.seconds) from None
         except ArgumentError as error:
             if error.argument == HEADER:
                 self._memory.give_up()
@@ -142,17 +145,7 @@ class GrpcTransport:
                 self._methods[verb].takes_one_part = False
             else:
                 raise
-        return self._tried(verb, limit, attempt)
-
-    def _reaches(self, offer: str) -> bool | None:
-        """Ask the server whether it can open memory that is offered; None if it does not answer."""
-        ask: Any = self._channel.unary_unary("/revolute.v1.ServerService/GetServerInfo")
-        try:
-            metadata = (*self._shown(), (HEADER, offer))
-            _, call = ask.with_call(b"", timeout=_PROBE_SECONDS, metadata=metadata)
-        except grpc.RpcError:
-            return None
-        return (HEADER, OPENED) in tuple(call.trailing_metadata() or ())
+        return self._tried(verb, deadline, attempt)
 
     def _shown(self) -> tuple[tuple[str, str], ...]:
         """Return the metadata of a call: the token, and the caller's trace."""
@@ -182,6 +175,19 @@ class GrpcTransport:
         return InternalError(f"{verb}: expected an answer, got {code.name} from {self.address} ({details})")
 
 
+def _reaches(
+    channel: grpc.Channel, metadata: tuple[tuple[str, str], ...], offer: str, seconds: float
+) -> bool | None:
+    """Ask the server whether it can open memory that is offered; None if it does not answer."""
+    ask: Any = channel.unary_unary("/revolute.v1.ServerService/GetServerInfo")
+    try:
+        shown = (*metadata, *trace_headers().items(), (HEADER, offer))
+        _, call = ask.with_call(b"", timeout=seconds, metadata=shown)
+    except grpc.RpcError:
+        return None
+    return (HEADER, OPENED) in tuple(call.trailing_metadata() or ())
+
+
 def _verb(service: str, method: str) -> str:
     """Return the name of an rpc among all verbs; two services have a Jacobian."""
     return f"Session{method}" if (service, method) == ("SessionService", "Jacobian") else method
@@ -208,20 +214,20 @@ class _Method:
         self.takes_one_part = self._streams_request and self._streams_response
         """Whether answers to short requests are asked for as one part: until one was too large for that."""
 
-    def call(self, document: Mapping[str, Any], timeout: float | None, metadata: Any) -> dict[str, Any]:
+    def call(self, document: Mapping[str, Any], deadline: Deadline, metadata: Any) -> dict[str, Any]:
         """Send a document and return the answer's."""
         start, values = self._filled(document)
-        with self._memory.lent(self._gains(values)) as memory:
+        with self._memory.lent(self._gains(values), deadline) as memory:
             first, rest = self._requests(start, values, memory)
             metadata = _with_offer(metadata, memory)
             if rest is None and self._takes_one_part(values, memory):
                 metadata = (*metadata, (parts.PARTS_HEADER, parts.ONE))
-                answer = self._callable("unary", "unary")(first, timeout=timeout, metadata=metadata)
+                answer = self._callable("unary", "unary")(first, timeout=deadline.rest(), metadata=metadata)
                 return documents.read_message(*parts.assemble(self._parts([answer]), memory=memory))
             kind = "unary" if rest is None else "stream"
             send = self._callable(kind, "stream" if self._streams_response else "unary")
             request = first if rest is None else itertools.chain([first], rest)
-            answer = send(request, timeout=timeout, metadata=metadata)
+            answer = send(request, timeout=deadline.rest(), metadata=metadata)
             if not self._streams_response:
                 message = self._response.FromString(answer)
                 return documents.read_message(message, parts.read_values(message))
@@ -251,7 +257,7 @@ class _Method:
         question: str,
         reply: str,
         respond: Callable[[dict[str, Any]], Mapping[str, Any]],
-        timeout: float | None,
+        deadline: Deadline,
         metadata: Any,
     ) -> dict[str, Any]:
         """Send a document, answer the server's question about it, and return the server's answer.
@@ -261,11 +267,11 @@ class _Method:
             question: name of the field that begins the question.
             reply: name of the field that begins the caller's reply.
             respond: makes the document of the reply from that of the question.
-            timeout: seconds that all may take.
+            deadline: of all of it.
             metadata: of the call.
         """
         start, values = self._filled(document)
-        with self._memory.lent(True) as memory:
+        with self._memory.lent(True, deadline) as memory:
             first, rest = self._requests(start, values, memory)
             replies: queue.SimpleQueue[Iterator[bytes]] = queue.SimpleQueue()
 
@@ -275,7 +281,7 @@ class _Method:
                 yield from replies.get()
 
             call = self._callable("stream", "stream")
-            answer = call(requests(), timeout=timeout, metadata=_with_offer(metadata, memory))
+            answer = call(requests(), timeout=deadline.rest(), metadata=_with_offer(metadata, memory))
             try:
                 received = self._parts(answer)
                 asked = self._next_message(received, question, memory)
