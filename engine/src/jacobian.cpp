@@ -9,16 +9,23 @@ namespace revolute {
 
 namespace {
 
-// Which row of whose Jacobian sits in each lane: rows of one environment side by side, or the same row of several
-// environments. Either gives the bits of one by one.
+// Which row of whose Jacobian sits in each lane of a Bar: rows of one environment side by side, over a step in double, or the
+// same row of several environments. Either gives the bits of one by one.
+template <class Real, class Bar>
 struct RowSeats {
+  static constexpr bool side_by_side = Width<Real>::value == 1;
+  static constexpr int rows_at_once = side_by_side ? Width<Bar>::value : 1;
   Slice slice;
 
-  bool side_by_side() const { return slice.count == 1; }
-  int rows_at_once() const { return side_by_side() ? lanes : 1; }
-  int used(int first, int end) const { return side_by_side() ? std::min(lanes, end - first) : slice.count; }
-  int row(int first, int lane) const { return side_by_side() ? first + lane : first; }
+  int used(int first, int end) const {
+    return side_by_side ? std::min(rows_at_once, end - first) : slice.count;
+  }
+  int row(int first, int lane) const { return side_by_side ? first + lane : first; }
 };
+
+// What is left of the rows after the full packs is pulled back by narrow ones, where it fits: a backward step of two lanes
+// takes six sevenths of the time of one of eight.
+using NarrowPack = Lanes<2>;
 
 // Environments in packs, but where rows side by side take fewer backward steps.
 std::vector<Slice> jacobian_slices(int nv, int batch) {
@@ -34,15 +41,65 @@ std::vector<Slice> jacobian_slices(int nv, int batch) {
   return out;
 }
 
+struct Row {
+  double *A, *B;
+};
+Row at(const Model& model, const JacobianArrays& arrays, int environment, int i) {
+  const std::size_t nx = 2 * model.nv, row = environment * nx + i;
+  return {arrays.A + row * nx, arrays.B + row * model.nu};
+}
+
+// Rows of A and B by the adjoint of the step.
+template <class Bar>
+struct RowPullback {
+  Bar* ctrl_bar;
+  Parameters<Bar> parameters_bar;
+  StepAdjointWorkspace<Bar> workspace;
+  StateCotangent<Bar> state_bar;
+
+  RowPullback(const Model& model, Arena& arena)
+      : ctrl_bar(arena.take<Bar>(model.nu)),
+        parameters_bar(model, arena),
+        workspace(model, arena),
+        state_bar(model, arena) {}
+
+  // The rows in the seats from `first` on; returns the first one after them.
+  template <class Real>
+  int run(const Model& model, const JacobianArrays& arrays, const Slice& slice,
+          const ForwardRunner<Real>& step, int first) {
+    const RowSeats<Real, Bar> seats = {slice};
+    const int nv = model.nv, used = seats.used(first, 2 * nv);
+    parameters_bar.clear(model);
+    std::fill_n(state_bar.qpos, nv, Bar(0));
+    std::fill_n(state_bar.qvel, nv, Bar(0));
+    std::fill_n(ctrl_bar, model.nu, Bar(0));
+    for (int lane = 0; lane < used; ++lane) {
+      const int i = seats.row(first, lane);
+      set_lane(i < nv ? state_bar.qpos[i] : state_bar.qvel[i - nv], lane, 1.0);
+    }
+    step_adjoint(model, step.parameters, step.qpos, step.qvel, step.ctrl, step.workspace, workspace,
+                 state_bar, ctrl_bar, parameters_bar);
+    for (int lane = 0; lane < used; ++lane) {
+      const Row row = at(model, arrays, slice.environment(lane), seats.row(first, lane));
+      for (int i = 0; i < nv; ++i) {
+        row.A[i] = get_lane(state_bar.qpos[i], lane);
+        row.A[nv + i] = get_lane(state_bar.qvel[i], lane);
+      }
+      for (int i = 0; i < model.nu; ++i) row.B[i] = get_lane(ctrl_bar[i], lane);
+    }
+    return first + seats.rows_at_once;
+  }
+};
+
 // Real: one environment's step, whose rows are pulled back side by side, or a pack of environments'.
 template <class Real>
 struct JacobianRunner {
   ForwardRunner<Real> forward;
   Real *qpos_next, *qvel_next;
   double* velocity;
-  Pack *unit, *ctrl_bar;
-  Parameters<Pack> parameters_bar;
-  StepAdjointWorkspace<Pack> adjoint_workspace;
+  Pack* unit;
+  RowPullback<Pack> pullback;
+  RowPullback<NarrowPack> narrow_pullback;
   StateCotangent<Pack> state_bar;
 
   JacobianRunner(const Model& model, Arena& arena)
@@ -51,26 +108,23 @@ struct JacobianRunner {
         qvel_next(arena.take<Real>(model.nv)),
         velocity(arena.take<double>(model.nv)),
         unit(arena.take<Pack>(model.nv)),
-        ctrl_bar(arena.take<Pack>(model.nu)),
-        parameters_bar(model, arena),
-        adjoint_workspace(model, arena),
+        pullback(model, arena),
+        narrow_pullback(model, arena),
         state_bar(model, arena) {}
 
   bool run(const ModelStorage& storage, const JacobianArrays& arrays, const Slice& slice,
            const CancelToken* cancel) {
     const Model& model = model_for(storage, arrays.parameters);
-    const RowSeats seats = {slice};
     forward.load(storage, arrays.parameters, slice);
     forward.gather_state(model, {arrays.qpos, arrays.qvel}, 1, 0, slice);
     forward.load_ctrl(model, arrays.ctrl, 1, 0, slice);
     step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
          qpos_next, qvel_next);
-    parameters_bar.clear(model);
     // an impact ends the motion at the old velocity, so qpos+ depends on the state by its moment as well
     const Impact<Real>& impact = forward.workspace.impact;
-    for (int row = impact.any ? 0 : model.nv; row < 2 * model.nv; row += seats.rows_at_once()) {
+    for (int row = impact.any ? 0 : model.nv; row < 2 * model.nv;) {
       if (cancel && cancel->cancelled()) return false;
-      pull_back(model, arrays, seats, row);
+      row = pull_back(model, arrays, slice, row);
     }
     const auto through_moment = less(Real(0), impact.time);
     for (int lane = 0; lane < slice.count; ++lane) {
@@ -90,26 +144,12 @@ struct JacobianRunner {
     std::fill_n(first.B, by_ctrl, std::numeric_limits<double>::quiet_NaN());
   }
 
-  // The rows of A and B in the seats from `first` on, by the adjoint of the step.
-  void pull_back(const Model& model, const JacobianArrays& arrays, const RowSeats& seats, int first) {
-    const int nv = model.nv, used = seats.used(first, 2 * nv);
-    std::fill_n(state_bar.qpos, nv, Pack(0));
-    std::fill_n(state_bar.qvel, nv, Pack(0));
-    std::fill_n(ctrl_bar, model.nu, Pack(0));
-    for (int lane = 0; lane < used; ++lane) {
-      const int i = seats.row(first, lane);
-      set_lane(i < nv ? state_bar.qpos[i] : state_bar.qvel[i - nv], lane, 1.0);
-    }
-    step_adjoint(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, forward.workspace,
-                 adjoint_workspace, state_bar, ctrl_bar, parameters_bar);
-    for (int lane = 0; lane < used; ++lane) {
-      const Row row = at(model, arrays, seats.slice.environment(lane), seats.row(first, lane));
-      for (int i = 0; i < nv; ++i) {
-        row.A[i] = get_lane(state_bar.qpos[i], lane);
-        row.A[nv + i] = get_lane(state_bar.qvel[i], lane);
-      }
-      for (int i = 0; i < model.nu; ++i) row.B[i] = get_lane(ctrl_bar[i], lane);
-    }
+  // Some rows from `first` on; returns the first one after them.
+  int pull_back(const Model& model, const JacobianArrays& arrays, const Slice& slice, int first) {
+    if constexpr (Width<Real>::value == 1)
+      if (2 * model.nv - first <= Width<NarrowPack>::value)
+        return narrow_pullback.run(model, arrays, slice, forward, first);
+    return pullback.run(model, arrays, slice, forward, first);
   }
 
   // The rows of positions of the environment in one lane, from those of the velocities that are there already:
@@ -142,14 +182,6 @@ struct JacobianRunner {
       for (int j = 0; j < 2 * nv; ++j) row.A[j] += E_v * velocity_row.A[j];
       for (int j = 0; j < model.nu; ++j) row.B[j] += E_v * velocity_row.B[j];
     }
-  }
-
-  struct Row {
-    double *A, *B;
-  };
-  static Row at(const Model& model, const JacobianArrays& arrays, int environment, int i) {
-    const std::size_t nx = 2 * model.nv, row = environment * nx + i;
-    return {arrays.A + row * nx, arrays.B + row * model.nu};
   }
 };
 
