@@ -186,10 +186,12 @@ def test_a_wrong_control_is_named(ctrl: np.ndarray, message: str) -> None:
     assert str(caught.value) == message
 
 
+# ten velocities: rows in full packs, and two that are left over
 BOUNCING = """<mujoco><worldbody><geom type="plane" size="9 9 1"/>
   <body pos="0 0 0.1"><freejoint/><geom size="0.1" mass="1"/></body>
   <body pos="1 0 0.1"><joint type="slide" axis="0 0 1"/><joint name="turn" axis="0 1 0"/>
     <geom size="0.1" mass="2"/></body>
+  <body pos="2 0 1"><joint axis="0 1 0"/><joint axis="1 0 0"/><geom pos="0 0.3 0" size="0.1" mass="1"/></body>
   </worldbody><actuator><motor joint="turn"/></actuator></mujoco>"""
 
 
@@ -199,6 +201,7 @@ def test_a_batch_of_jacobians_has_the_bits_of_one_by_one(batch: int) -> None:
     random = np.random.default_rng(batch)
     qpos = np.tile(model.qpos0, (batch, 1))
     qpos[:, 2] += 0.002 * random.normal(size=batch)  # some touch, some meet the ground within the step
+    qpos[0, 2] += 0.1  # and one flies
     qvel = random.normal(size=(batch, model.nv))
     ctrl = random.normal(size=(batch, model.nu))
     together = engine.jacobian(model, qpos, qvel, ctrl)
