@@ -8,6 +8,7 @@ be gone, and the system cannot have its memory back as long as we hold it.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -30,11 +31,29 @@ _IDLE_SECONDS = 20.0
 _MOST_IDLE = 256
 """Blocks that are kept open unused."""
 
+_SHARE = 4
+"""Blocks may have this part of the descriptors of our process; connections and the store need theirs."""
+
+
+def descriptors() -> int:
+    """Return the descriptors that this process may have."""
+    # there is none where there are no blocks either
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else sys.maxsize
+
 
 class OpenBlocks:
-    """The blocks that are open. Everything here runs on the event loop."""
+    """The blocks that are open. Everything here runs on the event loop.
 
-    def __init__(self) -> None:
+    Args:
+        most: how many there may be at a time; None for a part of the descriptors that we may have.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._used = 0
         self._idle: OrderedDict[str, tuple[SharedMemory, float]] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -42,20 +61,25 @@ class OpenBlocks:
         """Return the block that is offered, for one call.
 
         Raises:
-            ArgumentError: we cannot reach it.
+            ArgumentError: we cannot reach it, or as many are in use as there may be.
         """
         found = self._idle.pop(offer, None)
-        return found[0] if found is not None else SharedMemory.open(offer)
+        if found is None:
+            self._make_room()
+        memory = found[0] if found is not None else SharedMemory.open(offer)
+        self._used += 1
+        return memory
 
     def give_back(self, memory: SharedMemory) -> None:
         """Keep a block for the client's next call."""
+        self._used -= 1
         # a client may offer one block with two calls at a time
         if memory.offer in self._idle or memory.size() > _QUICK:
             memory.close()
             return
         self._idle[memory.offer] = memory, time.monotonic() + _IDLE_SECONDS
         if len(self._idle) > _MOST_IDLE:
-            self._idle.popitem(last=False)[1][0].close()
+            self._close_oldest()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._let_go)
 
@@ -69,6 +93,18 @@ class OpenBlocks:
         for memory, _ in self._idle.values():
             memory.close()
         self._idle.clear()
+
+    def _make_room(self) -> None:
+        if self._most is None:
+            self._most = descriptors() // _SHARE
+        if self._used + len(self._idle) < self._most:
+            return
+        if not self._idle:
+            raise refused(f"less than {self._most} blocks of memory in use at a time", "one more")
+        self._close_oldest()
+
+    def _close_oldest(self) -> None:
+        self._idle.popitem(last=False)[1][0].close()
 
     def _let_go(self) -> None:
         self._timer = None

@@ -385,6 +385,58 @@ def test_the_server_keeps_few_blocks_open(monkeypatch: pytest.MonkeyPatch) -> No
         block.close()
 
 
+def test_blocks_leave_descriptors_to_others() -> None:
+    blocks = [SharedMemory.create() for _ in range(4)]
+
+    async def scenario() -> None:
+        memory = OpenBlocks(most=2)
+        for block in blocks:
+            # those that wait make room
+            memory.give_back(memory.take(block.offer))
+        used = [memory.take(block.offer) for block in blocks[:2]]
+        assert len(memory) == 0
+        with pytest.raises(revolute.ArgumentError) as caught:
+            memory.take(blocks[2].offer)
+        assert caught.value.argument == HEADER
+        memory.give_back(used[0])
+        # what could not be opened does not count
+        for _ in range(3):
+            with pytest.raises(revolute.ArgumentError):
+                memory.take("nonsense")
+        assert memory.take(blocks[3].offer).read(0, np.empty(32, np.uint8)) == 32
+        memory.close()
+
+    asyncio.run(scenario())
+    for block in blocks:
+        block.close()
+
+
+def _blocks_of(process: int) -> int:
+    """Return how many blocks a process has open."""
+    count = 0
+    for path in Path(f"/proc/{process}/fd").iterdir():
+        # some are closed meanwhile
+        with contextlib.suppress(OSError):
+            count += os.readlink(path).startswith("/memfd:revolute ")
+    return count
+
+
+def test_a_server_with_few_descriptors_has_some_for_its_store(in_process: revolute.Simulator) -> None:
+    """Each of these calls offers a block of its own, and they run at a time."""
+    limited = "tests.server.limited_descriptors"
+    with (
+        running_server(module=limited) as server,
+        revolute.connect(server.grpc) as simulator,
+        ThreadPoolExecutor(30) as pool,
+    ):
+        model = simulator.load_model(CART)
+        ctrl = np.ones((9000, 1))
+        expected = in_process.rollout(in_process.load_model(CART), [0.0], [0.0], ctrl).qpos.tobytes()
+        calls = [pool.submit(simulator.rollout, model, [0.0], [0.0], ctrl) for _ in range(90)]
+        assert all(call.result().qpos.tobytes() == expected for call in calls)
+        assert 0 < _blocks_of(server.process.pid) <= 16
+
+
 def test_nothing_of_a_killed_client_stays(server: ServerProcess) -> None:
     """Its memory has no name, so that nothing is left but what the server has open for a moment."""
     program = (
