@@ -18,6 +18,7 @@ from .errors import ArgumentError
 
 Float64Array = npt.NDArray[np.float64]
 
+_FLOAT64 = np.dtype(np.float64)
 _NUMBER_KINDS = "fiub"
 _EXTENSION_FLOATS = ("bfloat16", "float8", "float6", "float4")
 
@@ -36,9 +37,10 @@ def as_float64(name: str, value: Any) -> Float64Array:
     Raises:
         ArgumentError: the value is not an array of real numbers.
     """
-    plain = type(value) is np.ndarray and value.dtype == np.float64
-    if plain and value.flags.c_contiguous and value.flags.aligned:
-        return value
+    if type(value) is np.ndarray and value.dtype is _FLOAT64:
+        flags = value.flags
+        if flags.c_contiguous and flags.aligned:
+            return value
     array = _as_ndarray(name, value)
     _check_real(name, array)
     return np.require(array, dtype=np.dtype("=f8"), requirements=["C_CONTIGUOUS", "ALIGNED"])

@@ -29,7 +29,7 @@ def check_text(document: Mapping[str, Any]) -> None:
         ArgumentError: it is another one.
     """
     for name, value in document.items():
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray) or not value:
             continue
         if isinstance(value, str):
             _check_word(name, value)

@@ -397,7 +397,12 @@ def _remove(noun: str, table: dict[str, Any], request: Mapping[str, Any]) -> Doc
 
 def _inputs(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return state, controls and parameters as arguments of the engine."""
-    return {name: request[name] for name in ("qpos", "qvel", "ctrl")} | {"params": request["params"] or None}
+    return {
+        "qpos": request["qpos"],
+        "qvel": request["qvel"],
+        "ctrl": request["ctrl"],
+        "params": request["params"] or None,
+    }
 
 
 def _trajectory(
