@@ -68,6 +68,46 @@ def test_fork(scheme: str, server: ServerProcess) -> None:
     assert answers == ["equal", "equal"]
 
 
+MANY_FORKS = """
+import multiprocessing, sys
+import grpc  # before revolute can ask it for its support of forks
+import numpy as np
+import revolute
+
+def new(address, queue):
+    try:
+        with revolute.connect(address, timeout=20) as simulator:
+            models = simulator.models()
+            for _ in range(2):
+                simulator.rollout(simulator.load_model("pendulum1"), [0.0], [0.0], np.ones((20_000, 1)))
+            queue.put(models)
+    except revolute.RevoluteError as error:
+        queue.put(str(error))
+
+context = multiprocessing.get_context("fork")
+with revolute.connect(sys.argv[1]) as simulator:
+    model, models = simulator.load_model("pendulum1"), simulator.models()
+    for _ in range(8):
+        queue = context.Queue()
+        children = [context.Process(target=new, args=(sys.argv[1], queue)) for _ in range(4)]
+        for child in children:
+            child.start()
+        for _ in range(6):
+            simulator.rollout(model, [0.0], [0.0], np.ones((20_000, 1)))
+        for child in children:
+            answer = queue.get(timeout=20)
+            assert answer == models, answer
+            child.join(20)
+"""
+
+
+def test_children_do_not_use_their_parents_connection(server: ServerProcess) -> None:
+    """One in twenty failed before they had connections of their own."""
+    command = [sys.executable, "-c", MANY_FORKS, server.grpc]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_server_that_dies(scheme: str) -> None:
     with running_server() as server:

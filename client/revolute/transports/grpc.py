@@ -63,6 +63,13 @@ _OPTIONS = (
     (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
 )
 
+_OWN_CONNECTIONS = ("grpc.use_local_subchannel_pool", 1)
+"""By default channels to one server share a connection. Where grpc was loaded before the variable above was
+set, those of a forked child find its parent's: a call ends with "Wrong file descriptor generation"."""
+
+_PROCESS = os.getpid()
+"""That has loaded grpc; others are forks of it."""
+
 
 class GrpcTransport:
     """Carries verbs over gRPC.
@@ -82,6 +89,8 @@ class GrpcTransport:
         token = credentials.token
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         options = (*_OPTIONS, ("grpc.enable_http_proxy", 0)) if address.is_loopback else _OPTIONS
+        if os.getpid() != _PROCESS:
+            options = (*options, _OWN_CONNECTIONS)
         if address.scheme == "grpcs":
             files = (credentials.read(name) for name in ("ca", "key", "cert"))
             self._channel = grpc.secure_channel(address.netloc, grpc.ssl_channel_credentials(*files), options)
