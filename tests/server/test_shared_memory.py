@@ -495,6 +495,60 @@ def test_arrays_in_memory_that_is_not_there(server: ServerProcess, cart: str, of
     assert caught.value.details().startswith(expected)
 
 
+def test_only_blocks_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is none is not even opened, and nobody is told what it is."""
+    secret = os.urandom(32)
+    fifo, file = tmp_path / "fifo", tmp_path / "memfd:revolute x"
+    os.mkfifo(fifo)
+    file.write_bytes(secret)
+    other = os.memfd_create("another")
+    os.pwrite(other, secret, 0)
+    pathless = os.open(fifo, os.O_PATH)
+    descriptors = [other, pathless, os.open(file, os.O_RDWR), *os.pipe(), 10**9]
+    opened: list[int] = []
+    real_open = os.open
+
+    def noted(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        opened.append(flags)
+        return real_open(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", noted)
+    said = set()
+    for process, descriptor in [*((os.getpid(), number) for number in descriptors), (1, 0), (2**31, 0)]:
+        with pytest.raises(revolute.ArgumentError) as caught:
+            SharedMemory.open(f"{process}:{descriptor}:{secret.hex()}:1000")
+        said.add(str(caught.value))
+    assert len(said) == 1
+    assert all(flags & os.O_PATH for flags in opened)
+    for descriptor in descriptors[:-1]:
+        os.close(descriptor)
+    block = SharedMemory.create()
+    SharedMemory.open(block.offer).close()
+    assert opened[-1] & os.O_RDWR
+    block.close()
+
+
+def test_a_block_that_becomes_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner puts another file under the same number, just when the name was looked at."""
+    block = SharedMemory.create()
+    number = int(block.offer.split(":")[1])
+    file = tmp_path / "file"
+    file.write_bytes(bytes(100))
+    real_readlink = os.readlink
+
+    def readlink(path: Any, **named: Any) -> Any:
+        found = real_readlink(path, **named)
+        with file.open("r+b") as other:
+            os.dup2(other.fileno(), number)
+        return found
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    found = SharedMemory.open(block.offer)
+    assert found.size() == 32  # the block, not the file
+    found.close()
+    block.close()
+
+
 @pytest.mark.parametrize(
     ("peer", "local"),
     [

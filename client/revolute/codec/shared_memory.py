@@ -13,11 +13,11 @@ or other numbers, and never a signal.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hmac
 import os
 import re
 import secrets
-import stat
 import weakref
 from collections.abc import Mapping
 from typing import Any
@@ -104,24 +104,15 @@ class SharedMemory:
         match = _OFFER.fullmatch(offer)
         if match is None:
             raise refused("pid:fd:secret:capacity", "something else")
-        path, secret = f"/proc/{match[1]}/fd/{match[2]}", bytes.fromhex(match[3])
         try:
-            if not _is_block(path):
-                raise refused("a block of memory that this server can open", "none")
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError as error:
-            raise refused(
-                "a block of memory that this server can open", error.strerror or str(error)
-            ) from None
+            descriptor = _opened(f"/proc/{match[1]}/fd/{match[2]}")
+        except OSError:
+            # whoever asks is not told what other processes have
+            raise _unreachable() from None
         memory = cls(descriptor, int(match[4]), offer)
-        # the descriptor may have become another's between the two
-        if not _is_block(f"/proc/self/fd/{descriptor}") or not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            found = b""
-        else:
-            found = os.pread(descriptor, _SECRET_BYTES, 0)
-        if not hmac.compare_digest(found, secret):
+        if not hmac.compare_digest(os.pread(descriptor, _SECRET_BYTES, 0), bytes.fromhex(match[3])):
             memory.close()
-            raise refused("a block of memory that this server can open", "none")
+            raise _unreachable()
         return memory
 
     def size(self) -> int:
@@ -219,9 +210,35 @@ def _is_tensor(message: Any) -> bool:
     return message.DESCRIPTOR.full_name == _TENSOR
 
 
-def _is_block(path: str) -> bool:
-    """Tell whether a link in /proc leads to a block that `create` has made."""
-    return os.readlink(path).startswith(f"/memfd:{_NAME} ")
+def _opened(path: str) -> int:
+    """Open a block by its link in /proc; nothing that is no block is opened, however it changes meanwhile.
+
+    Raises:
+        OSError: it cannot be opened, or is something else.
+    """
+    found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        link = f"/proc/self/fd/{found}"
+        if os.fstat(found).st_dev != _device() or not os.readlink(link).startswith(f"/memfd:{_NAME} "):
+            raise FileNotFoundError(path)
+        return os.open(link, os.O_RDWR | os.O_CLOEXEC)
+    finally:
+        os.close(found)
+
+
+@functools.cache
+def _device() -> int:
+    """Return the number of the file system of all blocks. The kernel has it for itself: what lies there is
+    memory, so that reading it never waits for anybody, whatever the name of a file elsewhere."""
+    descriptor = os.memfd_create(_NAME)
+    try:
+        return os.fstat(descriptor).st_dev
+    finally:
+        os.close(descriptor)
+
+
+def _unreachable() -> ArgumentError:
+    return refused("a block of memory that this server can open", "none")
 
 
 def refused(expected: str, got: str) -> ArgumentError:
