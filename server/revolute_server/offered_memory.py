@@ -8,7 +8,6 @@ be gone, and the system cannot have its memory back as long as we hold it.
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from revolute.codec.parts import Assembler, Value
-from revolute.codec.shared_memory import SHARED_FROM, SharedMemory, array_bytes, refused
+from revolute.codec.shared_memory import SHARED_FROM, SharedMemory, array_bytes, most_blocks, refused
 from revolute.errors import ArgumentError
 
 from .settled import settled
@@ -31,24 +30,13 @@ _IDLE_SECONDS = 20.0
 _MOST_IDLE = 256
 """Blocks that are kept open unused."""
 
-_SHARE = 4
-"""Blocks may have this part of the descriptors of our process; connections and the store need theirs."""
-
-
-def descriptors() -> int:
-    """Return the descriptors that this process may have."""
-    # there is none where there are no blocks either
-    import resource
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft if soft != resource.RLIM_INFINITY else sys.maxsize
-
 
 class OpenBlocks:
     """The blocks that are open. Everything here runs on the event loop.
 
     Args:
-        most: how many there may be at a time; None for a part of the descriptors that we may have.
+        most: how many there may be at a time; None for as many as leave descriptors to connections
+            and the store.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -96,7 +84,7 @@ class OpenBlocks:
 
     def _make_room(self) -> None:
         if self._most is None:
-            self._most = descriptors() // _SHARE
+            self._most = most_blocks()
         if self._used + len(self._idle) < self._most:
             return
         if not self._idle:

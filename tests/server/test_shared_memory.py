@@ -294,6 +294,21 @@ def test_calls_beyond_some_number_send_their_arrays(monkeypatch: pytest.MonkeyPa
     offered.give_up()
 
 
+_FEW_DESCRIPTORS = """
+import contextlib, resource
+from revolute.transports.memory import OfferedMemory
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+offered = OfferedMemory(lambda *_: True, True)
+with contextlib.ExitStack() as calls:
+    lent = [calls.enter_context(offered.lent(True)) for _ in range(20)]
+    assert sum(block is not None for block in lent) == 10
+"""
+
+
+def test_a_client_with_few_descriptors_has_some_for_other_files() -> None:
+    subprocess.run([sys.executable, "-c", _FEW_DESCRIPTORS], check=True, timeout=60)
+
+
 def test_a_connection_that_nobody_holds_keeps_no_memory(server: ServerProcess) -> None:
     simulator = revolute.connect(server.grpc)
     simulator.rollout(simulator.load_model(CART), [0.0], [0.0], np.zeros((20_000, 1)))
@@ -324,6 +339,21 @@ def test_the_server_is_asked_within_the_calls_own_time() -> None:
         with offered.lent(True, deadline) as none:
             assert none is None
     assert asked[0] <= 0.5 and asked[1] == asked[2] == 10.0
+
+
+def test_a_server_that_stands_still_is_waited_for_no_longer_than_asked() -> None:
+    with running_server() as server, revolute.connect(server.grpc, timeout=0.5, retries=0) as simulator:
+        model = simulator.load_model(CART)
+        server.process.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(revolute.DeadlineError):
+            simulator.rollout(model, [0.0], [0.0], np.zeros((9000, 1)))
+        assert time.monotonic() - began < 5.0
+        server.process.send_signal(signal.SIGCONT)
+        # it was not asked in vain for good
+        ctrl = np.ones((9000, 1))
+        assert np.isclose(simulator.rollout(model, [0.0], [0.0], ctrl).qvel[-1, 0], 9.0)
+        assert simulator._transport._inner._memory._usable  # type: ignore[attr-defined]
 
 
 def test_the_server_holds_no_large_block_when_the_call_is_over() -> None:

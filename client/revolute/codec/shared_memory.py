@@ -18,6 +18,7 @@ import hmac
 import os
 import re
 import secrets
+import sys
 import weakref
 from collections.abc import Mapping
 from typing import Any
@@ -45,6 +46,9 @@ CAPACITY = 256 * 1024**2
 
 FIRST = 64
 """Place of the first array; the secret lies before it."""
+
+_SHARE = 4
+"""Blocks may have this part of the descriptors of a process."""
 
 _SECRET_BYTES = 32
 _ALIGNMENT = 64
@@ -199,6 +203,15 @@ def shared(start: Message, values: dict[str, Value], memory: SharedMemory | None
     if memory is None or array_bytes(values) < SHARED_FROM:
         return values
     return memory.put(start, values)
+
+
+def most_blocks() -> int:
+    """Return how many blocks this process may have, so that there are descriptors for all else."""
+    # not everywhere, but wherever there are blocks
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (soft if soft != resource.RLIM_INFINITY else sys.maxsize) // _SHARE
 
 
 def _close(descriptor: int) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..codec.shared_memory import AVAILABLE, SharedMemory
+from ..codec.shared_memory import AVAILABLE, SharedMemory, most_blocks
 from .deadline import Deadline
 
 _KEPT_BYTES = 128 * 1024**2
@@ -77,7 +77,7 @@ class OfferedMemory:
                 self._idle_bytes -= size
                 memory.was_read = False
                 return memory
-            if self._blocks >= _MOST_BLOCKS:
+            if self._blocks >= min(_MOST_BLOCKS, most_blocks()):
                 return None
             self._blocks += 1
         try:
