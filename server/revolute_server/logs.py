@@ -16,6 +16,9 @@ _SECRETS = re.compile(r"(?i)(?:(bearer\s+)[A-Za-z0-9._~+/=-]{8,}|(revolute_)[A-Z
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """Attributes that every record has; others were given by who logged."""
 
+_PEER_LEFT = "ExecuteBatchError raised in core by servicer method"
+"""What grpc logs as an error, with a stack, when a client is gone while its answer is being sent."""
+
 
 def configure(level: str, kind: str) -> None:
     """Send the log of the whole process to stderr.
@@ -26,8 +29,17 @@ def configure(level: str, kind: str) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if kind == "json" else Text())
+    handler.addFilter(_is_wanted)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    """Make a client's departure what it is: nothing that anybody has to look at."""
+    if not (record.name.startswith("grpc.") and record.getMessage().startswith(_PEER_LEFT)):
+        return True
+    record.levelno, record.levelname, record.exc_info = logging.DEBUG, "DEBUG", None
+    return logging.getLogger().isEnabledFor(logging.DEBUG)
 
 
 def hide_secrets(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
 import sys
 
 import httpx
@@ -53,6 +54,29 @@ def test_tokens_are_hidden_wherever_they_stand(formatter: logging.Formatter) -> 
     line = formatter.format(record)
     assert "metadata" in line and "Bearer ***" in line
     assert token not in line and token[20:] not in line
+
+
+_PEER_LEFT = """
+import logging, sys
+from revolute_server import logs
+logs.configure(sys.argv[1], "text")
+try:
+    raise RuntimeError
+except RuntimeError:
+    log = logging.getLogger("grpc._cython.cygrpc")
+    log.exception("ExecuteBatchError raised in core by servicer method [/revolute.v1.X/Y]")
+    log.exception("Unexpected [/revolute.v1.X/Y]")
+"""
+
+
+@pytest.mark.parametrize("level", ["warning", "debug"])
+def test_a_client_that_leaves_is_no_error(level: str) -> None:
+    command = [sys.executable, "-c", _PEER_LEFT, level]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stderr
+    assert ("DEBUG grpc._cython.cygrpc: ExecuteBatchError" in lines) == (level == "debug")
+    assert lines.count("ExecuteBatchError") == (level == "debug")
+    # what else grpc has to say is said, with its stack
+    assert "ERROR grpc._cython.cygrpc: Unexpected" in lines and lines.count("Traceback") == 1
 
 
 def test_a_fault_is_logged_with_a_stack_that_names_the_modules() -> None:
