@@ -305,6 +305,7 @@ py::object jacobian_python(const ModelStorage& model, const Array& qpos, const A
   return py::make_tuple(A, B, std::any_of(finite.begin(), finite.end(), [](std::uint8_t is) { return is; }));
 }
 
+constexpr py::ssize_t few_environments = 64;   // that are looked at in one piece
 constexpr py::ssize_t many_numbers = 1 << 16;  // that other Python threads should not wait for
 
 bool all_finite_python(const Array& values) {
@@ -372,15 +373,19 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       [](const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, double least,
          double most) {
         const Model& m = model.model();
-        const auto sound = [](const Array& values, int size) {
-          return values.ndim() == 1 && values.size() == size && all_finite(values.data(), size);
+        const bool batched = ctrl.ndim() == 2;
+        const py::ssize_t batch = batched ? ctrl.shape(0) : 1;
+        const auto sound = [&](const Array& values, int size) {
+          return values.ndim() == 1 + batched && values.shape(batched) == size &&
+                 values.size() == batch * size && all_finite(values.data(), values.size());
         };
-        return sound(qpos, m.nq) && sound(qvel, m.nv) && sound(ctrl, m.nu) &&
-               quaternions_within(m, qpos.data(), 1, least, most);
+        return batch > 0 && batch <= few_environments && sound(ctrl, m.nu) && sound(qpos, m.nq) &&
+               sound(qvel, m.nv) && quaternions_within(m, qpos.data(), batch, least, most);
       },
       py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("least"), py::arg("most"),
-      "Whether these are a state and controls of one environment, [nq], [nv], [nu], all finite, with every "
-      "quaternion's squared length between the last two.");
+      "Whether these are states and controls of one environment, [nq], [nv], [nu], or of few, with an axis "
+      "in "
+      "front, all finite, with every quaternion's squared length between the last two.");
   module.def(
       "replayed_steps",
       [](const std::string& policy, std::int64_t policy_count, std::int64_t steps) {

@@ -214,22 +214,40 @@ def test_a_batch_of_jacobians_has_the_bits_of_one_by_one(batch: int) -> None:
         assert np.array_equal(alone.A, together.A[index]) and np.array_equal(alone.B, together.B[index])
 
 
+NO_QUATERNION = "qpos: expected a quaternion (w x y z) of non-zero length, got [0 0 0 0]"
+
+
 @pytest.mark.parametrize(
     ("name", "place", "value", "message"),
     [
-        ("qpos", 1, np.nan, "qpos: expected finite values, got nan at [1]"),
-        ("qpos", slice(3, 7), 0.0, "qpos: expected a quaternion (w x y z) of non-zero length, got [0 0 0 0]"),
-        ("qvel", 2, np.inf, "qvel: expected finite values, got inf at [2]"),
-        ("ctrl", 0, np.nan, "ctrl: expected finite values, got nan at [0]"),
+        ("qpos", 1, np.nan, "qpos: expected finite values, got nan at [{row}1]"),
+        ("qpos", slice(3, 7), 0.0, NO_QUATERNION + " at [{row}3:7]"),
+        ("qvel", 2, np.inf, "qvel: expected finite values, got inf at [{row}2]"),
+        ("ctrl", 0, np.nan, "ctrl: expected finite values, got nan at [{row}0]"),
     ],
 )
+@pytest.mark.parametrize("batch", [None, 1, 3, 100])
 def test_a_number_that_cannot_be_computed_with_is_named(
-    name: str, place: int | slice, value: float, message: str
+    name: str, place: int | slice, value: float, message: str, batch: int | None
 ) -> None:
-    model = load_model(BOUNCING)
+    model, engine = load_model(BOUNCING), Engine(threads=1)
     arguments = {"qpos": model.qpos0.copy(), "qvel": model.qvel0.copy(), "ctrl": np.zeros(model.nu)}
-    Engine(threads=1).jacobian(model, **arguments)
-    arguments[name][place] = value
+    row: tuple[int, ...] = ()
+    if batch is not None:
+        arguments = {each: np.tile(array, (batch, 1)) for each, array in arguments.items()}
+        row = (batch - 1,)
+    engine.jacobian(model, **arguments)
+    arguments[name][(*row, place)] = value
     with pytest.raises(ArgumentError) as caught:
+        engine.jacobian(model, **arguments)
+    assert str(caught.value).startswith(message.format(row="".join(f"{index}, " for index in row)))
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("name", ["qpos", "qvel", "ctrl"])
+def test_a_shape_of_another_batch_is_named(name: str, batch: int) -> None:
+    model = load_model(BOUNCING)
+    rows = {"qpos": model.qpos0, "qvel": model.qvel0, "ctrl": np.zeros(model.nu)}
+    arguments = {each: np.tile(row, (batch + (each == name), 1)) for each, row in rows.items()}
+    with pytest.raises(ArgumentError, match=f"batch={batch}" if name != "ctrl" else f"batch={batch + 1}"):
         Engine(threads=1).jacobian(model, **arguments)
-    assert str(caught.value).startswith(message)

@@ -104,7 +104,9 @@ def check_step(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[st
     if params is None and _native.is_sound_step(
         model.native, position, velocity, controls, *_QUATERNION_SQUARES
     ):
-        # one environment at its best, in one look: a step is as short as the looks one by one
+        # one environment or few at their best, in one look: a step is as short as the looks one by one
+        if controls.ndim == 2:
+            return Problem(position, velocity, controls, {}, batched=True)
         return Problem(position[None], velocity[None], controls[None], {}, batched=False)
     start = {"qpos": position, "qvel": velocity}
     return _check(model, start, controls, params, (f"nu={model.nu}",), lambda _: 2)
