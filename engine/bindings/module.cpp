@@ -288,9 +288,11 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
 
 py::object jacobian_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
                            const py::dict& parameters, int threads, const CancelToken* cancel) {
-  const Model& m = model.model();
-  const int batch = int(ctrl.shape(0));
-  Array A({batch, 2 * m.nv, 2 * m.nv}), B({batch, 2 * m.nv, m.nu});
+  const py::ssize_t nv = model.model().nv, nu = model.model().nu;
+  const bool batched = ctrl.ndim() == 2;
+  const int batch = batched ? int(ctrl.shape(0)) : 1;
+  Array A = batched ? Array({py::ssize_t(batch), 2 * nv, 2 * nv}) : Array({2 * nv, 2 * nv});
+  Array B = batched ? Array({py::ssize_t(batch), 2 * nv, nu}) : Array({2 * nv, nu});
   std::vector<Array> owners;
   std::vector<std::uint8_t> finite(batch);
   const JacobianArrays arrays = {batch,
@@ -307,6 +309,25 @@ py::object jacobian_python(const ModelStorage& model, const Array& qpos, const A
 
 constexpr py::ssize_t few_environments = 64;   // that are looked at in one piece
 constexpr py::ssize_t many_numbers = 1 << 16;  // that other Python threads should not wait for
+
+bool is_sound_step(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
+                   double least, double most) {
+  const Model& m = model.model();
+  const bool batched = ctrl.ndim() == 2;
+  const py::ssize_t batch = batched ? ctrl.shape(0) : 1;
+  const auto sound = [&](const Array& values, int size) {
+    return values.ndim() == 1 + batched && values.shape(batched) == size && values.size() == batch * size &&
+           all_finite(values.data(), values.size());
+  };
+  return batch > 0 && batch <= few_environments && sound(ctrl, m.nu) && sound(qpos, m.nq) &&
+         sound(qvel, m.nv) && quaternions_within(m, qpos.data(), batch, least, most);
+}
+
+py::object sound_jacobian(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
+                          double least, double most, int threads, const CancelToken* cancel) {
+  if (!is_sound_step(model, qpos, qvel, ctrl, least, most)) return py::bool_(false);
+  return jacobian_python(model, qpos, qvel, ctrl, {}, threads, cancel);
+}
 
 bool all_finite_python(const Array& values) {
   std::optional<py::gil_scoped_release> released;
@@ -368,24 +389,10 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       },
       py::arg("model"), py::arg("qpos"), py::arg("least"), py::arg("most"),
       "Whether every quaternion in qpos [..., nq] has a squared length between these two.");
-  module.def(
-      "is_sound_step",
-      [](const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl, double least,
-         double most) {
-        const Model& m = model.model();
-        const bool batched = ctrl.ndim() == 2;
-        const py::ssize_t batch = batched ? ctrl.shape(0) : 1;
-        const auto sound = [&](const Array& values, int size) {
-          return values.ndim() == 1 + batched && values.shape(batched) == size &&
-                 values.size() == batch * size && all_finite(values.data(), values.size());
-        };
-        return batch > 0 && batch <= few_environments && sound(ctrl, m.nu) && sound(qpos, m.nq) &&
-               sound(qvel, m.nv) && quaternions_within(m, qpos.data(), batch, least, most);
-      },
-      py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"), py::arg("least"), py::arg("most"),
-      "Whether these are states and controls of one environment, [nq], [nv], [nu], or of few, with an axis "
-      "in "
-      "front, all finite, with every quaternion's squared length between the last two.");
+  module.def("is_sound_step", &is_sound_step, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
+             py::arg("ctrl"), py::arg("least"), py::arg("most"),
+             "Whether these are states and controls of one environment, [nq], [nv], [nu], or of few, with an "
+             "axis in front, all finite, with every quaternion's squared length between the last two.");
   module.def(
       "replayed_steps",
       [](const std::string& policy, std::int64_t policy_count, std::int64_t steps) {
@@ -422,7 +429,13 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
              py::arg("params"), py::arg("qpos_tan"), py::arg("qvel_tan"), py::arg("ctrl_tan"),
              py::arg("param_tans"), py::arg("threads"), py::arg("cancel").none(true),
              "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv]), or None when cancelled.");
-  module.def("jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
-             py::arg("ctrl"), py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
-             "(A [B, 2nv, 2nv], B [B, 2nv, nu], whether any environment is finite), or None when cancelled.");
+  module.def(
+      "jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
+      py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
+      "(A [B, 2nv, 2nv], B [B, 2nv, nu], whether any environment is finite), or None when cancelled. ctrl "
+      "without the axis B gives results without it.");
+  module.def("sound_jacobian", &sound_jacobian, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
+             py::arg("ctrl"), py::arg("least"), py::arg("most"), py::arg("threads"),
+             py::arg("cancel").none(true),
+             "jacobian() of what is_sound_step() finds sound; False for anything else.");
 }

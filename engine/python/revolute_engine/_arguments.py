@@ -27,8 +27,9 @@ from ._parameters import check_finite, check_params
 Float64Array = npt.NDArray[np.float64]
 
 _MIN_QUATERNION = 1e-8
-_QUATERNION_SQUARES = (_MIN_QUATERNION**2, _MIN_QUATERNION**-2)
+QUATERNION_SQUARES = (_MIN_QUATERNION**2, _MIN_QUATERNION**-2)
 """Squared lengths between which a quaternion has a direction."""
+
 _MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 """Bytes of this machine; no trajectory is larger."""
 
@@ -102,7 +103,7 @@ def check_step(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[st
     controls = as_float64("ctrl", ctrl)
     position, velocity = as_float64("qpos", qpos), as_float64("qvel", qvel)
     if params is None and _native.is_sound_step(
-        model.native, position, velocity, controls, *_QUATERNION_SQUARES
+        model.native, position, velocity, controls, *QUATERNION_SQUARES
     ):
         # one environment or few at their best, in one look: a step is as short as the looks one by one
         if controls.ndim == 2:
@@ -187,7 +188,7 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
 
 def _check_quaternions(model: Model, qpos: Float64Array) -> None:
     """Refuse quaternions without a direction; the engine normalises all others."""
-    shortest, longest = _QUATERNION_SQUARES
+    shortest, longest = QUATERNION_SQUARES
     if _native.quaternions_within(model.native, qpos, shortest, longest):
         return
     rows = qpos.reshape(-1, model.nq)

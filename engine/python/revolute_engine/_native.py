@@ -94,6 +94,7 @@ is_sound_step = _extension.is_sound_step
 replayed_steps = _extension.replayed_steps
 jvp = _extension.jvp
 jacobian = _extension.jacobian
+sound_jacobian = _extension.sound_jacobian
 isa: str = _extension.isa
 lanes: int = _extension.lanes
 polygon_corners: int = _extension.polygon_corners
