@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import revolute
+from revolute.codec import buffers
 from revolute.codec import shared_memory as shm
 from revolute.codec.shared_memory import HEADER, OPENED, SharedMemory
 from revolute.transports.deadline import Deadline
@@ -110,6 +111,21 @@ def test_answers_are_those_of_the_engine_here(
         _equal(_answers(simulator), _answers(in_process))
     # rollout, gradients and steps took this way, both there and back
     assert traffic.put > 3e6 and traffic.read > 10e6
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-shared-memory",)])
+def test_memory_that_is_used_again_is_nobody_elses(
+    in_process: revolute.Simulator, flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buffers, "LARGE", 10_000)
+    with running_server(*flags) as server, revolute.connect(server.grpc) as simulator:
+        first, second = _answers(simulator), _answers(simulator)
+        _equal(first, _answers(in_process))
+        _equal(first, second)
+        del first
+        # written where the first ones were
+        _answers(simulator)
+        _equal(second, _answers(in_process))
 
 
 def test_what_is_large_is_copied_beside_other_calls(server: ServerProcess, traffic: Traffic) -> None:

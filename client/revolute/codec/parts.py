@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 from ..errors import ArgumentError, LimitError
 from ..v1 import tensor_pb2
 from . import tensor as tensors
+from .buffers import BUFFERS
 from .chunks import write_chunk
 from .starts import LARGE, can_inline, write_start
 
@@ -307,7 +308,7 @@ class _Field:
             raise ArgumentError.expected(
                 name, "nothing without memory that is offered with the call", place, advice="send the bytes"
             )
-        self._buffer = np.empty(self.size, np.uint8)
+        self._buffer = BUFFERS.empty(self.size)
         self._filled = memory.read(place, self._buffer)
         if not self.filled:
             raise ArgumentError.expected(
@@ -320,7 +321,7 @@ class _Field:
             raise self._wrong_count(len(data) + self.size * self.is_shared)
         if self.is_shared:
             return
-        self._buffer = np.empty(self.size, np.uint8)
+        self._buffer = BUFFERS.empty(self.size)
         if data:
             self._buffer.data[:] = data
         self._filled = len(data)
