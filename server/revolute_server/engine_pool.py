@@ -267,6 +267,9 @@ class EnginePool:
         for _job in batch.jobs:
             self._waits.gone(batch.key, seconds if batch.left else None)
         self._deliver(batch, done)
+        for job in batch.jobs:
+            # a cycle would keep the arrays of the call until the garbage collector comes
+            job.batch = None
         if not self._closed:
             self._dispatch()
 

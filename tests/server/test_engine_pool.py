@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import threading
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -100,6 +102,33 @@ def test_errors_of_a_call_reach_its_awaiter() -> None:
         pool.close()
 
     asyncio.run(scenario())
+
+
+def test_nothing_of_a_call_stays_until_the_garbage_collector_comes() -> None:
+    class Arrays:
+        """Of a request and its result."""
+
+    async def scenario() -> None:
+        pool = EnginePool(1, 1)
+        seen: list[weakref.ref[Arrays]] = []
+
+        async def call() -> None:
+            given = Arrays()
+            found = await pool.run(lambda _token: (given, Arrays()))
+            seen.extend(map(weakref.ref, found))
+
+        await call()
+        # the worker's thread lets go of what it ran when it gets the next
+        await pool.run(lambda _token: None)
+        assert [each() for each in seen] == [None, None]
+        pool.close()
+
+    gc.collect()
+    gc.disable()
+    try:
+        asyncio.run(scenario())
+    finally:
+        gc.enable()
 
 
 def summing(number: int) -> Work:
