@@ -41,7 +41,7 @@ QUALITIES = {
     "overload": ("refused, with a hint when to retry", "queues without bound", "queues without bound"),
     "health while all workers compute": ("yes, gRPC and HTTP", "GET /health", "GET /Info"),
     "arrays on the wire": (
-        "binary, streamed in parts",
+        "binary, streamed in parts; shared memory on one machine",
         "base64 or files by reference in JSON",
         "decimal JSON; shared memory on one machine",
     ),

@@ -33,13 +33,10 @@ Job = Callable[[revolute.Simulator, Any, int], Callable[[], object]]
 
 
 def rollout(simulator: revolute.Simulator, model: Any, steps: int) -> Callable[[], object]:
-    """Return a call that simulates and gets all states."""
+    """Return a call that simulates and gets all states, and deletes the trajectory before it."""
     ctrl, qvel = np.tile(POSE, (steps, 1)), np.zeros(model.nv)
 
-    def call() -> None:
-        simulator.rollout(model, START, qvel, ctrl).delete()
-
-    return call
+    return lambda: simulator.rollout(model, START, qvel, ctrl)
 
 
 def step(simulator: revolute.Simulator, model: Any, steps: int) -> Callable[[], object]:
