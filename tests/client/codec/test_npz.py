@@ -78,7 +78,9 @@ def test_arrays_are_written_from_their_own_memory_and_lie_aligned() -> None:
             place = content.index(archive.read(name))
             assert place % 64 == 0, name
     # sizes and checksums are in the heads, for readers that go from the front
-    assert struct.unpack_from("<4sHH", content) == (b"PK\x03\x04", 45, 0)
+    mark, version, flags = struct.unpack_from("<4sHH", content)
+    # Python before 3.11.4 names the older version of the format
+    assert (mark, flags) == (b"PK\x03\x04", 0) and version in (20, 45)
     np.testing.assert_array_equal(unpack_npz(content)["params"]["ä"], np.ones(3))
 
 
