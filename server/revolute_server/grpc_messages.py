@@ -183,16 +183,7 @@ async def send_whole(
 ) -> AsyncIterator[Any]:
     """Yield an answer when the verb is through; its arrays are put into the client's memory before.
 
-    Args:
-        part_type: message of the parts.
-        start: the answer's empty message.
-        draft: what is known of the answer, its arrays complete.
-        work: the verb.
-        count: counts the memory of the answer, when the verb is through and no longer does.
-        telemetry: gets the time it takes to make the parts.
-
-    Raises:
-        BaseException: the verb failed.
+    The arguments are those of `send_draft`, of a draft whose arrays are complete.
     """
     clock = _Clock()
     values: dict[str, Any] = {}

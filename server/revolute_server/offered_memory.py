@@ -100,9 +100,7 @@ class OpenBlocks:
         while self._idle:
             memory, until = next(iter(self._idle.values()))
             if until > now:
-                self._timer = asyncio.get_running_loop().call_at(
-                    asyncio.get_running_loop().time() + until - now, self._let_go
-                )
+                self._timer = asyncio.get_running_loop().call_later(until - now, self._let_go)
                 return
             self._idle.popitem(last=False)
             memory.close()

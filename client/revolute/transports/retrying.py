@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..errors import LimitError, RevoluteError, UnavailableError
 from . import Transport
+from .deadline import Deadline
 from .network import closed_meanwhile
 
 MUTATIONS = frozenset(
@@ -143,15 +143,12 @@ class _Attempts:
         self._verb = verb
         self._closed = closed
         self._retries = retries
-        self._limit = limit
-        self._end = None if limit is None else time.monotonic() + limit
+        self._deadline = Deadline(limit)
         self._failed = 0
 
     def rest(self) -> float | None:
         """Return the seconds that are left for an attempt."""
-        if self._end is None or not self._failed:
-            return self._limit
-        return max(1e-3, self._end - time.monotonic())
+        return self._deadline.rest() if self._failed else self._deadline.seconds
 
     def pause_after(self, error: RevoluteError) -> None:
         """Wait before the next attempt.
@@ -161,7 +158,8 @@ class _Attempts:
             CancelledError: the transport is closed.
         """
         pause = max(_backoff(self._failed), error.retry_after or 0.0)
-        late = self._end is not None and time.monotonic() + pause >= self._end
+        rest = self._deadline.rest()
+        late = rest is not None and pause >= rest
         if self._failed >= self._retries or late or not is_transient(error):
             raise error
         self._failed += 1
