@@ -101,8 +101,10 @@ def test_who_leaves_a_pack_disturbs_nobody_and_may_go_on(busy: ServerProcess) ->
         before = _packs(busy)
         first, *gathered = (
             wire.start("Step", {"session_id": session.id, "ctrl": POSE, "steps": count})
-            for session, count in zip(sessions, [2 * steps, steps, steps, steps], strict=True)
+            for session, count in zip(sessions, [4 * steps, steps, steps, steps], strict=True)
         )
+        while _metric(busy, "revolute_queue_length") < len(gathered):
+            time.sleep(0.001)
         list(first)
         while _packs(busy) < before + 2:
             time.sleep(0.001)
@@ -123,6 +125,9 @@ def test_who_leaves_a_pack_disturbs_nobody_and_may_go_on(busy: ServerProcess) ->
 
 def _packs(server: ServerProcess) -> float:
     """Return how often the server has computed environments of one or more calls together."""
-    text = httpx.get(f"{server.http}/metrics").text
-    found = re.search(r"^revolute_batch_environments_count (\S+)$", text, re.MULTILINE)
+    return _metric(server, "revolute_batch_environments_count")
+
+
+def _metric(server: ServerProcess, name: str) -> float:
+    found = re.search(rf"^{name} (\S+)$", httpx.get(f"{server.http}/metrics").text, re.MULTILINE)
     return float(found[1]) if found else 0.0
