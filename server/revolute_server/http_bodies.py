@@ -10,13 +10,14 @@ import asyncio
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from fastapi import Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from revolute.codec.buffers import BUFFERS
 from revolute.codec.npz import blocks, npz_pieces
 from revolute.errors import ArgumentError, LimitError
 
@@ -56,9 +57,10 @@ async def read_document(request: Request, settings: Settings, reservation: Reser
     name = "max_json" if kind == JSON else "max_request"
     body = await _read_body(request, settings, name, reservation)
     if kind == JSON:
-        if len(body) <= SMALL:
-            return strict_json.loads(body)
-        return await asyncio.to_thread(strict_json.loads_large, body)
+        text = bytes(body)
+        if len(text) <= SMALL:
+            return strict_json.loads(text)
+        return await asyncio.to_thread(strict_json.loads_large, text)
     archive = npz.Archive(body, settings.max_request, settings.flag("max_request"))
     reservation.grow(archive.size)
     return npz.join(await asyncio.to_thread(archive.read))
@@ -210,21 +212,36 @@ def asset_bytes(assets: Any) -> dict[str, bytes]:
     return {name: _bytes_of(f"assets.{name}", value) for name, value in assets.items()}
 
 
-async def _read_body(request: Request, settings: Settings, name: str, reservation: Reservation) -> bytes:
-    """Read the body piece by piece, no further than the limit."""
+async def _read_body(
+    request: Request, settings: Settings, name: str, reservation: Reservation
+) -> bytes | memoryview:
+    """Read the body, no further than the limit."""
     limit = getattr(settings, name)
-    pieces: list[bytes] = []
-    size = 0
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
+    if not declared.isdigit():
+        pieces = [piece async for piece in _body_pieces(request, settings, name, reservation)]
+        return b"".join(pieces)
+    if int(declared) > limit:
         raise _too_large(int(declared), limit, settings.flag(name))
+    body = BUFFERS.empty(int(declared)).data
+    place = 0
+    async for piece in _body_pieces(request, settings, name, reservation):
+        body[place : place + len(piece)] = piece
+        place += len(piece)
+    return body[:place].toreadonly()
+
+
+async def _body_pieces(
+    request: Request, settings: Settings, name: str, reservation: Reservation
+) -> AsyncIterator[bytes]:
+    """Yield the body piece by piece, each counted before it is held."""
+    limit, size = getattr(settings, name), 0
     async for piece in request.stream():
         size += len(piece)
         if size > limit:
             raise _too_large(size, limit, settings.flag(name))
         reservation.grow(len(piece))
-        pieces.append(piece)
-    return b"".join(pieces)
+        yield piece
 
 
 def _too_large(size: int, limit: int, flag: str) -> LimitError:

@@ -7,7 +7,6 @@ kilobytes of zip can claim terabytes).
 
 from __future__ import annotations
 
-import io
 import math
 import struct
 import zipfile
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from revolute.codec.npy import head_of, read_header
-from revolute.codec.npz import HEADER, member_content
+from revolute.codec.npz import HEADER, BytesReader, member_content
 from revolute.codec.tensor import check_axes
 from revolute.errors import ArgumentError, LimitError
 
@@ -40,7 +39,7 @@ _MAPS = ("params", "params_tan", "assets")  # fields whose keys are names of the
 class Archive:
     """An archive whose directory was found to fit the limit; its arrays are not yet unpacked."""
 
-    def __init__(self, body: bytes, limit: int, flag: str) -> None:
+    def __init__(self, body: bytes | memoryview, limit: int, flag: str) -> None:
         """Read the directory.
 
         Args:
@@ -54,7 +53,7 @@ class Archive:
         """
         try:
             self._body = body
-            self._zip = zipfile.ZipFile(io.BytesIO(body))
+            self._zip = zipfile.ZipFile(BytesReader.open(body))
         except _DAMAGED as error:
             raise ArgumentError.expected("body", "a NumPy .npz archive", str(error).lower()[:120]) from None
         members = self._zip.infolist()

@@ -90,12 +90,17 @@ def blocks(pieces: Sequence[bytes | memoryview]) -> Iterator[bytes]:
         yield b"".join(block)
 
 
-class _Reader(io.RawIOBase):
+class BytesReader(io.RawIOBase):
     """Bytes at hand as a file, without a copy of them."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = memoryview(data)
         self._place = 0
+
+    @classmethod
+    def open(cls, data: bytes | memoryview) -> IO[bytes]:
+        """Return bytes as a file that `zipfile` can read."""
+        return io.BufferedReader(cls(data))
 
     def readable(self) -> bool:
         return True
@@ -163,7 +168,7 @@ def unpack_npz(data: bytes | memoryview) -> dict[str, Any]:
             members.
     """
     try:
-        with zipfile.ZipFile(io.BufferedReader(_Reader(data))) as archive:
+        with zipfile.ZipFile(BytesReader.open(data)) as archive:
             members = {
                 member.filename.removesuffix(".npy"): read_array(member_content(archive, member, data))
                 for member in archive.infolist()

@@ -15,6 +15,7 @@ import httpx
 import numpy as np
 
 from ..codec import json_text, npz
+from ..codec.buffers import BUFFERS
 from ..errors import ArgumentError, InternalError, NotFoundError, RevoluteError, UnavailableError, error_from
 from .network import (
     CONNECT_SECONDS,
@@ -269,7 +270,7 @@ def _content(response: httpx.Response) -> memoryview:
         return memoryview(response.read())
     try:
         # pages take no memory before bytes come
-        buffer = np.empty(int(length), np.uint8)
+        buffer = BUFFERS.empty(int(length))
     except (MemoryError, ValueError):
         return memoryview(response.read())
     place = 0
