@@ -72,6 +72,21 @@ def test_several_cotangents_at_once_equal_one_at_a_time(ant: Model) -> None:
     assert engine.backward(ant, single, bars[:, 0]).ctrl.shape == (4, STEPS, 8)
 
 
+PENDULUM = """<mujoco><worldbody><body><joint axis="0 1 0" damping="0.1"/>
+    <geom type="sphere" size="0.1" pos="0.3 0 -1"/></body></worldbody></mujoco>"""
+
+
+def test_a_sum_over_environments_does_not_depend_on_how_many_cotangents_there_are() -> None:
+    model, engine, random = load_model(PENDULUM), Engine(threads=1), np.random.default_rng(6)
+    rollout = engine.rollout(model, **_batch(model, 17))
+    bars = random.normal(size=(5, 17, STEPS + 1, 1))
+    together = engine.backward(model, rollout, bars, wrt=["dof_damping"])
+    assert together.dof_damping.shape == (5, 1) and together.dof_damping.all()
+    for k in range(5):
+        alone = engine.backward(model, rollout, bars[k], wrt=["dof_damping"])
+        assert np.array_equal(alone.dof_damping, together.dof_damping[k])
+
+
 def test_no_steps_have_an_identity_gradient(ant: Model) -> None:
     engine = Engine(threads=1)
     rollout = engine.rollout(ant, **_batch(ant, 2, steps=0))

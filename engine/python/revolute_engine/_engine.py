@@ -22,7 +22,13 @@ from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_
 from ._growing import GrowingStates
 from ._model import Model
 from ._options import positive_integer
-from ._parameters import PARAMETERS, check_params_tan, is_per_environment, parameter_rows
+from ._parameters import (
+    PARAMETERS,
+    check_params_tan,
+    is_per_environment,
+    parameter_rows,
+    summed_over_environments,
+)
 from ._results import NOT_FINITE, OK, Gradient, Jvp, Rollout, StepJacobian, checkpoint_report
 
 Float64Array = npt.NDArray[np.float64]
@@ -709,7 +715,7 @@ def _shaped(
     if name in PARAMETERS:
         pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
         if not (name in inputs.params and is_per_environment(name, inputs.params[name])):
-            summed = pulled[:, completed].sum(axis=1)
+            summed = summed_over_environments(pulled, completed)
             return summed if has_k else summed[0, ...]
     pulled[:, ~completed] = np.nan
     gradient = pulled if inputs.batched else pulled[:, 0]

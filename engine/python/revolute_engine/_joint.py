@@ -25,7 +25,7 @@ from ._engine import Engine, LossTuple, _rollout_result, _with_batch, bound_term
 from ._failures import all_diverged, not_finite
 from ._growing import GrowingStates
 from ._model import Model
-from ._parameters import PARAMETERS, default_parameter, is_per_environment
+from ._parameters import PARAMETERS, default_parameter, is_per_environment, summed_over_environments
 from ._results import OK, Gradient, Rollout
 
 Float64Array = npt.NDArray[np.float64]
@@ -306,7 +306,7 @@ class _Pull:
         """Return [K, B, …] as this call's input is shaped; what the environments share is summed."""
         params = self.rollout.params
         if name in PARAMETERS and not (name in params and is_per_environment(name, params[name])):
-            summed = np.ascontiguousarray(rows)[:, completed].sum(axis=1)
+            summed = summed_over_environments(rows, completed)
             return summed if self.has_k else summed[0, ...]
         own = np.array(rows if self.rollout.batched else rows[:, 0])
         return own if self.has_k else own[0]

@@ -125,6 +125,19 @@ def parameter_rows(params: Mapping[str, Float64Array]) -> dict[str, Float64Array
     return {name: value.reshape(len(value), math.prod(value.shape[1:])) for name, value in rows.items()}
 
 
+def summed_over_environments(rows: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
+    """Return the gradient by parameters that environments share, one environment added after the other.
+
+    A sum in another order has other last digits, and NumPy's `sum` takes the order from the array's shape: a
+    gradient would then depend on how many cotangents are pulled back beside its own.
+
+    Args:
+        rows: gradients of each environment, [K, batch, ...].
+        completed: which environments count, [batch], at least one of them.
+    """
+    return np.array(np.add.accumulate(rows[:, completed], axis=1)[:, -1])
+
+
 def _by_name(argument: str, given: Mapping[str, Any] | None) -> dict[str, Float64Array]:
     """Return the arrays of a mapping whose names are known."""
     if given is None:
