@@ -117,16 +117,13 @@ def _check_real(name: str, array: np.ndarray) -> None:
     dtype = array.dtype
     if dtype.kind in _NUMBER_KINDS or dtype.name.startswith(_EXTENSION_FLOATS):
         return
-    raise _not_real(name, _dtype_words(array))
+    raise _not_real(name, _dtype_words(array), convertible=array.ndim > 0)
 
 
-def _not_real(name: str, got: str) -> ArgumentError:
-    return ArgumentError.expected(
-        name,
-        "an array of real numbers",
-        got,
-        advice="convert it to float64 (numpy.asarray(x, dtype=float)) first",
-    )
+def _not_real(name: str, got: str, *, convertible: bool = True) -> ArgumentError:
+    # of None and of a word, NumPy would make NaN or nothing
+    advice = "convert it to float64 (numpy.asarray(x, dtype=float)) first" if convertible else None
+    return ArgumentError.expected(name, "an array of real numbers", got, advice=advice)
 
 
 def _dtype_words(array: np.ndarray) -> str:

@@ -254,10 +254,10 @@ class Loss:
 
 
 def check_loss(loss: Any) -> Loss:
-    """Return `loss` if it is a Loss or Term.
+    """Return `loss`, a Loss or a Term, as a Loss.
 
     Raises:
-        ArgumentError: it is anything else, e.g. a function.
+        ArgumentError: it is anything else, e.g. a list of terms.
     """
     if isinstance(loss, Term):
         return Loss([loss])
@@ -265,9 +265,9 @@ def check_loss(loss: Any) -> Loss:
         return loss
     raise ArgumentError.expected(
         "loss",
-        "a revolute.Loss",
+        "a revolute.Term, a revolute.Loss or a function",
         _shown(loss),
-        advice="for a loss of your own call rollout, then trajectory.backward with its cotangents",
+        advice="several terms are revolute.Loss([...]), a function returns (value, qpos_bar, qvel_bar)",
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from .arrays import Float64Array
 from .errors import UnavailableError
 from .model import ModelHandle
+from .staying_here import StaysHere
 from .trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Segment:
     qvel: Float64Array
 
 
-class RolloutStream(Iterator[Segment]):
+class RolloutStream(StaysHere, Iterator[Segment]):
     """The segments of a rollout, in order; a context manager that stops what is not taken yet.
 
     After the last segment `trajectory` is the whole, kept where it was computed as after
@@ -43,6 +44,8 @@ class RolloutStream(Iterator[Segment]):
         model: the model that is simulated.
         trajectory: the trajectory; None before the last segment was taken.
     """
+
+    _instead = "send its arrays, or on a server the id from trajectory.detach(), for Simulator.trajectory"
 
     def __init__(
         self,

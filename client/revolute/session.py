@@ -15,7 +15,9 @@ import numpy.typing as npt
 from .arrays import Float64Array, as_float64
 from .derivatives import StepJacobian
 from .errors import ArgumentError, NotFoundError
+from .known_arguments import known_arguments
 from .model import ModelHandle
+from .staying_here import StaysHere
 
 if TYPE_CHECKING:
     from .simulator import Simulator
@@ -73,7 +75,7 @@ class SessionInfo:
     age: float
 
 
-class Session:
+class Session(StaysHere):
     """A batch of environments that keeps its state between calls; a context manager that closes it.
 
     Attributes:
@@ -83,6 +85,8 @@ class Session:
         lease: seconds without a call after which a server ends the session; in this process it has no end.
     """
 
+    _instead = "send the arrays of its state(), or on a server its id, for Simulator.open_session"
+
     def __init__(self, simulator: Simulator, model: ModelHandle, document: Mapping[str, Any]) -> None:
         self.model = model
         self.id: str = document["session_id"]
@@ -90,6 +94,7 @@ class Session:
         self.lease: float = document["lease"]
         self._simulator = simulator
 
+    @known_arguments
     def reset(self, qpos: Any = None, qvel: Any = None) -> State:
         """Set the state and put time and step count back to 0.
 
@@ -111,6 +116,7 @@ class Session:
         }
         return State.from_document(self._simulator._call("Reset", document))
 
+    @known_arguments
     def step(self, ctrl: Any, steps: int = 1) -> State:
         """Advance all environments with controls held; all or nothing.
 
@@ -132,6 +138,7 @@ class Session:
         }
         return State.from_document(self._simulator._call("Step", document))
 
+    @known_arguments
     def jacobian(self, ctrl: Any) -> StepJacobian:
         """Differentiate the step from the session's state with given controls; the state stays as it is.
 
@@ -158,6 +165,7 @@ class Session:
         """
         return State.from_document(self._simulator._call("GetState", {"session_id": self.id}))
 
+    @known_arguments
     def set_state(self, qpos: Any = None, qvel: Any = None, *, step_count: int | None = None) -> State:
         """Replace the state, or parts of it, and go on from there.
 
@@ -183,6 +191,7 @@ class Session:
         }
         return State.from_document(self._simulator._call("SetState", document))
 
+    @known_arguments
     def fork(self, *, lease: float | None = None) -> Session:
         """Open another session in the same state; from there each goes its own way.
 

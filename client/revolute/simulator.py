@@ -24,6 +24,7 @@ from .own_loss import OwnLoss, States, evaluate
 from .rollout_stream import RolloutStream
 from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import explained, read_source
+from .staying_here import StaysHere
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
 from .transports import IN_PROCESS, Transport
 
@@ -31,12 +32,14 @@ _MOST_FORGOTTEN = 1000
 """Trajectories that a server deletes with one rollout."""
 
 
-class Simulator:
+class Simulator(StaysHere):
     """Simulates and differentiates models; a context manager that closes its connection.
 
     Attributes:
         address: address of the server, or "in-process".
     """
+
+    _instead = "call revolute.connect() in each process, and load its models there"
 
     def __init__(self, transport: Transport) -> None:
         self.address = transport.address

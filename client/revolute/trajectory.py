@@ -13,7 +13,9 @@ from .arrays import Float64Array, as_float64, named_float64
 from .checkpoints import CheckpointReport, Checkpoints
 from .derivatives import Jvp
 from .errors import ArgumentError, NotFoundError
+from .known_arguments import known_arguments
 from .model import ModelHandle
+from .staying_here import StaysHere
 
 if TYPE_CHECKING:
     from .simulator import Simulator
@@ -77,7 +79,7 @@ class Gradient(Mapping[str, Float64Array]):
         return f"<revolute gradient: {shapes}>"
 
 
-class Trajectory:
+class Trajectory(StaysHere):
     """A rollout, kept where it was computed so that it can be differentiated; a context manager that deletes
     it.
 
@@ -96,6 +98,8 @@ class Trajectory:
         diverged_step: [batch] int64, first step whose result is not finite, -1 where there is none.
         report: what the trajectory costs to keep.
     """
+
+    _instead = "send its arrays, or on a server the id from detach(), for Simulator.trajectory"
 
     def __init__(
         self,
@@ -156,6 +160,7 @@ class Trajectory:
                 advice="simulate it with checkpoints='slots=32' or another policy",
             )
 
+    @known_arguments
     def backward(
         self,
         qpos_bar: Any = None,
@@ -198,6 +203,7 @@ class Trajectory:
         found = self._simulator._call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
 
+    @known_arguments
     def jvp(
         self,
         *,

@@ -51,6 +51,33 @@ def test_an_argument_that_does_not_exist_is_named_with_the_one_that_was_meant(si
         sim.session(model, zzz=1)
 
 
+def test_arguments_of_what_a_simulator_makes(sim: Any) -> None:
+    model = sim.load_model("pendulum1")
+    trajectory = sim.rollout(model, [0.0], [0.0], [[0.0]])
+    with pytest.raises(ArgumentError, match=r"^ctrl: expected .* argument of jvp, .*; did you mean ctrl_tan"):
+        trajectory.jvp(ctrl=[[1.0]])
+    with pytest.raises(ArgumentError, match=r"^time: .* argument of backward, .*; did you mean times"):
+        trajectory.backward([[1.0]], time=[-1])
+    with sim.session(model) as session:
+        with pytest.raises(ArgumentError, match=r"^mask: .* argument of reset, .*; it has qpos, qvel$"):
+            session.reset(mask=[True])
+        for call in (session.step, session.jacobian, session.set_state, session.fork):
+            with pytest.raises(ArgumentError, match=f"^zzz: .* argument of {call.__name__}, "):
+                call(zzz=1)
+
+
+@pytest.mark.parametrize("loss", [[revolute.Term("qpos")], {"terms": [{"quantity": "qpos"}]}, None])
+def test_a_loss_that_is_none(sim: Any, loss: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^loss: expected a revolute\.Term, .*; several terms are revol"):
+        sim.value_and_gradient(sim.load_model("pendulum1"), [0.0], [0.0], [[0.0]], loss)
+
+
+@pytest.mark.parametrize("qpos", [None, "home"])
+def test_a_conversion_that_would_not_help_is_not_advised(sim: Any, qpos: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^qpos: expected an array of real numbers, got [^;]*$"):
+        sim.rollout(sim.load_model("pendulum1"), qpos, [0.0], [[0.0]])
+
+
 @pytest.mark.parametrize("source", ["nope.urdf", "folder/nope.xml", "laikagoo"])
 def test_a_model_that_is_not_there_is_not_found(sim: Any, source: str) -> None:
     with pytest.raises(NotFoundError):
