@@ -60,13 +60,13 @@ def read_source(
     if not isinstance(source, (str, os.PathLike)) or not str(source).strip():
         got = repr(source) if isinstance(source, str) else type(source).__name__
         raise ArgumentError.expected(
-            "model", "a path, XML text or a built-in name", got, advice="see revolute.models()"
+            "source", "a path, XML text or a built-in name", got, advice="see revolute.models()"
         )
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         return _from_text(source, name or "", Path(), given, options, mesh_paths, package_paths)
     if isinstance(source, str) and _is_word(source):
         return Source(name=name or "", builtin=source, assets=given, options=options)
-    path = _path("model", source)
+    path = _path("source", source)
     text = _read_text(path)
     if not text.strip():
         raise ModelError.expected(path.name, "XML text", "an empty file", advice="give an MJCF or URDF file")
@@ -282,7 +282,7 @@ def _read_text(path: Path) -> str:
         cause = "a folder" if folder else (error.strerror or type(error).__name__).lower()
         kind = NotFoundError if error.errno in (errno.ENOENT, errno.ENOTDIR) else ModelError
         raise kind.expected(
-            "model", "a readable file, XML text or a built-in name", f"'{path}' ({cause})"
+            "source", "a readable file, XML text or a built-in name", f"'{path}' ({cause})"
         ) from error
     try:
         return data.decode("utf-8-sig")

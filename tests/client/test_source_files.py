@@ -140,7 +140,7 @@ def test_byte_order_mark_is_dropped(tmp_path: Path) -> None:
 
 def test_mistakes(tmp_path: Path) -> None:
     with pytest.raises(
-        NotFoundError, match=r"^model: expected a readable file, .* \(no such file or directory\)"
+        NotFoundError, match=r"^source: expected a readable file, .* \(no such file or directory\)"
     ):
         read_source(tmp_path / "none.urdf", options={})
     with pytest.raises(ModelError, match=r"\(a folder\)"):
@@ -149,7 +149,7 @@ def test_mistakes(tmp_path: Path) -> None:
         read_source(_write(tmp_path / "a.xml", b"\xff\xfe<"), options={})
     for wrong in (None, 3, b"<mujoco/>", "", "  "):
         with pytest.raises(
-            ArgumentError, match=r"^model: expected a path, XML text or a built-in name, got "
+            ArgumentError, match=r"^source: expected a path, XML text or a built-in name, got "
         ):
             read_source(wrong, options={})
     with pytest.raises(ArgumentError, match=r"^assets: expected bytes by file name, got str for 'a.stl'"):

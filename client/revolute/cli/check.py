@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..codec.json_text import to_json
-from ..errors import ArgumentError
 from ..model import ModelHandle
 from .arguments import add_connection, add_model_options, load_model, open_simulator
-from .simulate import load_file
+from .array_files import load_members
 
 _CLEAR_LINE = "\r\x1b[K"
 _STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
@@ -77,13 +76,7 @@ def _read_inputs(model: ModelHandle, path: Path | None) -> dict[str, Any]:
     """Return the arrays of a file as arguments of `check_gradient`."""
     if path is None:
         return {}
-    members = load_file("--inputs", path)
-    if not isinstance(members, dict):
-        raise ArgumentError.expected("--inputs", "an .npz file", str(path))
-    for name in members:
-        if name not in (*_STATE_AND_CONTROL, *model.params):
-            known = ", ".join((*_STATE_AND_CONTROL, *model.params))
-            raise ArgumentError.expected("--inputs", f"members among {known}", repr(name))
+    members = load_members("--inputs", path, (*_STATE_AND_CONTROL, *model.params))
     inputs = {name: members[name] for name in _STATE_AND_CONTROL if name in members}
     params = {name: members[name] for name in members if name not in inputs}
     return {**inputs, "params": params or None}

@@ -18,6 +18,7 @@ from ..errors import ArgumentError
 from ..loss import Loss
 from ..model import ModelHandle
 from .arguments import add_connection, add_model_options, load_model, open_simulator
+from .array_files import check_writable, load_array, load_members, write_members
 
 
 def add_rollout_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,13 +32,14 @@ def add_rollout_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--states", choices=("all", "final"), help="states to write (default: all with every, else final)"
     )
-    _add_checkpoints(parser)
+    _add_checkpoints(parser, "every, interval=k, slots=s, or none where no gradient will be asked for")
     add_connection(parser)
     add_model_options(parser)
 
 
 def run_rollout(arguments: argparse.Namespace) -> int:
     """Simulate; print where it ends and write the trajectory."""
+    check_writable("--output", arguments.output)
     with open_simulator(arguments) as simulator:
         model = load_model(simulator, arguments)
         inputs = _read_inputs(model, arguments)
@@ -55,7 +57,7 @@ def run_rollout(arguments: argparse.Namespace) -> int:
     print(f"diverged: {int(np.count_nonzero(results['status']))}")
     print(f"final qpos: {np.array2string(results['final_qpos'], precision=6, threshold=60)}")
     _print_report(report)
-    _write(arguments.output, results)
+    write_members("--output", arguments.output, results)
     return 0
 
 
@@ -69,7 +71,7 @@ def add_gradient_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--wrt", default="qpos,qvel,ctrl", help="names, with commas (default: %(default)s)")
     parser.add_argument("--output", type=Path, help="write value, status and the gradients to this .npz")
-    _add_checkpoints(parser)
+    _add_checkpoints(parser, "every, interval=k or slots=s")
     add_connection(parser)
     add_model_options(parser)
 
@@ -77,6 +79,7 @@ def add_gradient_arguments(parser: argparse.ArgumentParser) -> None:
 def run_gradient(arguments: argparse.Namespace) -> int:
     """Differentiate a loss; print its value and the gradients' sizes and write them."""
     loss = _read_loss(arguments.loss)
+    check_writable("--output", arguments.output)
     with open_simulator(arguments) as simulator:
         model = load_model(simulator, arguments)
         inputs = _read_inputs(model, arguments)
@@ -93,15 +96,17 @@ def run_gradient(arguments: argparse.Namespace) -> int:
     for name, array in gradient.items():
         print(f"d loss / d {name}: shape {list(array.shape)}, norm {np.linalg.norm(array):.6g}")
     _print_report(gradient.report)
-    _write(arguments.output, {"value": np.asarray(value), "status": gradient.status, **gradient})
+    write_members(
+        "--output", arguments.output, {"value": np.asarray(value), "status": gradient.status, **gradient}
+    )
     return 0
 
 
-def _add_checkpoints(parser: argparse.ArgumentParser) -> None:
+def _add_checkpoints(parser: argparse.ArgumentParser, choices: str) -> None:
     parser.add_argument(
         "--checkpoints",
         default="every",
-        help="states kept for the gradient: every, interval=k or slots=s (default: %(default)s)",
+        help=f"states kept for the gradient: {choices} (default: %(default)s)",
     )
 
 
@@ -131,32 +136,12 @@ def _read_inputs(model: ModelHandle, arguments: argparse.Namespace) -> dict[str,
         "ctrl": np.zeros((arguments.steps, model.nu)),
     }
     if arguments.inputs is not None:
-        members = load_file("--inputs", arguments.inputs)
-        if not isinstance(members, dict):
-            raise ArgumentError.expected("--inputs", "an .npz file", str(arguments.inputs))
-        inputs.update({name: members[name] for name in inputs if name in members})
+        inputs.update(load_members("--inputs", arguments.inputs, tuple(inputs)))
     for name in inputs:
         path = getattr(arguments, name)
         if path is not None:
-            inputs[name] = load_file(f"--{name}", path)
+            inputs[name] = load_array(f"--{name}", path)
     return inputs
-
-
-def load_file(flag: str, path: Path) -> Any:
-    """Return the array of an .npy file or the members of an .npz file; pickles are refused.
-
-    Args:
-        flag: the flag that names the file, for the error text.
-        path: the file.
-
-    Raises:
-        ArgumentError: it cannot be read.
-    """
-    try:
-        content = np.load(path, allow_pickle=False)
-        return content if isinstance(content, np.ndarray) else {name: content[name] for name in content.files}
-    except (OSError, ValueError, EOFError) as error:
-        raise ArgumentError.expected(flag, "a readable .npy or .npz file", f"'{path}' ({error})") from error
 
 
 def _read_loss(text: str) -> Loss:
@@ -167,16 +152,3 @@ def _read_loss(text: str) -> Loss:
         except (OSError, UnicodeDecodeError) as error:
             raise ArgumentError.expected("--loss", "JSON or a file with it", f"'{text}' ({error})") from error
     return Loss.from_dict(from_json(text, name="--loss"))
-
-
-def _write(path: Path | None, arrays: dict[str, Any]) -> None:
-    if path is None:
-        return
-    try:
-        with path.open("wb") as file:
-            np.savez(file, **arrays)
-    except OSError as error:
-        raise ArgumentError.expected(
-            "--output", "a file that can be written", f"'{path}' ({error})"
-        ) from error
-    print(f"written: {path}")

@@ -149,9 +149,12 @@ MISTAKES = {
     "model": (["rollout", "cartpoleee"], "source: expected XML text or the name of a built-in model"),
     "file": (
         ["rollout", "none.urdf"],
-        "model: expected a readable file, XML text or a built-in name, got 'none.urdf'",
+        "source: expected a readable file, XML text or a built-in name, got 'none.urdf'",
     ),
-    "array": (["rollout", "cartpole", "--ctrl", "none.npy"], "--ctrl: expected a readable .npy or .npz file"),
+    "array": (
+        ["rollout", "cartpole", "--ctrl", "none.npy"],
+        "--ctrl: expected a readable .npy file, got 'none.npy' (No such file or directory)",
+    ),
     "steps": (
         ["rollout", "cartpole", "--steps", "-1"],
         "--steps: expected a number of steps of at least 0, got -1",
@@ -179,6 +182,58 @@ MISTAKES = {
     "package": (["rollout", "cartpole", "--package", "x"], "--package: expected NAME=FOLDER, got 'x'"),
     "address": (["models", "--address", "nonsense"], "address: expected grpc://host:port"),
 }
+
+
+FILES = {
+    "another kind": ("--ctrl", "a.txt", "expected a readable .npy file, got '{}' (another kind of file, or"),
+    "several arrays": (
+        "--ctrl",
+        "a.npz",
+        "expected an .npy file, got the .npz file '{}'; give it as --inputs",
+    ),
+    "one array": ("--inputs", "a.npy", "expected an .npz file, got the .npy file '{}'"),
+    "misspelt": ("--inputs", "b.npz", "expected members among qpos, qvel, ctrl, got 'controls'"),
+}
+
+
+@pytest.mark.parametrize("mistake", FILES)
+def test_files_of_arrays(mistake: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0 0 0")
+    np.save(tmp_path / "a.npy", np.zeros((3, 1)))
+    np.savez(tmp_path / "a.npz", ctrl=np.zeros((3, 1)))
+    np.savez(tmp_path / "b.npz", controls=np.zeros((3, 1)))
+    flag, name, text = FILES[mistake]
+    status, out, err = _run(capsys, "rollout", "cartpole", flag, str(tmp_path / name))
+    assert status == 1 and out == "" and err.count("\n") == 1
+    assert err.startswith(f"revolute rollout: {flag}: {text.format(tmp_path / name)}")
+
+
+@pytest.mark.parametrize("command", ["rollout", "gradient"])
+def test_an_output_that_cannot_be_written_is_refused_before_the_simulation(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    loss = ["--loss", '{"terms": [{"quantity": "qpos"}]}'] if command == "gradient" else []
+    output = tmp_path / "none" / "out.npz"
+    status, out, err = _run(capsys, command, "cartpole", *loss, "--output", str(output))
+    assert status == 1 and out == ""
+    text = f"--output: expected a file that can be written, got '{output}' (No such file or directory)"
+    assert err == f"revolute {command}: {text}\n"
+
+
+def test_an_output_is_left_alone_by_a_command_that_fails(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    old, new = tmp_path / "old.npz", tmp_path / "new.npz"
+    old.write_text("kept")
+    for output in (old, new):
+        assert _run(capsys, "rollout", "none", "--output", str(output))[0] == 1
+    assert old.read_text() == "kept" and not new.exists()
+
+
+def test_help_of_rollout_names_every_policy(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["rollout", "--help"])
+    assert {"every,", "interval=k,", "slots=s,", "none"} <= set(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
