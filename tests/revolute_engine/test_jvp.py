@@ -101,6 +101,64 @@ def test_tangents_are_central_differences_of_trajectories(name: str) -> None:
     assert np.abs(jvp.qvel - dv).max() < 1e-6 * np.abs(dv).max()
 
 
+def _world(bodies: str) -> str:
+    return (
+        '<mujoco><option timestep="0.001"/><worldbody><geom type="plane" size="5 5 1"/>'
+        f"{bodies}</worldbody></mujoco>"
+    )
+
+
+def _body(geom: str, height: float, x: float = 0.0, joint: str = "<freejoint/>", turn: str = "") -> str:
+    return f'<body pos="{x} 0 {height}" {turn}>{joint}<geom mass="1" {geom}/></body>'
+
+
+_RAIL = '<joint type="slide" axis="0 0 1"/>'
+_BALL, _CAPSULE = 'type="sphere" size="0.125"', 'type="capsule" size="0.0625 0.25"'
+_TURNED = 'quat="0.6 0.8 0 0"'
+_LOW = 0.125 + 2**-12
+# the small range and the spin reach each other within a step
+_LOCKED = '<joint type="ball" range="0 0.001" limited="true"/>'
+
+
+@pytest.mark.parametrize(
+    ("bodies", "speed"),
+    [
+        pytest.param(_body('type="box" size="0.25 0.5 0.125"', _LOW), (0, 0, -1, 0, 0, 0), id="flat box"),
+        pytest.param("".join(_body(_BALL, _LOW, x, _RAIL) for x in (0, 1, 2)), (-1,) * 3, id="three balls"),
+        pytest.param(_body(_BALL, 0.125), (0.2, 0, -1, 0, 0, 0), id="closed gap"),
+        pytest.param(_body(_BALL, 2) + _body('type="sphere" size="0.25"', 2), (0,) * 12, id="one centre"),
+        pytest.param(_body(_BALL, 2) + _body(_CAPSULE, 2, turn=_TURNED), (0,) * 12, id="ball on an axis"),
+        pytest.param(
+            _body(_CAPSULE, 2) + _body('type="capsule" size="0.125 0.25"', 2, turn=_TURNED),
+            (0,) * 12,
+            id="crossed axes",
+        ),
+        pytest.param(_body(_BALL, 2, joint=_LOCKED), (1, 2, 3), id="angle 0"),
+    ],
+)
+def test_where_several_derivatives_meet_forward_and_backward_take_one(
+    bodies: str, speed: tuple[float, ...]
+) -> None:
+    model = load_model(_world(bodies), restitution=0.5)
+    engine, random = Engine(threads=1), np.random.default_rng(17)
+    rollout = engine.rollout(model, model.qpos0, speed, np.zeros((1, 0)))
+    rows = engine.jacobian(model, model.qpos0, speed, np.zeros(0)).A
+    for _ in range(5):
+        qpos_tan, qvel_tan = random.normal(size=(2, model.nv))
+        forward = engine.jvp(model, rollout, qpos_tan=qpos_tan, qvel_tan=qvel_tan)
+        expected = rows @ np.concatenate([qpos_tan, qvel_tan])
+        found = np.concatenate([forward.qpos[1], forward.qvel[1]])
+        assert np.abs(found - expected).max() < DOT * np.abs(rows).max()
+
+
+def test_a_turn_about_a_capsules_own_axis_moves_nothing_when_a_ball_sits_on_it() -> None:
+    """There the contact's normal is z and does not turn with the shapes."""
+    model = load_model(_world(_body(_BALL, 2) + _body(_CAPSULE, 2, turn=_TURNED)))
+    rows = Engine(threads=1).jacobian(model, model.qpos0, np.zeros(12), np.zeros(0)).A
+    others = [k for k in range(24) if k != 11]
+    assert rows[11, 11] == 1 and not rows[others, 11].any()
+
+
 def test_a_shared_tangent_is_each_environments_and_none_is_zero() -> None:
     model, start = _scene("trees", 3, 5)
     engine, random = Engine(threads=1), np.random.default_rng(14)

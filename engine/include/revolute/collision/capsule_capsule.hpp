@@ -50,7 +50,8 @@ REVOLUTE_HD inline PairMoments<Bar> capsule_capsule_adjoint(const Segment<Real>&
                                                             const ContactPoint<Bar>& bar) {
   const SegmentPair<Real> p = nearest_points(A, B);
   Vector3<Bar> a_bar, b_bar;
-  sphere_sphere_adjoint(point_on(A, p.ta), radius_a, point_on(B, p.tb), at, bar, a_bar, b_bar);
+  const Vector3<Real> on_a = point_on(A, p.ta), on_b = point_on(B, p.tb);
+  sphere_sphere_adjoint(on_a, radius_a, on_b, at, bar, a_bar, b_bar);
   // reverse of (1); parallel segments: t_a = s where t_b lies inside, and of (2), each end of the overlap moves with c or not
   const auto along = p.parallel & less(abs(p.tb_free), B.half);
   const Bar point_bar = dot(a_bar, A.axis);
@@ -68,7 +69,7 @@ REVOLUTE_HD inline PairMoments<Bar> capsule_capsule_adjoint(const Segment<Real>&
   const Vector3<Bar> axis_bar = p.ta * a_bar + c_bar * r + b_scalar_bar * B.axis;
   Force<Bar> moment = force_at(A.centre, centre_bar);
   moment.n += cross(A.axis, axis_bar);
-  return with_other_side_b(moment, at, bar);
+  return with_other_round_side_b(moment, on_a, on_b, at, bar);
 }
 
 }  // namespace revolute

@@ -37,12 +37,12 @@ REVOLUTE_HD inline PairMoments<Bar> with_other_side_b(const Force<Bar>& a, const
   return {a, answer_moment(at, bar) + (-a)};
 }
 
-// a / |a| and |a|; where a is shorter than any length that matters, z and zero.
+// a / |a| and |a|; where a is shorter than any length that matters, z and zero, and the length grows with a along z.
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> direction(const Vector3<Real>& a, Real& length, Real& inverse_length) {
   const Real squared = dot(a, a);
   const auto degenerate = less(squared, Real(Precision<Real>::tiny_square));
-  length = sqrt(select(degenerate, Real(0), squared));
+  length = select(degenerate, tangents_of(a.z), sqrt(select(degenerate, Real(0), squared)));
   inverse_length = select(degenerate, Real(0), Real(1) / select(degenerate, Real(1), length));
   const Vector3<Real> z = {Real(0), Real(0), Real(1)};
   return select(degenerate, z, inverse_length * a);

@@ -20,10 +20,11 @@ REVOLUTE_HD inline PairMoments<Bar> sphere_capsule_adjoint(const Vector3<Real>& 
                                                            const ContactPoint<Bar>& bar) {
   const Real t_free = dot(c - b.centre, b.axis);
   Vector3<Bar> a_bar, b_bar;
-  sphere_sphere_adjoint(c, radius_a, point_on(b, clamp_to(b, t_free)), at, bar, a_bar, b_bar);
+  const Vector3<Real> nearest = point_on(b, clamp_to(b, t_free));
+  sphere_sphere_adjoint(c, radius_a, nearest, at, bar, a_bar, b_bar);
   // the nearest point slides along the segment with c
   a_bar += (inside(b, t_free) * dot(b_bar, b.axis)) * b.axis;
-  return with_other_side_b(force_at(c, a_bar), at, bar);
+  return with_other_round_side_b(force_at(c, a_bar), c, nearest, at, bar);
 }
 
 }  // namespace revolute

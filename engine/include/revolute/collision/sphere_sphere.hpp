@@ -27,4 +27,19 @@ REVOLUTE_HD inline void sphere_sphere_adjoint(const Vector3<Real>& a, Real radiu
   a_bar = bar.point - b_bar;
 }
 
+// The moment on the other of two shapes with points a and b as centres. Where these coincide the normal is the world's z: it
+// does not turn with the shapes, and the answer's point moves as a does.
+template <class Real, class Bar>
+REVOLUTE_HD inline PairMoments<Bar> with_other_round_side_b(const Force<Bar>& moment_a,
+                                                            const Vector3<Real>& a, const Vector3<Real>& b,
+                                                            const ContactPoint<Real>& at,
+                                                            const ContactPoint<Bar>& bar) {
+  Real distance, inverse;
+  direction(b - a, distance, inverse);
+  const auto apart = less(Real(0), inverse);
+  const ContactPoint<Real> carried = {at.gap, select(apart, at.point, a), at.normal};
+  const ContactPoint<Bar> carried_bar = {bar.gap, bar.point, indicator<Real>(apart) * bar.normal};
+  return with_other_side_b(moment_a, carried, carried_bar);
+}
+
 }  // namespace revolute

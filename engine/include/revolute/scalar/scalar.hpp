@@ -55,6 +55,14 @@ template <class Real>
 struct HasTangents {
   static constexpr bool value = false;
 };
+// 0 with the derivatives of a.
+template <class Real>
+REVOLUTE_HD inline Real tangents_of(const Real& a) {
+  if constexpr (HasTangents<Real>::value)
+    return a - Real(a.value);
+  else
+    return Real(0);
+}
 
 #define REVOLUTE_SCALAR_FUNCTIONS(T)                                                         \
   REVOLUTE_HD inline Mask<1> less(T a, T b) { return {a < b}; }                              \

@@ -9,6 +9,7 @@
 //
 // Adjoint: t_bar goes to the contacts that are first, in equal parts where several are (a box that lands flat):
 //   g_bar += t_bar/|v|,   v_bar += t_bar t/|v|                                                 (3)
+// Tangents go the same way: that of t is the mean of those of the contacts that are first.
 // Not differentiated: which contacts are first; t = h and t = 0 are kinks.
 #pragma once
 
@@ -36,6 +37,30 @@ REVOLUTE_HD inline Real time_of_impact(const Parameters<Real>& parameters, const
   return select(hit.happens, minimum(maximum(contact.gap, Real(0)) / speed, at.h), at.h);
 }
 
+// Whether the time of impact depends on a contact that is reached at t: it is one of the first, and at no kink.
+template <class Real>
+REVOLUTE_HD inline MaskOf<Real> is_first(const RowContext<Real>& at, const Contact<Real>& contact,
+                                         const Bounce<Real>& hit, Real t, Real first) {
+  return hit.happens & less(Real(0), contact.gap) & less(t, at.h) & less_equal(t, first);
+}
+
+// The transpose of (3): a time of impact with its tangents.
+template <class Real>
+Real with_tangents(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at,
+                   const Contacts<Real>& contacts, double time) {
+  Real firsts(0), changes(0);
+  Bounce<Real> hit;
+  for (int c = 0; c < contacts.count; ++c) {
+    const Contact<Real>& contact = contacts.list[c];
+    const RowJacobian<Real> J = contact_jacobian(model.candidates[contact.candidate], contact, 0);
+    const Real t = time_of_impact(parameters, at, contact, J, hit);
+    const auto first = is_first(at, contact, hit, t, Real(time));
+    firsts += indicator<Real>(first);
+    changes += select(first, tangents_of(t), Real(0));
+  }
+  return Real(time) + changes / maximum(firsts, Real(1));
+}
+
 // `rows` are those at qpos. Fills out.any, out.time and, when there is an impact, out.qpos.
 template <class Real>
 REVOLUTE_HD void find_impact(const Model& model, const Parameters<Real>& parameters,
@@ -54,6 +79,8 @@ REVOLUTE_HD void find_impact(const Model& model, const Parameters<Real>& paramet
     bounces = bounces | hit.happens;
   }
   out.time = select(bounces, first, Real(0));
+  if constexpr (HasTangents<Real>::value)
+    out.time = with_tangents(model, parameters, at, contacts, get_lane(out.time, 0));
   const auto inside = less(Real(0), out.time);
   out.any = any(inside);
   if (!out.any) return;
@@ -68,21 +95,21 @@ REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>&
                                      const Impact<Real>& impact, Bar time_bar,
                                      KinematicsCotangent<Bar>& kin_bar, Force<Bar>* V_bar, Bar* qpos_bar,
                                      Bar* qvel_bar, Parameters<Bar>& parameters_bar) {
-  const auto is_first = [&](int c, RowJacobian<Real>& J, Bounce<Real>& hit) {
+  const auto sets_time = [&](int c, RowJacobian<Real>& J, Bounce<Real>& hit) {
     const Contact<Real>& contact = contacts.list[c];
     J = contact_jacobian(model.candidates[contact.candidate], contact, 0);
     const Real t = time_of_impact(parameters, at, contact, J, hit);
-    return hit.happens & less(Real(0), contact.gap) & less(t, at.h) & less_equal(t, impact.time);
+    return is_first(at, contact, hit, t, impact.time);
   };
   Real firsts(0);
   RowJacobian<Real> J;
   Bounce<Real> hit;
-  for (int c = 0; c < contacts.count; ++c) firsts += indicator<Real>(is_first(c, J, hit));
+  for (int c = 0; c < contacts.count; ++c) firsts += indicator<Real>(sets_time(c, J, hit));
   const Bar share = time_bar / maximum(firsts, Real(1));
   kin_bar.clear(model);
   for (int k = 0; k < model.nv; ++k) V_bar[k] = zero_force<Bar>();
   for (int c = 0; c < contacts.count; ++c) {
-    const auto first = is_first(c, J, hit);
+    const auto first = sets_time(c, J, hit);
     if (!any(first)) continue;
     const Bar gap_bar = select(first, share / select(first, -hit.before, Real(1)), Bar(0)),
               speed_bar = impact.time * gap_bar;
