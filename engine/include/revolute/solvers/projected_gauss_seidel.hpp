@@ -17,7 +17,7 @@
 // What an update takes is the chain of operations from one z to the next: clamp, difference, multiply-add. So the clamps are
 // a minimum and a maximum, and the impulse of the last normal is at hand.
 //
-// Adjoint of the unconverged result: each update backwards, with g = x_r_bar, then x_r_bar = 0 (PAPER.md section 3, row 14):
+// Adjoint of the unconverged result: each update backwards, with g = x_r_bar, then x_r_bar = 0 (docs/adjoint.md section 4):
 //   free:     s = g/A_rr,  b_r_bar -= s,  A_rj_bar -= s x_j (x_r+ for j = r),  x_j_bar -= (A_rj/A_rr) g      (2)
 //   friction at +-mu x_n:  mu_bar += +-x_n g,  x_n_bar += +-mu g;   box at +-bound:  bound_bar += +-g (3)
 //   unilateral at 0: nothing.
@@ -146,23 +146,23 @@ REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_out, Real* z_in
     for (int j = 0; j < count; ++j) x_out[j] = x[j];
 }
 
-// Calls Island<Rows>::run with the number of rows of an island that is to be unrolled, or 0.
-template <template <int> class Island, int Rows, class... Arguments>
+// Calls Task<Rows>::run with the number of rows of an island that is to be unrolled, or 0.
+template <template <int> class Task, int Rows, class... Arguments>
 REVOLUTE_HD inline void dispatch_rows(int rows, Arguments&... arguments) {
   if constexpr (Rows == 0) {
-    Island<0>::run(rows, arguments...);
+    Task<0>::run(rows, arguments...);
   } else {
-    if (rows == Rows) return Island<Rows>::run(rows, arguments...);
-    dispatch_rows<Island, Rows - contact_rows>(rows, arguments...);
+    if (rows == Rows) return Task<Rows>::run(rows, arguments...);
+    dispatch_rows<Task, Rows - contact_rows>(rows, arguments...);
   }
 }
-template <template <int> class Island, class... Arguments>
+template <template <int> class Task, class... Arguments>
 REVOLUTE_HD inline void dispatch_island(const SolverRow* island, Arguments&... arguments) {
   const int rows = island->end - island->begin;
   bool contacts = rows % contact_rows == 0;
   for (int r = 0; r < rows; ++r) contacts = contacts && island[r].kind == kind_of<contact_rows>(island, r);
-  if (contacts) return dispatch_rows<Island, unrolled_rows>(rows, arguments...);
-  Island<0>::run(rows, arguments...);
+  if (contacts) return dispatch_rows<Task, unrolled_rows>(rows, arguments...);
+  Task<0>::run(rows, arguments...);
 }
 template <class Real>
 REVOLUTE_HD inline Island<Real> island_at(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& ws,

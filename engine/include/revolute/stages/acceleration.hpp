@@ -6,7 +6,7 @@
 //   F_k = I_k A_k + V_k x* I_k V_k,   C_k = S_k . (sum of F beyond k)                         (2)
 // Reads tau, S, V, I, factors. Writes C, a0, v*.
 //
-// Adjoint, after ADJOINT.md: with w0 = h M^-1 v*_bar, tau_bar = w0, and what is left is the gradient of the scalar
+// Adjoint, docs/adjoint.md section 3: with w0 = h M^-1 v*_bar, tau_bar = w0, and what is left is the gradient of the scalar
 //   L = - <w0, ID(q, v, a0)> - <w, M x> + sum_links W . F_w + V . F_v                         (3)
 // with w0, a0, w, x, F_w, F_v held fixed (w, x, F_w, F_v come from the constraint rows: x = M^-1 J' lambda). One sweep out
 // for Z = S w0, W = S w, one sweep back; per link, with H = I V, A of (1), F of (2), X = S x:

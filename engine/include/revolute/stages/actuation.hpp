@@ -4,7 +4,7 @@
 //   f = clamp((g0 + g1 l + g2 d) clamp(u) + b0 + b1 l + b2 d),   tau = gear f                 (1)
 //   tau -= stiffness (q - rest) + damping v                                                   (2)
 // Diagonal that is added to the mass matrix:
-//   armature + h damping (euler)  + h gear^2 (-g2 u - b2) where f is within its range (implicitfast)        (3)
+//   armature + h damping,   and with implicitfast  + h gear^2 (-g2 u - b2)  where f is within its range     (3)
 // Reads qpos, qvel, ctrl. Writes tau, diagonal. A control or force beyond its range has no derivative; on the bound it has
 // one.
 #pragma once
@@ -54,8 +54,8 @@ template <class Real>
 REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos,
                            const Real* qvel, const Real* ctrl, Real* tau, Real* diagonal) {
   for (int k = 0; k < model.nv; ++k) {
-    tau[k] = -parameters.damping[k] * qvel[k];
-    diagonal[k] = parameters.armature[k] + h * parameters.damping[k];
+    tau[k] = -parameters.damping[k] * qvel[k];                         // (2)
+    diagonal[k] = parameters.armature[k] + h * parameters.damping[k];  // (3)
   }
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];

@@ -90,13 +90,17 @@ REVOLUTE_HD inline void add_row_transpose(const RowJacobian<Real>& J, const Bar&
 // s is the depth that a step of free fall makes, so the whole return is no faster than that. A contact at rest sits at
 // g = 0, where this is smooth; a bias that changed its slope at g = 0 would put a kink into every standing robot.
 template <class Real>
+REVOLUTE_HD inline Real free_fall_depth(Real h) {
+  return Real(10) * h * h;
+}
+template <class Real>
 REVOLUTE_HD inline Real gap_bias(const Model& model, Real h, Real gap) {
-  const Real s = Real(10) * h * h;
+  const Real s = free_fall_depth(h);
   return select(less(-s, gap), gap, Real(model.erp) * (gap + s) - s) / h;
 }
 template <class Real>
 REVOLUTE_HD inline Real gap_slope(const Model& model, Real h, Real gap) {
-  return select(less(-(Real(10) * h * h), gap), Real(1), Real(model.erp)) / h;
+  return select(less(-free_fall_depth(h), gap), Real(1), Real(model.erp)) / h;
 }
 // Whether a one-sided row may act in this step: min(gap, gap + h speed) < margin, with the speed before constraints.
 template <class Real>

@@ -302,13 +302,10 @@ REVOLUTE_HD void delassus_adjoint(const Model& model, const Kinematics<Real>& ki
                                   ConstraintRowsCotangent<Bar>& rows_bar, FactorsCotangent<Bar>& factors_bar,
                                   KinematicsCotangent<Bar>& kin_bar) {
   A_adjoint(model, factors, rows, at, bar, factors_bar);
-  for (int r = 0, count; r < rows.count; r += count) {
-    count = rows_on_path(rows, r);
-    if (count == rows_together)
-      fill_Y_adjoint<rows_together>(model, kin, factors, rows, r, at, bar, rows_bar, factors_bar, kin_bar);
-    else
-      fill_Y_adjoint<1>(model, kin, factors, rows, r, at, bar, rows_bar, factors_bar, kin_bar);
-  }
+  for_rows_on_paths(rows, 0, rows.count, [&](auto count, int r) {
+    fill_Y_adjoint<decltype(count)::value>(model, kin, factors, rows, r, at, bar, rows_bar, factors_bar,
+                                           kin_bar);
+  });
 }
 
 }  // namespace revolute
