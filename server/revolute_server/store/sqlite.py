@@ -19,27 +19,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import errno
-import json
 import logging
-import os
 import queue
 import sqlite3
 import threading
-import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from revolute.errors import ArgumentError, RevoluteError, UnavailableError
+from revolute.errors import RevoluteError, UnavailableError
 
 from . import boot
 from .blobs import Blobs
 from .codec import checksum
 from .first_page import renew
 from .interface import (
-    MODEL,
     Conflict,
     Delete,
     Entry,
@@ -47,24 +42,30 @@ from .interface import (
     Put,
     Record,
     Store,
-    Touch,
     Write,
     damaged,
-    disk_full,
-    joined,
     unwritable,
 )
 from .journal import alone, mend
 from .place import Place
 from .reserve import Reserve
 from .salvage import Malformed, copy_records, is_malformed, is_row
+from .sqlite_faults import is_first_page, os_fault, reading, sql_fault, unusable, wrong_schema
+from .sqlite_tables import (
+    ENTRY_COLUMNS,
+    SCHEMA,
+    Rows,
+    entry_of,
+    has_file,
+    integrity,
+    make_tables,
+    transaction,
+    usage_of,
+)
 
 _log = logging.getLogger("revolute.server")
 
 Result = TypeVar("Result")
-
-SCHEMA = 1
-"""Number of the format of the file; a larger one is a newer release's."""
 
 _INLINE_BYTES = 16 * 1024
 """Largest payload inside the database; larger ones are cheaper to write and read as files."""
@@ -78,50 +79,6 @@ _FEW = 32
 """Rows that are read on the event loop; a listing of more goes to a thread."""
 
 _MOST_TOGETHER = 256
-
-_TABLES = """
-CREATE TABLE records (
-  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-  kind TEXT NOT NULL,
-  key TEXT NOT NULL,
-  version INTEGER NOT NULL,
-  created REAL NOT NULL,
-  expires REAL,
-  size INTEGER NOT NULL,
-  parent TEXT NOT NULL,
-  client TEXT NOT NULL,
-  summary TEXT NOT NULL,
-  checksum BLOB NOT NULL,
-  file TEXT,
-  payload BLOB,
-  UNIQUE (kind, key)
-);
-CREATE INDEX records_by_expiry ON records (expires) WHERE expires IS NOT NULL;
-CREATE INDEX records_by_parent ON records (parent) WHERE parent != '';
-CREATE INDEX records_by_age ON records (kind, sequence);
-CREATE INDEX records_by_file ON records (file) WHERE file IS NOT NULL;
-CREATE TABLE usage (
-  kind TEXT NOT NULL,
-  client TEXT NOT NULL,
-  count INTEGER NOT NULL,
-  bytes INTEGER NOT NULL,
-  PRIMARY KEY (kind, client)
-);
-CREATE TRIGGER count_new AFTER INSERT ON records BEGIN
-  INSERT INTO usage VALUES (new.kind, new.client, 1, new.size)
-    ON CONFLICT (kind, client) DO UPDATE SET count = count + 1, bytes = bytes + new.size;
-END;
-CREATE TRIGGER count_gone AFTER DELETE ON records BEGIN
-  UPDATE usage SET count = count - 1, bytes = bytes - old.size WHERE kind = old.kind AND client = old.client;
-  DELETE FROM usage WHERE kind = old.kind AND client = old.client AND count = 0;
-END;
-CREATE TRIGGER count_changed AFTER UPDATE OF size ON records BEGIN
-  UPDATE usage SET bytes = bytes + new.size - old.size WHERE kind = new.kind AND client = new.client;
-END;
-"""
-
-_ENTRY = ("kind", "key", "version", "sequence", "created", "expires", "size", "summary")
-_ENTRY_COLUMNS = ", ".join(_ENTRY)
 
 
 @dataclasses.dataclass
@@ -294,7 +251,7 @@ class SqliteStore(Store):
             try:
                 self._open_tables()
             except sqlite3.DatabaseError as error:
-                if not _is_first_page(error) or not self._renew_first_page():
+                if not is_first_page(error) or not self._renew_first_page():
                     raise
                 renewed = True
                 self._open_tables()
@@ -303,7 +260,7 @@ class SqliteStore(Store):
             boot.note(self._path)
         except (sqlite3.Error, OSError) as error:
             self._close_connections()
-            raise _unusable(self._path, error) from error
+            raise unusable(self._path, error) from error
 
     def _close_connections(self) -> None:
         """Close the connections of a file that was not opened."""
@@ -315,13 +272,13 @@ class SqliteStore(Store):
     def _open_tables(self) -> None:
         """Find the tables, or make them in an empty file."""
         connection = self._connection()
-        with _transaction(connection):
+        with transaction(connection):
             found = connection.execute("PRAGMA user_version").fetchone()[0]
             tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if not found and not tables:
-                _make_tables(connection)
+                make_tables(connection)
             elif found != SCHEMA:
-                raise _wrong_schema(self._path, found)
+                raise wrong_schema(self._path, found)
 
     def _open_records(self, *, doubtful: bool) -> None:
         """Count what is there, and repair the file if that meets a damaged page.
@@ -331,7 +288,7 @@ class SqliteStore(Store):
         """
         connection = self._connection()
         try:
-            if doubtful and (found := _integrity(connection)) != "ok":
+            if doubtful and (found := integrity(connection)) != "ok":
                 raise sqlite3.DatabaseError(f"malformed: {found}")
             self._take_stock(connection)
         except sqlite3.DatabaseError as error:
@@ -344,22 +301,22 @@ class SqliteStore(Store):
         """Make the first page anew, if the file is one of ours and nobody else has it open."""
         self._close_connections()
         with alone(self._path) as is_alone:
-            renewed = is_alone and renew(self._path, _make_tables)
+            renewed = is_alone and renew(self._path, make_tables)
         if renewed:
             _log.error("store: the first page of %s was damaged; it is made anew", self._path)
         return renewed
 
     def _take_stock(self, connection: sqlite3.Connection) -> None:
         """Count what is there, and remove what nothing refers to."""
-        self.usage = _usage(connection)
-        self._blobs.remove_orphans(lambda name: _has_file(connection, name))
+        self.usage = usage_of(connection)
+        self._blobs.remove_orphans(lambda name: has_file(connection, name))
 
     def _check_pages(self) -> None:
         """Look for damaged pages and for indexes that do not fit their table, and repair the file."""
         times = self._repairs
         try:
             self._checker = self._connection()
-            found = _integrity(self._checker)
+            found = integrity(self._checker)
         except sqlite3.DatabaseError as error:
             found = str(error) if is_malformed(error) else "ok"
         finally:
@@ -384,11 +341,11 @@ class SqliteStore(Store):
                 whole = sqlite3.connect(draft, isolation_level=None)
                 try:
                     whole.execute("PRAGMA auto_vacuum = INCREMENTAL")
-                    with _transaction(whole):
-                        _make_tables(whole)
+                    with transaction(whole):
+                        make_tables(whole)
                         found = copy_records(connection, whole, self._blobs.read)
                     whole.backup(connection)
-                    self.usage = _usage(connection)
+                    self.usage = usage_of(connection)
                 finally:
                     whole.close()
                     self._connections.remove(connection)
@@ -427,20 +384,20 @@ class SqliteStore(Store):
 
     def _select(self, where: str, *values: Any) -> list[Entry | None]:
         """Return the entries of rows, None for one that is damaged."""
-        with _faults():
-            rows = self._connection().execute(f"SELECT {_ENTRY_COLUMNS} FROM records {where}", values)
-            return [_entry(row) for row in rows]
+        with reading():
+            rows = self._connection().execute(f"SELECT {ENTRY_COLUMNS} FROM records {where}", values)
+            return [entry_of(row) for row in rows]
 
     def _get(self, kind: str, key: str) -> Record | None:
-        query = f"SELECT {_ENTRY_COLUMNS}, checksum, file, payload FROM records WHERE kind = ? AND key = ?"
+        query = f"SELECT {ENTRY_COLUMNS}, checksum, file, payload FROM records WHERE kind = ? AND key = ?"
         previous = None
         while True:
-            with _faults():
+            with reading():
                 row = self._connection().execute(query, (kind, key)).fetchone()
                 if row is None:
                     return None
                 *plain, digest, file, payload = row
-                entry = _entry(plain)
+                entry = entry_of(plain)
                 if entry is None or not is_row((digest, file, payload), ("checksum", "file", "payload")):
                     raise damaged(kind, key)
                 try:
@@ -487,7 +444,7 @@ class SqliteStore(Store):
                 self._blobs.sync_names()
         except BaseException as error:
             self._remove_files(list(job.files.values()))
-            job.done.set_exception(_os_fault(error) if isinstance(error, OSError) else error)
+            job.done.set_exception(os_fault(error) if isinstance(error, OSError) else error)
             return False
         return True
 
@@ -559,7 +516,7 @@ class SqliteStore(Store):
                 error = again
                 if self._blobs.make_room() or (job.frees and self._reserve.give()):
                     continue
-                failed[0] = _sql_fault(error)
+                failed[0] = sql_fault(error)
             break
         self._finish([job], failed, gone)
 
@@ -577,246 +534,24 @@ class SqliteStore(Store):
         """Carry out transactions as one; return the files of payloads that are gone with it."""
         connection = self._connection()
         gone: list[str] = []
-        with self._blobs.locked(alone=False), _transaction(connection):
-            usage = _usage(connection)
+        with self._blobs.locked(alone=False), transaction(connection):
+            rows = Rows(connection, self.limits)
             for place, job in enumerate(jobs):
                 connection.execute("SAVEPOINT job")
                 replaced: list[str] = []
                 try:
                     for number, write in enumerate(job.writes):
                         laid = job.checksums.get(number, b""), job.files.get(number)
-                        replaced += self._apply(connection, write, *laid, usage)
+                        replaced += rows.apply(write, *laid)
                 except (Conflict, RevoluteError) as error:
-                    connection.execute("ROLLBACK TO job")
+                    rows.undo("job")
                     failed[place] = error
-                    usage = _usage(connection)
                 else:
                     gone += replaced
                 connection.execute("RELEASE job")
-        self.usage = usage
+        self.usage = rows.usage
         return gone
-
-    def _apply(
-        self,
-        connection: sqlite3.Connection,
-        write: Write,
-        digest: bytes,
-        file: str | None,
-        usage: dict[tuple[str, str], tuple[int, int]],
-    ) -> list[str]:
-        """Carry out one write, keep `usage` true, and return the file of the payload that is gone."""
-        place = write.kind, write.key
-        row = connection.execute(
-            "SELECT version, expires, size, file, client FROM records WHERE kind = ? AND key = ?", place
-        ).fetchone()
-        if isinstance(write, Put):
-            return self._put(connection, write, row, digest, file, usage)
-        if row is None:
-            raise Conflict(*place)
-        _, expires, size, old_file, client = row
-        if isinstance(write, Touch):
-            connection.execute(
-                "UPDATE records SET expires = ? WHERE kind = ? AND key = ?", (write.expires, *place)
-            )
-            return []
-        if write.expired_at is not None and not (expires is not None and expires <= write.expired_at):
-            raise Conflict(*place)
-        if write.kind == MODEL and _exists(connection, "parent = ? AND parent != ''", write.key):
-            raise Conflict(*place, referenced=True)
-        connection.execute("DELETE FROM records WHERE kind = ? AND key = ?", place)
-        _count(usage, write.kind, client, -1, -size)
-        return [old_file] if old_file else []
-
-    def _put(
-        self,
-        connection: sqlite3.Connection,
-        write: Put,
-        row: Any,
-        digest: bytes,
-        file: str | None,
-        usage: dict[tuple[str, str], tuple[int, int]],
-    ) -> list[str]:
-        place = write.kind, write.key
-        version, _, old_size, old_file, client = row or (0, None, 0, None, write.client)
-        if write.expect is not None and write.expect != version:
-            raise Conflict(*place)
-        if (
-            row is None
-            and write.parent
-            and not _exists(connection, "kind = 'model' AND key = ?", write.parent)
-        ):
-            raise Conflict(MODEL, write.parent)
-        size = write.size
-        self.limits.check(usage, write.kind, client, int(row is None), size - old_size)
-        content = {
-            "version": version + 1,
-            "expires": write.expires,
-            "size": size,
-            "summary": json.dumps(dict(write.summary)),
-            "checksum": digest,
-            "file": file,
-            "payload": None if file else joined(write.payload),
-        }
-        if row is None:
-            new = {
-                "kind": place[0],
-                "key": place[1],
-                "created": time.time(),
-                "parent": write.parent,
-                "client": client,
-                **content,
-            }
-            marks = ", ".join("?" * len(new))
-            connection.execute(f"INSERT INTO records ({', '.join(new)}) VALUES ({marks})", list(new.values()))
-        else:
-            changes = ", ".join(f"{name} = ?" for name in content)
-            connection.execute(
-                f"UPDATE records SET {changes} WHERE kind = ? AND key = ?", [*content.values(), *place]
-            )
-        _count(usage, write.kind, client, int(row is None), size - old_size)
-        return [old_file] if old_file else []
-
-
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Hold a writing transaction; rolled back when the block fails."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        # a full disk rolls back by itself
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextlib.contextmanager
-def _faults() -> Iterator[None]:
-    """Turn what goes wrong while a record is read into an error of ours.
-
-    Raises:
-        Malformed: a page is damaged.
-        RevoluteError: anything else.
-    """
-    try:
-        yield
-    except sqlite3.Error as error:
-        if is_malformed(error):
-            raise Malformed(str(error)) from error
-        raise _sql_fault(error) from error
-    except OSError as error:
-        raise _os_fault(error) from error
-
-
-def _sql_fault(error: Exception) -> Exception:
-    if isinstance(error, OSError):
-        return _os_fault(error)
-    return disk_full(str(error)) if "full" in str(error) else unwritable(str(error))
-
-
-def _os_fault(error: OSError) -> Exception:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    cause = error.strerror or type(error).__name__
-    return disk_full(cause.lower()) if full else unwritable(cause.lower())
-
-
-def _wrong_schema(path: Path, found: int) -> ArgumentError:
-    if found > SCHEMA:
-        return ArgumentError.expected(
-            "store",
-            f"a file of format {SCHEMA} or older",
-            f"format {found} at {path}",
-            advice="a newer release wrote it: start that one, or choose another file with --store",
-        )
-    return ArgumentError.expected(
-        "store", "a file of this server", f"another SQLite database at {path}", advice="choose another file"
-    )
-
-
-def _unusable(path: Path, error: Exception) -> ArgumentError:
-    """Return the error for a file that cannot be opened."""
-    cause, advice = str(error), "choose another file with --store"
-    if isinstance(error, OSError):
-        cause = (error.strerror or cause).lower()
-        path = Path(error.filename) if isinstance(error.filename, str) else path
-    if isinstance(error, sqlite3.DatabaseError) and _is_first_page(error):
-        advice = f"put a copy of it in its place, or move it away to begin with an empty store, or {advice}"
-    elif isinstance(error, PermissionError) or any(
-        word in cause for word in ("readonly", "read-only", "unable")
-    ):
-        advice = f"let the server's user (uid {os.geteuid()}) write it and its folder, or {advice}"
-    return ArgumentError.expected(
-        "store", "an SQLite file of this server that can be written", f"{cause} at {path}", advice=advice
-    )
-
-
-def _entry(row: Any) -> Entry | None:
-    """Return the entry of a row of the columns _ENTRY; None if they do not hold what they should."""
-    if not is_row(row, _ENTRY):
-        return None
-    *plain, summary = row
-    return Entry(**dict(zip(_ENTRY, (*plain, _summary(summary)), strict=True)))
 
 
 def _readable(found: list[Entry | None]) -> list[Entry]:
     return [entry for entry in found if entry is not None]
-
-
-def _is_first_page(error: sqlite3.DatabaseError) -> bool:
-    """Tell whether an error, met where the tables are looked up, may come from a damaged first page."""
-    return is_malformed(error) or "not a database" in str(error)
-
-
-def _integrity(connection: sqlite3.Connection) -> str:
-    """Return "ok", or the first thing that is wrong with pages or indexes."""
-    found: str = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    return found
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    for statement in _statements(_TABLES):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {SCHEMA}")
-
-
-def _summary(text: str) -> dict[str, Any]:
-    """Read a summary; it only informs, so damage to it costs the record nothing."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {}
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Split a script into statements; `executescript` would end the transaction."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
-
-
-def _usage(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, int]]:
-    rows = connection.execute("SELECT kind, client, count, bytes FROM usage")
-    return {(kind, client): (count, size) for kind, client, count, size in rows}
-
-
-def _count(
-    usage: dict[tuple[str, str], tuple[int, int]], kind: str, client: str, count: int, size: int
-) -> None:
-    number, held = usage.get((kind, client), (0, 0))
-    usage[kind, client] = number + count, held + size
-    if not number + count:
-        del usage[kind, client]
-
-
-def _exists(connection: sqlite3.Connection, condition: str, value: str) -> bool:
-    found = connection.execute(f"SELECT 1 FROM records WHERE {condition} LIMIT 1", (value,))
-    return found.fetchone() is not None
-
-
-def _has_file(connection: sqlite3.Connection, name: str) -> bool:
-    return _exists(connection, "file = ?", name)
