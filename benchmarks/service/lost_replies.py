@@ -9,7 +9,7 @@ import sys
 import time
 
 from tests.server.processes import running_server
-from tests.server.test_exactly_once import kept_trajectories, mutate_with_losses
+from tests.server.test_exactly_once import mutate_with_losses
 
 from . import verdict
 
@@ -23,7 +23,7 @@ def main() -> int:
     began = time.monotonic()
     with running_server("--threads", "1") as server:
         found = mutate_with_losses(server.grpc, chosen.mutations, seed=chosen.seed, seconds=chosen.seconds)
-        kept = kept_trajectories(server.http)
+        kept = int(server.metric("revolute_trajectories"))
     wrong = list(found["wrong"])
     if kept != found["trajectories"]:
         wrong.append(f"{kept} trajectories instead of {found['trajectories']}")

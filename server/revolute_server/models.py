@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import hashlib
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -44,6 +48,12 @@ OPTIONS = (
 _TRUST_SECONDS = 1.0
 """Time for which a model that was there is taken to be there; another replica may delete it meanwhile."""
 
+_QUICK = 64 * 1024
+"""Bytes of a source that are hashed on the event loop."""
+
+_MOST_IDS = 1024
+"""Sources whose models are known without compiling them again."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Source:
@@ -73,6 +83,8 @@ class Models:
         self._store = store
         self._compiled: Cache[Model] = Cache(budget)
         self._seen: dict[str, float] = {}
+        self._ids: OrderedDict[str, str] = OrderedDict()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def register(self, source: Source, ticket: Ticket) -> Model:
         """Compile a model and keep it under the hash of its content; the same content gives the same model.
@@ -87,11 +99,14 @@ class Models:
             LimitError: there is no room for another model.
         """
         _check(source)
-        with self._budget.reserve("a model", source.size) as reservation:
-            model = await self._pool.run(lambda _token: _load(source))
-            reservation.grow(sum(np.asarray(array).nbytes for array in model.arrays.values()))
-            await settled(self._keep(model, source, ticket))
-            return self._compiled.add(model.id, model, reservation)
+        digest = await self._digest(source)
+        async with self._turn(digest):
+            model = self._compiled.get(self._ids.get(digest, ""))
+            if model is None:
+                model = await self._compile(source)
+                self._note_id(digest, model.id)
+        await settled(self._keep(model, source, ticket))
+        return model
 
     async def get(self, model_id: str) -> Model:
         """Look a model up by its id.
@@ -107,15 +122,13 @@ class Models:
             self._seen[model_id] = time.monotonic()
             return model
         self.forget(model_id)
-        record = await self._store.get(MODEL, model_id)
-        if record is None:
-            raise NotFoundError.missing("model", model_id)
-        source = Source(**decode(record.payload))
-        with self._budget.reserve("a model", source.size) as reservation:
-            model = await self._pool.run(lambda _token: _load(source))
-            reservation.grow(sum(np.asarray(array).nbytes for array in model.arrays.values()))
+        async with self._turn(model_id):
+            record = await self._store.get(MODEL, model_id)
+            if record is None:
+                raise NotFoundError.missing("model", model_id)
+            model = self._compiled.get(model_id) or await self._compile(Source(**decode(record.payload)))
             self._seen[model_id] = time.monotonic()
-            return self._compiled.add(model_id, model, reservation)
+            return model
 
     async def delete(self, model_id: str, ticket: Ticket) -> None:
         """Forget a model.
@@ -155,6 +168,29 @@ class Models:
 
     def __len__(self) -> int:
         return self._store.count(MODEL)
+
+    def _turn(self, key: str) -> asyncio.Lock:
+        """Return what lets many who want the same model at once compile it once."""
+        return self._turns.setdefault(key, asyncio.Lock())
+
+    async def _digest(self, source: Source) -> str:
+        """Hash all that a client sent; what takes long is done on a worker."""
+        if source.size <= _QUICK:
+            return _digest(source)
+        return await self._pool.run(lambda _token: _digest(source))
+
+    def _note_id(self, digest: str, model_id: str) -> None:
+        self._ids[digest] = model_id
+        self._ids.move_to_end(digest)
+        if len(self._ids) > _MOST_IDS:
+            self._ids.popitem(last=False)
+
+    async def _compile(self, source: Source) -> Model:
+        """Compile a model and hold it."""
+        with self._budget.reserve("a model", source.size) as reservation:
+            model = await self._pool.run(lambda _token: _load(source))
+            reservation.grow(sum(np.asarray(array).nbytes for array in model.arrays.values()))
+            return self._compiled.add(model.id, model, reservation)
 
     async def _keep(self, model: Model, source: Source, ticket: Ticket) -> None:
         """Commit a model, unless it is there, with the record of the request."""
@@ -196,6 +232,13 @@ def _check(source: Source) -> None:
             raise ArgumentError.expected(
                 "options", f"names among {', '.join(OPTIONS)}", repr(option[:80]), advice="check the spelling"
             )
+
+
+def _digest(source: Source) -> str:
+    digest = hashlib.sha256()
+    for part in encode(vars(source)):
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _load(source: Source) -> Model:

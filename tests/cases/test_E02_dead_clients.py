@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 
-import httpx
 import numpy as np
 import pytest
 
@@ -42,9 +40,8 @@ print("over", flush=True)
 
 def counted(server: ServerProcess) -> dict[str, float]:
     """Return what the server says of its workers and memory."""
-    text = httpx.get(f"{server.http}/metrics", timeout=30.0).text
     names = ("workers_busy", "queue_length", "trajectories", "memory_bytes")
-    return {name: float(re.findall(rf"^revolute_{name} (\S+)$", text, re.MULTILINE)[0]) for name in names}
+    return {name: server.metric(f"revolute_{name}") for name in names}
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:

@@ -72,19 +72,13 @@ def own_server() -> ServerProcess:  # type: ignore[misc]
         yield running
 
 
-def memory_in_use(server: ServerProcess) -> float:
-    text = httpx.get(f"{server.http}/metrics").text
-    line = next(line for line in text.splitlines() if line.startswith("revolute_memory_bytes "))
-    return float(line.split()[1])
-
-
 @pytest.mark.parametrize("transport", ["grpc", "http"])
 def test_the_engine_waits_for_a_slow_reader_and_stops_when_it_leaves(
     own_server: ServerProcess, transport: str
 ) -> None:
     with revolute.connect(getattr(own_server, transport)) as simulator:
         model = simulator.load_model(CART)
-        before = memory_in_use(own_server)
+        before = own_server.metric("revolute_memory_bytes")
         # some 20 s of steps, 160 MB of states
         stream = simulator.stream_rollout(model, [0.0], [0.0], np.ones((10_000_000, 1)))
         first = next(stream)
@@ -97,10 +91,10 @@ def test_the_engine_waits_for_a_slow_reader_and_stops_when_it_leaves(
         assert taken > 0
         stream.close()
         for _ in range(100):
-            if memory_in_use(own_server) == before:
+            if own_server.metric("revolute_memory_bytes") == before:
                 break
             time.sleep(0.05)
-        assert memory_in_use(own_server) == before
+        assert own_server.metric("revolute_memory_bytes") == before
 
 
 def test_lines_of_json_for_people(server: ServerProcess, over_http: revolute.Simulator) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+import httpx
 
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
@@ -48,6 +51,13 @@ class ServerProcess:
         """Processor time used so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / 100.0
+
+    def metric(self, name: str) -> float:
+        """Return the value of a metric without labels."""
+        text = httpx.get(f"{self.http}/metrics", timeout=30.0).text
+        found = re.search(rf"^{name} (\S+)$", text, re.MULTILINE)
+        assert found, f"no metric {name} at {self.http}"
+        return float(found[1])
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and return the exit status."""

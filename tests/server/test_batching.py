@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
@@ -103,7 +101,7 @@ def test_who_leaves_a_pack_disturbs_nobody_and_may_go_on(busy: ServerProcess) ->
             wire.start("Step", {"session_id": session.id, "ctrl": POSE, "steps": count})
             for session, count in zip(sessions, [4 * steps, steps, steps, steps], strict=True)
         )
-        while _metric(busy, "revolute_queue_length") < len(gathered):
+        while busy.metric("revolute_queue_length") < len(gathered):
             time.sleep(0.001)
         list(first)
         while _packs(busy) < before + 2:
@@ -125,9 +123,4 @@ def test_who_leaves_a_pack_disturbs_nobody_and_may_go_on(busy: ServerProcess) ->
 
 def _packs(server: ServerProcess) -> float:
     """Return how often the server has computed environments of one or more calls together."""
-    return _metric(server, "revolute_batch_environments_count")
-
-
-def _metric(server: ServerProcess, name: str) -> float:
-    found = re.search(rf"^{name} (\S+)$", httpx.get(f"{server.http}/metrics").text, re.MULTILINE)
-    return float(found[1]) if found else 0.0
+    return server.metric("revolute_batch_environments_count")

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import httpx
 import numpy as np
 import pytest
 
@@ -135,14 +134,7 @@ def test_lost_replies_have_one_effect_each() -> None:
         found = mutate_with_losses(server.grpc, 300)
         assert found["wrong"] == []
         assert found["lost"]["reply"] > 5
-        kept = kept_trajectories(server.http)
-        assert kept == found["trajectories"]
-
-
-def kept_trajectories(address: str) -> int:
-    """Return the number of trajectories that a server keeps, by its metrics."""
-    lines = httpx.get(f"{address}/metrics").text.splitlines()
-    return int(float(next(line for line in lines if line.startswith("revolute_trajectories ")).split()[1]))
+        assert server.metric("revolute_trajectories") == found["trajectories"]
 
 
 def test_a_repeat_gets_the_first_answer(wire: Wire, cart: str) -> None:

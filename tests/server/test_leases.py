@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-import httpx
 import numpy as np
 import pytest
 
@@ -42,12 +41,7 @@ def test_a_session_that_is_not_used_ends_and_says_why(short: ServerProcess) -> N
         error = until_gone(session.state)
         assert "lease of 1.5 s ended" in str(error)
         assert session.id not in [info.session_id for info in simulator.sessions()]
-        gauge = next(
-            line
-            for line in httpx.get(f"{short.http}/metrics").text.splitlines()
-            if line.startswith("revolute_sessions ")
-        )
-        assert float(gauge.split()[1]) == len(simulator.sessions())
+        assert short.metric("revolute_sessions") == len(simulator.sessions())
 
 
 @pytest.mark.parametrize("use", ["keep_alive", "step", "state"])
