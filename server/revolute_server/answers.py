@@ -21,8 +21,9 @@ from .models import OPTIONS
 from .pages import Page
 from .service import ServerInfo
 from .sessions import Session, SessionInfo
+from .stateless_calls import ValueAndGradient
 from .stepping import State
-from .trajectories import Trajectory, ValueAndGradient
+from .trajectories import Trajectory
 
 Document = dict[str, Any]
 

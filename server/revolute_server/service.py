@@ -20,6 +20,7 @@ from .quotas import Quotas
 from .requests import Requests
 from .sessions import Sessions
 from .settings import Settings
+from .stateless_calls import StatelessCalls
 from .store import MODEL, SESSION, TRAJECTORY, Limits, MeasuredStore, default_address, open_store
 from .telemetry import Telemetry
 from .trajectories import Trajectories
@@ -114,6 +115,7 @@ class Service:
         self.trajectories = Trajectories(
             self.engine, self.pool, self.budget, self.models, self.store, settings.trajectory_ttl
         )
+        self.stateless = StatelessCalls(self.engine, self.pool, self.budget, self.models)
         self._sweeper = Sweeper(self.store, settings.max_requests, self._forget)
         self.info = _server_info(settings)
         self.telemetry.metrics.watch(self)

@@ -1,4 +1,4 @@
-"""Trajectories: computed, kept, differentiated, deleted; and the stateless ValueAndGradient and Jacobian."""
+"""Trajectories: computed, kept, differentiated, deleted."""
 
 from __future__ import annotations
 
@@ -11,15 +11,10 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from revolute.checkpoints import EVERY, Checkpoints
 from revolute.errors import ArgumentError, NotFoundError, RevoluteError
-from revolute.gradient_report import GradientReport
-from revolute.loss import Loss
-from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, StepJacobian, check_gradient
-from revolute_engine._gradient_check import check_options, held_bytes
-from revolute_engine._joint import BackwardCall, RolloutCall, ValueAndGradientCall
+from revolute_engine import Engine, Gradient, Jvp, Model, Rollout
+from revolute_engine._joint import BackwardCall, RolloutCall
 from revolute_engine._segments import Segment, SegmentedRollout, segments_of
 
 from . import rollout_records
@@ -30,22 +25,20 @@ from .deletion import delete_owned, owned
 from .engine_pool import EnginePool
 from .growing import growing_states, reported
 from .identifiers import new_id
-from .joint_calls import backward_work, rollout_work, value_and_gradient_work
+from .joint_calls import backward_work, rollout_work
 from .leases import alive, expiry, is_over, missing, renew
 from .memory import MemoryBudget, Reservation
 from .models import Models
 from .requests import Ticket
 from .settled import settled
-from .stepping import jacobian_bytes
 from .store import MODEL, TRAJECTORY, Conflict, Delete, Entry, Put, Store, Touch, Write
 from .store.codec import decode, encode
+from .trajectory_bytes import gradient_bytes, kept_bytes, states_bytes
 
 _REPEAT_SECONDS = 600.0
 """Time for which a trajectory waits for a caller that lost the answer and may repeat the request."""
 
 _log = logging.getLogger("revolute.server")
-
-DEFAULT_WRT = ("qpos", "qvel", "ctrl")
 
 Early = Callable[["Trajectory", Mapping[str, int]], None]
 
@@ -62,17 +55,9 @@ class Trajectory:
     owner: str = dataclasses.field(default_factory=caller_name)
 
 
-@dataclasses.dataclass(frozen=True)
-class ValueAndGradient:
-    """A loss per environment, and its gradient."""
-
-    value: np.ndarray
-    gradient: Gradient
-
-
 class Trajectories:
-    """Rollout, GetTrajectory, Backward, Jvp, ValueAndGradient, Jacobian, CheckGradient and
-    DeleteTrajectory."""
+    """Rollout, StreamRollout, GetTrajectory, Backward, Jvp, DeleteTrajectory, and ValueAndGradient of a loss
+    of the caller's own."""
 
     def __init__(
         self,
@@ -134,13 +119,13 @@ class Trajectories:
         """
         model = await self._models.get(model_id)
         policy = Checkpoints.parse(checkpoints)
-        size = _kept_bytes(model, ctrl, policy)
+        size = kept_bytes(model, ctrl, policy)
         if policy.differentiable:
             self._store.check_room(TRAJECTORY, current_client(), size)
         passing = policy.policy != "every" and states == "all"
         with (
             self._budget.reserve("a trajectory", size) as reservation,
-            self._budget.reserve("all its states", _states_bytes(model, ctrl) if passing else 0),
+            self._budget.reserve("all its states", states_bytes(model, ctrl) if passing else 0),
         ):
             trajectory_id = new_id() if policy.differentiable else ""
             call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states)
@@ -204,7 +189,7 @@ class Trajectories:
             LimitError: there is no room for the trajectory.
         """
         model = await self._models.get(model_id)
-        size = _kept_bytes(model, ctrl, EVERY)
+        size = kept_bytes(model, ctrl, EVERY)
         self._store.check_room(TRAJECTORY, current_client(), size)
         with self._budget.reserve("a trajectory", size) as reservation:
             pieces = await self._pool.run(
@@ -281,7 +266,7 @@ class Trajectories:
             return dataclasses.replace(kept, rollout=dataclasses.replace(kept.rollout, all_states=None))
         if kept.rollout.all_states is not None:
             return kept
-        with self._budget.reserve("all its states", _states_bytes(kept.model, kept.rollout.ctrl)):
+        with self._budget.reserve("all its states", states_bytes(kept.model, kept.rollout.ctrl)):
             found = await self._pool.run(
                 lambda token: self._engine.states(kept.model, kept.rollout, cancel=token)
             )
@@ -292,7 +277,7 @@ class Trajectories:
         trajectory_id: str,
         qpos_bar: Any,
         qvel_bar: Any,
-        wrt: Sequence[str] = DEFAULT_WRT,
+        wrt: Sequence[str],
         *,
         times: Sequence[int] | None = None,
     ) -> Gradient:
@@ -321,7 +306,7 @@ class Trajectories:
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
     ) -> Gradient:
-        size = _gradient_bytes(trajectory, qpos_bar, qvel_bar, wrt, times)
+        size = gradient_bytes(trajectory.model, trajectory.rollout, qpos_bar, qvel_bar, wrt, times)
         with self._cache.using(trajectory.id), self._budget.reserve("a gradient", size):
             call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt), times)
             return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
@@ -342,97 +327,11 @@ class Trajectories:
         controls = kept.rollout.ctrl.nbytes
         states = 8 * 2 * kept.model.nv * kept.rollout.batch * (kept.rollout.steps + 1)
         if kept.rollout.all_states is None:
-            states += _states_bytes(kept.model, kept.rollout.ctrl)
+            states += states_bytes(kept.model, kept.rollout.ctrl)
         with self._cache.using(trajectory_id), self._budget.reserve("tangents", controls + states):
             return await self._pool.run(
                 lambda token: self._engine.jvp(kept.model, kept.rollout, **tangents, cancel=token)
             )
-
-    async def jacobian(
-        self, model_id: str, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
-    ) -> StepJacobian:
-        """Differentiate one step by its state and controls; nothing is kept.
-
-        Raises:
-            ArgumentError: shapes or values do not fit the model.
-            NotFoundError: the model is not registered.
-            DivergedError: no environment's step is finite.
-        """
-        model = await self._models.get(model_id)
-        batch = len(ctrl) if np.ndim(ctrl) == 2 else 1
-        with self._budget.reserve("a Jacobian", jacobian_bytes(model, batch)):
-            return await self._pool.run(
-                lambda token: self._engine.jacobian(
-                    model, qpos, qvel, ctrl, params=params or None, cancel=token
-                )
-            )
-
-    async def check_gradient(
-        self,
-        model_id: str,
-        start: Mapping[str, Any],
-        *,
-        steps: int,
-        directions: int,
-        seed: int,
-        tolerance: float,
-        wrt: Sequence[str] | None,
-    ) -> GradientReport:
-        """Check the gradients of one trajectory; nothing is kept.
-
-        Args:
-            model_id: the model.
-            start: qpos, qvel and ctrl, each may be None, and params.
-            steps: length of the trajectory when there is no ctrl.
-            directions: random directions per input.
-            seed: of everything random.
-            tolerance: largest relative error that passes.
-            wrt: inputs to check; None for all.
-
-        Raises:
-            ArgumentError: shapes or values do not fit the model, or a number is out of range.
-            NotFoundError: the model is not registered.
-            DivergedError: the trajectory diverges.
-            LimitError: the trajectories of the differences do not fit.
-        """
-        model = await self._models.get(model_id)
-        numbers = dataclasses.asdict(check_options(steps, directions, seed, tolerance))
-        length = steps if start["ctrl"] is None else len(np.atleast_1d(start["ctrl"]))
-        with self._budget.reserve("a check of gradients", held_bytes(model, length, directions)):
-            return await self._pool.run(
-                lambda token: check_gradient(self._engine, model, **start, **numbers, wrt=wrt, cancel=token)
-            )
-
-    async def value_and_gradient(
-        self,
-        model_id: str,
-        qpos: Any,
-        qvel: Any,
-        ctrl: Any,
-        loss: Loss,
-        params: Mapping[str, Any] | None = None,
-        wrt: Sequence[str] = DEFAULT_WRT,
-        *,
-        checkpoints: str = "every",
-    ) -> ValueAndGradient:
-        """Simulate, evaluate a loss given as data, and pull its gradient back; nothing is kept.
-
-        Raises:
-            ArgumentError: shapes or values do not fit the model, or the loss does not fit the trajectory.
-            NotFoundError: the model is not registered.
-            DivergedError: no environment stayed finite.
-        """
-        model = await self._models.get(model_id)
-        policy = Checkpoints.parse(checkpoints)
-        # checkpoints, also those at work, and the gradient
-        size = _kept_bytes(model, ctrl, policy) + _working_bytes(model, ctrl, policy)
-        with self._budget.reserve("a value and gradient", size):
-            inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy)
-            work = value_and_gradient_work(
-                self._engine, model, ValueAndGradientCall(inputs, loss, tuple(wrt))
-            )
-            value, gradient = await self._pool.run_work(work)
-            return ValueAndGradient(np.asarray(value), gradient)
 
     @contextlib.asynccontextmanager
     async def passing(
@@ -456,9 +355,9 @@ class Trajectories:
             LimitError: there is no room for the trajectory.
         """
         model, policy = await self._models.get(model_id), Checkpoints.parse(checkpoints)
-        size = _kept_bytes(model, ctrl, policy)
+        size = kept_bytes(model, ctrl, policy)
         if policy != EVERY:
-            size += _states_bytes(model, ctrl)
+            size += states_bytes(model, ctrl)
         with self._budget.reserve("a trajectory", size):
             call = RolloutCall(qpos, qvel, ctrl, params or None, policy, "all")
             rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
@@ -585,42 +484,3 @@ class Trajectories:
             return
         except RevoluteError as error:
             _log.warning("trajectory %s stays until it expires: %s", trajectory_id, error)
-
-
-def _sizes(ctrl: Any) -> tuple[int, int]:
-    """Return batch and time of controls; zeros for a shape that will be refused."""
-    shape = np.shape(ctrl)
-    if len(shape) not in (2, 3):
-        return 0, 0
-    return (shape[0] if len(shape) == 3 else 1), shape[-2]
-
-
-def _kept_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints) -> int:
-    """Bytes that a rollout with these controls keeps, the controls and the final state among them."""
-    batch, steps = _sizes(ctrl)
-    states = checkpoints.kept_states(steps) + (checkpoints.policy != "every")
-    return 8 * batch * (states * (model.nq + model.nv) + steps * model.nu)
-
-
-def _working_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints) -> int:
-    """Bytes of the states that a backward pass keeps meanwhile, if all environments run at once."""
-    batch, steps = _sizes(ctrl)
-    return 8 * batch * checkpoints.working_states(steps) * (model.nq + model.nv)
-
-
-def _states_bytes(model: Model, ctrl: Any) -> int:
-    """Bytes of all states."""
-    batch, steps = _sizes(ctrl)
-    return 8 * batch * (steps + 1) * (model.nq + model.nv)
-
-
-def _gradient_bytes(
-    kept: Trajectory, qpos_bar: Any, qvel_bar: Any, wrt: Sequence[str], times: Sequence[int] | None
-) -> int:
-    """Bytes of a gradient, of a copy of its cotangents and of the states that are kept meanwhile."""
-    model, rollout = kept.model, kept.rollout
-    given = np.size(qpos_bar) + np.size(qvel_bar)
-    states = rollout.batch * (rollout.steps + 1 if times is None else max(1, len(times)))
-    sizes = (np.size(qpos_bar) // max(1, states * model.nq), np.size(qvel_bar) // max(1, states * model.nv))
-    by_ctrl = rollout.ctrl.size if "ctrl" in wrt else 0
-    return 8 * (given + max(1, *sizes) * by_ctrl) + _working_bytes(model, rollout.ctrl, rollout.checkpoints)

@@ -25,7 +25,10 @@ from .service import Service
 from .settings import format_bytes
 from .stepping import State
 from .store import MODEL, SESSION
-from .trajectories import DEFAULT_WRT, Trajectory
+from .trajectories import Trajectory
+
+_STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
+"""What a gradient is taken by unless the request says."""
 
 Request = Mapping[str, Any]
 
@@ -275,7 +278,7 @@ class Verbs:
             schemas.array("qpos_bar", body.qpos_bar),
             schemas.array("qvel_bar", body.qvel_bar),
         )
-        wrt = tuple(body.wrt) or DEFAULT_WRT
+        wrt = tuple(body.wrt) or _STATE_AND_CONTROL
         return answers.gradient(
             await self.service.trajectories.backward(trajectory_id, qpos_bar, qvel_bar, wrt, times=body.times)
         )
@@ -289,7 +292,7 @@ class Verbs:
 
     async def jacobian(self, request: Request) -> Document:
         body = schemas.validate(schemas.JacobianInputs, request)
-        found = await self.service.trajectories.jacobian(body.model_id, *self._inputs(body))
+        found = await self.service.stateless.jacobian(body.model_id, *self._inputs(body))
         return answers.step_jacobian(found)
 
     async def check_gradient(self, request: Request) -> Document:
@@ -298,7 +301,7 @@ class Verbs:
             name: schemas.array(name, getattr(body, name)) for name in ("qpos", "qvel", "ctrl")
         }
         start["params"] = schemas.arrays("params", body.params) or None
-        found = await self.service.trajectories.check_gradient(
+        found = await self.service.stateless.check_gradient(
             body.model_id,
             start,
             steps=body.steps,
@@ -312,14 +315,14 @@ class Verbs:
     async def value_and_gradient(self, request: Request) -> Document:
         body = schemas.validate(schemas.ValueAndGradientInputs, request)
         qpos, qvel, ctrl, params = self._inputs(body.inputs)
-        found = await self.service.trajectories.value_and_gradient(
+        found = await self.service.stateless.value_and_gradient(
             body.inputs.model_id,
             qpos,
             qvel,
             ctrl,
             Loss.from_dict(body.loss),
             params,
-            tuple(body.wrt) or DEFAULT_WRT,
+            tuple(body.wrt) or _STATE_AND_CONTROL,
             checkpoints=body.inputs.checkpoints,
         )
         return answers.value_and_gradient(found)
@@ -346,7 +349,7 @@ class Verbs:
                 gradient = await pull(
                     schemas.array("qpos_bar", bars.qpos_bar),
                     schemas.array("qvel_bar", bars.qvel_bar),
-                    tuple(body.wrt) or DEFAULT_WRT,
+                    tuple(body.wrt) or _STATE_AND_CONTROL,
                 )
                 return answers.own_gradient(passing, gradient)
 
