@@ -106,7 +106,7 @@ def bind_tcp(host: str, port: int, *, setting: str) -> socket.socket:
         listener.bind((bare, port))
     except OSError as error:
         listener.close()
-        raise taken(setting, join(host, port)) from error
+        raise taken(setting, join(host, port), error) from error
     listener.setblocking(False)
     return listener
 
@@ -124,7 +124,7 @@ def bind_unix(path: str, *, setting: str) -> socket.socket:
             listener.bind(path)
     except OSError as error:
         listener.close()
-        raise taken(setting, path) from error
+        raise taken(setting, path, error) from error
     listener.setblocking(False)
     return listener
 
@@ -133,15 +133,18 @@ def clear_unix(path: str, *, setting: str) -> None:
     """Remove a socket that a killed server left behind.
 
     Raises:
-        ArgumentError: a server listens there, or the path is no socket.
+        ArgumentError: a server listens there, the path is no socket, or its folder does not exist.
     """
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise ArgumentError.expected(setting, "a path in a folder that exists", path)
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             raise ArgumentError.expected(setting, "a path for a socket", f"{path}, another kind of file")
     except FileNotFoundError:
         return
     except OSError as error:
-        raise taken(setting, path) from error
+        raise taken(setting, path, error) from error
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
@@ -150,7 +153,7 @@ def clear_unix(path: str, *, setting: str) -> None:
             os.unlink(path)
             return
         except OSError as error:
-            raise taken(setting, path) from error
+            raise taken(setting, path, error) from error
     raise taken(setting, path)
 
 
@@ -171,14 +174,13 @@ def remove_unix(path: str | None) -> None:
             os.unlink(path)
 
 
-def taken(setting: str, address: str) -> ArgumentError:
-    """Return the error for an address that cannot be bound."""
-    return ArgumentError.expected(
-        setting,
-        "an address this machine can listen on",
-        address,
-        advice="another program may use it; port 0 takes a free one",
-    )
+def taken(setting: str, address: str, cause: OSError | None = None) -> ArgumentError:
+    """Return the error for an address that cannot be bound, with what the system says where it is known."""
+    advice = "another program may use it"
+    if not setting.endswith("_socket"):
+        advice += "; port 0 takes a free one"
+    got = f"{address} ({cause.strerror or cause})" if cause else address
+    return ArgumentError.expected(setting, "an address this machine can listen on", got, advice=advice)
 
 
 def join(host: str, port: int) -> str:

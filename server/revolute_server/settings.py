@@ -118,7 +118,8 @@ class Settings:
     max_trajectories: int = _flag(65536, "trajectories kept", int, "N")
     store: str | None = _flag(
         None,
-        "where things are kept: sqlite:///PATH, redis://HOST:PORT/DB or memory: "
+        "where things are kept: sqlite:///PATH (four slashes for a path from the root), "
+        "redis://HOST:PORT/DB or memory: "
         "(default: revolute/store.db in the user's folder for state)",
         None,
         "ADDRESS",
@@ -198,11 +199,21 @@ class Settings:
         _require(
             "log_level",
             self.log_level in ("debug", "info", "warning", "error"),
-            "a log level",
+            "debug, info, warning or error",
             self.log_level,
         )
         _require("log_format", self.log_format in ("text", "json"), "text or json", self.log_format)
+        self._check_ports()
         self._check_security()
+
+    def _check_ports(self) -> None:
+        """Refuse one port for two protocols: the first to bind it would have it, and the other none."""
+        taken: dict[int, str] = {}
+        for name in () if self.no_tcp else ("grpc_port", "http_port", "dm_env_rpc"):
+            port = getattr(self, name)
+            if port and port in taken:
+                raise ArgumentError.expected(name, f"another port than {taken[port]}", port)
+            taken[port] = name
 
     def _check_security(self) -> None:
         """Refuse halves of TLS, and to be open to other machines unless that is said."""

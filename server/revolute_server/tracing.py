@@ -110,7 +110,8 @@ def tracing_to(endpoint: str | None) -> Tracing:
             "otlp_endpoint",
             "OpenTelemetry beside it",
             f"none ({error})",
-            advice="pip install 'revolute-server[telemetry]'",
+            advice="pip install 'revolute-server[telemetry]' brings it "
+            "(from a clone: pip install ./client '.[telemetry]')",
         ) from None
     resource = Resource.create(
         {"service.name": "revolute", "service.version": importlib.metadata.version("revolute-server")}

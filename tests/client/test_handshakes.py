@@ -67,6 +67,16 @@ def test_a_server_without_tls(server: ServerProcess) -> None:
         expect(scheme_changed(address, OTHER), f"connect to {scheme}://")
 
 
+def test_a_unix_socket_of_the_other_protocol(tmp_path: Path) -> None:
+    sockets = {"unix": str(tmp_path / "g"), "http+unix": str(tmp_path / "h")}
+    flags = ["--grpc-socket", sockets["unix"], "--http-socket", sockets["http+unix"]]
+    with running_server(*flags):
+        for scheme, path in sockets.items():
+            revolute.connect(f"{scheme}://{path}").close()
+            (other,) = sockets.keys() - {scheme}
+            expect(f"{other}://{path}", f"; connect to {scheme}://, or use the server's socket for ")
+
+
 def test_a_certificate_for_another_name(authority: trustme.CA, tmp_path: Path) -> None:
     with running_server(*flags(authority, tmp_path, "robots.example")) as server:
         for address in (server.grpc, server.http):

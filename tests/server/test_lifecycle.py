@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import grpc
 import httpx
@@ -125,6 +126,27 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
             lines = [line for line in ended.stderr.splitlines() if line.startswith("revolute serve:")]
             assert len(lines) == 1
             assert port in lines[0]
+
+
+@pytest.mark.parametrize("kind", ["grpc", "http"])
+def test_a_socket_in_a_folder_that_does_not_exist_is_one_clear_line(kind: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "none" / "s")
+    command = [sys.executable, "-m", "revolute_server", "--no-tcp", f"--{kind}-socket", path]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert (
+        ended.stderr
+        == f"revolute serve: {kind}_socket: expected a path in a folder that exists, got {path}\n"
+    )
+
+
+def test_without_the_package_of_a_store_the_server_says_what_to_install() -> None:
+    hidden = "import sys; sys.modules['redis'] = None; from revolute_server.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", hidden, "--store", "redis://127.0.0.1:1/0"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("revolute serve: store: expected the package redis, got none")
+    assert "revolute-server[redis]" in ended.stderr and len(ended.stderr.splitlines()) == 1
 
 
 def test_other_hosts_are_refused_without_insecure() -> None:

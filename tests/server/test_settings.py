@@ -120,8 +120,15 @@ def test_every_setting_is_shown_and_passwords_are_not() -> None:
         ({"tls_client_ca": "a"}, "tls_cert"),
         ({"no_tcp": True}, "no_tcp"),
         ({"log_format": "xml"}, "log_format"),
+        ({"grpc_port": 7000, "http_port": 7000}, "http_port"),
+        ({"dm_env_rpc": 8000}, "dm_env_rpc"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(values: dict[str, object], name: str) -> None:
     with pytest.raises(ArgumentError, match=f"^{name}: expected"):
         Settings(**values)  # type: ignore[arg-type]
+
+
+def test_ports_may_be_alike_where_none_is_opened_or_each_is_free() -> None:
+    Settings(grpc_port=0, http_port=0, dm_env_rpc=0)
+    Settings(grpc_port=7000, http_port=7000, no_tcp=True, grpc_socket="s")

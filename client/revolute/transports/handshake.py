@@ -20,7 +20,14 @@ _SETTLING_SECONDS = 0.3
 """In which a server that wants a client's certificate has refused one without."""
 
 _EXPIRED, _NOT_YET, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64  # of OpenSSL's X509_V_ERR_…
-_OTHER_SCHEME = {"grpc": "http", "http": "grpc", "grpcs": "https", "https": "grpcs"}
+_OTHER_SCHEME = {
+    "grpc": "http",
+    "http": "grpc",
+    "grpcs": "https",
+    "https": "grpcs",
+    "unix": "http+unix",
+    "http+unix": "unix",
+}
 _ENCRYPTED = {"grpc": "grpcs", "http": "https"}
 _PLAIN = {"grpcs": "grpc", "https": "http"}
 
@@ -33,9 +40,12 @@ def explained(error: UnavailableError, address: Address, credentials: Credential
         address: the server.
         credentials: what was shown to it.
     """
-    if address.is_unix or error.permanent:
+    if error.permanent:
         return error
-    text = _why_encrypted(address, credentials) if address.is_encrypted else _why_plain(address)
+    if address.is_encrypted:
+        text = _why_encrypted(address, credentials)
+    else:
+        text = _why_other_protocol(address) if address.is_unix else _why_plain(address)
     if text is None:
         return error
     found = UnavailableError(f"{address.text}: expected {text}")
@@ -131,9 +141,13 @@ def _why_plain(address: Address) -> str | None:
             )
     except OSError:
         pass
+    return _why_other_protocol(address)
+
+
+def _why_other_protocol(address: Address) -> str | None:
+    """See whether the server speaks the other protocol."""
     try:
-        with socket.create_connection(where, _SECONDS) as plain:
-            plain.settimeout(_SECONDS)
+        with _connected(address) as plain:
             plain.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             speaks_http = plain.recv(5) == b"HTTP/"
     except OSError:
@@ -141,9 +155,24 @@ def _why_plain(address: Address) -> str | None:
     return None if speaks_http != address.is_grpc else _other_protocol(address)
 
 
+def _connected(address: Address) -> socket.socket:
+    """Open a bare connection."""
+    if not address.is_unix:
+        return socket.create_connection((address.host, address.port), _SECONDS)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(_SECONDS)
+        connection.connect(address.path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def _other_protocol(address: Address) -> str:
     mine, other = ("gRPC", "HTTP") if address.is_grpc else ("HTTP", "gRPC")
+    place = "socket" if address.is_unix else "port"
     return (
         f"a server that speaks {mine}, got one that speaks {other}; "
-        f"connect to {_OTHER_SCHEME[address.scheme]}://, or use the server's port for {mine}"
+        f"connect to {_OTHER_SCHEME[address.scheme]}://, or use the server's {place} for {mine}"
     )

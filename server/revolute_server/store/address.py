@@ -7,14 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from revolute.errors import ArgumentError
+from revolute.errors import ArgumentError, UnavailableError
 
 from ..settings import hide_password
 from .interface import Limits, Store
 from .memory import MemoryStore
 from .sqlite import SqliteStore
 
-FORMS = "sqlite:///PATH, redis://HOST:PORT/DB, rediss://…, unix:///SOCKET?db=0 or memory:"
+FORMS = (
+    "sqlite:///PATH (four slashes for a path from the root), "
+    "redis://HOST:PORT/DB, rediss://…, unix:///SOCKET?db=0 or memory:"
+)
 
 
 def default_address() -> str:
@@ -36,6 +39,7 @@ def open_store(
 
     Raises:
         ArgumentError: it is no address of a store.
+        UnavailableError: the package redis is needed and not installed.
     """
     sync = durability == "disk"
     if address == "memory:":
@@ -44,9 +48,17 @@ def open_store(
         return SqliteStore(Path(path), limits, sync=sync)
     if urlsplit(address).scheme not in ("redis", "rediss", "unix"):
         raise ArgumentError.expected("store", FORMS, repr(hide_password(address)))
-    # a server without Redis needs no client for it
-    from .redis import RedisStore
-
+    try:
+        # a server without Redis needs no client for it
+        from .redis import RedisStore
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "redis":
+            raise
+        raise UnavailableError(
+            f"store: expected the package redis, got none ({error}); "
+            "pip install 'revolute-server[redis]' brings it (from a clone: pip install ./client '.[redis]')",
+            argument="store",
+        ) from error
     return RedisStore(address, hide_password(address), limits, sync=sync)
 
 
