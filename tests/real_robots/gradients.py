@@ -213,15 +213,6 @@ def standing_start(model: Model, seed: int = 3, steps: int = 50) -> Start:
     return Start(qpos, 0.01 * random.normal(size=model.nv), _controls(model, random, steps, 0.1))
 
 
-def lying_start(model: Model, seconds: float = 1.0, steps: int = 50) -> Start:
-    """Return where the robot comes to lie (or hang) when its motors do nothing."""
-    start = standing_start(model, steps=steps)
-    idle = np.tile(_controls(model, np.random.default_rng(0), 1, 0.0), (int(seconds / model.timestep), 1))
-    rollout = Engine(threads=1).rollout(model, start.qpos, start.qvel, idle)
-    assert rollout.status == 0, f"diverged at step {rollout.diverged_step}"
-    return Start(rollout.qpos[-1], rollout.qvel[-1], start.ctrl)
-
-
 def lowest_point(model: Model, qpos: Array) -> float:
     """Return the height of the lowest point of the shapes that move and can touch; infinite without any."""
     mj = model.mujoco_model

@@ -7,7 +7,7 @@ that the same checks serve blocking and asynchronous streams.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -257,16 +257,6 @@ def assemble(
         assembler.feed(part)
         if assembler.shared_bytes:
             assembler.load(memory)
-    return assembler.finish()
-
-
-async def assemble_async(
-    parts: AsyncIterable[Any], max_bytes: int | None = None
-) -> tuple[Any, dict[str, Any]]:
-    """Return message and values of an asynchronous stream of parts; see `Assembler.finish`."""
-    assembler = Assembler(max_bytes)
-    async for part in parts:
-        assembler.feed(part)
     return assembler.finish()
 
 
