@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from revolute.arrays import as_float64
-from revolute.checkpoints import CheckpointReport, Checkpoints
+from revolute.checkpoints import Checkpoints
 from revolute.errors import ArgumentError
-from revolute.loss import Loss, check_loss, check_within_float64
+from revolute.loss import Loss, check_loss
 
 from . import _native
 from ._arguments import QUATERNION_SQUARES, Problem, check_rollout, check_step
@@ -22,53 +22,23 @@ from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_
 from ._growing import GrowingStates
 from ._model import Model
 from ._options import positive_integer
-from ._parameters import (
-    PARAMETERS,
-    check_params_tan,
-    is_per_environment,
-    parameter_rows,
-    summed_over_environments,
+from ._parameters import check_params_tan, parameter_rows
+from ._results import OK, Gradient, Jvp, Rollout, StepJacobian
+from ._shaping import (
+    Evaluation,
+    LossTuple,
+    bound_terms,
+    evaluated,
+    finite_rows,
+    gradient_result,
+    marked,
+    rollout_result,
+    with_batch,
 )
-from ._results import NOT_FINITE, OK, Gradient, Jvp, Rollout, StepJacobian, checkpoint_report
 
 Float64Array = npt.NDArray[np.float64]
 
-LossTuple = tuple[int, bool, bool, list[int], Float64Array, Float64Array]
-"""A bound term as the compiled engine reads it: quantity, running, squared, entries, weight, target."""
-
 MAX_THREADS = 1024
-
-
-class Evaluation(NamedTuple):
-    """A loss and its gradient as the compiled engine returns them, one row per environment.
-
-    Attributes:
-        value: [batch].
-        status: [batch].
-        diverged_step: [batch].
-        pulled: gradients [1, batch, …] by name of the input; of parameters, each environment's own.
-        replayed_steps: [batch].
-        cotangents_finite: [batch], 0 where the derivatives of the loss are not finite.
-    """
-
-    value: Float64Array
-    status: npt.NDArray[np.int32]
-    diverged_step: npt.NDArray[np.int64]
-    pulled: dict[str, Float64Array]
-    replayed_steps: npt.NDArray[Any]
-    cotangents_finite: npt.NDArray[Any]
-
-    def of(self, rows: slice, names: Iterable[str]) -> Evaluation:
-        """Return a copy of some environments' rows, with gradients by some names."""
-        pulled = {name: np.array(self.pulled[name][:, rows]) for name in names}
-        return Evaluation(
-            np.array(self.value[rows]),
-            np.array(self.status[rows]),
-            np.array(self.diverged_step[rows]),
-            pulled,
-            self.replayed_steps[rows],
-            self.cotangents_finite[rows],
-        )
 
 
 class Engine:
@@ -230,7 +200,7 @@ class Engine:
             return rollout.all_states
         _check_differentiable(rollout)
         qpos, qvel, ctrl = (
-            _with_batch(array, rollout.batched)
+            with_batch(array, rollout.batched)
             for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl)
         )
         first = np.ascontiguousarray(qpos[:, 0]), np.ascontiguousarray(qvel[:, 0])
@@ -270,7 +240,7 @@ class Engine:
             raise too_large(model, batch, steps, count) from None
         if found is None:
             raise cancelled("rollout")
-        return _rollout_result(model, problem, checkpoints, found)
+        return rollout_result(model, problem, checkpoints, found)
 
     def backward(
         self,
@@ -323,7 +293,7 @@ class Engine:
         given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar}
         bars, cotangents, has_k = check_cotangents(shapes, given, completed, rollout.batched)
         kept_qpos, kept_qvel, ctrl, status = (
-            _with_batch(array, rollout.batched)
+            with_batch(array, rollout.batched)
             for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl, rollout.status)
         )
         if not completed.any():
@@ -352,7 +322,7 @@ class Engine:
             raise cancelled("backward")
         pulled, replayed = found
         report = replace(rollout.report, replayed_steps=int(replayed.sum()))
-        return _gradient(model, pulled, rollout, (status, rollout.diverged_step), report, has_k)
+        return gradient_result(model, pulled, rollout, (status, rollout.diverged_step), report, has_k)
 
     def value_and_gradient(
         self,
@@ -472,7 +442,7 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
-        ctrl, status = (_with_batch(array, rollout.batched) for array in (rollout.ctrl, rollout.status))
+        ctrl, status = (with_batch(array, rollout.batched) for array in (rollout.ctrl, rollout.status))
         batch = len(ctrl)
         given = {"qpos_tan": qpos_tan, "qvel_tan": qvel_tan, "ctrl_tan": ctrl_tan}
         if params_tan is None and all(value is None for value in given.values()):
@@ -487,7 +457,7 @@ class Engine:
         states = self.states(model, rollout, cancel=cancel)
         pushed = _native.jvp(
             model.native,
-            *(_with_batch(array, rollout.batched) for array in states),
+            *(with_batch(array, rollout.batched) for array in states),
             ctrl,
             parameter_rows(rollout.params),
             *tangents.values(),
@@ -497,10 +467,10 @@ class Engine:
         )
         if pushed is None:
             raise cancelled("jvp")
-        finite = completed & _finite_rows(array[None] for array in pushed)
+        finite = completed & finite_rows(array[None] for array in pushed)
         if not finite.any():
             raise not_finite("jvp", completed)
-        qpos_out, qvel_out = (_marked(array, finite, rollout.batched) for array in pushed)
+        qpos_out, qvel_out = (marked(array, finite, rollout.batched) for array in pushed)
         return Jvp(qpos_out, qvel_out)
 
     def jacobian(
@@ -584,17 +554,6 @@ def _check_rollout_of(model: Model, rollout: Any) -> None:
         )
 
 
-def _marked(array: Float64Array, good: npt.NDArray[np.bool_], batched: bool) -> Float64Array:
-    """Put NaN where an environment diverged, and leave the batch axis out where the user did."""
-    array[~good] = np.nan
-    array.setflags(write=False)
-    return array if batched else array[0]
-
-
-def _with_batch(array: npt.NDArray, batched: bool) -> npt.NDArray:
-    return array if batched else array[None]
-
-
 def _check_differentiable(rollout: Rollout) -> None:
     if not rollout.checkpoints.differentiable:
         raise ArgumentError.expected(
@@ -609,114 +568,3 @@ def _wants_all_states(states: Any, checkpoints: Checkpoints) -> bool:
     if states not in (None, "all", "final"):
         raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
     return checkpoints.policy == "every" if states is None else states == "all"
-
-
-def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
-    """Fit a loss to a rollout, in the form that the compiled engine reads."""
-    batch, steps, nu = problem.ctrl.shape
-    shapes = {"qpos": (steps + 1, model.nq), "qvel": (steps + 1, model.nv), "ctrl": (steps, nu)}
-    return [
-        (INPUTS.index(term.quantity), term.running, term.squared, term.entries, term.weight, term.target)
-        for term in loss.bind(batch, shapes)
-    ]
-
-
-def evaluated(
-    model: Model, problem: Problem, checkpoints: Checkpoints, found: Evaluation
-) -> tuple[Float64Array | float, Gradient]:
-    """Return value and gradient as `Engine.value_and_gradient` does.
-
-    Raises:
-        ArgumentError: the loss leaves float64.
-        DivergedError: every environment diverged.
-    """
-    batch, steps = problem.ctrl.shape[:2]
-    value, status, diverged_step = found.value, found.status, found.diverged_step
-    completed = status == OK
-    check_within_float64(value, completed & ~np.isfinite(value))
-    if not completed.any():
-        raise all_diverged(model, diverged_step)
-    check_within_float64(np.full(batch, np.inf), completed & (found.cotangents_finite == 0))
-    diverged_step.setflags(write=False)
-    ends = status, diverged_step if problem.batched else diverged_step[0, ...]
-    report = checkpoint_report(
-        model.nq + model.nv, checkpoints, batch, steps, int(found.replayed_steps.sum())
-    )
-    gradient = _gradient(model, found.pulled, problem, ends, report, has_k=False)
-    return (value if problem.batched else float(value[0])), gradient
-
-
-def _rollout_result(
-    model: Model, problem: Problem, checkpoints: Checkpoints, found: Mapping[str, Any]
-) -> Rollout:
-    """Shape the states as the user shaped the input, and make them read-only."""
-
-    def shaped(array: npt.NDArray) -> npt.NDArray:
-        view = array.view() if problem.batched else array[0, ...]
-        view.setflags(write=False)
-        return view
-
-    kept_qpos, kept_qvel = map(shaped, found["kept"])
-    states = None
-    if "states" in found:
-        states = shaped(found["states"][0]), shaped(found["states"][1])
-    for value in problem.params.values():
-        value.setflags(write=False)
-    return Rollout(
-        model_id=model.id,
-        checkpoints=checkpoints,
-        kept_qpos=kept_qpos,
-        kept_qvel=kept_qvel,
-        final_qpos=shaped(found["last"][0][:, 0]),
-        final_qvel=shaped(found["last"][1][:, 0]),
-        ctrl=shaped(problem.ctrl),
-        params=problem.params,
-        status=shaped(found["status"]),
-        diverged_step=shaped(found["diverged_step"]),
-        batched=problem.batched,
-        all_states=(kept_qpos, kept_qvel) if checkpoints.policy == "every" else states,
-    )
-
-
-def _gradient(
-    model: Model,
-    pulled: dict[str, Float64Array],
-    inputs: Problem | Rollout,
-    ends: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]],
-    report: CheckpointReport,
-    has_k: bool,
-) -> Gradient:
-    """Shape the compiled engine's gradients, [K, batch, ...], as the user shaped the inputs; `ends` is the
-    status [batch], and diverged_step as in the result."""
-    status, diverged_step = ends
-    completed = status == OK
-    finite = completed & _finite_rows(pulled.values())
-    if not finite.any():
-        raise not_finite("backward", completed)
-    marked = np.where(completed & ~finite, NOT_FINITE, status).astype(np.int32)
-    shaped = {name: _shaped(model, name, pulled.pop(name), inputs, finite, has_k) for name in list(pulled)}
-    return Gradient(shaped, marked if inputs.batched else marked[0, ...], diverged_step, report)
-
-
-def _finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
-    """Return for which environments, the second axis, every number is finite."""
-    return np.logical_and.reduce([_native.finite_rows(array) for array in arrays])
-
-
-def _shaped(
-    model: Model,
-    name: str,
-    pulled: Float64Array,
-    inputs: Problem | Rollout,
-    completed: npt.NDArray[np.bool_],
-    has_k: bool,
-) -> Float64Array:
-    """Give one gradient the shape of its input; mark or leave out diverged environments."""
-    if name in PARAMETERS:
-        pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
-        if not (name in inputs.params and is_per_environment(name, inputs.params[name])):
-            summed = summed_over_environments(pulled, completed)
-            return summed if has_k else summed[0, ...]
-    pulled[:, ~completed] = np.nan
-    gradient = pulled if inputs.batched else pulled[:, 0]
-    return gradient if has_k else gradient[0]

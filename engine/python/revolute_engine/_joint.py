@@ -21,12 +21,13 @@ from revolute.loss import Loss, check_loss
 from . import _native
 from ._arguments import Problem, check_rollout
 from ._cotangents import INPUTS, check_cotangents, check_wrt
-from ._engine import Engine, LossTuple, _rollout_result, _with_batch, bound_terms, evaluated
+from ._engine import Engine
 from ._failures import all_diverged, not_finite
 from ._growing import GrowingStates
 from ._model import Model
 from ._parameters import PARAMETERS, default_parameter, is_per_environment, summed_over_environments
 from ._results import OK, Gradient, Rollout
+from ._shaping import LossTuple, bound_terms, evaluated, rollout_result, with_batch
 
 Float64Array = npt.NDArray[np.float64]
 Item = TypeVar("Item")
@@ -273,7 +274,7 @@ class _Pull:
         rollout = self.rollout
         self.names = check_wrt(self.call.wrt)
         self.arrays = {
-            name: _with_batch(np.asarray(getattr(rollout, name)), rollout.batched)
+            name: with_batch(np.asarray(getattr(rollout, name)), rollout.batched)
             for name in (*INPUTS, "status", "diverged_step")
         }
         completed = self.arrays["status"] == OK
@@ -374,7 +375,7 @@ def rollout_of_every_state(model: Model, problem: Problem, arrays: _Arrays) -> R
     """Return a rollout from the arrays of all its states, `_STATES`, with batch axis."""
     states = arrays["qpos"], arrays["qvel"]
     last = tuple(np.ascontiguousarray(array[:, -1:]) for array in states)
-    return _rollout_result(model, problem, EVERY, {**arrays, "kept": states, "last": last})
+    return rollout_result(model, problem, EVERY, {**arrays, "kept": states, "last": last})
 
 
 def _joint_params(
