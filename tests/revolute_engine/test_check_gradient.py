@@ -255,6 +255,16 @@ def test_a_wrong_option_is_named(options: dict[str, Any], message: str) -> None:
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize(
+    ("name", "options"), [("ctrl", {"ctrl": np.zeros((0, 1))}), ("geom_friction", {"steps": 3})]
+)
+def test_an_input_without_entries_has_no_influence(name: str, options: dict[str, Any]) -> None:
+    report = check_gradient(Engine(threads=1), load_model(KNEE), wrt=[name, "qvel"], directions=2, **options)
+    empty, whole = report.inputs
+    assert (empty.verdict, empty.reason, empty.gradients) == ("zero", "it has no entries", (0.0, 0.0))
+    assert report.passed and whole.verdict == "right"
+
+
 def test_unknown_inputs_are_named() -> None:
     with pytest.raises(ArgumentError, match="wrt: expected names among qpos, qvel, ctrl, geom_friction"):
         check_gradient(Engine(threads=1), load_model(KNEE), wrt=["wind"])

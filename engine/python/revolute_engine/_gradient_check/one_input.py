@@ -131,6 +131,8 @@ class InputChecker:
 
     def check(self) -> InputCheck:
         """Compare (1), (2) and (3) and judge."""
+        if not self.value.size:
+            return self._zero(np.zeros(len(self.directions)), "it has no entries")
         cotangents = self.setting.cotangents
         bars = cotangents.spread(self.rollout.steps)
         gradient = self.engine.backward(self.model, self.rollout, *bars, wrt=[self.name], cancel=self.cancel)[
@@ -144,7 +146,7 @@ class InputChecker:
             return self._overflowing()
         differences = self._differences(STEPS, np.arange(len(backward)))
         if self._is_zero(backward, forward, differences):
-            return self._zero(backward)
+            return self._zero(backward, "it has no influence on the states that were weighted")
         apart = np.abs(backward - forward)
         dot_error = float((apart / np.maximum(terms, 1e-300)).max())
         # what differences of the largest step could not see is rounding of both
@@ -249,11 +251,11 @@ class InputChecker:
             (~np.isfinite(found) | (found <= 10 * floor)).all()
         )
 
-    def _zero(self, backward: Float64Array) -> InputCheck:
+    def _zero(self, backward: Float64Array, reason: str) -> InputCheck:
         return InputCheck(
             name=self.name,
             verdict=ZERO,
-            reason="it has no influence on the states that were weighted",
+            reason=reason,
             error=0.0,
             dot_error=0.0,
             step=None,
