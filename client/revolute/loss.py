@@ -280,7 +280,10 @@ def _term_from_dict(data: Any, name: str) -> Term:
         raise ArgumentError.expected(
             f"{name}.{unknown[0]}", f"a field among {', '.join(sorted(fields))}", unknown[0]
         )
-    return Term(**data)
+    try:
+        return Term(**data)
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}.{error.message}", argument=f"{name}.{error.argument}") from None
 
 
 def _check_overflow(total: LossValue, arrays: Mapping[str, Float64Array]) -> None:

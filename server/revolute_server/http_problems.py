@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
-from starlette.routing import Match, Route
+from starlette.routing import Match, Mount
 
 from revolute.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
 
@@ -17,6 +17,7 @@ from .errors import public_error
 from .http_bodies import UnsupportedMediaTypeError, problem_body
 
 PROBLEM = "application/problem+json"
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 
 def problem_fields(error: RevoluteError, status: int | None = None) -> dict[str, Any]:
@@ -80,10 +81,13 @@ def install(app: FastAPI) -> None:
 
 
 def _methods(request: Request) -> list[str]:
-    """Return the methods of all routes that the request's path has; the framework names those of one."""
-    routes = [route for route in request.app.routes if isinstance(route, Route)]
-    here = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for route in here for method in route.methods or ()})
+    """Return the methods of all routes that the path has; the framework names those of one at most."""
+    routes = [route for route in request.app.routes if not isinstance(route, Mount)]
+    return [
+        method
+        for method in _METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
 
 
 def verb_name(request: Request) -> str:

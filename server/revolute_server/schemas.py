@@ -175,6 +175,7 @@ class OwnCotangents(Body):
 
     qpos_bar: OptionalArray = None
     qvel_bar: OptionalArray = None
+    times: list[int] | None = None
 
 
 class Cotangents(Body):

@@ -42,7 +42,7 @@ _log = logging.getLogger("revolute.server")
 
 Early = Callable[["Trajectory", Mapping[str, int]], None]
 
-Pull = Callable[[Any, Any, Sequence[str]], Awaitable[Gradient]]
+Pull = Callable[[Any, Any, Sequence[str], Sequence[int] | None], Awaitable[Gradient]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -347,7 +347,7 @@ class Trajectories:
         """Simulate for a caller who has a loss of its own; nothing is kept after the block.
 
         Yields:
-            The trajectory, and what pulls cotangents (qpos_bar, qvel_bar, wrt) back through it.
+            The trajectory, and what pulls cotangents (qpos_bar, qvel_bar, wrt, times) back through it.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.

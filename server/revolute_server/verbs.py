@@ -350,6 +350,7 @@ class Verbs:
                     schemas.array("qpos_bar", bars.qpos_bar),
                     schemas.array("qvel_bar", bars.qvel_bar),
                     tuple(body.wrt) or _STATE_AND_CONTROL,
+                    bars.times,
                 )
                 return answers.own_gradient(passing, gradient)
 

@@ -94,6 +94,10 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         lambda: Loss.from_dict({"terms": [{"quantity": "qpos", "wieght": 1}]}),
         "loss.terms.0.wieght: expected a field among form, index, quantity, target, weight, when, got wieght",
     ),
+    "a word of a document": (
+        lambda: Loss.from_dict({"terms": [{"quantity": "qpos"}, {"quantity": "qpos", "when": "now"}]}),
+        "loss.terms.1.when: expected one of final, running, got 'now'",
+    ),
     "too large index": (
         lambda: Loss([Term("qpos", index=[3])]).evaluate(QPOS, QVEL, CTRL),
         "loss.terms.0.index: expected entries from 0 to 2, got 3; qpos has 3 entries",
@@ -111,3 +115,4 @@ def test_mistakes_are_named(mistake: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         make()
     assert str(caught.value) == text
+    assert caught.value.argument == text.partition(":")[0]

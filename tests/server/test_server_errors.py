@@ -123,6 +123,17 @@ def test_the_frameworks_own_errors_are_problems_too(
     problem_of(response)
 
 
+def test_a_wrong_method_names_those_that_the_path_has(json_wire: HttpWire) -> None:
+    for path, methods in (
+        ("/v1/models", {"GET", "POST"}),
+        ("/v1/models/x", {"DELETE", "GET"}),
+        ("/livez", {"GET"}),
+    ):
+        response = json_wire.client.request("PATCH", path)
+        assert response.status_code == 405
+        assert set(response.headers["allow"].split(", ")) - {"HEAD"} == methods
+
+
 def test_an_unknown_body_type_is_415(json_wire: HttpWire) -> None:
     response = json_wire.client.post("/v1/trajectories", content=b"a,b", headers={"content-type": "text/csv"})
     assert response.status_code == 415
