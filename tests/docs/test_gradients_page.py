@@ -195,6 +195,29 @@ def test_dry_friction_of_exactly_zero_has_no_derivative(loss: float, derivative:
     assert gradient.dof_frictionloss[0] == pytest.approx(derivative, rel=1e-12)
 
 
+_WEDGED = """<mujoco><option timestep="0.001"/><worldbody>
+    <geom type="plane" size="5 5 1" friction="3 0 0" quat="-0.036 0.901 1.201 -0.944"/>
+    <geom type="plane" size="5 5 1" friction="3 0 0" quat="-1.654 -0.019 1.992 1.76"/>
+    <geom type="plane" size="5 5 1" friction="3 0 0" quat="0.646 -0.588 0.448 0.151"/>
+    <body><freejoint/><geom type="capsule" size="0.03 0.3" mass="1"/><body pos="0.03 0 0.3">
+      <joint axis="1 0 0"/><geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.03" mass="0.1"/>
+    </body></body></worldbody></mujoco>"""
+
+
+def test_where_sweeps_do_not_settle_the_derivative_grows_with_their_number() -> None:
+    engine, largest = Engine(threads=1), []
+    for sweeps in (50, 100):
+        model = load_model(_WEDGED, iterations=sweeps)
+        start = model.qpos0, np.zeros(model.nv)
+        rollout = engine.rollout(model, *start, np.zeros((1, 0)))
+        assert np.abs(rollout.qvel).max() < 1e3
+        rows = engine.jacobian(model, *start, np.zeros(0)).A
+        forward = engine.jvp(model, rollout, qvel_tan=np.eye(model.nv)[0])
+        assert np.abs(forward.qvel[1] - rows[model.nv :, model.nv]).max() < 1e-6 * np.abs(rows).max()
+        largest.append(np.abs(rows).max())
+    assert largest[0] > 1e8 and largest[1] > 1e7 * largest[0]
+
+
 # --- algorithm.md ---------------------------------------------------------------------------------------
 
 
