@@ -267,6 +267,34 @@ def test_numerical_methods_are_noted_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("child", "is_noted"),
+    [
+        ("", True),
+        ('<body><geom size="0.1"/></body>', True),
+        ('<body><joint/><geom size="0.1"/></body>', False),
+    ],
+)
+def test_implicitfast_without_gyroscopic_derivatives_is_noted_where_mujoco_has_them(
+    child: str, is_noted: bool
+) -> None:
+    text = (
+        '<mujoco><option integrator="implicitfast"/><worldbody><body><freejoint/><geom type="box" '
+        f'size="0.1 0.2 0.3" contype="0" conaffinity="0"/>{child}</body></worldbody></mujoco>'
+    )
+    model, spin = load_model(text, contact=False), np.array([0.0, 0.0, 0.0, 3.0, 2.0, 1.0])
+    note = "integrator IMPLICITFAST: gyroscopic derivatives of single free bodies are left out"
+    assert (note in model.notes) == is_noted
+    assert note not in load_model(text.replace("implicitfast", "Euler")).notes
+
+    data = mujoco.MjData(mujoco.MjModel.from_xml_string(text))
+    data.qvel[:6] = spin
+    qvel = data.qvel.copy()
+    mujoco.mj_step(data.model, data)
+    ours = Engine(threads=1).rollout(model, model.qpos0, qvel, np.zeros((1, 0))).qvel[1]
+    assert (np.abs(ours - data.qvel).max() > 1e-6) == is_noted
+
+
+@pytest.mark.parametrize(
     ("joint", "geom", "complaint"),
     [
         ('armature="-100"', "", "joint 'j': expected armature >= 0, got -100"),

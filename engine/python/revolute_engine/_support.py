@@ -247,6 +247,8 @@ def _method_notes(model: mujoco.MjModel) -> list[str]:
     if model.opt.integrator not in [int(integrator) for integrator in ours]:
         asked = mujoco.mjtIntegrator(int(model.opt.integrator)).name.removeprefix("mjINT_")
         notes.append(f"integrator {asked}: the engine steps by semi-implicit Euler (implicit joint damping)")
+    elif model.opt.integrator == int(ours[1]) and _has_lone_free_body(model):
+        notes.append("integrator IMPLICITFAST: gyroscopic derivatives of single free bodies are left out")
     plain = mujoco.MjOption()
     changed = [
         name for name in _METHOD_OPTIONS if not np.array_equal(getattr(model.opt, name), getattr(plain, name))
@@ -263,6 +265,13 @@ def _method_notes(model: mujoco.MjModel) -> list[str]:
     )
     notes.append(f"{note}; not used: {', '.join(changed)}" if changed else note)
     return notes
+
+
+def _has_lone_free_body(model: mujoco.MjModel) -> bool:
+    """Whether a tree has a free joint and no other; MuJoCo has gyroscopic derivatives for such bodies."""
+    roots = model.body_rootid[model.jnt_bodyid]
+    free = model.jnt_type == JOINT_TYPES.index("free")
+    return any(np.count_nonzero(roots == root) == 1 for root in roots[free])
 
 
 _METHOD_OPTIONS = (
