@@ -1,4 +1,4 @@
-"""Files that commands read arrays from and write them to: .npy for one, .npz for several by name."""
+"""Files of commands: arrays that are read and written (.npy for one, .npz for several by name)."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import revolute
+from revolute.cli.array_files import check_writable
 from revolute.errors import RevoluteError
 
 from .server_process import ServerProcess
@@ -82,10 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _perform(arguments: argparse.Namespace) -> int:
     """Do the whole job on a server of its own; return the exit status."""
-    from . import job, picture
+    from . import job
     from .optimize import optimize
 
-    picture.check_writable(arguments.out)
+    check_writable("--out", arguments.out)
     built_in = arguments.model in (None, DEFAULT)
     robot = job.Robot(None if built_in else arguments.model, arguments.base)
     with ServerProcess(arguments.threads) as server, revolute.connect(server.grpc_address) as simulator:
@@ -170,7 +171,10 @@ def _verdict(check: GradientCheck, optimum: Optimum, same_bits: bool) -> int:
     """Return the exit status, and say what failed."""
     failures = []
     if not check.conclusive:
-        failures.append("the gradient could not be checked along most directions; use fewer --steps")
+        failures.append(
+            "the gradient could not be checked along most directions; "
+            "use fewer --steps, or --base fixed for an arm"
+        )
     elif not check.agrees:
         failures.append("the gradient does not agree with finite differences")
     if not optimum.losses[-1] < optimum.losses[0]:

@@ -20,16 +20,6 @@ class MovedPath:
     target: float
 
 
-def check_writable(file: Path) -> None:
-    """See that the picture can be written, before the work that it shows is done.
-
-    Raises:
-        OSError: it cannot; the text names the file.
-    """
-    with file.open("ab"):
-        pass
-
-
 def draw(
     file: Path,
     title: str,

@@ -62,6 +62,16 @@ def test_laikago_moves_aside_and_the_picture_is_written(tmp_path: Path) -> None:
     assert is_png(picture)
 
 
+def test_a_picture_that_cannot_be_written_or_made(tmp_path: Path) -> None:
+    picture = tmp_path / "none" / "a.png"
+    done = demo("--out", str(picture))
+    text = f"--out: expected a file that can be written, got '{picture}' (No such file or directory)"
+    assert done.returncode == 2 and done.stderr == f"revolute demo: {text}\n"
+    picture = tmp_path / "b.png"
+    assert demo("nothing", "--out", str(picture)).returncode == 2
+    assert not picture.exists()
+
+
 @pytest.mark.parametrize(
     ("name", "text"), [("swing.xml", PENDULUM.format(actuators=MOTOR)), ("hopper.urdf", HOPPER)]
 )
