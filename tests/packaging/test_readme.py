@@ -21,7 +21,11 @@ def source(name: str) -> str:
 
 
 def run(code: str) -> str:
-    command = [sys.executable, "-c", code]
+    return run_command("-c", code)
+
+
+def run_command(*arguments: str) -> str:
+    command = [sys.executable, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -61,6 +65,23 @@ def test_a_mass_is_identified() -> None:
 def test_a_trial_leaves_the_session_where_it_was() -> None:
     standing, trial = re.findall(r"\d\.\d+", run(source("session.py")))
     assert float(standing) > 0.4 > float(trial)
+
+
+def test_a_policy_is_trained_with_torch() -> None:
+    first, last = re.findall(r"\d+\.\d+", run(source("torch_policy.py")))
+    assert float(last) < 0.5 * float(first)
+
+
+def test_workers_find_the_same_in_process_and_on_a_server() -> None:
+    script = str(ROOT / "examples" / "workers.py")
+    with ServerProcess() as server:
+        on_a_server = run_command(script, server.grpc_address)
+    assert on_a_server == run_command(script) and on_a_server.startswith("8 gradients, mean norm ")
+
+
+def test_the_readme_names_every_example() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert all(f"examples/{path.name}" in readme for path in (ROOT / "examples").glob("*.py"))
 
 
 def test_the_clients_readme_runs_as_written() -> None:
