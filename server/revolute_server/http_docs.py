@@ -1,12 +1,12 @@
 """The OpenAPI description at /openapi.json and the page at /docs, which loads nothing from other hosts.
 
-Requests are described by their schemas, answers by the messages of the protocol that they mirror.
+Requests have their schemas, answers those of the messages of the protocol that they mirror, and both the
+comments of these messages.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import fastapi_offline
 from fastapi import FastAPI, Response
@@ -14,50 +14,42 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.openapi.utils import get_openapi
 from fastapi.staticfiles import StaticFiles
 from google.protobuf import descriptor_pool
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
-from pydantic.json_schema import models_json_schema
 
 from . import schemas
 from .http_bodies import JSON, NPZ
+from .http_examples import EXAMPLES
 from .http_problems import PROBLEM
+from .http_schemas import Schema, add_answer, comments, common_schemas, reference, request_schemas
 from .http_streams import NDJSON, NPZ_FRAMES
-
-Schema = dict[str, Any]
 
 _ASSETS = Path(fastapi_offline.__file__).parent / "static"
 _MESSAGE = "x-message"  # carries an answer's message from a route to the description
 _LAST = "x-last-message"  # likewise of the last one of many
-_ARCHIVE: Schema = {"schema": {"type": "string", "format": "binary"}}
-_NUMBERS: Schema = {
-    "description": "Nested lists of numbers, a number for an array without axes; words where not finite.",
-    "anyOf": [
-        {"type": "number"},
-        {"enum": ["nan", "inf", "-inf"]},
-        {"type": "array", "items": {"$ref": "#/components/schemas/Numbers"}},
-    ],
+_ARCHIVE: Schema = {
+    "schema": {
+        "type": "string",
+        "format": "binary",
+        "description": "The same document as NPZ, see docs/protocol.md.",
+    }
 }
-_PROBLEM_SCHEMA: Schema = {
-    "type": "object",
-    "description": "RFC 9457 problem; `reason` is one of the protocol's error reasons.",
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "reason": {"type": "string"},
-        "argument": {"type": "string"},
-        "call_id": {"type": "string"},
-        "retry_after": {"type": "number", "description": "seconds after which the same call may succeed"},
+_CALL_ID: Schema = {"description": "Id of the call in the server's log.", "schema": {"type": "string"}}
+_PROBLEM_ANSWER: Schema = {
+    "description": "The call failed and had no effect.",
+    "content": {PROBLEM: {"schema": reference("Problem")}},
+    "headers": {
+        "x-request-id": _CALL_ID,
+        "Retry-After": {
+            "description": "Whole seconds after which the same call may succeed, where the server knows.",
+            "schema": {"type": "integer"},
+        },
     },
-    "required": ["type", "title", "status", "detail", "reason"],
 }
-_PLAIN = {
-    FieldDescriptor.CPPTYPE_STRING: "string",
-    FieldDescriptor.CPPTYPE_BOOL: "boolean",
-    FieldDescriptor.CPPTYPE_DOUBLE: "number",
-    FieldDescriptor.CPPTYPE_INT32: "integer",
-    FieldDescriptor.CPPTYPE_INT64: "integer",
+_BEARER: Schema = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A token, for a server that asks for one; docs/service.md says what its role may do.",
 }
 
 
@@ -80,11 +72,18 @@ def describe(
         extra[_LAST] = last.DESCRIPTOR.full_name
     if query is not None:
         extra["parameters"] = [
-            {"name": name, "in": "query", "required": False, "schema": schema}
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "description": schema.pop("description"),
+                "schema": schema,
+            }
             for name, schema in query.model_json_schema()["properties"].items()
         ]
     if request is not None:
-        content = {JSON: {"schema": _reference(request.__name__)}, NPZ: _ARCHIVE}
+        name = request.__name__
+        content = {JSON: {"schema": reference(name), "example": EXAMPLES[name]}, NPZ: _ARCHIVE}
         extra["requestBody"] = {"required": True, "content": content}
     return extra
 
@@ -114,50 +113,38 @@ def install(app: FastAPI) -> None:
 def _describe(app: FastAPI) -> Schema:
     """Build the description: the framework's, with our bodies and errors in it."""
     document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-    _, bodies = models_json_schema(
-        [(kind, "validation") for kind in schemas.REQUESTS], ref_template="#/components/schemas/{model}"
-    )
-    messages: Schema = {}
-    problem = {"description": "Problem", "content": {PROBLEM: {"schema": _reference("Problem")}}}
+    answers: Schema = {}
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            answers = operation["responses"]
-            answers.pop("422", None)
+            operation["responses"].pop("422", None)
+            if path not in ("/livez", "/readyz"):
+                operation["responses"]["default"] = _PROBLEM_ANSWER
+                operation["security"] = [{}, {"token": []}]
             if path.startswith("/v1"):
-                answers["default"] = problem
-            if name := operation.pop(_MESSAGE, None):
-                descriptor = descriptor_pool.Default().FindMessageTypeByName(name)
-                success = next(status for status in answers if status.startswith("2"))
-                schema, kinds = _add(descriptor, messages), (JSON, NPZ)
-                if last := operation.pop(_LAST, None):
-                    ending = _add(descriptor_pool.Default().FindMessageTypeByName(last), messages)
-                    schema, kinds = {"anyOf": [schema, ending]}, (NDJSON, NPZ_FRAMES)
-                answers[success]["content"] = {kinds[0]: {"schema": schema}, kinds[1]: _ARCHIVE}
-    components = {**messages, **bodies["$defs"], "Numbers": _NUMBERS, "Problem": _PROBLEM_SCHEMA}
-    document["components"] = {"schemas": components}
+                _describe_rpc(operation, answers)
+    document["components"] = {
+        "schemas": {**answers, **request_schemas(), **common_schemas()},
+        "securitySchemes": {"token": _BEARER},
+    }
     return document
 
 
-def _add(message: Descriptor, schemas_by_name: Schema) -> Schema:
-    """Add a message's schema, and those of the messages in it, and return the reference to it."""
-    if message.name == "Tensor":
-        return _reference("Numbers")
-    if message.name not in schemas_by_name:
-        properties: Schema = {}
-        schemas_by_name[message.name] = {"type": "object", "properties": properties}
-        for field in message.fields:
-            properties[field.name] = _field(field, schemas_by_name)
-    return _reference(message.name)
+def _describe_rpc(operation: Schema, schemas_by_name: Schema) -> None:
+    """Describe the operation of an rpc: its name, its comment, its answer."""
+    service, rpc = operation["tags"][0], operation["summary"].replace(" ", "")
+    operation["operationId"] = "SessionJacobian" if (service, rpc) == ("SessionService", "Jacobian") else rpc
+    operation["description"] = comments()[f"{service}.{rpc}"]
+    status = next(status for status in operation["responses"] if status.startswith("2"))
+    success = operation["responses"][status]
+    success |= {"description": "The call succeeded.", "headers": {"x-request-id": _CALL_ID}}
+    if name := operation.pop(_MESSAGE, None):
+        schema, kinds = add_answer(_message(name), schemas_by_name), (JSON, NPZ)
+        if last := operation.pop(_LAST, None):
+            failed = {"type": "object", "properties": {"error": reference("Problem")}, "required": ["error"]}
+            schema = {"anyOf": [schema, add_answer(_message(last), schemas_by_name), failed]}
+            kinds = (NDJSON, NPZ_FRAMES)
+        success["content"] = {kinds[0]: {"schema": schema}, kinds[1]: _ARCHIVE}
 
 
-def _field(field: FieldDescriptor, schemas_by_name: Schema) -> Schema:
-    inner = field.message_type
-    if inner is not None and inner.GetOptions().map_entry:
-        values = _field(inner.fields_by_name["value"], schemas_by_name)
-        return {"type": "object", "additionalProperties": values}
-    one = _add(inner, schemas_by_name) if inner is not None else {"type": _PLAIN[field.cpp_type]}
-    return {"type": "array", "items": one} if field.is_repeated else one
-
-
-def _reference(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
+def _message(name: str) -> Descriptor:
+    return descriptor_pool.Default().FindMessageTypeByName(name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from revolute.v1 import gradient_report_pb2, model_pb2, server_pb2, session_pb2, trajectory_pb2
@@ -30,6 +30,8 @@ from .verbs import Verbs
 
 Verb = Callable[[dict[str, Any]], Coroutine[Any, Any, Document]]
 Undo = Callable[[Document], None]
+
+_STATES = "'all', or 'final' for the last state alone; left out: all"
 
 
 def create_app(verbs: Verbs, calls: Calls) -> FastAPI:
@@ -138,13 +140,13 @@ def _faults_logged(request: Request) -> Iterator[None]:
 def _health(verbs: Verbs) -> APIRouter:
     router = APIRouter(tags=["health"])
 
-    @router.get("/livez")
+    @router.get("/livez", operation_id="Live")
     async def livez() -> dict[str, str]:
         """Say that the process runs."""
         name_call(HEALTH)
         return {"status": "alive"}
 
-    @router.get("/readyz")
+    @router.get("/readyz", operation_id="Ready", responses={503: {"description": "It starts or stops."}})
     async def readyz(response: Response) -> dict[str, str]:
         """Say whether both listeners serve; 503 while the server starts or stops."""
         name_call(HEALTH)
@@ -161,6 +163,7 @@ def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
 
     @router.get(
         "/metrics",
+        operation_id="Metrics",
         response_class=PlainTextResponse,
         dependencies=[Depends(admission(calls, METRICS, while_draining=True))],
     )
@@ -168,7 +171,11 @@ def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
         """Report what is counted and timed, for Prometheus."""
         return Response(verbs.service.telemetry.metrics.text(), media_type=CONTENT_TYPE)
 
-    @router.get("/status", dependencies=[Depends(admission(calls, STATUS, while_draining=True))])
+    @router.get(
+        "/status",
+        operation_id="Status",
+        dependencies=[Depends(admission(calls, STATUS, while_draining=True))],
+    )
     async def status() -> dict[str, Any]:
         """Tell what the server holds and how busy it is; the page at / shows it."""
         return await admin.status(verbs.service, draining=calls.draining)
@@ -320,7 +327,9 @@ def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
         return await exchange.stream(request, verbs.stream_rollout, verbs.undo_rollout)
 
     @router.get("/trajectories/{trajectory_id}", openapi_extra=describe(trajectory_pb2.Trajectory))
-    async def get_trajectory(request: Request, trajectory_id: str, states: str | None = None) -> Response:
+    async def get_trajectory(
+        request: Request, trajectory_id: str, states: Annotated[str | None, Query(description=_STATES)] = None
+    ) -> Response:
         """Send a kept trajectory again, with all its states, or with states=final the last one."""
         return await exchange.give(request, verbs.get_trajectory(trajectory_id, states))
 

@@ -1,6 +1,7 @@
 """Shapes of the requests: checked for both transports when one comes in, shown for HTTP at /docs.
 
-One class per message of the protocol, with the same field names. Arrays are left to `revolute.arrays` and
+One class per message of the protocol, with the same field names; the comments of the proto files describe
+them. Arrays are left to `revolute.arrays` and
 the engine, which check them the same way for every transport.
 """
 
@@ -21,8 +22,11 @@ _FLOATS = {
     "description": "Nested lists of numbers; rows of the last axis innermost.",
 }
 
+NUMBER_OR_NUMBERS = {"anyOf": [{"type": "number"}, _FLOATS]}
+
 Array = Annotated[Any, WithJsonSchema(_FLOATS)]
 OptionalArray = Annotated[Any, WithJsonSchema({"anyOf": [_FLOATS, {"type": "null"}]})]
+AnyShape = Annotated[Any, WithJsonSchema(NUMBER_OR_NUMBERS)]
 Asset = Annotated[bytes, WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
 Wrt = list[str]
 
@@ -42,35 +46,29 @@ _REQUEST_ID = Field(
 class ModelOptions(Body):
     """Options of a model; what is left out takes the default."""
 
-    base: str | None = Field(default=None, description='URDF only: "fixed" or "free"')
-    ground: bool | None = Field(default=None, description="adds the plane z = 0")
-    fuse_fixed: bool | None = Field(
-        default=None, description="URDF only: merges bodies that fixed joints hold together"
-    )
-    timestep: float | None = Field(default=None, description="length of a step in s")
-    solver: str | None = Field(default=None, description='"pgs"')
-    iterations: int | None = Field(default=None, description="sweeps of the solver per step")
-    contact: bool | None = Field(default=None, description="whether contacts act")
-    limits: bool | None = Field(default=None, description="whether joint limits act")
-    dry_friction: bool | None = Field(default=None, description="whether dry friction of joints acts")
-    erp: float | None = Field(default=None, description="share of a position error repaired per step, 0 to 1")
-    cfm: float | None = Field(default=None, description="regularisation of the constraint matrix")
-    restitution: float | None = Field(default=None, description="coefficient of restitution, 0 to 1")
-    margin: float | None = Field(
-        default=None, description="distance in m below which a pair of shapes becomes a contact row"
-    )
+    base: str | None = None
+    ground: bool | None = None
+    fuse_fixed: bool | None = None
+    timestep: float | None = None
+    solver: str | None = None
+    iterations: int | None = None
+    contact: bool | None = None
+    limits: bool | None = None
+    dry_friction: bool | None = None
+    erp: float | None = None
+    cfm: float | None = None
+    restitution: float | None = None
+    margin: float | None = None
 
 
 class ModelSource(Body):
     """A model to register: the text of a URDF or MJCF file, or the name of a built-in model."""
 
-    builtin: str = Field(default="", description="name of a built-in model; give either this or text")
-    text: str = Field(default="", description="the file's text; give either this or builtin")
-    assets: dict[str, Asset] = Field(
-        default={}, description="files that the text refers to, by the reference as written"
-    )
+    builtin: str = ""
+    text: str = ""
+    assets: dict[str, Asset] = {}
     options: ModelOptions = ModelOptions()
-    name: str = Field(default="", description="name for messages and listings")
+    name: str = ""
     request_id: str = _REQUEST_ID
 
 
@@ -78,20 +76,15 @@ class CreateSession(Body):
     """A session to open."""
 
     model_id: str
-    batch: int = Field(description="number of environments, at least 1")
-    lease: float | None = Field(
-        default=None, description="seconds without use after which it ends; the server's own by default"
-    )
+    batch: int
+    lease: float | None = None
     request_id: str = _REQUEST_ID
 
 
 class ForkSession(Body):
     """A session to copy."""
 
-    lease: float | None = Field(
-        default=None,
-        description="seconds without use after which the copy ends; by default as the session",
-    )
+    lease: float | None = None
     request_id: str = _REQUEST_ID
 
 
@@ -115,25 +108,25 @@ class Listing(Body):
 class ResetInputs(Body):
     """The state to put a session into; what is left out is the model's default."""
 
-    qpos: OptionalArray = Field(default=None, description="[B, nq], or [nq] for all environments")
-    qvel: OptionalArray = Field(default=None, description="[B, nv], or [nv] for all environments")
+    qpos: OptionalArray = None
+    qvel: OptionalArray = None
     request_id: str = _REQUEST_ID
 
 
 class SetStateInputs(Body):
     """The state to put a session into; what is left out stays."""
 
-    qpos: OptionalArray = Field(default=None, description="[B, nq], or [nq] for all environments")
-    qvel: OptionalArray = Field(default=None, description="[B, nv], or [nv] for all environments")
-    step_count: int | None = Field(default=None, description="steps since the last reset, at least 0")
+    qpos: OptionalArray = None
+    qvel: OptionalArray = None
+    step_count: int | None = None
     request_id: str = _REQUEST_ID
 
 
 class StepInputs(Body):
     """One control, held for some steps."""
 
-    ctrl: Array = Field(description="[B, nu], or [nu] for all environments")
-    steps: int = Field(default=1, description="number of steps")
+    ctrl: Array
+    steps: int = 1
     request_id: str = _REQUEST_ID
 
 
@@ -141,33 +134,21 @@ class RolloutInputs(Body):
     """What to simulate."""
 
     model_id: str
-    qpos: Array = Field(description="start configuration, [B, nq], or [nq] for all environments")
-    qvel: Array = Field(description="start velocity, [B, nv], or [nv] for all environments")
-    ctrl: Array = Field(description="[B, T, nu], or [T, nu] for one environment without a batch axis")
-    params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
-    checkpoints: str = Field(
-        default="every",
-        description='states kept for the gradient: "every", "interval=k", "slots=s", or "none"',
-    )
-    states: str | None = Field(
-        default=None,
-        description='states to send: "all" or "final"; left out: all with "every", else the final',
-    )
+    qpos: Array
+    qvel: Array
+    ctrl: Array
+    params: dict[str, AnyShape] = {}
+    checkpoints: str = "every"
+    states: str | None = None
     request_id: str = _REQUEST_ID
-    forget: list[str] = Field(
-        default=[],
-        max_length=1000,
-        description="trajectories of the caller's to delete together with this rollout (of Rollout only)",
-    )
+    forget: list[str] = Field(default=[], max_length=1000)
 
 
 class StreamRolloutInputs(Body):
     """What to simulate, and in which pieces."""
 
     inputs: RolloutInputs
-    segment_steps: int | None = Field(
-        default=None, description="steps of one segment, at least 1; by default as many as fill 256 KiB"
-    )
+    segment_steps: int | None = None
 
 
 class OwnCotangents(Body):
@@ -181,68 +162,58 @@ class OwnCotangents(Body):
 class Cotangents(Body):
     """What to pull back through a trajectory."""
 
-    qpos_bar: OptionalArray = Field(
-        default=None, description="d loss / d qpos, shaped like qpos; a leading axis K asks for K gradients"
-    )
-    qvel_bar: OptionalArray = Field(default=None, description="d loss / d qvel, likewise")
-    wrt: Wrt = Field(default=[], description="what to differentiate by; empty: qpos, qvel, ctrl")
-    times: list[int] | None = Field(
-        default=None, description="times that qpos_bar and qvel_bar are of, ascending; left out: all"
-    )
+    qpos_bar: OptionalArray = None
+    qvel_bar: OptionalArray = None
+    wrt: Wrt = []
+    times: list[int] | None = None
 
 
 class Tangents(Body):
     """A direction to push forward through a trajectory; what is left out is zero."""
 
-    qpos_tan: OptionalArray = Field(
-        default=None, description="tangent of the start configuration, [B, nv], or [nv] for all environments"
-    )
-    qvel_tan: OptionalArray = Field(default=None, description="tangent of the start velocity, likewise")
-    ctrl_tan: OptionalArray = Field(
-        default=None, description="tangent of the controls, [B, T, nu], or [T, nu] for all environments"
-    )
-    params_tan: dict[str, Array] = Field(default={}, description="tangents of model parameters, by name")
+    qpos_tan: OptionalArray = None
+    qvel_tan: OptionalArray = None
+    ctrl_tan: OptionalArray = None
+    params_tan: dict[str, AnyShape] = {}
 
 
 class JacobianInputs(Body):
     """One step to differentiate."""
 
     model_id: str
-    qpos: Array = Field(description="configuration before the step, [B, nq], or [nq] for all environments")
-    qvel: Array = Field(description="velocity before the step, [B, nv], or [nv] for all environments")
-    ctrl: Array = Field(description="[B, nu], or [nu] for one environment without a batch axis")
-    params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
+    qpos: Array
+    qvel: Array
+    ctrl: Array
+    params: dict[str, AnyShape] = {}
 
 
 class CheckGradientInputs(Body):
     """What to check; what is left out is chosen."""
 
     model_id: str
-    qpos: OptionalArray = Field(default=None, description="start configuration, [nq]")
-    qvel: OptionalArray = Field(default=None, description="start velocity, [nv]")
-    ctrl: OptionalArray = Field(default=None, description="controls, [T, nu]")
-    params: dict[str, Array] = Field(default={}, description="model parameters to replace, by name")
-    wrt: Wrt = Field(default=[], description="inputs to check; empty: all that the model has")
-    steps: int = Field(default=200, description="length T of the trajectory without ctrl, at least 1")
-    directions: int = Field(default=3, description="random directions per input, at least 1")
-    seed: int = Field(default=0, description="seed of everything random, at least 0")
-    tolerance: float = Field(default=1e-5, description="largest relative error of a derivative that passes")
+    qpos: OptionalArray = None
+    qvel: OptionalArray = None
+    ctrl: OptionalArray = None
+    params: dict[str, AnyShape] = {}
+    wrt: Wrt = []
+    steps: int = 200
+    directions: int = 3
+    seed: int = 0
+    tolerance: float = 1e-5
 
 
 class SessionJacobianInputs(Body):
     """Controls of the step that is differentiated."""
 
-    ctrl: Array = Field(description="[B, nu], or [nu] for all environments")
+    ctrl: Array
 
 
 class ValueAndGradientInputs(Body):
     """What to simulate and which loss to differentiate."""
 
     inputs: RolloutInputs
-    loss: dict[str, Any] = Field(
-        description='{"terms": [{"quantity", "weight", "target", "when", "index", "form"}]}'
-    )
-    wrt: Wrt = Field(default=[], description="what to differentiate by; empty: qpos, qvel, ctrl")
+    loss: dict[str, Any]
+    wrt: Wrt = []
 
 
 class OwnLossInputs(Body):
