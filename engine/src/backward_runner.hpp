@@ -176,7 +176,7 @@ struct BackwardRunner {
   void add_projected(const Model& model, const Real* qpos, Real* out) const {
     for (int j = 0; j < model.njnt; ++j) {
       const Joint& joint = model.joints[j];
-      const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+      const int linear = linear_coordinates(joint.type);
       for (int i = 0; i < linear; ++i) out[joint.dof + i] += ambient[joint.qpos + i];
       if (joint.type > JointType::ball) continue;
       const Real* bar = ambient + joint.qpos + linear;
@@ -220,7 +220,7 @@ struct BackwardRunner {
   void to_ambient(const Model& model, const Real* tangent) {
     for (int j = 0; j < model.njnt; ++j) {
       const Joint& joint = model.joints[j];
-      const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+      const int linear = linear_coordinates(joint.type);
       for (int i = 0; i < linear; ++i) ambient[joint.qpos + i] = tangent[joint.dof + i];
       if (joint.type > JointType::ball) continue;
       const Real* q = forward.qpos + joint.qpos + linear;

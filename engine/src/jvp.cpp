@@ -73,7 +73,7 @@ struct JvpRunner {
   void seed_configuration(const Model& model, const double* tangent) {
     for (int j = 0; j < model.njnt; ++j) {
       const Joint& joint = model.joints[j];
-      const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+      const int linear = linear_coordinates(joint.type);
       for (int i = 0; i < linear; ++i) qpos[joint.qpos + i].tangent[0] = tangent[joint.dof + i];
       if (joint.type > JointType::ball) continue;
       Real* q = qpos + joint.qpos + linear;
@@ -92,7 +92,7 @@ struct JvpRunner {
     for (int k = 0; k < model.nv; ++k) dv[k] = qvel[k].tangent[0];
     for (int j = 0; j < model.njnt; ++j) {
       const Joint& joint = model.joints[j];
-      const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+      const int linear = linear_coordinates(joint.type);
       for (int i = 0; i < linear; ++i) dq[joint.dof + i] = qpos[joint.qpos + i].tangent[0];
       if (joint.type > JointType::ball) continue;
       const Real* q = qpos + joint.qpos + linear;

@@ -9,9 +9,8 @@
 #include <tuple>
 #include <utility>
 
-#include "hull_tree.hpp"
-#include "revolute/spatial/quaternion.hpp"
-#include "thinned_polygon.hpp"
+#include "hulls.hpp"
+#include "pose.hpp"
 
 namespace revolute {
 
@@ -20,23 +19,6 @@ namespace {
 constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_ellipsoid = 4,
               mujoco_cylinder = 5, mujoco_box = 6;
 
-struct Pose {
-  Matrix3<double> R;
-  Vector3<double> p;
-};
-Pose operator*(const Pose& a, const Pose& b) { return {a.R * b.R, a.p + a.R * b.p}; }
-Pose identity() { return {{{1, 0, 0, 0, 1, 0, 0, 0, 1}}, {0, 0, 0}}; }
-Pose pose(const double* position, const double* quaternion) {
-  return {rotation_matrix(
-              normalized(Quaternion<double>{quaternion[0], quaternion[1], quaternion[2], quaternion[3]})),
-          vector3<double>(position)};
-}
-void store(const Matrix3<double>& R, double* out) { std::copy(R.m, R.m + 9, out); }
-void store(const Vector3<double>& p, double* out) {
-  out[0] = p.x;
-  out[1] = p.y;
-  out[2] = p.z;
-}
 // A rotation whose third column is the axis.
 Matrix3<double> frame_with_z(const Vector3<double>& axis) {
   const Vector3<double> z = (1.0 / std::sqrt(dot(axis, axis))) * axis;
@@ -277,146 +259,9 @@ class ModelBuilder {
       std::copy_n(size, 3, geom.half);
       if (geom.shape == Shape::capsule || geom.shape == Shape::cylinder) geom.half[2] = size[1];
       geom.bound = in_.geom_rbound[g];
-      add_hull(g, at, geom);
+      add_hull(in_, g, at, geom, out_.hulls_);
       out_.geoms_.push_back(geom);
     }
-  }
-
-  // Hull of a box or mesh, core of a sphere or capsule; other shapes have none.
-  void add_hull(int g, const Pose& at, Geom& geom) {
-    geom.vertex = int(out_.vertices_.size() / 3);
-    geom.face = int(out_.faces_.size());
-    geom.edge = int(out_.edges_.size());
-    std::vector<Vector3<double>> vertices;
-    std::vector<Ints> polygons;
-    const double* half = geom.half;
-    switch (geom.shape) {
-      case Shape::sphere:
-        vertices = {{0, 0, 0}};
-        break;
-      case Shape::capsule:
-        vertices = {{0, 0, -half[2]}, {0, 0, half[2]}};
-        break;
-      case Shape::box:
-        for (int i = 0; i < 8; ++i)
-          vertices.push_back(
-              {i & 4 ? half[0] : -half[0], i & 2 ? half[1] : -half[1], i & 1 ? half[2] : -half[2]});
-        polygons = {{0, 1, 3, 2}, {4, 6, 7, 5}, {0, 4, 5, 1}, {2, 3, 7, 6}, {0, 2, 6, 4}, {1, 5, 7, 3}};
-        break;
-      case Shape::mesh:
-        for (int i = 0; i < in_.hull_num[g]; ++i)
-          vertices.push_back(vector3<double>(&in_.hull_vert[3 * (in_.hull_adr[g] + i)]));
-        polygons = mesh_polygons(g);
-        break;
-      default:
-        break;
-    }
-    add_box(vertices, geom);
-    for (Vector3<double>& vertex : vertices) {
-      vertex = at.p + at.R * vertex;
-      double numbers[3];
-      store(vertex, numbers);
-      out_.vertices_.insert(out_.vertices_.end(), numbers, numbers + 3);
-    }
-    if (geom.shape == Shape::capsule) out_.edges_.push_back({0, 1, {{0, 0, 0}, {0, 0, 0}}});
-    add_faces(vertices, polygons);
-    geom.vertices = int(vertices.size());
-    geom.faces = int(out_.faces_.size()) - geom.face;
-    geom.edges = int(out_.edges_.size()) - geom.edge;
-    add_trees(vertices, geom);
-  }
-
-  // `vertices`: of the hull or core, in the shape's frame.
-  static void add_box(const std::vector<Vector3<double>>& vertices, Geom& geom) {
-    Vector3<double> low = {0, 0, 0}, high = {0, 0, 0};
-    if (geom.shape == Shape::ellipsoid) high = vector3<double>(geom.half);
-    if (geom.shape == Shape::cylinder) high = {geom.radius, geom.radius, geom.half[2]};
-    if (vertices.empty()) {
-      low = -high;
-    } else {
-      low = high = vertices[0];
-      for (const Vector3<double>& v : vertices) {
-        low = {std::min(low.x, v.x), std::min(low.y, v.y), std::min(low.z, v.z)};
-        high = {std::max(high.x, v.x), std::max(high.y, v.y), std::max(high.z, v.z)};
-      }
-      const Vector3<double> about = {geom.radius, geom.radius, geom.radius};
-      low = low - about;
-      high = high + about;
-    }
-    store(0.5 * (low + high), geom.box_centre);
-    store(0.5 * (high - low), geom.box_half);
-  }
-
-  // `vertices`: in the link's frame.
-  void add_trees(const std::vector<Vector3<double>>& vertices, Geom& geom) {
-    std::vector<std::vector<Vector3<double>>> items;
-    const auto tree = [&] { return add_hull_tree(items, out_.hull_nodes_, out_.hull_items_); };
-    for (const Vector3<double>& vertex : vertices) items.push_back({vertex});
-    geom.vertex_tree = tree();
-    items.clear();
-    for (int f = geom.face; f < geom.face + geom.faces; ++f) {
-      const HullFace& face = out_.faces_[f];
-      items.emplace_back();
-      for (int i = 0; i < face.corners; ++i) items.back().push_back(vertices[out_.corners_[face.corner + i]]);
-    }
-    geom.face_tree = tree();
-    items.clear();
-    for (int e = geom.edge; e < geom.edge + geom.edges; ++e)
-      items.push_back({vertices[out_.edges_[e].from], vertices[out_.edges_[e].to]});
-    geom.edge_tree = tree();
-  }
-
-  std::vector<Ints> mesh_polygons(int g) const {
-    std::vector<Ints> polygons;
-    std::size_t corner = 0;
-    for (int p = 0; p < in_.hull_polyadr[g]; ++p) corner += in_.hull_polyvertnum.at(p);
-    for (int p = in_.hull_polyadr[g]; p < in_.hull_polyadr[g] + in_.hull_polynum[g]; ++p) {
-      Ints polygon;
-      for (int i = 0; i < in_.hull_polyvertnum.at(p); ++i) {
-        polygon.push_back(in_.hull_polyvert.at(corner++));
-        if (polygon.back() < 0 || polygon.back() >= in_.hull_num[g])
-          throw std::invalid_argument("hull_polyvert: expected a vertex of geom " + std::to_string(g) +
-                                      ", got " + std::to_string(polygon.back()));
-      }
-      if (polygon.size() >= 3) polygons.push_back(polygon);
-    }
-    return polygons;
-  }
-
-  // Faces and edges of a hull from its polygons, which may turn either way.
-  void add_faces(const std::vector<Vector3<double>>& vertices, std::vector<Ints>& polygons) {
-    Vector3<double> middle = {0, 0, 0};
-    for (const Vector3<double>& vertex : vertices) middle += (1.0 / double(vertices.size())) * vertex;
-    std::map<std::pair<int, int>, std::size_t> edge_of;
-    for (Ints& polygon : polygons) {
-      Vector3<double> normal = {0, 0, 0};  // Newell's
-      for (std::size_t i = 0; i < polygon.size(); ++i)
-        normal += cross(vertices[polygon[i]] - vertices[polygon[0]],
-                        vertices[polygon[(i + 1) % polygon.size()]] - vertices[polygon[0]]);
-      if (dot(normal, normal) <= 0) continue;
-      normal = (1 / std::sqrt(dot(normal, normal))) * normal;
-      if (dot(normal, vertices[polygon[0]] - middle) < 0) {
-        normal = -normal;
-        std::reverse(polygon.begin(), polygon.end());
-      }
-      HullFace face{};
-      store(normal, face.normal);
-      face.corner = int(out_.corners_.size());
-      const Ints corners = thinned_polygon(vertices, polygon, polygon_corners);
-      face.corners = int(corners.size());
-      out_.corners_.insert(out_.corners_.end(), corners.begin(), corners.end());
-      out_.faces_.push_back(face);
-      for (std::size_t i = 0; i < polygon.size(); ++i)
-        add_edge(vertices, polygon[i], polygon[(i + 1) % polygon.size()], normal, edge_of);
-    }
-  }
-  void add_edge(const std::vector<Vector3<double>>& vertices, int from, int to, const Vector3<double>& normal,
-                std::map<std::pair<int, int>, std::size_t>& edge_of) {
-    const auto [found, is_new] = edge_of.try_emplace(std::minmax(from, to), out_.edges_.size());
-    if (is_new) out_.edges_.push_back({from, to, {{0, 0, 0}, {0, 0, 0}}});
-    const Vector3<double> inward = cross(normal, vertices[to] - vertices[from]);
-    const double size = std::sqrt(dot(inward, inward));
-    if (size > 0) store((1 / size) * inward, out_.edges_[found->second].inward[is_new ? 0 : 1]);
   }
 
   // Ancestors of both links, leaf to root.
@@ -595,7 +440,6 @@ class ModelBuilder {
     m.nlimit = int(out_.limits_.size());
     m.nequality = int(out_.equalities_.size());
     m.nfriction_pair = int(out_.map_.pairs.size());
-    m.npath = int(out_.paths_.size());
     m.joints = out_.joints_.data();
     m.dofs = out_.dofs_.data();
     m.actuators = out_.actuators_.data();
@@ -606,12 +450,12 @@ class ModelBuilder {
     m.paths = out_.paths_.data();
     m.path_dofs = out_.path_dofs_.data();
     m.dof_paths = out_.dof_paths_.data();
-    m.vertices = out_.vertices_.data();
-    m.faces = out_.faces_.data();
-    m.edges = out_.edges_.data();
-    m.corners = out_.corners_.data();
-    m.hull_nodes = out_.hull_nodes_.data();
-    m.hull_items = out_.hull_items_.data();
+    m.vertices = out_.hulls_.vertices.data();
+    m.faces = out_.hulls_.faces.data();
+    m.edges = out_.hulls_.edges.data();
+    m.corners = out_.hulls_.corners.data();
+    m.hull_nodes = out_.hulls_.nodes.data();
+    m.hull_items = out_.hulls_.items.data();
     m.tree_origin = out_.tree_origin_.data();
     m.tree_qpos = out_.tree_qpos_.data();
     const Doubles& loss = out_.map_.defaults[int(Parameter::dof_frictionloss)];

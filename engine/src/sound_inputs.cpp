@@ -22,7 +22,7 @@ bool quaternions_within(const Model& model, const double* qpos, std::size_t rows
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     if (joint.type > JointType::ball) continue;
-    const double* q = qpos + joint.qpos + (joint.type == JointType::free ? 3 : 0);
+    const double* q = qpos + joint.qpos + linear_coordinates(joint.type);
     for (std::size_t row = 0; row < rows; ++row, q += model.nq) {
       const double square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
       if (!(least < square && square < most)) return false;

@@ -24,7 +24,7 @@ template <class Real>
 void displace(const Model& model, const Real* qpos, const Real* tangent, Real* out) {
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
-    const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+    const int linear = linear_coordinates(joint.type);
     for (int i = 0; i < linear; ++i) out[joint.qpos + i] = qpos[joint.qpos + i] + tangent[joint.dof + i];
     if (joint.type > JointType::ball) continue;
     const Real* q = qpos + joint.qpos + linear;
@@ -43,7 +43,7 @@ template <class Real>
 void tangent_between(const Model& model, const Doubles& from, const Real* to, Real* out) {
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
-    const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+    const int linear = linear_coordinates(joint.type);
     for (int i = 0; i < linear; ++i) out[joint.dof + i] += to[joint.qpos + i] - Real(from[joint.qpos + i]);
     if (joint.type > JointType::ball) continue;
     const double* q = &from[joint.qpos + linear];

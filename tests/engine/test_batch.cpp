@@ -370,7 +370,7 @@ void forward_derivatives_are_transposes_of_gradients() {
     Doubles out(nv);
     for (int j = 0; j < arrays.njnt; ++j) {
       const Joint& joint = storage.model().joints[j];
-      const int linear = joint.type == JointType::free ? 3 : joint.type == JointType::ball ? 0 : 1;
+      const int linear = linear_coordinates(joint.type);
       const double *q = &qpos[row * nq + joint.qpos], *q_bar = &bar[row * nq + joint.qpos];
       std::copy_n(q_bar, linear, &out[joint.dof]);
       if (joint.type > JointType::ball) continue;

@@ -13,7 +13,6 @@ namespace {
 constexpr JointType types[] = {JointType::free, JointType::ball, JointType::prismatic, JointType::revolute};
 int dofs(JointType type) { return type == JointType::free ? 6 : type == JointType::ball ? 3 : 1; }
 int positions(JointType type) { return type == JointType::free ? 7 : type == JointType::ball ? 4 : 1; }
-int linear(JointType type) { return type == JointType::free ? 3 : type == JointType::ball ? 0 : 1; }
 
 Quaternion<double> random_quaternion(Random& random) {
   return normalized(Quaternion<double>{random.normal(), random.normal(), random.normal(), random.normal()});
@@ -34,15 +33,15 @@ Doubles random_state(JointType type, Random& random, double length = 1.0) {
   Doubles out = random.normals(positions(type));
   if (type > JointType::ball) return out;
   const Quaternion<double> q = random_quaternion(random);
-  std::copy_n(&q.w, 4, out.begin() + linear(type));
-  for (int i = 0; i < 4; ++i) out[linear(type) + i] *= length;
+  std::copy_n(&q.w, 4, out.begin() + linear_coordinates(type));
+  for (int i = 0; i < 4; ++i) out[linear_coordinates(type) + i] *= length;
   return out;
 }
 
 // qpos moved by a tangent
 template <class Real>
 void move(JointType type, const Doubles& qpos, const Real* tangent, Real* out) {
-  const int n = linear(type);
+  const int n = linear_coordinates(type);
   for (int i = 0; i < n; ++i) out[i] = Real(qpos[i]) + tangent[i];
   if (type > JointType::ball) return;
   const Quaternion<Real> q = {Real(qpos[n]), Real(qpos[n + 1]), Real(qpos[n + 2]), Real(qpos[n + 3])};
@@ -52,7 +51,7 @@ void move(JointType type, const Doubles& qpos, const Real* tangent, Real* out) {
 // the tangent that moves `from` to `to`
 template <class Real>
 void difference(JointType type, const Doubles& from, const Real* to, Real* out) {
-  const int n = linear(type);
+  const int n = linear_coordinates(type);
   for (int i = 0; i < n; ++i) out[i] = to[i] - Real(from[i]);
   if (type > JointType::ball) return;
   const Quaternion<Real> q = {Real(from[n]), Real(from[n + 1]), Real(from[n + 2]), Real(from[n + 3])};
@@ -179,7 +178,7 @@ void integration_is_exact_for_constant_velocity() {
       Doubles qvel = random.normals(dofs(type)), next(qpos.size());
       for (double& v : qvel) v *= speed;
       integrate(joint, h, qpos.data(), qvel.data(), next.data());
-      const int n = linear(type);
+      const int n = linear_coordinates(type);
       for (int i = 0; i < n; ++i) CHECK_CLOSE(next[i], qpos[i] + h * qvel[i], rounding);
       if (type > JointType::ball) continue;
       const Dense turn = matrix_exponential(h * cross_matrix(load3(&qvel[n])));

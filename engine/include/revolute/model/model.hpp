@@ -11,6 +11,10 @@ namespace revolute {
 // euler: joint damping is implicit; implicitfast: the velocity gains of actuators as well (both as MuJoCo's of that name).
 enum class Integrator : int { euler, implicitfast };
 enum class JointType : int { free = 0, ball = 1, prismatic = 2, revolute = 3 };  // MuJoCo's numbers
+// How many of a joint's positions are plain numbers; behind them free and ball joints have a quaternion.
+inline int linear_coordinates(JointType type) {
+  return type == JointType::free ? 3 : type == JointType::ball ? 0 : 1;
+}
 
 struct Joint {
   JointType type;
@@ -135,7 +139,7 @@ constexpr int polygon_corners = 24;
 
 struct Model {
   int nq, nv, nu, nbody, ngeom, njnt;
-  int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair, npath;
+  int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair;
   double timestep;
   double erp, cfm, margin;
   int iterations;

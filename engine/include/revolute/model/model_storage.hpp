@@ -9,6 +9,16 @@
 
 namespace revolute {
 
+// The hulls of all shapes, each with ranges of these arrays (Geom).
+struct Hulls {
+  std::vector<double> vertices;  // [vertex, 3] in their link frames
+  std::vector<HullFace> faces;
+  std::vector<HullEdge> edges;
+  std::vector<int> corners;
+  std::vector<HullNode> nodes;
+  std::vector<int> items;
+};
+
 class ModelStorage {
  public:
   // Throws std::invalid_argument, naming the array, when sizes do not fit together.
@@ -31,17 +41,13 @@ class ModelStorage {
   std::vector<Dof> dofs_;
   std::vector<Actuator> actuators_;
   std::vector<Geom> geoms_;
-  std::vector<HullFace> faces_;
-  std::vector<HullEdge> edges_;
-  std::vector<int> corners_;
-  std::vector<HullNode> hull_nodes_;
-  std::vector<int> hull_items_;
+  Hulls hulls_;
   std::vector<Candidate> candidates_;
   std::vector<Limit> limits_;
   std::vector<Equality> equalities_;
   std::vector<Path> paths_;
   std::vector<int> path_dofs_, dof_paths_;
-  std::vector<double> vertices_, tree_origin_;
+  std::vector<double> tree_origin_;
   std::vector<int> tree_qpos_;
 };
 

@@ -66,7 +66,7 @@ struct BallJoint {
     turn_adjoint(h, qvel + joint.dof, next_bar + joint.dof, qpos_bar + joint.dof, qvel_bar + joint.dof);
   }
 
-  // -stiffness log(q_rest^-1 q), a torque in the axes of the moving frame
+  // log(q_rest^-1 q), in the axes of the moving frame; the spring's torque is -stiffness times it
   template <class Real>
   REVOLUTE_HD static Vector3<Real> displacement(const Joint& joint, const Real* qpos) {
     const Quaternion<Real> rest = {Real(joint.spring[0]), Real(joint.spring[1]), Real(joint.spring[2]),

@@ -1,0 +1,168 @@
+#include "hulls.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "hull_tree.hpp"
+#include "thinned_polygon.hpp"
+
+namespace revolute {
+
+namespace {
+
+class HullBuilder {
+ public:
+  HullBuilder(const MujocoArrays& in, Hulls& out) : in_(in), out_(out) {}
+
+  void add(int g, const Pose& at, Geom& geom) {
+    geom.vertex = int(out_.vertices.size() / 3);
+    geom.face = int(out_.faces.size());
+    geom.edge = int(out_.edges.size());
+    std::vector<Vector3<double>> vertices;
+    std::vector<Ints> polygons;
+    const double* half = geom.half;
+    switch (geom.shape) {
+      case Shape::sphere:
+        vertices = {{0, 0, 0}};
+        break;
+      case Shape::capsule:
+        vertices = {{0, 0, -half[2]}, {0, 0, half[2]}};
+        break;
+      case Shape::box:
+        for (int i = 0; i < 8; ++i)
+          vertices.push_back(
+              {i & 4 ? half[0] : -half[0], i & 2 ? half[1] : -half[1], i & 1 ? half[2] : -half[2]});
+        polygons = {{0, 1, 3, 2}, {4, 6, 7, 5}, {0, 4, 5, 1}, {2, 3, 7, 6}, {0, 2, 6, 4}, {1, 5, 7, 3}};
+        break;
+      case Shape::mesh:
+        for (int i = 0; i < in_.hull_num[g]; ++i)
+          vertices.push_back(vector3<double>(&in_.hull_vert[3 * (in_.hull_adr[g] + i)]));
+        polygons = mesh_polygons(g);
+        break;
+      default:
+        break;
+    }
+    add_box(vertices, geom);
+    for (Vector3<double>& vertex : vertices) {
+      vertex = at.p + at.R * vertex;
+      double numbers[3];
+      store(vertex, numbers);
+      out_.vertices.insert(out_.vertices.end(), numbers, numbers + 3);
+    }
+    if (geom.shape == Shape::capsule) out_.edges.push_back({0, 1, {{0, 0, 0}, {0, 0, 0}}});
+    add_faces(vertices, polygons);
+    geom.vertices = int(vertices.size());
+    geom.faces = int(out_.faces.size()) - geom.face;
+    geom.edges = int(out_.edges.size()) - geom.edge;
+    add_trees(vertices, geom);
+  }
+
+ private:
+  const MujocoArrays& in_;
+  Hulls& out_;
+
+  // `vertices`: of the hull or core, in the shape's frame.
+  static void add_box(const std::vector<Vector3<double>>& vertices, Geom& geom) {
+    Vector3<double> low = {0, 0, 0}, high = {0, 0, 0};
+    if (geom.shape == Shape::ellipsoid) high = vector3<double>(geom.half);
+    if (geom.shape == Shape::cylinder) high = {geom.radius, geom.radius, geom.half[2]};
+    if (vertices.empty()) {
+      low = -high;
+    } else {
+      low = high = vertices[0];
+      for (const Vector3<double>& v : vertices) {
+        low = {std::min(low.x, v.x), std::min(low.y, v.y), std::min(low.z, v.z)};
+        high = {std::max(high.x, v.x), std::max(high.y, v.y), std::max(high.z, v.z)};
+      }
+      const Vector3<double> about = {geom.radius, geom.radius, geom.radius};
+      low = low - about;
+      high = high + about;
+    }
+    store(0.5 * (low + high), geom.box_centre);
+    store(0.5 * (high - low), geom.box_half);
+  }
+
+  // `vertices`: in the link's frame.
+  void add_trees(const std::vector<Vector3<double>>& vertices, Geom& geom) {
+    std::vector<std::vector<Vector3<double>>> items;
+    const auto tree = [&] { return add_hull_tree(items, out_.nodes, out_.items); };
+    for (const Vector3<double>& vertex : vertices) items.push_back({vertex});
+    geom.vertex_tree = tree();
+    items.clear();
+    for (int f = geom.face; f < geom.face + geom.faces; ++f) {
+      const HullFace& face = out_.faces[f];
+      items.emplace_back();
+      for (int i = 0; i < face.corners; ++i) items.back().push_back(vertices[out_.corners[face.corner + i]]);
+    }
+    geom.face_tree = tree();
+    items.clear();
+    for (int e = geom.edge; e < geom.edge + geom.edges; ++e)
+      items.push_back({vertices[out_.edges[e].from], vertices[out_.edges[e].to]});
+    geom.edge_tree = tree();
+  }
+
+  std::vector<Ints> mesh_polygons(int g) const {
+    std::vector<Ints> polygons;
+    std::size_t corner = 0;
+    for (int p = 0; p < in_.hull_polyadr[g]; ++p) corner += in_.hull_polyvertnum.at(p);
+    for (int p = in_.hull_polyadr[g]; p < in_.hull_polyadr[g] + in_.hull_polynum[g]; ++p) {
+      Ints polygon;
+      for (int i = 0; i < in_.hull_polyvertnum.at(p); ++i) {
+        polygon.push_back(in_.hull_polyvert.at(corner++));
+        if (polygon.back() < 0 || polygon.back() >= in_.hull_num[g])
+          throw std::invalid_argument("hull_polyvert: expected a vertex of geom " + std::to_string(g) +
+                                      ", got " + std::to_string(polygon.back()));
+      }
+      if (polygon.size() >= 3) polygons.push_back(polygon);
+    }
+    return polygons;
+  }
+
+  // Faces and edges of a hull from its polygons, which may turn either way.
+  void add_faces(const std::vector<Vector3<double>>& vertices, std::vector<Ints>& polygons) {
+    Vector3<double> middle = {0, 0, 0};
+    for (const Vector3<double>& vertex : vertices) middle += (1.0 / double(vertices.size())) * vertex;
+    std::map<std::pair<int, int>, std::size_t> edge_of;
+    for (Ints& polygon : polygons) {
+      Vector3<double> normal = {0, 0, 0};  // Newell's
+      for (std::size_t i = 0; i < polygon.size(); ++i)
+        normal += cross(vertices[polygon[i]] - vertices[polygon[0]],
+                        vertices[polygon[(i + 1) % polygon.size()]] - vertices[polygon[0]]);
+      if (dot(normal, normal) <= 0) continue;
+      normal = (1 / std::sqrt(dot(normal, normal))) * normal;
+      if (dot(normal, vertices[polygon[0]] - middle) < 0) {
+        normal = -normal;
+        std::reverse(polygon.begin(), polygon.end());
+      }
+      HullFace face{};
+      store(normal, face.normal);
+      face.corner = int(out_.corners.size());
+      const Ints corners = thinned_polygon(vertices, polygon, polygon_corners);
+      face.corners = int(corners.size());
+      out_.corners.insert(out_.corners.end(), corners.begin(), corners.end());
+      out_.faces.push_back(face);
+      for (std::size_t i = 0; i < polygon.size(); ++i)
+        add_edge(vertices, polygon[i], polygon[(i + 1) % polygon.size()], normal, edge_of);
+    }
+  }
+  void add_edge(const std::vector<Vector3<double>>& vertices, int from, int to, const Vector3<double>& normal,
+                std::map<std::pair<int, int>, std::size_t>& edge_of) {
+    const auto [found, is_new] = edge_of.try_emplace(std::minmax(from, to), out_.edges.size());
+    if (is_new) out_.edges.push_back({from, to, {{0, 0, 0}, {0, 0, 0}}});
+    const Vector3<double> inward = cross(normal, vertices[to] - vertices[from]);
+    const double size = std::sqrt(dot(inward, inward));
+    if (size > 0) store((1 / size) * inward, out_.edges[found->second].inward[is_new ? 0 : 1]);
+  }
+};
+
+}  // namespace
+
+void add_hull(const MujocoArrays& in, int g, const Pose& at, Geom& geom, Hulls& out) {
+  HullBuilder(in, out).add(g, at, geom);
+}
+
+}  // namespace revolute
