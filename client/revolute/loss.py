@@ -253,8 +253,12 @@ class Loss:
         )
 
 
-def check_loss(loss: Any) -> Loss:
+def check_loss(loss: Any, *, or_function: bool = False) -> Loss:
     """Return `loss`, a Loss or a Term, as a Loss.
+
+    Args:
+        loss: the loss.
+        or_function: whether the caller takes functions as well, which the error then offers.
 
     Raises:
         ArgumentError: it is anything else, e.g. a list of terms.
@@ -265,9 +269,12 @@ def check_loss(loss: Any) -> Loss:
         return loss
     raise ArgumentError.expected(
         "loss",
-        "a revolute.Term, a revolute.Loss or a function",
+        "a revolute.Term, a revolute.Loss or a function"
+        if or_function
+        else "a revolute.Term or a revolute.Loss",
         _shown(loss),
-        advice="several terms are revolute.Loss([...]), a function returns (value, qpos_bar, qvel_bar)",
+        advice="several terms are revolute.Loss([...])"
+        + (", a function returns (value, qpos_bar, qvel_bar)" if or_function else ""),
     )
 
 

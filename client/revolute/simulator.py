@@ -299,7 +299,7 @@ class Simulator(StaysHere):
         names = checked_names(wrt)
         if callable(loss):
             return self._own_loss(inputs, loss, names)
-        document = {"inputs": inputs, "loss": check_loss(loss).to_dict(), "wrt": names}
+        document = {"inputs": inputs, "loss": check_loss(loss, or_function=True).to_dict(), "wrt": names}
         found = self._call("ValueAndGradient", document)
         gradient = Gradient.from_document(found["gradient"], names, found["diverged_step"])
         value = found["value"]

@@ -249,7 +249,9 @@ def test_a_trajectory_of_another_model_is_refused(engine: Engine, rollout: Rollo
 
 
 def test_a_function_is_not_a_loss(laikago: Model, engine: Engine) -> None:
-    with pytest.raises(ArgumentError, match=r"loss: expected a revolute\.Loss, got a function"):
+    with pytest.raises(
+        ArgumentError, match=r"loss: expected a revolute\.Term or a revolute\.Loss, got a function"
+    ):
         engine.value_and_gradient(laikago, **_arguments(laikago), loss=lambda q: q)  # type: ignore[arg-type]
 
 
