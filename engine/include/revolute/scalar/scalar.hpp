@@ -59,7 +59,7 @@ struct HasTangents {
 template <class Real>
 REVOLUTE_HD inline Real tangents_of(const Real& a) {
   if constexpr (HasTangents<Real>::value)
-    return a - Real(a.value);
+    return a - Real(get_lane(a, 0));
   else
     return Real(0);
 }
