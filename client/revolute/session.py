@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .arrays import Float64Array, as_float64
 from .derivatives import StepJacobian
-from .errors import ArgumentError, NotFoundError
+from .errors import ArgumentError, NotFoundError, RevoluteError
 from .known_arguments import known_arguments
 from .model import ModelHandle
 from .staying_here import StaysHere
@@ -233,11 +233,15 @@ class Session(StaysHere):
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         try:
             self.close()
         except NotFoundError:
             return
+        except RevoluteError:
+            # what failed inside of the block is what the caller has to see
+            if kind is None:
+                raise
 
     def __repr__(self) -> str:
         return f"<revolute session of '{self.model.name}': batch={self.batch}, id={self.id[:12]}>"

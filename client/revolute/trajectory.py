@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .arrays import Float64Array, as_float64, named_float64
 from .checkpoints import CheckpointReport, Checkpoints
 from .derivatives import Jvp
-from .errors import ArgumentError, NotFoundError
+from .errors import ArgumentError, NotFoundError, RevoluteError
 from .known_arguments import known_arguments
 from .model import ModelHandle
 from .staying_here import StaysHere
@@ -260,11 +260,15 @@ class Trajectory(StaysHere):
     def __enter__(self) -> Trajectory:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         try:
             self.delete()
         except NotFoundError:
             return
+        except RevoluteError:
+            # what failed inside of the block is what the caller has to see
+            if kind is None:
+                raise
 
     def __repr__(self) -> str:
         return (

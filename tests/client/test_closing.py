@@ -1,4 +1,4 @@
-"""Closing a simulator while another thread waits for its answer."""
+"""Closing a simulator while another thread waits for its answer, and blocks that end without their server."""
 
 from __future__ import annotations
 
@@ -75,3 +75,19 @@ def test_a_pause_between_attempts_ends(transport: str) -> None:
         server.process.wait()
         error = outcome(simulator.server_info, simulator.close)
         assert type(error) is revolute.CancelledError
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_the_error_inside_of_a_block_is_the_one_that_is_raised(transport: str) -> None:
+    """Also when the block cannot be ended well, since the server has gone meanwhile."""
+    with running_server() as server:
+        simulator = revolute.connect(getattr(server, transport), retries=0)
+        model = simulator.load_model("pendulum1")
+        blocks = simulator.rollout(model, [0.0], [0.0], [[0.0]]), simulator.session(model)
+        server.process.kill()
+        server.process.wait()
+        for block in blocks:
+            with pytest.raises(KeyboardInterrupt), block:
+                raise KeyboardInterrupt
+            with pytest.raises(revolute.UnavailableError), block:
+                pass
