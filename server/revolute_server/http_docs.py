@@ -34,6 +34,13 @@ _ARCHIVE: Schema = {
         "description": "The same document as NPZ, see docs/protocol.md.",
     }
 }
+_FRAMES: Schema = {
+    "schema": {
+        "type": "string",
+        "format": "binary",
+        "description": "The same documents as NPZ, each with its length in front: 8 bytes, little-endian.",
+    }
+}
 _CALL_ID: Schema = {"description": "Id of the call in the server's log.", "schema": {"type": "string"}}
 _PROBLEM_ANSWER: Schema = {
     "description": "The call failed and had no effect.",
@@ -138,12 +145,13 @@ def _describe_rpc(operation: Schema, schemas_by_name: Schema) -> None:
     success = operation["responses"][status]
     success |= {"description": "The call succeeded.", "headers": {"x-request-id": _CALL_ID}}
     if name := operation.pop(_MESSAGE, None):
-        schema, kinds = add_answer(_message(name), schemas_by_name), (JSON, NPZ)
+        schema = add_answer(_message(name), schemas_by_name)
         if last := operation.pop(_LAST, None):
             failed = {"type": "object", "properties": {"error": reference("Problem")}, "required": ["error"]}
             schema = {"anyOf": [schema, add_answer(_message(last), schemas_by_name), failed]}
-            kinds = (NDJSON, NPZ_FRAMES)
-        success["content"] = {kinds[0]: {"schema": schema}, kinds[1]: _ARCHIVE}
+            success["content"] = {NDJSON: {"schema": schema}, NPZ_FRAMES: _FRAMES}
+        else:
+            success["content"] = {JSON: {"schema": schema}, NPZ: _ARCHIVE}
 
 
 def _message(name: str) -> Descriptor:

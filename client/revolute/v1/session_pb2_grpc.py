@@ -154,7 +154,8 @@ class SessionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ForkSession(self, request, context):
-        """Opens another session in the same state; from there each goes its own way. Errors: NOT_FOUND, LIMIT_EXCEEDED.
+        """Opens another session in the same state; from there each goes its own way. Errors: NOT_FOUND, INVALID_ARGUMENT,
+        LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -105,7 +105,7 @@ class TrajectoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetTrajectory(self, request, context):
-        """Sends a kept trajectory again. Errors: NOT_FOUND, DATA_LOSS.
+        """Sends a kept trajectory again. Errors: NOT_FOUND, INVALID_ARGUMENT, DATA_LOSS.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
