@@ -133,6 +133,11 @@ _LOCKED = '<joint type="ball" range="0 0.001" limited="true"/>'
             (0,) * 12,
             id="crossed axes",
         ),
+        pytest.param(
+            _body(_CAPSULE, 2) + _body(_BALL, 2.25, 0.1875 - 2**-12),
+            (1, 2, 3, 1, 2, 3, -1, 2, 1, 3, 1, 2),
+            id="ball beside an end",
+        ),
         pytest.param(_body(_BALL, 2, joint=_LOCKED), (1, 2, 3), id="angle 0"),
     ],
 )

@@ -11,9 +11,10 @@ struct Segment {
   Real half;
 };
 
+// t, or the end beyond which it lies; exactly at an end it is the end, which does not move with t.
 template <class Real>
 REVOLUTE_HD inline Real clamp_to(const Segment<Real>& segment, Real t) {
-  return clamp(t, -segment.half, segment.half);
+  return clamp_magnitude(t, segment.half);
 }
 // 1 where t lies inside of the segment, 0 where it was cut
 template <class Real>
