@@ -20,18 +20,12 @@ from . import schemas
 
 Schema = dict[str, Any]
 
-_WORDS: Schema = {"enum": ["nan", "inf", "-inf"]}
-_NUMBERS: Schema = {
-    "description": "Nested lists of numbers, a number for an array without axes; words where not finite.",
-    "anyOf": [
-        {"type": "number"},
-        _WORDS,
-        {"type": "array", "items": {"$ref": "#/components/schemas/Numbers"}},
-    ],
-}
+_MOST_AXES = 4
+"""Axes of the largest array of an answer, [cotangents, batch, time, entries]."""
+
 _REAL: Schema = {
     "description": "A number; a word where it is not finite.",
-    "anyOf": [{"type": "number"}, _WORDS],
+    "anyOf": [{"type": "number"}, {"type": "string", "enum": ["nan", "inf", "-inf"]}],
 }
 _PLAIN: dict[int, str] = {
     FieldDescriptor.CPPTYPE_STRING: "string",
@@ -99,7 +93,7 @@ def request_schemas() -> Schema:
 
 def common_schemas() -> Schema:
     """Return the schemas that bodies of all kinds refer to."""
-    return {"Numbers": _NUMBERS, "Real": _REAL, "Problem": _PROBLEM}
+    return {"Numbers": _numbers(), "Real": _REAL, "Problem": _PROBLEM}
 
 
 def add_answer(message: type[Message] | Descriptor, schemas_by_name: Schema) -> Schema:
@@ -119,6 +113,14 @@ def add_answer(message: type[Message] | Descriptor, schemas_by_name: Schema) -> 
             text = comments()[f"{descriptor.name}.{field.name}"]
             properties[field.name] = {**_answer_field(field, schemas_by_name), "description": text}
     return reference(descriptor.name)
+
+
+def _numbers() -> Schema:
+    """Return the schema of an array; not a recursive one, which client generators cannot make types of."""
+    shapes = [reference("Real")]
+    for _ in range(_MOST_AXES):
+        shapes.append({"type": "array", "items": shapes[-1]})
+    return {"description": "Nested lists of numbers, or a number for an array without axes.", "anyOf": shapes}
 
 
 def _answer_field(field: Any, schemas_by_name: Schema) -> Schema:
