@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.server.processes import ServerProcess
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "service.md").read_text(encoding="utf-8")
+MODULES = Path(__file__).parents[2] / "server" / "revolute_server"
 _ROW = re.compile(r"^\| (`revolute_[^|]*) \| (\w+) \|", re.MULTILINE)
 
 
@@ -28,3 +29,13 @@ def test_every_metric_is_described(server: ServerProcess) -> None:
         name: kind for names, kind in _ROW.findall(PAGE) for name in re.findall(r"revolute_\w+", names)
     }
     assert described == served
+
+
+def test_every_module_has_its_place_in_the_table() -> None:
+    table = PAGE[PAGE.index("## Inside") :]
+    named = {
+        name
+        for row in re.findall(r"^\|(.*?)\|", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+\.py)`", row)
+    }
+    assert named == {path.name for path in MODULES.glob("*.py") if not path.name.startswith("__")}
