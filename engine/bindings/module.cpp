@@ -1,4 +1,4 @@
-// The only file that sees Python: plain arrays in, plain arrays out. Arguments were checked by revolute_engine.
+// All that Python sees of the engine: plain arrays in, plain arrays out. Arguments were checked by revolute_engine.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

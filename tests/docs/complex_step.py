@@ -1,4 +1,5 @@
-"""Exact derivatives of small numpy functions by complex steps, the judge of every formula on the pages.
+"""Exact derivatives of small numpy functions by complex steps, the judge of every formula on the pages, and
+the cross product as a matrix, which several of them have.
 
 f(x + i eps) = f(x) + i eps f'(x) + O(eps^2): no difference is taken, so eps can be 1e-30 and the derivative
 has all its digits. Functions must be analytic: no conjugation, and comparisons by the real part only.
@@ -62,3 +63,14 @@ def assert_right(got: Sequence[Any], expected: Sequence[Any]) -> None:
 def assert_wrong(printed: Any, expected: Any) -> None:
     """Check that a printed formula is not a rounding of the right one."""
     assert not distance(printed, expected) < PLAINLY_WRONG
+
+
+def skew(v: Array) -> Array:
+    """Return v_x, with v_x a = v x a."""
+    o = 0 * v[0]
+    return np.array([[o, -v[2], v[1]], [v[2], o, -v[0]], [-v[1], v[0], o]])
+
+
+def skew_adjoint(m: Array) -> Array:
+    """Return vee*(M): the adjoint of v -> v_x."""
+    return np.array([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.docs.complex_step import EPSILON, Array, assert_right, gradient, pulled_back
+from tests.docs.complex_step import EPSILON, Array, assert_right, gradient, pulled_back, skew, skew_adjoint
 
 NV, ROWS, SWEEPS, H = 5, 4, 7, 0.1
 KINDS = ("bilateral", "unilateral", "friction", "box")
@@ -25,17 +25,6 @@ def _same_numbers_in_any_order() -> None:
 def some(*shape: int) -> Array:
     """Return random numbers of order one."""
     return RANDOM.normal(size=shape)
-
-
-def skew(v: Array) -> Array:
-    """Return v_x, with v_x a = v x a."""
-    o = 0 * v[0]
-    return np.array([[o, -v[2], v[1]], [v[2], o, -v[0]], [-v[1], v[0], o]])
-
-
-def skew_adjoint(m: Array) -> Array:
-    """Return the adjoint of v -> v_x."""
-    return np.array([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
 
 
 def solve_rows(a: Array, b: Array, bound: Array) -> tuple[Array, list[Array]]:

@@ -18,7 +18,7 @@ from ..v1 import tensor_pb2
 from . import tensor as tensors
 from .buffers import BUFFERS
 from .chunks import write_chunk
-from .starts import LARGE, can_inline, write_start
+from .starts import LARGE, can_inline, is_map, write_start
 
 if TYPE_CHECKING:
     from .shared_memory import SharedMemory
@@ -410,7 +410,7 @@ def locate(message: Any, path: str) -> Any:
     name, _, rest = path.partition(".")
     field = message.DESCRIPTOR.fields_by_name[name]
     value = getattr(message, name)
-    if _is_map(field):
+    if is_map(field):
         value = value[rest]
         value.SetInParent()
         return value
@@ -428,7 +428,7 @@ def _walk(message: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         if field.message_type is None:
             continue
         path = f"{prefix}{field.name}"
-        if _is_map(field):
+        if is_map(field):
             children = [(f"{path}.{key}", value[key]) for key in sorted(value)]
         elif field.is_repeated:
             children = [(f"{path}.{position}", child) for position, child in enumerate(value)]
@@ -439,7 +439,3 @@ def _walk(message: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
                 yield child_path, child
             else:
                 yield from _walk(child, f"{child_path}.")
-
-
-def _is_map(field: Any) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry

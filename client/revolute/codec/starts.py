@@ -48,7 +48,7 @@ def can_inline(message: Message, path: str) -> bool:
     while True:
         name, _, rest = path.partition(".")
         field = descriptor.fields_by_name[name]
-        if _is_map(field):
+        if is_map(field):
             return True
         if field.is_repeated:
             return False
@@ -104,7 +104,7 @@ def _written(message: Any, inline: Mapping[str, memoryview]) -> list[Any]:
     pieces: list[Any] = []
     for name, views in inner.items():
         field, value = message.DESCRIPTOR.fields_by_name[name], getattr(message, name)
-        if _is_map(field):
+        if is_map(field):
             for key, view in views.items():
                 entry = _written(value[key], {"": view})
                 named = key.encode()
@@ -175,7 +175,7 @@ def _cut_field(
             return None, field.number
         found[prefix[:-1]] = value
         return [], field.number
-    if _is_map(field):
+    if is_map(field):
         return _cut_entry(value, field, path, found)
     if field.is_repeated:
         # any number of them may come
@@ -223,5 +223,6 @@ def _fixed(tag: int) -> int:
     return _FIXED[tag & 7]
 
 
-def _is_map(field: Any) -> bool:
+def is_map(field: Any) -> bool:
+    """Tell whether a field is a map of messages or values."""
     return field.message_type is not None and field.message_type.GetOptions().map_entry

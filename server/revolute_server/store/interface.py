@@ -191,6 +191,16 @@ def count_of(usage: Usage, kind: str) -> int:
     return sum(count for (name, _), (count, _) in usage.items() if name == kind)
 
 
+def add_to_usage(
+    usage: dict[tuple[str, str], tuple[int, int]], kind: str, client: str, count: int, size: int
+) -> None:
+    """Count records of a client that have come, or with negative numbers gone."""
+    number, held = usage.get((kind, client), (0, 0))
+    usage[kind, client] = number + count, held + size
+    if not number + count:
+        del usage[kind, client]
+
+
 class Store(abc.ABC):
     """A place for records.
 

@@ -8,7 +8,7 @@ import itertools
 import time
 from collections.abc import Callable
 
-from .interface import MODEL, Conflict, Delete, Entry, Limits, Put, Record, Store, Touch, Write
+from .interface import MODEL, Conflict, Delete, Entry, Limits, Put, Record, Store, Touch, Write, add_to_usage
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +144,7 @@ class _Stage:
             payload=write.payload,
         )
         self.changes[place] = _Kept(record, kept.parent if kept else write.parent, client)
-        self._count(write.kind, client, int(old is None), grown)
+        add_to_usage(self.usage, write.kind, client, int(old is None), grown)
 
     def _delete(self, write: Delete, kept: _Kept) -> None:
         if write.expired_at is not None and not _is_over(kept.record, write.expired_at):
@@ -154,13 +154,7 @@ class _Stage:
         if kept.parent:
             self.children[kept.parent] -= 1
         self.changes[write.kind, write.key] = None
-        self._count(write.kind, kept.client, -1, -kept.record.size)
-
-    def _count(self, kind: str, client: str, count: int, size: int) -> None:
-        number, held = self.usage.get((kind, client), (0, 0))
-        self.usage[kind, client] = number + count, held + size
-        if not number + count:
-            del self.usage[kind, client]
+        add_to_usage(self.usage, write.kind, kept.client, -1, -kept.record.size)
 
 
 def _is_over(entry: Entry, now: float) -> bool:

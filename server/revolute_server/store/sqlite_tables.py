@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from .interface import MODEL, Conflict, Delete, Entry, Limits, Put, Touch, Write, joined
+from .interface import MODEL, Conflict, Delete, Entry, Limits, Put, Touch, Write, add_to_usage, joined
 from .salvage import is_row
 
 SCHEMA = 1
@@ -192,7 +192,7 @@ class Rows:
         if write.kind == MODEL and self._exists("parent = ? AND parent != ''", write.key):
             raise Conflict(*place, referenced=True)
         self._connection.execute("DELETE FROM records WHERE kind = ? AND key = ?", place)
-        self._count(write.kind, client, -1, -size)
+        add_to_usage(self.usage, write.kind, client, -1, -size)
         return [old_file] if old_file else []
 
     def _put(self, write: Put, row: Any, digest: bytes, file: str | None) -> list[str]:
@@ -219,7 +219,7 @@ class Rows:
             changes = ", ".join(f"{name} = ?" for name in content)
             query = f"UPDATE records SET {changes} WHERE kind = ? AND key = ?"
             self._connection.execute(query, [*content.values(), *place])
-        self._count(write.kind, client, int(row is None), size - old_size)
+        add_to_usage(self.usage, write.kind, client, int(row is None), size - old_size)
         return [old_file] if old_file else []
 
     def _insert(self, write: Put, client: str, content: dict[str, Any]) -> None:
@@ -234,13 +234,6 @@ class Rows:
         marks = ", ".join("?" * len(new))
         query = f"INSERT INTO records ({', '.join(new)}) VALUES ({marks})"
         self._connection.execute(query, list(new.values()))
-
-    def _count(self, kind: str, client: str, count: int, size: int) -> None:
-        """Keep `usage` true."""
-        number, held = self.usage.get((kind, client), (0, 0))
-        self.usage[kind, client] = number + count, held + size
-        if not number + count:
-            del self.usage[kind, client]
 
     def _exists(self, condition: str, value: str) -> bool:
         return _exists(self._connection, condition, value)
