@@ -105,6 +105,14 @@ def test_a_wrong_gradient_fails_by_name(laikago: Model) -> None:
     assert "failed; worst: ctrl[" in report.to_text()
 
 
+def test_the_worst_entry_of_a_right_gradient_is_right_too() -> None:
+    """The ant lands on its feet: of its motion only differences by less than 1e-7 see the branch taken."""
+    report = check_gradient(Engine(threads=1), load_model("ant"), steps=100, wrt=["qpos", "qvel", "gravity"])
+    for check in report.inputs:
+        assert check.verdict == "right" and check.worst is not None
+        assert check.worst.error < 1e-3, check
+
+
 def test_a_single_wrong_entry_is_named(laikago: Model) -> None:
     class OneWrong(Engine):
         def backward(self, *arguments: Any, **options: Any) -> Gradient:

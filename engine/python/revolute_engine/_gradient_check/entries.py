@@ -10,12 +10,10 @@ from revolute.gradient_report import EntryCheck
 from .. import _native
 from .._engine import Engine
 from .._model import Model
-from .differences import Cotangents, plateau, trajectory_differences
+from .differences import FINE_STEPS, Cotangents, plateau, trajectory_differences
 from .start import Trajectory
 
 Float64Array = npt.NDArray[np.float64]
-
-_SIZES = 10.0 ** -np.arange(2.0, 7.01)
 
 _AXES = ("x", "y", "z")
 
@@ -69,10 +67,10 @@ def worst_entry(
         value,
         directions.reshape(-1, *gradient.shape),
         first,
-        _SIZES,
+        FINE_STEPS,
         cancel,
     ).central
-    plateaus = [plateau(each, _SIZES) for each in found]
+    plateaus = [plateau(each, FINE_STEPS) for each in found]
     difference = np.array([each.value if each else np.nan for each in plateaus])
     exact = (gradient * scale).ravel()[chosen]
     top = max(float(np.abs(exact).max()), float(np.nanmax(np.abs(difference), initial=0.0)))
