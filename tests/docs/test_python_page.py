@@ -30,7 +30,8 @@ def test_the_blocks_run_one_after_the_other(
     names: dict[str, Any] = {}
     exec(compile(code, "docs/python.md", "exec"), names)
     with names["sim"] as simulator:
-        first, second = capsys.readouterr().out.splitlines()
+        model, first, second = capsys.readouterr().out.splitlines()
+        assert "nq=7, nv=6, nu=0" in model and names["masses"].shape == (2, 2)
         assert first.endswith("(2,) (100, 1) ['qpos', 'qvel', 'ctrl']")
         assert second == "(2, 100, 1)"
         # the derivative that the page's own loss returns is that of its value
