@@ -118,6 +118,8 @@ class NotFoundError(RevoluteError, LookupError):
             identifier: the id that was given.
             why: what became of it.
         """
+        if noun == "model":
+            why += ", load it again"
         return cls.expected(
             f"{noun}_id",
             f"the id of a {noun} that is kept",

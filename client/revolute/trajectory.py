@@ -68,6 +68,10 @@ class Gradient(Mapping[str, Float64Array]):
             f"{name}: expected one of {', '.join(arrays)}; name it in wrt to have it computed"
         )
 
+    def __dir__(self) -> list[str]:
+        # so that notebooks complete the names that can be read
+        return [*super().__dir__(), *self._arrays]
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
 

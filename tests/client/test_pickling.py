@@ -48,12 +48,19 @@ def test_numbers_travel(sim: revolute.Simulator) -> None:
     gradient = trajectory.backward(np.ones(trajectory.qpos.shape))
     there = pickle.loads(pickle.dumps(gradient))
     assert all(np.array_equal(there[name], gradient[name]) for name in ("qpos", "qvel", "ctrl"))
-    assert there.report == gradient.report
+    assert there.report == gradient.report and {"qpos", "qvel", "ctrl", "status"} <= set(dir(there))
     with sim.session(model) as session:
         state = session.state()
         assert np.array_equal(pickle.loads(pickle.dumps(state)).qpos, state.qpos)
     jvp = trajectory.jvp(ctrl_tan=CTRL)
     assert np.array_equal(pickle.loads(pickle.dumps(jvp)).qpos, jvp.qpos)
+
+
+def test_a_model_that_another_engine_loaded_has_to_be_loaded_again() -> None:
+    with revolute.connect() as here, revolute.connect() as there:
+        model = pickle.loads(pickle.dumps(here.load_model("cartpole")))
+        with pytest.raises(revolute.NotFoundError, match=r"made elsewhere, load it again$"):
+            there.rollout(model, *START, CTRL)
 
 
 def test_a_model_travels_to_where_it_is_kept(server: ServerProcess) -> None:
