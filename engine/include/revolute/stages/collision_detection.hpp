@@ -6,19 +6,18 @@
 // through the wrench (x d; d) about its tree's reference point, with sign - on a and + on b:
 //   J v = f_a . V_a + f_b . V_b                                                               (2)
 // A pack keeps a contact when any of its environments does; elsewhere it is masked and gets no impulse.
-// Pairs of general convex shapes are searched one environment at a time in double; what they answer, and how it depends on
-// the two shapes, is kept in a Touch per environment. Spheres about the shapes, grown by their motion within the step, tell
-// which pairs cannot meet (1).
+// Pairs of general convex shapes are searched one environment at a time in double (convex_contacts.hpp); what they answer,
+// and how it depends on the two shapes, is kept in a Touch per environment. Spheres about the shapes, grown by their motion
+// within the step, tell which pairs cannot meet (1).
 // Not differentiated: activity, which points of a contact area are taken, which feature is nearest.
 #pragma once
 
 #include "revolute/collision/capsule_capsule.hpp"
-#include "revolute/collision/convex_pair.hpp"
-#include "revolute/collision/plane_convex.hpp"
 #include "revolute/collision/plane_point.hpp"
 #include "revolute/collision/sphere_box.hpp"
 #include "revolute/collision/sphere_capsule.hpp"
 #include "revolute/collision/sphere_sphere.hpp"
+#include "revolute/stages/convex_contacts.hpp"
 #include "revolute/stages/link_points.hpp"
 
 namespace revolute {
@@ -110,48 +109,6 @@ REVOLUTE_HD ContactPoint<Real> touch(const Model& model, const Kinematics<Real>&
   }
 }
 
-// --- general convex pairs, one environment at a time -----------------------------------------------------------------------
-
-template <class Real>
-REVOLUTE_HD inline Vector get_lane(const Vector3<Real>& a, int lane) {
-  return {get_lane(a.x, lane), get_lane(a.y, lane), get_lane(a.z, lane)};
-}
-template <class Real>
-REVOLUTE_HD inline void set_lane(Vector3<Real>& a, int lane, const Vector& value) {
-  set_lane(a.x, lane, value.x);
-  set_lane(a.y, lane, value.y);
-  set_lane(a.z, lane, value.z);
-}
-// A shape in world axes about `origin`, near which no digits are lost.
-template <class Real>
-REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>& kin, const Geom& geom,
-                                     int lane, const Vector& origin) {
-  ConvexShape out;
-  out.model = &model;
-  out.geom = &geom;
-  const bool core = geom.shape == Shape::sphere || geom.shape == Shape::capsule;
-  out.radius = core ? geom.radius : 0;
-  out.size = geom.bound;
-  Matrix3<double> R = identity_matrix<double>();
-  Vector p = -origin;
-  if (geom.link >= 0) {
-    for (int i = 0; i < 9; ++i) R.m[i] = get_lane(kin.links[geom.link].R.m[i], lane);
-    p = (get_lane(kin.origin[model.dofs[geom.link].tree], lane) - origin) +
-        get_lane(kin.links[geom.link].p, lane);
-  }
-  out.centre = p + R * vector3<double>(geom.position);
-  out.R = out.is_hull() ? R : R * matrix3<double>(geom.rotation);
-  out.p = out.is_hull() ? p : out.centre;
-  return out;
-}
-// The origin for a pair: the centre of the shape that is not a plane.
-template <class Real>
-REVOLUTE_HD Vector pair_origin(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate,
-                               int lane) {
-  const Geom& geom = model.geoms[candidate.pair == Pair::plane_convex ? candidate.geom_b : candidate.geom_a];
-  return get_lane(world_point(model, kin, geom.link, geom.position), lane);
-}
-
 template <class Real>
 REVOLUTE_HD void swept_spheres(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
                                Real h, Contacts<Real>& out) {
@@ -180,81 +137,6 @@ REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& cont
   limit = Real(model.margin) + at_a.travel + at_b.travel;
   const Real reach = Real(a.bound) + Real(b.bound) + limit;
   return less(dot(between, between), reach * reach);
-}
-
-template <class Real>
-REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
-                               double h, const Candidate& candidate, int lane, double limit,
-                               ContactManifold& out) {
-  const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
-  const Vector origin = pair_origin(model, kin, candidate, lane);
-  const ConvexShape shape_b = convex_shape(model, kin, b, lane, origin);
-  if (candidate.pair == Pair::convex_convex)
-    return convex_pair(convex_shape(model, kin, a, lane, origin), shape_b, limit, out);
-  const Vector normal = {a.rotation[2], a.rotation[5], a.rotation[8]};
-  const Motion<Real> V = at_link(V_free, b.link);
-  const Vector w = get_lane(V.w, lane), to_origin = origin - get_lane(tree_origin(model, kin, b.link), lane);
-  const Vector v = get_lane(V.v, lane) + cross(w, to_origin);
-  plane_convex(normal, vector3<double>(a.position) - origin, shape_b, h, v, w, limit, out);
-}
-
-// The reverse: moments about the world's origin. Lanes of cotangents of one environment share its touch.
-template <class Real, class Bar>
-REVOLUTE_HD PairMoments<Bar> convex_adjoint(const Model& model, const Kinematics<Real>& kin,
-                                            const Candidate& candidate, const Touch* touches,
-                                            const ContactPoint<Bar>& bar) {
-  PairMoments<Bar> out = {zero_force<Bar>(), zero_force<Bar>()};
-  for (int lane = 0; lane < Width<Bar>::value; ++lane) {
-    const Touch& touch = touches[Width<Real>::value > 1 ? lane : 0];
-    if (touch.kind == TouchKind::none) continue;
-    const Vector origin = pair_origin(model, kin, candidate, lane);
-    const ContactPoint<double> bar_lane = {get_lane(bar.gap, lane), get_lane(bar.point, lane),
-                                           get_lane(bar.normal, lane)};
-    const PairMoments<double> moments = touch_adjoint(touch, bar_lane);
-    set_lane(out.a.f, lane, moments.a.f);
-    set_lane(out.b.f, lane, moments.b.f);
-    set_lane(out.a.n, lane, moments.a.n + cross(origin, moments.a.f));
-    set_lane(out.b.n, lane, moments.b.n + cross(origin, moments.b.f));
-  }
-  return out;
-}
-
-// Forward mode: the twist of a link about `origin` by its tangents; its values are zero.
-template <class Real>
-REVOLUTE_HD Motion<Real> link_tangent(const Model& model, const Kinematics<Real>& kin, int link,
-                                      const Vector& origin) {
-  if (link < 0) return zero_motion<Real>();
-  const double centre[3] = {0, 0, 0};
-  const Vector3<Real> p = world_point(model, kin, link, centre);
-  const Vector p_value = get_lane(p, 0);
-  Matrix3<Real> turned, still;
-  for (int i = 0; i < 9; ++i) {
-    still.m[i] = Real(get_lane(kin.links[link].R.m[i], 0));
-    turned.m[i] = kin.links[link].R.m[i] - still.m[i];
-  }
-  const Matrix3<Real> W = turned * transpose(still);
-  const Vector3<Real> w = {W(2, 1), W(0, 2), W(1, 0)};
-  const Vector arm = p_value - origin;
-  const double arm_numbers[3] = {arm.x, arm.y, arm.z}, p_numbers[3] = {p_value.x, p_value.y, p_value.z};
-  return {w, (p - vector3<Real>(p_numbers)) - cross(w, vector3<Real>(arm_numbers))};
-}
-// Adds the tangents of a convex pair's answer, component by component from its adjoint.
-template <class Real>
-REVOLUTE_HD void add_touch_tangents(const Model& model, const Kinematics<Real>& kin,
-                                    const Candidate& candidate, const Touch& touch, ContactPoint<Real>& at) {
-  const Vector origin = pair_origin(model, kin, candidate, 0);
-  const Motion<Real> a = link_tangent(model, kin, candidate.link_a, origin),
-                     b = link_tangent(model, kin, candidate.link_b, origin);
-  const auto real = [](const Vector& v) { return Vector3<Real>{Real(v.x), Real(v.y), Real(v.z)}; };
-  Real* components[7] = {&at.gap,      &at.point.x,  &at.point.y, &at.point.z,
-                         &at.normal.x, &at.normal.y, &at.normal.z};
-  for (int i = 0; i < 7; ++i) {
-    const auto one = [i](int j) { return i == j ? 1.0 : 0.0; };
-    const PairMoments<double> moments =
-        touch_adjoint(touch, {one(0), {one(1), one(2), one(3)}, {one(4), one(5), one(6)}});
-    *components[i] += dot(a, Force<Real>{real(moments.a.n), real(moments.a.f)}) +
-                      dot(b, Force<Real>{real(moments.b.n), real(moments.b.f)});
-  }
 }
 
 // The reverse of `touch`: moments about the world's origin.
