@@ -218,6 +218,26 @@ def test_where_sweeps_do_not_settle_the_derivative_grows_with_their_number() -> 
     assert largest[0] > 1e8 and largest[1] > 1e7 * largest[0]
 
 
+@pytest.mark.parametrize(("restitution", "per_step"), [(0.0, 0.0), (1.0, 5.0)])
+def test_a_bounce_moves_what_falls_by_itself_by_less_with_smaller_steps(
+    restitution: float, per_step: float
+) -> None:
+    text = """<mujoco><worldbody><geom type="plane" size="5 5 1"/>
+        <body pos="0 0 0.3"><joint type="slide" axis="0 0 1"/><geom type="sphere" size="0.1" mass="1"/></body>
+        <body pos="3 0 5"><joint type="slide" axis="0 0 1"/><geom type="sphere" size="0.1" mass="1"/></body>
+        </worldbody></mujoco>"""
+    engine = Engine(threads=1)
+    for h in (1e-3, 5e-4, 2.5e-4):
+        steps = round(0.3 / h)
+        model = load_model(text, timestep=h, restitution=restitution)
+        rollout = engine.rollout(model, np.zeros(2), np.zeros(2), np.zeros((steps, 0)))
+        free_fall = -9.81 * h * h * steps * (steps + 1) / 2
+        assert abs(rollout.qpos[-1, 1] - free_fall) < 1e-14 + per_step * h * h
+        bar = np.array([[0.0, 1.0]])
+        gradient = engine.backward(model, rollout, bar, times=[-1])
+        assert gradient.qpos[0] == pytest.approx(per_step * h, rel=0.02, abs=0)
+
+
 # --- algorithm.md ---------------------------------------------------------------------------------------
 
 
