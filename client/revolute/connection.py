@@ -41,7 +41,8 @@ def connect(
     Args:
         address: "grpc://host:port", "grpcs://…", "http://…", "https://…", or of a Unix socket
             "unix:///path" (gRPC) or "http+unix:///path"; None for the engine in this process.
-        threads: threads of the engine in this process, None for one per core; a server has its own setting.
+        threads: most threads of the engine in this process, None for one per core; a call with little to
+            do takes fewer. A server has its own setting.
         timeout: seconds that one call over the network may take, with all its retries; None for no limit.
         retries: how often a call over the network is tried again when the server cannot be reached, is
             stopping, or refuses with a hint when to return. A call that changes something has a request id,

@@ -28,7 +28,9 @@ std::vector<Slice> backward_slices(int batch, int cotangents) {
 }  // namespace
 
 bool backward(const ModelStorage& storage, const BackwardArrays& arrays, const Execution& execution) {
-  return spread(backward_slices(arrays.shape.batch, arrays.cotangents), execution.threads,
+  const double steps = double(arrays.shape.batch) * arrays.shape.steps * (1 + 2 * arrays.cotangents);
+  return spread(backward_slices(arrays.shape.batch, arrays.cotangents),
+                worthwhile_threads(execution, storage.model(), steps),
                 worker<BackwardRunner>(storage, arrays, execution, arrays.cotangents));
 }
 

@@ -189,7 +189,8 @@ struct JacobianRunner {
 
 bool jacobian(const ModelStorage& storage, const JacobianArrays& arrays, const Execution& execution) {
   const Model& model = model_for(storage, arrays.parameters);
-  return spread(jacobian_slices(model.nv, arrays.batch), execution.threads,
+  const double steps = double(arrays.batch) * (1 + 2 * model.nv);
+  return spread(jacobian_slices(model.nv, arrays.batch), worthwhile_threads(execution, model, steps),
                 worker<JacobianRunner>(storage, arrays, execution));
 }
 

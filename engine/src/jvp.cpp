@@ -113,8 +113,10 @@ struct JvpRunner {
 bool jvp(const ModelStorage& storage, const JvpArrays& arrays, const Execution& execution) {
   std::vector<Slice> environments;
   for (int b = 0; b < arrays.shape.batch; ++b) environments.push_back({b, 1});
-  return spread(environments, execution.threads, [&] {
-    const Model& model = model_for(storage, arrays.parameters);
+  const Model& model = model_for(storage, arrays.parameters);
+  // each alone, where others share a pack, and with its tangents
+  const double steps = 2.0 * lanes * arrays.shape.batch * arrays.shape.steps;
+  return spread(environments, worthwhile_threads(execution, model, steps), [&] {
     return [&, runner = std::make_unique<LazyRunner<JvpRunner>>(model)](const Slice& slice) {
       return (**runner).run(storage, arrays, slice, execution.cancel);
     };

@@ -4,7 +4,8 @@
 namespace revolute {
 
 bool rollout(const ModelStorage& storage, const RolloutArrays& arrays, const Execution& execution) {
-  return spread(slices(arrays.shape.batch), execution.threads,
+  const double steps = double(arrays.shape.batch) * arrays.shape.steps;
+  return spread(slices(arrays.shape.batch), worthwhile_threads(execution, storage.model(), steps),
                 worker<ForwardRunner>(storage, arrays, execution));
 }
 

@@ -31,7 +31,9 @@ struct ValueAndGradientRunner {
 
 bool value_and_gradient(const ModelStorage& storage, const ValueAndGradientArrays& arrays,
                         const Execution& execution) {
-  return spread(slices(arrays.rollout.shape.batch), execution.threads,
+  const BatchShape& shape = arrays.rollout.shape;
+  const double steps = 3.0 * shape.batch * shape.steps;
+  return spread(slices(shape.batch), worthwhile_threads(execution, storage.model(), steps),
                 worker<ValueAndGradientRunner>(storage, arrays, execution));
 }
 

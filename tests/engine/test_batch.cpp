@@ -147,12 +147,13 @@ Inputs crowd_inputs(const ModelStorage& storage, const MujocoArrays& arrays, int
   return out;
 }
 
-// A pack and a half, on one thread and on three; the same environments in another order.
+// A pack and a half, on one thread and on three (enough steps that each has something to do); the same environments in
+// another order.
 void batches_equal_single_runs() {
   const MujocoArrays arrays = crowd();
   const ModelStorage storage(arrays);
   Random random(140);
-  const int batch = native_lanes + native_lanes / 2 + 1, steps = 6, cotangents = 3;
+  const int batch = native_lanes + native_lanes / 2 + 1, steps = 15, cotangents = 3;
   const Inputs in = crowd_inputs(storage, arrays, batch, steps, random);
   const std::size_t q_size = std::size_t(steps + 1) * arrays.nq, v_size = std::size_t(steps + 1) * arrays.nv;
   const Doubles qpos_bar = random.normals(cotangents * batch * q_size),
