@@ -278,7 +278,7 @@ def _growth(policy: str, *shape: int) -> tuple[int, int]:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads peaks of memory from /proc")
 def test_the_memory_of_slots_does_not_grow_with_time() -> None:
     every, stored = _growth("every", 100_000)
-    assert stored == 100_001 and every > 0.9 * stored * 4 * 8, "the measurement sees what is held"
+    assert stored == 100_001 and every > 0.8 * stored * 4 * 8, "the measurement sees what is held"
     slots, stored = _growth("slots=16", 100_000)
     assert stored == 16 and slots < 300_000
 
