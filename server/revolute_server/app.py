@@ -252,6 +252,8 @@ class _HttpListener(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 lifespan="off",
+                # who calls is who connects; a header could say anything
+                proxy_headers=False,
                 **(tls.for_uvicorn() if tls else {}),
                 # a client that stalls in the middle of a request does not hold up the end for ever
                 timeout_graceful_shutdown=_LAST_ANSWERS,

@@ -16,6 +16,7 @@ from typing import Any
 
 from revolute.errors import ArgumentError, LimitError, NotFoundError, RevoluteError, UnavailableError
 
+from .callers import is_visible
 from .clock import ExpiryClock
 from .store import (
     REQUEST,
@@ -104,28 +105,33 @@ def checked_lease(lease: float | None, default: float, most: float) -> float:
 
 
 async def alive(store: Store, kind: str, identifier: str) -> Entry:
-    """Look up a record that may expire.
+    """Look up a session or trajectory of the caller's.
 
     Raises:
-        NotFoundError: it was deleted, has expired, or was never there.
+        NotFoundError: it was deleted, has expired, was never there, or belongs to another caller.
     """
     entry = await store.look(kind, identifier)
-    if entry is None or is_over(entry.expires):
+    if entry is None or is_over(entry.expires) or not is_visible(entry.owner):
         raise await missing(store, kind, identifier)
     return entry
 
 
 async def missing(store: Store, noun: str, identifier: str) -> NotFoundError:
-    """Return the error for an id that nothing has, which says so if something had it until it expired."""
+    """Return the error for an id that nothing of the caller's has.
+
+    It says so if something of the caller's had it until it expired. For an id of another caller it is the
+    error for an id that nothing ever had.
+    """
     entry = await store.look(noun, identifier) or await store.look(TOMBSTONE, f"{noun} {identifier}")
-    if entry is None or (entry.kind != TOMBSTONE and not is_over(entry.expires)):
+    ended = entry is not None and (entry.kind == TOMBSTONE or is_over(entry.expires))
+    if entry is None or not ended or not is_visible(entry.owner):
         return NotFoundError.missing(noun, identifier)
     unused = float(entry.summary.get("lease", 0.0))
-    ended = {
+    reasons = {
         SESSION: f"its lease of {unused:g} s ended; any call on a session renews it, as KeepAlive does",
         TRAJECTORY: "it expired; it was not used for the server's --trajectory-ttl",
     }
-    return NotFoundError.missing(noun, identifier, ended[noun])
+    return NotFoundError.missing(noun, identifier, reasons[noun])
 
 
 class Sweeper:
@@ -172,7 +178,7 @@ class Sweeper:
 
     async def _end(self, entry: Entry, now: float) -> None:
         """Delete a session or trajectory and leave a note that it has expired."""
-        kept: Mapping[str, Any] = {"lease": entry.summary.get("lease", 0.0)}
+        kept: Mapping[str, Any] = {"lease": entry.summary.get("lease", 0.0), "owner": entry.owner}
         note = Put(
             TOMBSTONE,
             f"{entry.kind} {entry.key}",

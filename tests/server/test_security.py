@@ -110,36 +110,6 @@ def test_what_each_role_may_do(address: str, keyring: Keyring) -> None:
         admin.load_model(CART)
 
 
-def test_what_is_anothers_may_be_read_but_not_changed(tmp_path: Path) -> None:
-    tokens = {name: auth.new_token() for name in ("ann", "ben", "root")}
-    file = tmp_path / "tokens"
-    roles = {"ann": "run", "ben": "run", "root": "admin"}
-    file.write_text("".join(auth.token_line(name, roles[name], tokens[name]) + "\n" for name in roles))
-    with running_server("--tokens", str(file)) as server:
-        wires = {name: GrpcWire(server.grpc_target, token) for name, token in tokens.items()}
-        cart = wires["ann"].call("RegisterModel", {"text": CART})["model_id"]
-        session = {
-            "session_id": wires["ann"].call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]
-        }
-        inputs = {"model_id": cart, "qpos": np.zeros(1), "qvel": np.zeros(1), "ctrl": np.ones((3, 1))}
-        kept = {"trajectory_id": wires["ann"].call("Rollout", inputs)["trajectory_id"]}
-        for verb, document in (
-            ("Step", {**session, "ctrl": np.ones(1), "steps": 1}),
-            ("Reset", session),
-            ("DeleteSession", session),
-            ("DeleteTrajectory", kept),
-        ):
-            error, code = wires["ben"].error(verb, document)
-            assert code == "PERMISSION_DENIED" and "only its owner and an admin" in str(error)
-        assert wires["ben"].call("GetState", session)["step_count"] == 0
-        assert wires["ben"].call("Backward", {**kept, "qpos_bar": np.ones((4, 1))})["arrays"]
-        wires["ann"].call("Step", {**session, "ctrl": np.ones(1), "steps": 1})
-        wires["ann"].call("DeleteTrajectory", kept)
-        wires["root"].call("DeleteSession", session)
-        for wire in wires.values():
-            wire.close()
-
-
 def test_a_refused_call_is_not_read(guarded: ServerProcess) -> None:
     """A body of any size without a token costs the server nothing."""
     answer = httpx.post(guarded.http + "/v1/models", content=b"\x00" * 1000, headers={"content-type": "x/y"})

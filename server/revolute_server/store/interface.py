@@ -55,6 +55,11 @@ class Entry:
     size: int
     summary: Mapping[str, Any]
 
+    @property
+    def owner(self) -> str:
+        """Name of the caller who made it; empty where that is not known."""
+        return str(self.summary.get("owner", ""))
+
 
 @dataclasses.dataclass(frozen=True)
 class Record(Entry):
