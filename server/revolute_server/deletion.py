@@ -36,7 +36,7 @@ async def delete_owned(
         forget: called with the id when the store has been asked, whatever it said.
 
     Raises:
-        NotFoundError: it was deleted before, has expired, was never there, or belongs to another caller.
+        NotFoundError: it was deleted before, has expired, was never there, or is another caller's.
     """
     await alive(store, kind, identifier)
     try:

@@ -260,7 +260,7 @@ def metadata_of(context: grpc.aio.ServicerContext) -> dict[str, str]:
 
 
 def host_of(peer: str) -> str:
-    """Return the address in gRPC's name of a peer, such as "ipv4:127.0.0.1:40000" or "ipv6:%5B::1%5D:40000"."""
+    """Return the address in gRPC's name of a peer, e.g. "ipv4:127.0.0.1:40000" or "ipv6:%5B::1%5D:4"."""
     kind, _, place = peer.partition(":")
     return unquote(place.rpartition(":")[0]).strip("[]") if kind in ("ipv4", "ipv6") else kind
 

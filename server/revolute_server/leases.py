@@ -108,7 +108,7 @@ async def alive(store: Store, kind: str, identifier: str) -> Entry:
     """Look up a session or trajectory of the caller's.
 
     Raises:
-        NotFoundError: it was deleted, has expired, was never there, or belongs to another caller.
+        NotFoundError: it was deleted, has expired, was never there, or is another caller's.
     """
     entry = await store.look(kind, identifier)
     if entry is None or is_over(entry.expires) or not is_visible(entry.owner):

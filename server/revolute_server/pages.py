@@ -47,7 +47,8 @@ async def page(store: Store, kind: str, size: int, token: str) -> Page:
         raise ArgumentError.expected("page_size", f"1 to {MOST}", size)
     if token and not (token.isascii() and token.isdigit() and len(token) < 19):
         raise ArgumentError.expected("page_token", "a next_page_token, or nothing", repr(token[:40]))
-    after, entries, used, most = int(token or 0), [], 0, size + 1
+    entries: list[Entry] = []
+    after, used, most = int(token or 0), 0, size + 1
     while found := await store.scan(kind, after, most):
         for entry in found:
             if is_over(entry.expires) or not (kind == MODEL or is_visible(entry.owner)):

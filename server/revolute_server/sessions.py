@@ -201,7 +201,7 @@ class Sessions:
 
         Raises:
             ArgumentError: the lease is not one that the server gives.
-            NotFoundError: the session was deleted, has expired, was never there, or belongs to another caller.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
             LimitError: there is no room for another session.
         """
         session = await self._current(session_id)
@@ -228,7 +228,7 @@ class Sessions:
 
         Raises:
             ArgumentError: the state does not fit the model.
-            NotFoundError: the session was deleted, has expired, was never there, or belongs to another caller.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
 
         async def start(session: Session) -> State:
@@ -252,7 +252,7 @@ class Sessions:
 
         Raises:
             ArgumentError: the control does not fit the model, or `steps` is negative.
-            NotFoundError: the session was deleted, has expired, was never there, or belongs to another caller.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
 
         async def take(session: Session) -> State:
@@ -275,7 +275,7 @@ class Sessions:
 
         Raises:
             ArgumentError: the state does not fit the model, or `step_count` is negative.
-            NotFoundError: the session was deleted, has expired, was never there, or belongs to another caller.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
 
         async def change(session: Session) -> State:
@@ -292,7 +292,7 @@ class Sessions:
         """Return the state after the last step that is through.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, was never there, or belongs to another caller.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
         return (await self._current(session_id)).state
 
@@ -305,7 +305,7 @@ class Sessions:
 
         Raises:
             ArgumentError: the control does not fit the model.
-            NotFoundError: the session was deleted, has expired, was never there, or belongs to another caller.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
             DivergedError: no environment is left that has not diverged.
         """
         session = await self._current(session_id)
@@ -317,7 +317,7 @@ class Sessions:
         """Renew the lease and return its duration.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, was never there, or belongs to another caller.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
         return (await self._current(session_id, must_renew=True)).lease
 
@@ -325,7 +325,7 @@ class Sessions:
         """Describe a session; its lease goes on as it is.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, was never there, or belongs to another caller.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
         return SessionInfo.of(await alive(self._store, SESSION, session_id))
 
@@ -343,7 +343,7 @@ class Sessions:
         """End a session; calls that wait for it find it gone.
 
         Raises:
-            NotFoundError: it was deleted before, has expired, was never there, or belongs to another caller.
+            NotFoundError: it was deleted before, has expired, was never there, or is another caller's.
         """
         await delete_owned(self._store, SESSION, session_id, ticket, self.forget)
 
@@ -434,7 +434,7 @@ class Sessions:
         """Return a session of the caller's as this process knows it, read from the store if it does not.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, was never there, or belongs to another caller.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
         session = self._cache.get(session_id)
         if session is None:

@@ -232,7 +232,7 @@ class Trajectories:
         """Look a trajectory up, and keep it for another while.
 
         Raises:
-            NotFoundError: it was deleted, has expired, was never there, or belongs to another caller.
+            NotFoundError: it was deleted, has expired, was never there, or is another caller's.
             DataLossError: its record is damaged.
         """
         trajectory = self._cache.get(trajectory_id)
@@ -370,7 +370,7 @@ class Trajectories:
         """Forget a trajectory.
 
         Raises:
-            NotFoundError: it was deleted before, has expired, was never there, or belongs to another caller.
+            NotFoundError: it was deleted before, has expired, was never there, or is another caller's.
         """
         await delete_owned(self._store, TRAJECTORY, trajectory_id, ticket, self.forget)
 

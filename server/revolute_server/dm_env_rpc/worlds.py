@@ -79,7 +79,7 @@ class Worlds:
         """Look a world up.
 
         Raises:
-            NotFoundError: it was destroyed, was never there, or belongs to another caller.
+            NotFoundError: it was destroyed, was never there, or is another caller's.
         """
         if name not in self._worlds or not is_visible(self._worlds[name][0].owner):
             advice = "it was destroyed or made elsewhere"
