@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from revolute.errors import ArgumentError, DataLossError, NotFoundError
+from revolute.names import check_file_names, check_name
 from revolute_engine import Model, load_model
 from revolute_engine import models as builtin_models
 
@@ -225,6 +226,8 @@ class Models:
 
 
 def _check(source: Source) -> None:
+    check_file_names(source.assets)
+    check_name("name", source.name)
     if bool(source.text) == bool(source.builtin):
         raise ArgumentError.expected(
             "source",

@@ -12,6 +12,7 @@ import abc
 import contextlib
 import dataclasses
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,9 @@ Payload = tuple[Any, ...]
 
 _MOST_TOGETHER = 256
 """Deletes of one transaction."""
+
+LONGEST_SUMMARY = 16 * 1024
+"""Characters of a summary as it is stored; earlier releases, which did not bound names, wrote longer ones."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +193,18 @@ class Limits:
                 raise too_large(kind, "client_memory", "of one client", self.client_total, own, size)
             if self.total is not None and sum(held.values()) + size > self.total:
                 raise too_large(kind, "store_bytes", "kept", self.total, sum(held.values()), size)
+
+
+def read_summary(text: str | bytes) -> dict[str, Any]:
+    """Read a summary as it is stored; one that is damaged or longer than LONGEST_SUMMARY says nothing.
+
+    A record without its summary keeps its payload, but has no owner: only admins see it.
+    """
+    try:
+        found = json.loads(text) if len(text) <= LONGEST_SUMMARY else None
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {}
 
 
 def count_of(usage: Usage, kind: str) -> int:

@@ -45,6 +45,7 @@ from .interface import (
     damaged,
     disk_full,
     joined,
+    read_summary,
     unanswered,
     unwritable,
 )
@@ -381,5 +382,5 @@ def _entry(kind: str, key: str, fields: list[bytes | None]) -> Entry:
         created=float(created),
         expires=float(expires) if expires else None,
         size=int(size),
-        summary=json.loads(summary or b"{}"),
+        summary=read_summary(summary),
     )
