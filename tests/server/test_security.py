@@ -190,6 +190,29 @@ def test_tokens_are_made_on_the_command_line(tmp_path: Path) -> None:
     assert auth.TokenFile(file).find(made[0] + "x") is None
 
 
+def test_a_name_has_one_role(tmp_path: Path) -> None:
+    """A second role would break the file for a server that is started with it."""
+    file = tmp_path / "tokens"
+
+    def make(name: str, role: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "revolute", "token", "new", "--name", name, "--role", role]
+        return subprocess.run(
+            [*command, "--tokens", str(file)], capture_output=True, text=True, check=False, timeout=60
+        )
+
+    assert make("ann", "run").returncode == 0
+    before = file.read_text()
+    refused = make("ann", "admin")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("revolute token: role: expected run, which 'ann' has in")
+    assert file.read_text() == before
+    assert make("ben", "admin").returncode == 0 and make("ann", "run").returncode == 0
+    file.write_text("no line of ours\n")
+    broken = make("ann", "run")
+    assert broken.returncode == 2 and "name:role:sha256" in broken.stderr
+    assert file.read_text() == "no line of ours\n"
+
+
 @dataclass
 class Certificates:
     """Files of a server's certificate, a client's, and of who signed them."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .private_files import make_private
+
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -27,6 +29,7 @@ def ran_all_the_time(path: Path) -> bool:
 def note(path: Path) -> None:
     """Note that this machine opens a store, in a file beside it."""
     if (boot := _boot()) and not ran_all_the_time(path):
+        make_private(_note(path))
         _note(path).write_text(boot, "ascii")
 
 

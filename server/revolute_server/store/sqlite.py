@@ -48,6 +48,7 @@ from .interface import (
 )
 from .journal import alone, mend
 from .place import Place
+from .private_files import make_private, take_from_others
 from .reserve import Reserve
 from .salvage import Malformed, copy_records, is_malformed, is_row
 from .sqlite_faults import is_first_page, os_fault, reading, sql_fault, unusable, wrong_schema
@@ -238,7 +239,9 @@ class SqliteStore(Store):
             if not self._path.parent.exists():
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 _log.warning("store: there was no folder %s; it was made", self._path.parent)
+            make_private(self._path)
             self._blobs.open()
+            take_from_others(self._path)
             # after a power failure a wrong frame may be one that never came to the disk, and those behind it
             # were not acknowledged: SQLite is right to forget them all
             mended = mend(self._path) if boot.ran_all_the_time(self._path) else None
@@ -258,6 +261,7 @@ class SqliteStore(Store):
             self._open_records(doubtful=renewed or mended is not None)
             self._reserve.make()
             boot.note(self._path)
+            take_from_others(self._path)
         except (sqlite3.Error, OSError) as error:
             self._close_connections()
             raise unusable(self._path, error) from error
