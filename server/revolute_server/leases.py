@@ -135,17 +135,15 @@ async def missing(store: Store, noun: str, identifier: str) -> NotFoundError:
 
 
 class Sweeper:
-    """Deletes what has expired, and the oldest requests beyond their number.
+    """Deletes what has expired, and the oldest requests beyond the store's limits.
 
     Args:
         store: from where.
-        max_requests: requests that are remembered.
         forget: called with kind and id of what was deleted.
     """
 
-    def __init__(self, store: Store, max_requests: int, forget: Callable[[str, str], None]) -> None:
+    def __init__(self, store: Store, forget: Callable[[str, str], None]) -> None:
         self._store = store
-        self._max_requests = max_requests
         self._forget = forget
         self._task: asyncio.Task[None] | None = None
 
@@ -173,7 +171,7 @@ class Sweeper:
             for entry in expired:
                 if entry not in plain:
                     await self._end(entry, now)
-        await trim(self._store, REQUEST, self._max_requests)
+        await trim(self._store, REQUEST, self._store.limits.requests, self._store.limits.request_bytes)
         await trim(self._store, TOMBSTONE, _MAX_TOMBSTONES)
 
     async def _end(self, entry: Entry, now: float) -> None:

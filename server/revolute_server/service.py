@@ -66,6 +66,10 @@ LIMITS = (
 """The settings that GetServerInfo reports as limits."""
 
 
+_REQUESTS_SHARE = 8
+"""Of `--memory`, the part that remembered requests may take where the store is this process's memory."""
+
+
 @dataclasses.dataclass(frozen=True)
 class ServerInfo:
     """What GetServerInfo answers."""
@@ -116,7 +120,7 @@ class Service:
             self.engine, self.pool, self.budget, self.models, self.store, settings.trajectory_ttl
         )
         self.stateless = StatelessCalls(self.engine, self.pool, self.budget, self.models)
-        self._sweeper = Sweeper(self.store, settings.max_requests, self._forget)
+        self._sweeper = Sweeper(self.store, self._forget)
         self.info = _server_info(settings)
         self.telemetry.metrics.watch(self)
 
@@ -153,7 +157,18 @@ def _limits(settings: Settings) -> Limits:
         TRAJECTORY: settings.max_trajectories,
     }
     mine = {} if settings.max_client_sessions is None else {SESSION: settings.max_client_sessions}
-    return Limits(counts, settings.store_bytes, mine, settings.max_client_memory)
+    request_bytes = settings.request_bytes
+    if settings.store == "memory:":
+        # what is remembered must leave room for what it is about
+        request_bytes = min(request_bytes, settings.memory // _REQUESTS_SHARE)
+    return Limits(
+        counts,
+        settings.store_bytes,
+        mine,
+        settings.max_client_memory,
+        requests=settings.max_requests,
+        request_bytes=request_bytes,
+    )
 
 
 def _server_info(settings: Settings) -> ServerInfo:

@@ -145,6 +145,13 @@ class Settings:
     max_requests: int = _flag(
         200_000, "mutations remembered by their request ids; the oldest are forgotten first", int, "N"
     )
+    request_bytes: int = _flag(
+        1024**3,
+        "bytes of these mutations and their answers, likewise; with --store memory: an eighth of --memory "
+        "at most",
+        parse_bytes,
+        "SIZE",
+    )
     memory: int = _flag(
         4 * 1024**3, "bytes of models, sessions, trajectories and arrays under way", parse_bytes, "SIZE"
     )
@@ -186,6 +193,7 @@ class Settings:
             "max_batch",
             "store_bytes",
             "max_requests",
+            "request_bytes",
         ):
             _require(name, getattr(self, name) >= 1, "a positive number", getattr(self, name))
         for name in ("grpc_port", "http_port", "dm_env_rpc"):
