@@ -115,8 +115,14 @@ class Application:
                 if task.done():
                     await task
                 await asyncio.sleep(0.005)
-        self.service.ready = True
-        await self._health.set_serving(True)
+        self.service.serving = True
+        self.service.store_watch.changed = self._report_health
+        await self._report_health()
+
+    async def _report_health(self) -> None:
+        """Tell those who watch the gRPC health service whether calls are taken."""
+        if self._health is not None:
+            await self._health.set_serving(self.service.ready)
 
     def _bind_http(self) -> list[tuple[socket.socket, listeners.Tls | None]]:
         """Open the sockets of HTTP, the Unix one without TLS, and note their addresses."""
@@ -219,10 +225,10 @@ class Application:
 
     async def stop(self) -> None:
         """Refuse new calls, give running ones the grace time, then end the listeners."""
-        assert self._health and self._grpc
-        self.service.ready = False
+        assert self._grpc
+        self.service.serving = False
         self.calls.draining = True
-        await self._health.set_serving(False)
+        await self._report_health()
         if self._dm_env_rpc:
             self._dm_env_rpc.drain()
         with contextlib.suppress(asyncio.TimeoutError):

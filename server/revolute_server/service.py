@@ -22,6 +22,7 @@ from .sessions import Sessions
 from .settings import Settings
 from .stateless_calls import StatelessCalls
 from .store import MODEL, SESSION, TRAJECTORY, Limits, MeasuredStore, default_address, open_store
+from .store_watch import StoreWatch
 from .telemetry import Telemetry
 from .trajectories import Trajectories
 
@@ -82,12 +83,16 @@ class ServerInfo:
 
 
 class Service:
-    """What the server holds."""
+    """What the server holds.
+
+    Attributes:
+        serving: whether all listeners serve; set by the application.
+    """
 
     def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
         self.settings = settings
         self.telemetry = telemetry or Telemetry()
-        self.ready = False
+        self.serving = False
         self.engine = Engine(threads=settings.threads)
         self.quotas = Quotas(settings.max_client_calls, settings.max_client_memory)
         self.pool = EnginePool(
@@ -121,8 +126,14 @@ class Service:
         )
         self.stateless = StatelessCalls(self.engine, self.pool, self.budget, self.models)
         self._sweeper = Sweeper(self.store, self._forget)
+        self.store_watch = StoreWatch(self.store)
         self.info = _server_info(settings)
         self.telemetry.metrics.watch(self)
+
+    @property
+    def ready(self) -> bool:
+        """Whether calls are taken: all listeners serve, and the store answers."""
+        return self.serving and self.store_watch.answers
 
     async def open(self) -> None:
         """Open the store, and begin to delete what expires.
@@ -132,6 +143,7 @@ class Service:
         """
         await self.store.open()
         self._sweeper.start()
+        self.store_watch.start()
 
     def close(self) -> None:
         """Stop every engine call within one control step and refuse new ones."""
@@ -139,6 +151,7 @@ class Service:
 
     async def close_store(self) -> None:
         """Let go of the store, when no call runs any more."""
+        await self.store_watch.stop()
         await self._sweeper.stop()
         await self.store.close()
 

@@ -38,7 +38,7 @@ async def status(service: Service, *, draining: bool) -> Document:
         "server": {
             "version": service.info.version,
             "isa": service.info.build["isa"],
-            "state": "draining" if draining else "ready" if service.ready else "starting",
+            "state": "draining" if draining else _state(service),
             "uptime_seconds": time.monotonic() - _STARTED,
         },
         "load": {
@@ -56,6 +56,12 @@ async def status(service: Service, *, draining: bool) -> Document:
         "trajectories": await _list(service.store, TRAJECTORY, _trajectory),
         "verbs": {"total": len(verbs), "items": verbs},
     }
+
+
+def _state(service: Service) -> str:
+    if service.ready:
+        return "ready"
+    return "waiting for the store" if service.serving else "starting"
 
 
 async def _list(store: Store, kind: str, describe: Callable[[Entry], Document]) -> Document:

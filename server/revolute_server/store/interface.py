@@ -266,6 +266,14 @@ class Store(abc.ABC):
         """
 
     @abc.abstractmethod
+    async def check(self) -> None:
+        """Ask the store for a sign of life.
+
+        Raises:
+            RevoluteError: it cannot be used now.
+        """
+
+    @abc.abstractmethod
     async def get(self, kind: str, key: str) -> Record | None:
         """Read a record, expired ones too; None if there is none.
 

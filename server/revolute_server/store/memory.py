@@ -65,6 +65,9 @@ class MemoryStore(Store):
     async def open(self) -> None:
         """Nothing to do."""
 
+    async def check(self) -> None:
+        """It is there as long as the process is."""
+
     async def get(self, kind: str, key: str) -> Record | None:
         found = self._kinds[kind].get(key)
         return found.record if found else None

@@ -35,6 +35,7 @@ from .blobs import Blobs
 from .codec import checksum
 from .first_page import renew
 from .interface import (
+    MODEL,
     Conflict,
     Delete,
     Entry,
@@ -149,6 +150,10 @@ class SqliteStore(Store):
         self._place = Place(self._path)
         self._writer.start()
         self._readers.submit(self._check_pages)
+
+    async def check(self) -> None:
+        self._place.check()
+        await self.look(MODEL, "")
 
     async def get(self, kind: str, key: str) -> Record | None:
         # most requests are new, so that mostly there is nothing to read
