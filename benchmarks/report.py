@@ -1,7 +1,7 @@
 """Puts measured tables and their plots into benchmarks/results/performance.md: `python -m benchmarks.report`.
 
-Reads benchmarks/results/performance/results.json, or first takes that file from `--results build/bench.json`. A table of
-the page stands between the comments `<!-- table NAME -->` and `<!-- end -->`; the machine between
+Reads benchmarks/results/performance/results.json, or first copies it from `--results build/bench.json`. A
+table of the page stands between the comments `<!-- table NAME -->` and `<!-- end -->`; the machine between
 `<!-- machine -->` and `<!-- end -->`. What the report does not have keeps its text.
 """
 

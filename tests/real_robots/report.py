@@ -1,4 +1,4 @@
-"""Writes benchmarks/results/robots.md: every robot, how far it is from MuJoCo and Pinocchio, and its gradients.
+"""Writes benchmarks/results/robots.md: every robot, its distance from MuJoCo and Pinocchio, its gradients.
 
     python -m tests.real_robots.report benchmarks/results/robots.md [--jobs 2] [--seconds 600] [--gigabytes 4]
 
@@ -45,7 +45,8 @@ def main(arguments: list[str]) -> None:
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.real_robots.report", description="Measure robots and write benchmarks/results/robots.md."
+        prog="python -m tests.real_robots.report",
+        description="Measure robots and write benchmarks/results/robots.md.",
     )
     parser.add_argument("page", type=Path, help="the page to write")
     parser.add_argument("--jobs", type=int, default=2, help="robots at a time (default: 2)")
