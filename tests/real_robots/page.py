@@ -18,7 +18,8 @@ HEAD = """# Robots of others' making
 
 Robot files from Python packages, as they are shipped: {loaded} of {tried} load. Written by
 `python -m tests.real_robots.report benchmarks/results/robots.md` from the robots in
-`tests/real_robots/catalogue.py`, all of it with one engine; the tests beside it hold the figures below their tolerances.
+`tests/real_robots/catalogue.py`, all of it with one engine; the tests beside it hold the figures below
+their tolerances.
 
 {engine}
 
