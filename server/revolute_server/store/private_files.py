@@ -10,7 +10,7 @@ from pathlib import Path
 
 _log = logging.getLogger("revolute.server")
 
-_COMPANIONS = ("", "-wal", "-shm", "-boot", "-reserve", "-repair", "-blobs", "-spares")
+_COMPANIONS = ("", "-wal", "-shm", "-reserve", "-blobs", "-spares")
 """What the names of a database and of the files and folders beside it end with."""
 
 
