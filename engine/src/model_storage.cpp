@@ -101,6 +101,8 @@ class ModelBuilder {
         {"pair_mu_from", in_.pair_mu_from.size(), np},
         {"pair_condim", in_.pair_condim.size(), np},
         {"pair_friction", in_.pair_friction.size(), 3 * np},
+        {"pair_margin", in_.pair_margin.size(), np},
+        {"pair_gap", in_.pair_gap.size(), np},
         {"eq_obj1", in_.eq_obj1.size(), in_.eq_type.size()},
         {"eq_obj2", in_.eq_obj2.size(), in_.eq_type.size()},
         {"eq_data", in_.eq_data.size(), 11 * in_.eq_type.size()},
@@ -130,6 +132,7 @@ class ModelBuilder {
     m.margin = in_.margin;
     m.iterations = in_.iterations;
     m.integrator = Integrator(in_.integrator);
+    m.contact_model = ContactModel(in_.contact_model);
     m.contact = in_.contact;
     m.limits = in_.limits;
     m.dry_friction = in_.dry_friction;
@@ -298,6 +301,8 @@ class ModelBuilder {
       candidate.condim = in_.pair_condim[i];
       candidate.torsional = friction[1];
       candidate.rolling = friction[2];
+      candidate.margin = in_.pair_margin[i];
+      candidate.gap = in_.pair_gap[i];
       add_pair(candidate);
     }
   }

@@ -229,6 +229,7 @@ def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options)
         pairs, notes = candidate_pairs(compiled, document.label, is_urdf=document.is_urdf)
     arrays.update(pair_arrays(pairs))
     arrays.update({name: int(value) for name, value in switches.items()})
+    arrays["contact_model"] = 0  # hard
     for option in ("iterations", "erp", "cfm", "restitution", "margin"):
         arrays[option] = getattr(options, option)
     if options.timestep is not None:

@@ -36,6 +36,8 @@ class Pair:
         friction: sliding (nan: combined from the shapes'), torsional and rolling friction coefficients.
         mu_from: BOTH (the larger coefficient counts), FIRST or SECOND (that shape's priority is higher).
         condim: 1 without friction, 3 sliding, 4 with torsion, 6 with torsion and rolling.
+        margin: distance in metres below which MuJoCo's contact acts.
+        gap: MuJoCo looks for contacts up to this much farther away than the margin.
         element: how messages name the pair.
     """
 
@@ -44,6 +46,8 @@ class Pair:
     friction: tuple[float, float, float]
     mu_from: int
     condim: int
+    margin: float
+    gap: float
     element: str
 
 
@@ -130,7 +134,8 @@ def _explicit_pairs(model: mujoco.MjModel, label: str) -> Iterator[Pair]:
                 )
         first, second = _ordered(model, first, second)
         own = (float(friction[0]), float(friction[2]), float(friction[3]))
-        yield Pair(first, second, own, BOTH, condim, element)
+        margin, gap = float(model.pair_margin[index]), float(model.pair_gap[index])
+        yield Pair(first, second, own, BOTH, condim, margin, gap, element)
 
 
 def _filtered_pairs(model: mujoco.MjModel) -> Iterator[Pair]:
@@ -174,7 +179,8 @@ def _combined(model: mujoco.MjModel, one: int, other: int) -> Pair:
     coefficients = model.geom_friction[[first, second]]
     rotational = (coefficients.max(axis=0), *coefficients)[mu_from][1:]
     friction = (float("nan"), float(rotational[0]), float(rotational[1]))
-    return Pair(first, second, friction, mu_from, condim, _names(model, first, second))
+    margin, gap = (float(values[first] + values[second]) for values in (model.geom_margin, model.geom_gap))
+    return Pair(first, second, friction, mu_from, condim, margin, gap, _names(model, first, second))
 
 
 def _ordered(model: mujoco.MjModel, one: int, other: int) -> tuple[int, int]:
@@ -200,6 +206,8 @@ def pair_arrays(pairs: list[Pair]) -> dict[str, npt.NDArray]:
         "pair_geom1": np.array([pair.geom1 for pair in pairs], dtype=np.int32),
         "pair_geom2": np.array([pair.geom2 for pair in pairs], dtype=np.int32),
         "pair_friction": np.array([pair.friction for pair in pairs], dtype=float).reshape(-1, 3),
+        "pair_margin": np.array([pair.margin for pair in pairs], dtype=float),
+        "pair_gap": np.array([pair.gap for pair in pairs], dtype=float),
         "pair_mu_from": np.array([pair.mu_from for pair in pairs], dtype=np.int32),
         "pair_condim": np.array([pair.condim for pair in pairs], dtype=np.int32),
     }

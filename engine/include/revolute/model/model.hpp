@@ -10,6 +10,8 @@ namespace revolute {
 
 // euler: joint damping is implicit; implicitfast: the velocity gains of actuators as well (both as MuJoCo's of that name).
 enum class Integrator : int { euler, implicitfast };
+// hard: impulses that keep shapes apart, by sweeps; mujoco: MuJoCo's soft constraints and its contact geometry.
+enum class ContactModel : int { hard, mujoco };
 enum class JointType : int { free = 0, ball = 1, prismatic = 2, revolute = 3 };  // MuJoCo's numbers
 // How many of a joint's positions are plain numbers; behind them free and ball joints have a quaternion.
 inline int linear_coordinates(JointType type) {
@@ -105,6 +107,7 @@ struct Candidate {
   int path;                   // degrees of freedom that move a or b
   int condim;                 // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
   double torsional, rolling;  // friction coefficients, m
+  double margin, gap;         // ContactModel::mujoco: contacts act below the margin, and are looked for below margin + gap
 };
 
 // One side of a hinge's or slide's range: gap = sign (q - bound); or the cone of a ball joint: gap = bound - angle.
@@ -144,6 +147,7 @@ struct Model {
   double erp, cfm, margin;
   int iterations;
   Integrator integrator;
+  ContactModel contact_model;
   bool contact, limits, dry_friction;
   const Joint* joints;
   const Dof* dofs;

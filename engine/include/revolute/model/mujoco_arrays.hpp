@@ -12,7 +12,8 @@ struct MujocoArrays {
   int nq = 0, nv = 0, nu = 0, nbody = 0, njnt = 0, ngeom = 0;
   double timestep = 0, erp = 0, cfm = 0, restitution = 0, margin = 0;
   int iterations = 0;
-  int integrator = 0;  // 0 euler, 1 implicitfast
+  int integrator = 0;     // 0 euler, 1 implicitfast
+  int contact_model = 0;  // 0 hard, 1 mujoco
   bool contact = true, limits = true, dry_friction = true;
   Doubles gravity;
   Ints body_parentid;
@@ -27,6 +28,7 @@ struct MujocoArrays {
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
   Ints pair_geom1, pair_geom2, pair_mu_from, pair_condim;
   Doubles pair_friction;           // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
+  Doubles pair_margin, pair_gap;   // [np]
   Ints eq_type, eq_obj1, eq_obj2;  // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)
   Doubles eq_data;                 // [neq, 11]
   Ints act_dof, act_qpos, act_ctrllimited, act_forcelimited;
@@ -44,6 +46,7 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("ngeom", arrays.ngeom);
   visit("iterations", arrays.iterations);
   visit("integrator", arrays.integrator);
+  visit("contact_model", arrays.contact_model);
   visit("timestep", arrays.timestep);
   visit("erp", arrays.erp);
   visit("cfm", arrays.cfm);
@@ -93,6 +96,8 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("pair_mu_from", arrays.pair_mu_from);
   visit("pair_condim", arrays.pair_condim);
   visit("pair_friction", arrays.pair_friction);
+  visit("pair_margin", arrays.pair_margin);
+  visit("pair_gap", arrays.pair_gap);
   visit("eq_type", arrays.eq_type);
   visit("eq_obj1", arrays.eq_obj1);
   visit("eq_obj2", arrays.eq_obj2);
