@@ -15,6 +15,7 @@ struct Hulls {
   std::vector<HullFace> faces;
   std::vector<HullEdge> edges;
   std::vector<int> corners;
+  std::vector<int> vertex_faces, vertex_faces_begin = {0};
   std::vector<HullNode> nodes;
   std::vector<int> items;
 };

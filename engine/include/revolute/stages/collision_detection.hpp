@@ -18,74 +18,9 @@
 #include "revolute/collision/sphere_capsule.hpp"
 #include "revolute/collision/sphere_sphere.hpp"
 #include "revolute/stages/convex_contacts.hpp"
-#include "revolute/stages/link_points.hpp"
+#include "revolute/stages/mujoco_contacts.hpp"
 
 namespace revolute {
-
-template <class Real>
-struct Contact {
-  int candidate;
-  MaskOf<Real> active;
-  Real gap;
-  Vector3<Real> centre;  // plane_point: the point that touches
-  Touch* touches;        // convex pairs: one for each lane
-  ContactPoint<Real> at;
-  Vector3<Real> axis[3];  // normal, two tangents
-  Force<Real> force_a[3], force_b[3];
-};
-
-template <class Bar>
-struct ContactCotangent {
-  Bar gap;
-  Vector3<Bar> axis[3];
-  Force<Bar> force_a[3], force_b[3];
-
-  REVOLUTE_HD void clear() {
-    gap = Bar(0);
-    for (int d = 0; d < 3; ++d) {
-      axis[d] = zero3<Bar>();
-      force_a[d] = force_b[d] = zero_force<Bar>();
-    }
-  }
-};
-
-// Sphere about a shape: its centre, and how far any point of the shape may travel within the step.
-template <class Real>
-struct SweptSphere {
-  Vector3<Real> centre;
-  Real travel;
-};
-
-template <class Real>
-struct Contacts {
-  int count;
-  Contact<Real>* list;
-  Touch* touches;              // [contact, lane] of convex pairs
-  SweptSphere<Real>* spheres;  // [ngeom]
-
-  Contacts(const Model& model, Arena& arena)
-      : count(0),
-        list(arena.take<Contact<Real>>(model.ncandidate)),
-        touches(arena.take<Touch>(std::size_t(model.ncandidate) * Width<Real>::value)),
-        spheres(arena.take<SweptSphere<Real>>(model.ngeom)) {}
-};
-
-template <class Real>
-REVOLUTE_HD inline Matrix3<Real> geom_rotation(const Kinematics<Real>& kin, const Geom& geom) {
-  const Matrix3<Real> local = matrix3<Real>(geom.rotation);
-  return geom.link < 0 ? local : kin.links[geom.link].R * local;
-}
-template <class Real>
-REVOLUTE_HD inline Segment<Real> segment(const Model& model, const Kinematics<Real>& kin, const Geom& geom) {
-  const Vector3<Real> axis = {Real(geom.rotation[2]), Real(geom.rotation[5]), Real(geom.rotation[8])};
-  return {world_point(model, kin, geom.link, geom.position),
-          geom.link < 0 ? axis : kin.links[geom.link].R * axis, Real(geom.half[2])};
-}
-template <class Real>
-REVOLUTE_HD inline Box<Real> box(const Model& model, const Kinematics<Real>& kin, const Geom& geom) {
-  return {geom_rotation(kin, geom), world_point(model, kin, geom.link, geom.position),
-          vector3<Real>(geom.half)};
-}
 
 template <class Real>
 REVOLUTE_HD ContactPoint<Real> touch(const Model& model, const Kinematics<Real>& kin,
@@ -117,6 +52,10 @@ REVOLUTE_HD void swept_spheres(const Model& model, const Kinematics<Real>& kin, 
     const Motion<Real> V = at_link(V_free, geom.link);
     SweptSphere<Real>& sphere = out.spheres[g];
     sphere.centre = world_point(model, kin, geom.link, geom.position);
+    if (model.contact_model == ContactModel::mujoco) {
+      sphere.travel = Real(0);
+      continue;
+    }
     const Vector3<Real> velocity = V.v + cross(V.w, sphere.centre - tree_origin(model, kin, geom.link));
     sphere.travel = h * (sqrt(dot(velocity, velocity)) + Real(geom.bound) * sqrt(dot(V.w, V.w)));
   }
@@ -129,12 +68,12 @@ REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& cont
   const SweptSphere<Real>&at_a = contacts.spheres[candidate.geom_a],
         &at_b = contacts.spheres[candidate.geom_b];
   const Vector3<Real> between = at_b.centre - at_a.centre;
-  if (candidate.pair == Pair::plane_convex) {
-    limit = Real(model.margin) + at_b.travel;
-    return less(dot(Vector3<Real>{Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, between),
-                Real(b.bound) + limit);
+  const Real margin(model.contact_model == ContactModel::mujoco ? mujoco::reach(candidate) : model.margin);
+  if (a.shape == Shape::plane) {
+    limit = margin + at_b.travel;
+    return less(dot(plane_normal<Real>(a), between), Real(b.bound) + limit);
   }
-  limit = Real(model.margin) + at_a.travel + at_b.travel;
+  limit = margin + at_a.travel + at_b.travel;
   const Real reach = Real(a.bound) + Real(b.bound) + limit;
   return less(dot(between, between), reach * reach);
 }
@@ -175,7 +114,10 @@ REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, 
   const Candidate& candidate = model.candidates[contact.candidate];
   const Geom& a = model.geoms[candidate.geom_a];
   contact.axis[0] = contact.at.normal;
-  if (a.shape == Shape::plane) {
+  if (model.contact_model == ContactModel::mujoco) {
+    mujoco::tangents(contact.axis[0], mujoco::frame_axis(model, kin, candidate, contact.axis[0]),
+                     contact.axis[1], contact.axis[2]);
+  } else if (a.shape == Shape::plane) {
     for (int d = 0; d < 2; ++d) contact.axis[1 + d] = matrix3<Real>(a.rotation).column(d);
   } else {
     tangents(contact.axis[0], contact.axis[1], contact.axis[2]);
@@ -196,6 +138,11 @@ REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const
   place_contact(model, kin, contact);
   contact.gap = contact.at.gap;
   const Candidate& candidate = model.candidates[contact.candidate];
+  if (model.contact_model == ContactModel::mujoco) {
+    contact.active = less(Real(0), present) & less(contact.gap, Real(candidate.margin));
+    if (any(contact.active)) ++out.count;
+    return;
+  }
   const Real speed = dot(at_link(V_free, candidate.link_a), contact.force_a[0]) +
                      dot(at_link(V_free, candidate.link_b), contact.force_b[0]);  // (2)
   contact.active =
@@ -243,11 +190,63 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
   }
 }
 
+// MuJoCo's contacts of the pair whose first slot is `first`.
+template <class Real>
+REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                                 Real h, int first, Contacts<Real>& out) {
+  const Candidate& candidate = model.candidates[first];
+  const Geom& a = model.geoms[candidate.geom_a];
+  Real limit;
+  const auto near = may_meet(model, out, candidate, limit);
+  if (!any(near)) return;
+  const auto give = [&](int slot, const ContactPoint<Real>& at, MaskOf<Real> exists) {
+    Contact<Real>& contact = out.list[out.count];
+    contact.candidate = first + slot;
+    contact.at = at;
+    consider(model, kin, V_free, h, indicator<Real>(near & exists), contact, out);
+  };
+  const auto give_plane_point = [&](int slot, const Vector3<Real>& x, double radius, MaskOf<Real> exists) {
+    out.list[out.count].centre = x;
+    give(slot, plane_point(plane_normal<Real>(a), vector3<Real>(a.position), x, Real(radius)), exists);
+  };
+  const auto give_box_point = [&](int slot, const ContactPoint<Real>& at, const mujoco::BoxPoint* points,
+                                  MaskOf<Real> exists) {
+    mujoco::BoxPoint* kept = out.boxes + std::size_t(out.count) * Width<Real>::value;
+    for (int lane = 0; lane < Width<Real>::value; ++lane) kept[lane] = points[lane];
+    out.list[out.count].boxes = kept;
+    give(slot, at, exists);
+  };
+  if (candidate.pair == Pair::plane_mesh)
+    return mujoco::plane_mesh_points(model, kin, candidate, near, give_plane_point);
+  if (a.shape == Shape::plane) return mujoco::plane_points(model, kin, first, give_plane_point);
+  if (candidate.pair == Pair::box_box)
+    return mujoco::box_box_points(model, kin, candidate, near, give_box_point);
+  if (candidate.pair == Pair::capsule_box) return mujoco::capsule_box_points(model, kin, candidate, give);
+  for (int s = 0; s < candidate.slots; ++s) {
+    MaskOf<Real> exists;
+    const ContactPoint<Real> at = mujoco::round_touch(model, kin, model.candidates[first + s], exists);
+    if (any(exists)) give(s, at, exists);
+  }
+}
+
+template <class Real>
+REVOLUTE_HD void mujoco_contacts(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                                 Real h, Contacts<Real>& out) {
+  swept_spheres(model, kin, V_free, h, out);
+  for (int i = 0; i < model.ncandidate; i += model.candidates[i].slots) {
+    if (model.candidates[i].pair == Pair::convex_convex)
+      consider_convex(model, kin, V_free, h, i, out);
+    else
+      consider_mujoco(model, kin, V_free, h, i, out);
+  }
+}
+
 template <class Real>
 REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>& kin,
                                      const Motion<Real>* V_free, Real h, Contacts<Real>& out) {
   out.count = 0;
   if (!model.contact) return;
+  if (model.contact_model == ContactModel::mujoco) return mujoco_contacts(model, kin, V_free, h, out);
   if (model.nconvex > 0) swept_spheres(model, kin, V_free, h, out);
   for (int i = 0; i < model.ncandidate; ++i) {
     const Candidate& candidate = model.candidates[i];
@@ -281,12 +280,27 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
     axis_bar[d] = bar.axis[d] + (b.f + cross(b.n, arm_b)) - (a.f + cross(a.n, arm_a));
     point_bar.point += cross(contact.axis[d], b.n - a.n);
   }
-  // the axes of a plane are fixed
+  const bool mujoco_frame = model.contact_model == ContactModel::mujoco;
+  Vector3<Bar> frame_bar = zero3<Bar>();
+  const Vector3<Real>& n = contact.axis[0];
+  // the axes of a plane are fixed, but for a tangent along a capsule
   if (model.geoms[candidate.geom_a].shape != Shape::plane) {
     point_bar.normal = axis_bar[0];
-    tangents_adjoint(contact.axis[0], axis_bar[1], axis_bar[2], point_bar.normal);
+    if (mujoco_frame)
+      mujoco::tangents_adjoint(n, mujoco::default_axis(n), axis_bar[1], axis_bar[2], point_bar.normal,
+                               frame_bar);
+    else
+      tangents_adjoint(n, axis_bar[1], axis_bar[2], point_bar.normal);
   }
-  const PairMoments<Bar> moments = touch_adjoint(model, kin, contact, point_bar);
+  const bool closed = mujoco_frame && candidate.pair != Pair::convex_convex;
+  PairMoments<Bar> moments = closed ? mujoco::touch_adjoint(model, kin, contact, point_bar)
+                                    : touch_adjoint(model, kin, contact, point_bar);
+  if (candidate.pair == Pair::plane_capsule) {
+    const Vector3<Real> axis = mujoco::frame_axis(model, kin, candidate, n);
+    Vector3<Bar> unused = zero3<Bar>();
+    mujoco::tangents_adjoint(n, axis, axis_bar[1], axis_bar[2], unused, frame_bar);
+    moments.b.n += cross(axis, frame_bar);
+  }
   const auto add = [&](int link, const Vector3<Real>& origin, const Force<Bar>& moment) {
     if (link >= 0) kin_bar.moment[link] += Force<Bar>{moment.n - cross(origin, moment.f), moment.f};
   };
