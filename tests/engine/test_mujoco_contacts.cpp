@@ -41,10 +41,10 @@ int add_shape(ModelMaker& m, int type) {
 }
 MujocoArrays pair_of(int type_a, int type_b) {
   ModelMaker m;
-  m.arrays.contact_model = int(ContactModel::mujoco);
   m.arrays.margin = margin;
   const int a = add_shape(m, type_a), b = add_shape(m, type_b);
   m.add_pair(a, b);
+  m.make_soft();
   return m.arrays;
 }
 

@@ -81,7 +81,7 @@ def _scene(first: str, second: str, attributes: str) -> str:
 
 
 def _native_model(text: str) -> _native.Model:
-    return _native.Model({**load_model(text).arrays, "contact_model": 1})
+    return load_model(text, contact_model="mujoco").native
 
 
 def _turn(random: np.random.Generator, special: bool) -> Vectors:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "revolute/model/mujoco_arrays.hpp"
+#include "revolute/model/near_pairs.hpp"
 #include "revolute/model/parameter_map.hpp"
 
 namespace revolute {
@@ -44,10 +45,15 @@ class ModelStorage {
   std::vector<Geom> geoms_;
   Hulls hulls_;
   std::vector<Candidate> candidates_;
+  NearPairTables near_pairs_;
   std::vector<Limit> limits_;
   std::vector<Equality> equalities_;
   std::vector<Path> paths_;
   std::vector<int> path_dofs_, dof_paths_;
+  std::vector<Support> supports_;
+  std::vector<int> support_dofs_, support_sides_, mass_rows_;
+  std::vector<Softness> dof_softness_;
+  std::vector<double> dof_weight_;
   std::vector<double> tree_origin_;
   std::vector<int> tree_qpos_;
 };

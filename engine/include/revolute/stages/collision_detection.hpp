@@ -17,6 +17,7 @@
 #include "revolute/collision/sphere_box.hpp"
 #include "revolute/collision/sphere_capsule.hpp"
 #include "revolute/collision/sphere_sphere.hpp"
+#include "revolute/stages/broad_phase.hpp"
 #include "revolute/stages/convex_contacts.hpp"
 #include "revolute/stages/mujoco_contacts.hpp"
 
@@ -44,21 +45,10 @@ REVOLUTE_HD ContactPoint<Real> touch(const Model& model, const Kinematics<Real>&
   }
 }
 
+// The margin of (1).
 template <class Real>
-REVOLUTE_HD void swept_spheres(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
-                               Real h, Contacts<Real>& out) {
-  for (int g = 0; g < model.ngeom; ++g) {
-    const Geom& geom = model.geoms[g];
-    const Motion<Real> V = at_link(V_free, geom.link);
-    SweptSphere<Real>& sphere = out.spheres[g];
-    sphere.centre = world_point(model, kin, geom.link, geom.position);
-    if (model.contact_model == ContactModel::mujoco) {
-      sphere.travel = Real(0);
-      continue;
-    }
-    const Vector3<Real> velocity = V.v + cross(V.w, sphere.centre - tree_origin(model, kin, geom.link));
-    sphere.travel = h * (sqrt(dot(velocity, velocity)) + Real(geom.bound) * sqrt(dot(V.w, V.w)));
-  }
+REVOLUTE_HD inline Real watched_distance(const Model& model, const Candidate& candidate) {
+  return Real(model.contact_model == ContactModel::mujoco ? candidate.margin : model.margin);
 }
 // Whether the two may come closer than the margin within the step, and `limit`: farther apart now they cannot.
 template <class Real>
@@ -68,14 +58,14 @@ REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& cont
   const SweptSphere<Real>&at_a = contacts.spheres[candidate.geom_a],
         &at_b = contacts.spheres[candidate.geom_b];
   const Vector3<Real> between = at_b.centre - at_a.centre;
-  const Real margin(model.contact_model == ContactModel::mujoco ? mujoco::reach(candidate) : model.margin);
+  const Real margin = watched_distance<Real>(model, candidate);
   if (a.shape == Shape::plane) {
     limit = margin + at_b.travel;
     return less(dot(plane_normal<Real>(a), between), Real(b.bound) + limit);
   }
   limit = margin + at_a.travel + at_b.travel;
   const Real reach = Real(a.bound) + Real(b.bound) + limit;
-  return less(dot(between, between), reach * reach);
+  return boxes_meet(model, contacts, candidate) & less(dot(between, between), reach * reach);
 }
 
 // The reverse of `touch`: moments about the world's origin.
@@ -135,18 +125,21 @@ REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, 
 template <class Real>
 REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h,
                           Real present, Contact<Real>& contact, Contacts<Real>& out) {
-  place_contact(model, kin, contact);
   contact.gap = contact.at.gap;
-  const Candidate& candidate = model.candidates[contact.candidate];
   if (model.contact_model == ContactModel::mujoco) {
-    contact.active = less(Real(0), present) & less(contact.gap, Real(candidate.margin));
-    if (any(contact.active)) ++out.count;
+    const Candidate& of = model.candidates[contact.candidate];
+    contact.active = less(Real(0), present) & less(contact.gap, Real(of.margin));
+    if (!any(contact.active)) return;
+    place_contact(model, kin, contact);
+    ++out.count;
     return;
   }
+  place_contact(model, kin, contact);
+  const Candidate& candidate = model.candidates[contact.candidate];
   const Real speed = dot(at_link(V_free, candidate.link_a), contact.force_a[0]) +
                      dot(at_link(V_free, candidate.link_b), contact.force_b[0]);  // (2)
-  contact.active =
-      less(Real(0), present) & less(minimum(contact.gap, contact.gap + h * speed), Real(model.margin));
+  contact.active = less(Real(0), present) & less(minimum(contact.gap, contact.gap + h * speed),
+                                                 watched_distance<Real>(model, candidate));
   if (any(contact.active)) ++out.count;
 }
 
@@ -229,16 +222,15 @@ REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin
   }
 }
 
+// A pair of the hard model that is not general.
 template <class Real>
-REVOLUTE_HD void mujoco_contacts(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
-                                 Real h, Contacts<Real>& out) {
-  swept_spheres(model, kin, V_free, h, out);
-  for (int i = 0; i < model.ncandidate; i += model.candidates[i].slots) {
-    if (model.candidates[i].pair == Pair::convex_convex)
-      consider_convex(model, kin, V_free, h, i, out);
-    else
-      consider_mujoco(model, kin, V_free, h, i, out);
-  }
+REVOLUTE_HD void consider_touch(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                                Real h, int i, Contacts<Real>& out) {
+  const Candidate& candidate = model.candidates[i];
+  Contact<Real>& contact = out.list[out.count];
+  contact.candidate = i;
+  contact.at = touch(model, kin, candidate, contact.centre);
+  consider(model, kin, V_free, h, indicator<Real>(boxes_meet(model, out, candidate)), contact, out);
 }
 
 template <class Real>
@@ -246,21 +238,18 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
                                      const Motion<Real>* V_free, Real h, Contacts<Real>& out) {
   out.count = 0;
   if (!model.contact) return;
-  if (model.contact_model == ContactModel::mujoco) return mujoco_contacts(model, kin, V_free, h, out);
-  if (model.nconvex > 0) swept_spheres(model, kin, V_free, h, out);
-  for (int i = 0; i < model.ncandidate; ++i) {
-    const Candidate& candidate = model.candidates[i];
-    if (candidate.pair == Pair::plane_convex || candidate.pair == Pair::convex_convex) {
-      // the slots of a pair follow each other
-      consider_convex(model, kin, V_free, h, i, out);
-      i += candidate.slots - 1;
-      continue;
-    }
-    Contact<Real>& contact = out.list[out.count];
-    contact.candidate = i;
-    contact.at = touch(model, kin, candidate, contact.centre);
-    consider(model, kin, V_free, h, Real(1), contact, out);
-  }
+  const bool mujoco = model.contact_model == ContactModel::mujoco;
+  if (mujoco || model.nconvex > 0 || model.nswept > 0) swept_spheres(model, kin, V_free, h, out);
+  broad_phase(model, kin, out);
+  visit_near_pairs(model, out, [&](int first) {
+    const Pair pair = model.candidates[first].pair;
+    if (pair == Pair::plane_convex || pair == Pair::convex_convex)
+      consider_convex(model, kin, V_free, h, first, out);
+    else if (mujoco)
+      consider_mujoco(model, kin, V_free, h, first, out);
+    else
+      consider_touch(model, kin, V_free, h, first, out);
+  });
 }
 
 // Adds the moments on the two links of one contact.

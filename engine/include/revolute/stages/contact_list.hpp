@@ -7,6 +7,7 @@
 #include "revolute/collision/mujoco/plane_ellipsoid.hpp"
 #include "revolute/collision/segment.hpp"
 #include "revolute/collision/sphere_box.hpp"
+#include "revolute/collision/sweep_and_prune.hpp"
 #include "revolute/stages/link_points.hpp"
 
 namespace revolute {
@@ -46,6 +47,32 @@ struct SweptSphere {
   Real travel;
 };
 
+// Box about a shape and all places that it may reach within the step.
+template <class Real>
+struct SweptBox {
+  Vector3<Real> low, high;
+};
+// What the broad phase finds, and its scratch.
+template <class Real>
+struct NearPairs {
+  int count;
+  int* list;              // first candidates of pairs that may touch in some environment, ascending
+  SweptBox<Real>* boxes;  // [ngeom]
+  WorldBox* lane_boxes;   // [nswept]
+  int *order, *scratch;   // [nswept]
+  int *lane_list, *merged;
+
+  NearPairs(const Model& model, Arena& arena)
+      : count(0),
+        list(arena.take<int>(model.npartner)),
+        boxes(arena.take<SweptBox<Real>>(model.nswept ? model.ngeom : 0)),
+        lane_boxes(arena.take<WorldBox>(model.nswept)),
+        order(arena.take<int>(model.nswept)),
+        scratch(arena.take<int>(model.nswept)),
+        lane_list(arena.take<int>(model.npartner)),
+        merged(arena.take<int>(model.npartner)) {}
+};
+
 template <class Real>
 struct Contacts {
   int count;
@@ -53,13 +80,15 @@ struct Contacts {
   Touch* touches;              // [contact, lane] of convex pairs
   mujoco::BoxPoint* boxes;     // [contact, lane] of box_box
   SweptSphere<Real>* spheres;  // [ngeom]
+  NearPairs<Real> near;
 
   Contacts(const Model& model, Arena& arena)
       : count(0),
         list(arena.take<Contact<Real>>(model.ncandidate)),
         touches(arena.take<Touch>(std::size_t(model.ncandidate) * Width<Real>::value)),
         boxes(arena.take<mujoco::BoxPoint>(std::size_t(model.ncandidate) * Width<Real>::value)),
-        spheres(arena.take<SweptSphere<Real>>(model.ngeom)) {}
+        spheres(arena.take<SweptSphere<Real>>(model.ngeom)),
+        near(model, arena) {}
 };
 
 template <class Real>
