@@ -22,6 +22,7 @@
 #include <initializer_list>
 
 #include "revolute/soft_step.hpp"
+#include "revolute/solvers/projected_gauss_seidel_adjoint.hpp"
 #include "revolute/stages/acceleration.hpp"
 #include "revolute/stages/actuation.hpp"
 #include "revolute/stages/articulated_inertia.hpp"
