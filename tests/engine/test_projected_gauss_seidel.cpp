@@ -121,10 +121,10 @@ struct Problem {
   template <class Real>
   Loaded<Real> load(const Real* in) const {
     const std::size_t n = count(), tape = n * (iterations + 1);
-    Loaded<Real> out{matrix(in), bounds(in), std::vector<Real>(7 * n + A_size + 2 * tape), {}, {}};
+    Loaded<Real> out{matrix(in), bounds(in), std::vector<Real>(8 * n + A_size + 2 * tape), {}, {}};
     Real* const next = out.storage.data();
-    Real* const after = next + 7 * n + A_size;
-    out.workspace = {next, next + n, next + 2 * n, next + 7 * n, after, after + tape};
+    Real* const after = next + 8 * n + A_size;
+    out.workspace = {next, next + n, next + 2 * n, next + 3 * n, next + 8 * n, after, after + tape};
     out.problem = {int(n), iterations, rows.data(), out.A.data(), in + triangle(), out.bound.data()};
     return out;
   }
@@ -144,7 +144,8 @@ struct ProblemAdjoint {
     projected_gauss_seidel(at.problem, at.workspace, true);
     std::vector<Real> steps(n * (of.iterations + 1));
     std::vector<Real> x_bar(out_bar, out_bar + n), A_bar(of.A_size, Real(0)), bound_bar(n, Real(0));
-    SolverAdjointWorkspace<Real> workspace = {steps.data()};
+    std::vector<Real> start(n);
+    SolverAdjointWorkspace<Real> workspace = {steps.data(), start.data()};
     SolverCotangent<Real> bar = {x_bar.data(), in_bar + of.triangle(), A_bar.data(), bound_bar.data()};
     projected_gauss_seidel_adjoint(at.problem, at.workspace, workspace, bar);
     const std::vector<int> places = of.bound_inputs();
@@ -196,7 +197,8 @@ void check_friction(const Problem& problem, const Doubles& bounds, const Doubles
   const double normal_impulse = x[problem.rows[r].normal];
   double square = 0, slip_square = 0, power = 0;
   for (int i = r; i < r + size; ++i) {
-    const double part = normal_impulse > 0 ? x[i] / (bounds[i] * normal_impulse) : x[i], slip = bounds[i] * w[i];
+    const double part = normal_impulse > 0 ? x[i] / (bounds[i] * normal_impulse) : x[i],
+                 slip = bounds[i] * w[i];
     square += part * part;
     slip_square += slip * slip;
     power += part * slip;
@@ -315,15 +317,17 @@ std::size_t tape_place(const SolverProblem<Real>& problem, int sweep, int r) {
 }
 // One island by equation (1) and nothing else; `solved` has the matrices.
 template <class Real>
-void sweep_all(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& solved, int begin, Real* tape) {
+void sweep_all(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& solved, int begin,
+               Real* tape) {
   const int count = problem.rows[begin].end - begin;
   const Island<Real> island = island_at(problem, solved, begin, count);
   std::vector<Real> x(count), z(count);
-  const Real t = start_direction(island, problem.b + begin, x.data()).factor();
+  std::vector<Real> p(count), q(count);
+  start_direction(island, problem.b + begin, p.data(), q.data());
   for (int r = 0, size; r < count; r += size) {
     size = block_rows<0>(island.rows, count, r);
     for (int c = r; c < r + size; ++c) {
-      x[c] = t * x[c];
+      x[c] = start_of_row(problem.b[begin + c], p[c], q[c]);
       Real sum(0);
       for (int d = 0; d < size; ++d)
         sum = multiply_add(island.inverse[c * most_friction_rows + d], problem.b[begin + r + d], sum);
@@ -455,7 +459,8 @@ void sliding_friction_is_the_best_on_its_circle() {
     const double push = random.uniform(0, 6);
     const Doubles pull = {-3 * std::cos(push), -3 * std::sin(push)};
     // what nothing moves is not pulled either
-    const double along = c * pull[0] + s * pull[1], across = anisotropy > 1e-9 ? c * pull[1] - s * pull[0] : 0;
+    const double along = c * pull[0] + s * pull[1],
+                 across = anisotropy > 1e-9 ? c * pull[1] - s * pull[0] : 0;
     const double b1 = c * along - s * across, b2 = s * along + c * across;
     const Doubles in = {1, 0, a, 0, o, b, -1, b1, b2, 0.5, 1}, x = value(problem, in, 3);
     const auto energy = [&](double x1, double x2) {
@@ -536,7 +541,8 @@ void takes_nothing_from_the_heap() {
   const Doubles in = shape.inputs(random);
   Problem::Loaded<double> at = shape.load(in.data());
   Doubles steps(11 * n), x_bar(n, 1.0), b_bar(n, 0.0), A_bar(shape.A_size, 0.0), bound_bar(n, 0.0);
-  SolverAdjointWorkspace<double> workspace = {steps.data()};
+  Doubles start(n);
+  SolverAdjointWorkspace<double> workspace = {steps.data(), start.data()};
   SolverCotangent<double> bar = {x_bar.data(), b_bar.data(), A_bar.data(), bound_bar.data()};
   check_no_allocation("solver", [&] {
     projected_gauss_seidel(at.problem, at.workspace, true);

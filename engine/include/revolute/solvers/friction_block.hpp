@@ -137,7 +137,8 @@ REVOLUTE_HD inline void sliding_matrix(const FrictionBlock<Real>& block, const R
   for (int i = 0; i < N; ++i)
     for (int j = 0; j <= i; ++j) {
       const Real weight = radius * block.template scale<N>(i) * block.template scale<N>(j);
-      B[i][j] = B[j][i] = i == j ? multiply_add(weight, block.entry(i, j), sigma) : weight * block.entry(i, j);
+      B[i][j] = B[j][i] =
+          i == j ? multiply_add(weight, block.entry(i, j), sigma) : weight * block.entry(i, j);
     }
 }
 
@@ -195,8 +196,7 @@ REVOLUTE_HD inline void project_block(const FrictionBlock<Real>& block, const Re
   for (int i = 0; i < N; ++i) next[i] = select(sticks, z[i], Real(0));
   if (!any(slides)) return;
   slide<N>(block, normal, z, slides, e, sigma);
-  for (int i = 0; i < N; ++i)
-    next[i] = select(slides, radius * block.template scale<N>(i) * e[i], next[i]);
+  for (int i = 0; i < N; ++i) next[i] = select(slides, radius * block.template scale<N>(i) * e[i], next[i]);
 }
 
 // (4), (5): from g to s; adds to the bounds' cotangents and to that of the normal impulse.
@@ -234,8 +234,8 @@ REVOLUTE_NOINLINE void slide_adjoint(const FrictionBlock<Real>& block, const Rea
     const Real inverse = block.template inverse_scale<N>(i);
     Bar rest = g[i];
     for (int j = 0; j < N; ++j) rest -= block.entry(i, j) * sliding[j];
-    bound_bar[i] += select(wide, radius * unit[i] * rest + (sigma * unit[i] * inverse * inverse) * sliding[i],
-                           Bar(0));
+    bound_bar[i] +=
+        select(wide, radius * unit[i] * rest + (sigma * unit[i] * inverse * inverse) * sliding[i], Bar(0));
   }
 }
 

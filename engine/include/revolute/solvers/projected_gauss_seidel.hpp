@@ -10,8 +10,9 @@
 //   x_b+ = project(z_b),   z_j -= (A_jj^-1 A_jb) (x_b+ - x_b) for every other block j         (1)
 // A row that nothing can move (a planar robot pushed out of its plane: A_rr = 0) keeps x_r = 0, like a masked one.
 //
-// The start is the same whatever the order of the rows: normals and limits at the best multiple of what each would take alone,
-//   x = t p,   p_n = max(0, z_n at x = 0),   t = min(1, -p'b/p'Ap)                             (2)
+// The start is the same whatever the order of the rows: normals and limits take what each would alone, or as much less as all of
+// them together are too much for its row,
+//   p_n = max(0, -b_n/A_nn),   x_n = p_n min(1, -b_n/q_n),   q = A p                           (2)
 // Where contacts share a load in many ways (a body between two jaws) the sweeps end near the start, so that equal contacts
 // get equal parts. The tape keeps the start and the x_r+ of every update, so that the adjoint can walk back.
 //
@@ -26,8 +27,8 @@
 // The s of all sweeps are kept, and A_bar is their product with the tape, formed once:
 //   A_rj_bar = - sum over sweeps of s_r x_j, x_j of this sweep up to the end of r's block, of the one before beyond it      (4)
 // Of an island's tape, these x_j are the last updates up to the end of the block: a window that moves by a sweep at a time.
-// What is left of x_bar at the start goes through (2), with q = A p:
-//   t_bar = x_bar . p,   p_bar = t x_bar - t_bar/(p'q) (b + 2 t q),   b_bar -= t_bar/(p'q) p,   A_bar -= t t_bar/(p'q) p p'  (5)
+// What is left of x_bar at the start goes through (2): where x_n = -p_n b_n/q_n,
+//   p_n_bar = x_n_bar x_n/p_n,   b_n_bar -= x_n_bar p_n/q_n,   q_n_bar = -x_n_bar x_n/q_n,   A_bar += q_bar p',   p_bar += A q_bar      (5)
 // At a switching point (a free solution that lies exactly on its bound) the row counts as clamped, in forward derivatives
 // as well.
 //
@@ -46,27 +47,28 @@ namespace revolute {
 
 constexpr int contact_rows = 3, unrolled_rows = 4 * contact_rows;
 
-// Arrays [count], but scaled as A: (A_jj^-1 A_jr) in row r, 0 within a block; inverse [count, most_friction_rows]: A_bb^-1; tape
+// Arrays [count] (start: scratch), but scaled as A: (A_jj^-1 A_jr) in row r, 0 within a block; inverse [count, most_friction_rows]: A_bb^-1; tape
 // and slides [iterations + 1, rows] for each island in turn. slides: of a contact that slides sigma in its normal's place and
 // e in the places of its friction rows.
 template <class Real>
 struct SolverWorkspace {
-  Real *x, *z, *inverse, *scaled, *tape, *slides;
+  Real *x, *z, *start, *inverse, *scaled, *tape, *slides;
 
   // Without `scaled`, which grows with the rows at hand.
   void take(std::size_t capacity, int iterations, Arena& arena) {
-    for (Real** array : {&x, &z}) *array = arena.take<Real>(capacity);
+    for (Real** array : {&x, &z, &start}) *array = arena.take<Real>(capacity);
     inverse = arena.take<Real>(capacity * most_friction_rows);
     for (Real** array : {&tape, &slides}) *array = arena.take<Real>(capacity * (iterations + 1));
   }
 };
-// Scratch of the adjoint, laid out as the tape.
+// Scratch of the adjoint: steps laid out as the tape, start [count].
 template <class Bar>
 struct SolverAdjointWorkspace {
-  Bar* steps;
+  Bar *steps, *start;
 
   void take(std::size_t capacity, int iterations, Arena& arena) {
     steps = arena.take<Bar>(capacity * (iterations + 1));
+    start = arena.take<Bar>(capacity);
   }
 };
 
@@ -99,7 +101,8 @@ REVOLUTE_HD inline int block_rows(const SolverRow* island, int count, int r) {
   if (kind_of<Rows>(island, r) != RowKind::friction) return 1;
   if (Rows) return contact_rows - 1;
   int end = r + 1;
-  while (end < count && island[end].kind == RowKind::friction && island[end].normal == island[r].normal) ++end;
+  while (end < count && island[end].kind == RowKind::friction && island[end].normal == island[r].normal)
+    ++end;
   return end - r;
 }
 
@@ -225,8 +228,12 @@ template <class Real>
 REVOLUTE_HD inline Island<Real> island_at(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& ws,
                                           int begin, int rows) {
   const std::size_t A = problem.rows[begin].A;
-  return {problem.rows + begin,  rows,        problem.iterations,
-          problem.A + A,         problem.bound + begin, ws.scaled + A,
+  return {problem.rows + begin,
+          rows,
+          problem.iterations,
+          problem.A + A,
+          problem.bound + begin,
+          ws.scaled + A,
           ws.inverse + std::size_t(begin) * most_friction_rows};
 }
 // Where the part of an island's tape begins.
@@ -235,32 +242,30 @@ REVOLUTE_HD inline std::size_t tape_offset(const SolverProblem<Real>& problem, i
   return (std::size_t(problem.iterations) + 1) * begin;
 }
 
-// (2): p in x, and what t is made of.
+// (2): p and q = A p of the one-sided rows; both 0 for the others.
 template <class Real>
-struct Start {
-  Real along, curvature;  // -p'b, p'Ap
-  REVOLUTE_HD MaskOf<Real> is_shortened() const { return less(along, curvature); }
-  REVOLUTE_HD Real factor() const {
-    const auto shortened = is_shortened();
-    return select(shortened, along / select(shortened, curvature, Real(1)), Real(1));
-  }
-};
-template <class Real>
-REVOLUTE_HD Start<Real> start_direction(const Island<Real>& island, const Real* b, Real* p) {
+REVOLUTE_HD void start_direction(const Island<Real>& island, const Real* b, Real* p, Real* q) {
   for (int r = 0; r < island.count; ++r)
     p[r] = island.rows[r].kind == RowKind::unilateral
                ? maximum(Real(0), -(b[r] * island.inverse[r * most_friction_rows]))
                : Real(0);
-  Start<Real> out = {Real(0), Real(0)};
   for (int r = 0; r < island.count; ++r) {
+    q[r] = Real(0);
     if (island.rows[r].kind != RowKind::unilateral) continue;
-    Real q(0);
     for (int j = 0; j < island.count; ++j)
-      if (island.rows[j].kind == RowKind::unilateral) q = multiply_add(island.A[r * island.count + j], p[j], q);
-    out.along -= p[r] * b[r];
-    out.curvature = multiply_add(p[r], q, out.curvature);
+      if (island.rows[j].kind == RowKind::unilateral)
+        q[r] = multiply_add(island.A[r * island.count + j], p[j], q[r]);
   }
-  return out;
+}
+// Whether (2) takes less than p.
+template <class Real>
+REVOLUTE_HD inline MaskOf<Real> is_shared(const Real& b, const Real& p, const Real& q) {
+  return less(Real(0), p) & less(-b, q);
+}
+template <class Real>
+REVOLUTE_HD inline Real start_of_row(const Real& b, const Real& p, const Real& q) {
+  const auto shared = is_shared(b, p, q);
+  return p * select(shared, -b / select(shared, q, Real(1)), Real(1));
 }
 
 template <int N>
@@ -310,8 +315,8 @@ struct ForwardIsland {
     Real *const x = ws.x + begin, *const z = ws.z + begin;
     scale_island(island, ws.inverse + std::size_t(begin) * most_friction_rows,
                  ws.scaled + problem.rows[begin].A);
-    const Real t = start_direction(island, b, x).factor();
-    for (int r = 0; r < rows; ++r) x[r] = t * x[r];
+    start_direction(island, b, x, z);
+    for (int r = 0; r < rows; ++r) x[r] = start_of_row(b[r], x[r], z[r]);
     for (int r = 0, size; r < rows; r += size) {
       size = block_rows<Rows>(island.rows, rows, r);
       for (int c = 0; c < size; ++c) {
@@ -323,8 +328,7 @@ struct ForwardIsland {
     }
     for (int r = 0; r < rows; ++r)
       if (kind_of<Rows>(island.rows, r) == RowKind::unilateral)
-        for (int j = 0; j < rows; ++j)
-          z[j] = multiply_add(island.scaled[r * rows + j], -x[r], z[j]);
+        for (int j = 0; j < rows; ++j) z[j] = multiply_add(island.scaled[r * rows + j], -x[r], z[j]);
     const std::size_t tape = tape_offset(problem, begin);
     sweep<Rows>(island, x, z, record ? ws.tape + tape : nullptr, record ? ws.slides + tape : nullptr);
   }

@@ -35,8 +35,7 @@ struct ProjectBlockAdjoint {
       for (int j = 0; j < N; ++j) sum = multiply_add(inverse[i * most_friction_rows + j], g[j], sum);
       s[i] = select(sticks, sum, Bar(0));
     }
-    if (any(less(Real(0), sigma)))
-      slide_adjoint<N>(block, normal, e, sigma, g, s, bound_bar, normal_bar);
+    if (any(less(Real(0), sigma))) slide_adjoint<N>(block, normal, e, sigma, g, s, bound_bar, normal_bar);
   }
 };
 
@@ -132,36 +131,41 @@ REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape
       for (int i = 0; i < count; ++i) sum[i] = multiply_add(s, window[i], sum[i]);
     }
     b_bar[r] += sum_s;
+    // the diagonal enters a block with its softness
+    if (kind_of<Rows>(island.rows, r) == RowKind::friction) {
+      Bar& own = sum[later + r];
+      own += Real(block_softness) * (own - row[r]);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < count; ++i) row[i < later ? end + i : i - later] = sum[i];
   }
 }
 
-// (5), from x_bar at the start; `p` is scratch.
+// (5), from x_bar at the start; p and q are scratch. x_bar of the one-sided rows becomes q_bar.
 template <class Real, class Bar>
-REVOLUTE_HD void start_adjoint(const Island<Real>& island, const Real* b, const Bar* x_bar, Real* p,
-                               Bar* A_bar, Bar* b_bar) {
+REVOLUTE_HD void start_adjoint(const Island<Real>& island, const Real* b, Bar* x_bar, Real* p, Real* q,
+                               Bar* p_bar, Bar* A_bar, Bar* b_bar) {
   const int count = island.count;
-  const Start<Real> start = start_direction(island, b, p);
-  const Real t = start.factor();
-  Bar t_bar(0);
-  for (int r = 0; r < count; ++r)
-    if (island.rows[r].kind == RowKind::unilateral) t_bar += p[r] * x_bar[r];
-  const auto shortened = start.is_shortened();
-  const Real inverse = select(shortened, Real(1) / select(shortened, start.curvature, Real(1)), Real(0));
-  const Bar share = inverse * t_bar;
+  start_direction(island, b, p, q);
   for (int r = 0; r < count; ++r) {
     if (island.rows[r].kind != RowKind::unilateral) continue;
-    Real q(0);
+    const auto shared = is_shared(b[r], p[r], q[r]);
+    const Real inverse = select(shared, Real(1) / select(shared, q[r], Real(1)), Real(0)),
+               share = select(shared, -b[r] * inverse, Real(1));
+    p_bar[r] = share * x_bar[r];
+    b_bar[r] -= (p[r] * inverse) * x_bar[r];
+    x_bar[r] = (-p[r] * share * inverse) * x_bar[r];
+  }
+  for (int r = 0; r < count; ++r) {
+    if (island.rows[r].kind != RowKind::unilateral) continue;
     for (int j = 0; j < count; ++j) {
       if (island.rows[j].kind != RowKind::unilateral) continue;
-      q = multiply_add(island.A[r * count + j], p[j], q);
-      A_bar[r * count + j] -= (t * p[r] * p[j]) * share;
+      A_bar[r * count + j] = multiply_add(x_bar[r], p[j], A_bar[r * count + j]);
+      p_bar[r] = multiply_add(x_bar[j], island.A[r * count + j], p_bar[r]);
     }
-    b_bar[r] -= p[r] * share;
-    const Bar p_bar = t * x_bar[r] - (b[r] + Real(2) * t * q) * share;
     // p = -b/A_rr
-    const Bar step = select(less(Bar(0), Bar(p[r])), island.inverse[r * most_friction_rows] * p_bar, Bar(0));
+    const Bar step =
+        select(less(Bar(0), Bar(p[r])), island.inverse[r * most_friction_rows] * p_bar[r], Bar(0));
     b_bar[r] -= step;
     A_bar[r * count + r] -= p[r] * step;
   }
@@ -176,15 +180,17 @@ struct AdjointIsland {
     const std::size_t offset = tape_offset(problem, begin), last = std::size_t(problem.iterations) * rows;
     const Real* const tape = at.tape + offset;
     Bar* const steps = ws.steps + offset;
-    Bar *const x_bar = bar.x + begin, *const A_bar = bar.A + problem.rows[begin].A, *const b_bar = bar.b + begin;
+    Bar *const x_bar = bar.x + begin, *const A_bar = bar.A + problem.rows[begin].A,
+               *const b_bar = bar.b + begin;
     sweep_adjoint<Rows>(island, tape + last, at.slides + offset + last, steps + last, x_bar,
                         bar.bound + begin);
-    start_adjoint(island, problem.b + begin, x_bar, at.z + begin, A_bar, b_bar);
+    start_adjoint(island, problem.b + begin, x_bar, at.z + begin, at.start + begin, ws.start + begin, A_bar,
+                  b_bar);
     gather_steps<Rows>(island, tape, steps, A_bar, b_bar, x_bar);
   }
 };
 
-// `at` comes from a recorded solve; its z is used up.
+// `at` comes from a recorded solve; its z and start are used up.
 template <class Real, class Bar>
 REVOLUTE_HD void projected_gauss_seidel_adjoint(const SolverProblem<Real>& problem,
                                                 const SolverWorkspace<Real>& at,

@@ -86,13 +86,14 @@ REVOLUTE_HD inline void add_row_transpose(const RowJacobian<Real>& J, const Bar&
 
 // Bias of a one-sided row with signed gap g: the row may close the gap in this step and no more, and what has been
 // penetrated is given back: all of it within the depth s, of what is deeper a share in a time that does not depend on h:
-//   bias(g) = g/h  for g > -s,   -s/h + max((g + s)/T, -1 m/s)  below,   s = (10 m/s^2) h^2,   T = 0.02 s/erp     (2)
+//   bias(g) = g/h  for g > -s,   -s/h + max((g + s)/T, -c)  below,   s = (10 m/s^2) h^2,   T = 0.0025 s/erp     (2)
 // s is the depth that a step of free fall makes, so the whole return is no faster than that. A contact at rest sits at
 // g = 0, where this is smooth; a bias that changed its slope at g = 0 would put a kink into every standing robot. What
-// starts deep comes out at a speed d/T that falls with the depth d and is at most 1 m/s (1 rad/s for a hinge), in each
-// time step alike: a share of the depth for each step would be a speed that grows as 1/h.
-constexpr double repair_time = 0.02;  // s: the depth beyond s falls by the share erp in this time
-constexpr double fastest_repair = 1.0;
+// starts deep comes out at a speed d/T that falls with the depth d and is at most c, whatever the time step: a share of the depth
+// for each step would be a speed that grows as 1/h. c^2/(2 g) < 2 c T, so that with the default erp nothing that comes out of the
+// floor rises above it by more than it was deep.
+constexpr double repair_time = 0.0025;   // s: the depth beyond s falls by about the share erp in this time
+constexpr double fastest_repair = 0.45;  // c: m/s, of a hinge rad/s
 template <class Real>
 REVOLUTE_HD inline Real free_fall_depth(Real h) {
   return Real(10) * h * h;
@@ -127,7 +128,8 @@ struct RowContext {
   const Real *qpos, *qvel;     // at the start of the step
   const Real* v_free;          // v*
   const Motion<Real>* V_free;  // link velocities of v*
-  Real impact_time;            // since the start of the step; qpos is that of this moment (impact.hpp)
+  const Real*
+      impact_time;  // [ntree] since the start of the step; qpos is that of this moment (impact.hpp); or null
 };
 
 // What a row's maker fills in.
