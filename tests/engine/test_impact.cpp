@@ -20,7 +20,8 @@ template <class Real>
 Found<Real> find(const ModelStorage& storage, const std::vector<Real>& qpos, const std::vector<Real>& qvel) {
   Found<Real> out{Stages<Real>(storage, qpos, qvel, qvel), Owned<Impact<Real>>(storage.model())};
   out.at.run();
-  find_impact(storage.model(), out.at.context(), *out.at.contacts, *out.at.rows, *out.impact);
+  find_impact(storage.model(), *out.at.parameters, out.at.context(), *out.at.contacts, *out.at.rows,
+              *out.impact);
   return out;
 }
 
@@ -121,8 +122,8 @@ struct TimeAdjoint {
     parameters_bar->clear(m);
     std::vector<Real> time_bar(m.ntree, Real(0));
     time_bar[0] = out_bar[0];
-    find_impact_adjoint(m, at.context(), *at.contacts, *found.impact, time_bar.data(), *kin_bar, V_bar.data(),
-                        in_bar, in_bar + m.nv, *parameters_bar);
+    find_impact_adjoint(m, *at.parameters, at.context(), *at.contacts, *found.impact, time_bar.data(),
+                        *kin_bar, V_bar.data(), in_bar, in_bar + m.nv, *parameters_bar);
   }
 };
 
@@ -200,9 +201,9 @@ void takes_nothing_from_the_heap() {
   Doubles q_bar(arrays.nv, 0.0), v_bar(arrays.nv, 0.0), time_bar(storage.model().ntree, 1.0);
   Stages<double>& at = found.at;
   check_no_allocation("impact", [&] {
-    find_impact(storage.model(), at.context(), *at.contacts, *at.rows, *found.impact);
-    find_impact_adjoint(storage.model(), at.context(), *at.contacts, *found.impact, time_bar.data(), *kin_bar,
-                        V_bar.data(), q_bar.data(), v_bar.data(), *parameters_bar);
+    find_impact(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows, *found.impact);
+    find_impact_adjoint(storage.model(), *at.parameters, at.context(), *at.contacts, *found.impact,
+                        time_bar.data(), *kin_bar, V_bar.data(), q_bar.data(), v_bar.data(), *parameters_bar);
   });
 }
 

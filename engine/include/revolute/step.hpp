@@ -142,7 +142,7 @@ REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, co
   const Real h(model.timestep);
   ws.impact.any = false;
   form_rows(model, parameters, h, qpos, qvel, ctrl, ws);
-  find_impact(model, ws.context(h, qpos, qvel), ws.contacts, ws.rows, ws.impact);
+  find_impact(model, parameters, ws.context(h, qpos, qvel), ws.contacts, ws.rows, ws.impact);
   if (ws.impact.any) {
     ws.keep_start();
     form_rows(model, parameters, h, ws.impact.qpos, qvel, ctrl, ws);
@@ -251,17 +251,17 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
 
 // Reverse of  qpos_t = qpos (+) t qvel  and of t: from qpos_t_bar in ws.qpos_bar to qpos_bar in the same place.
 template <class Real, class Bar>
-REVOLUTE_HD void impact_adjoint(const Model& model, Real h, const Real* qpos, const Real* qvel,
-                                const StepWorkspace<Real>& at, StepAdjointWorkspace<Bar>& ws,
-                                Parameters<Bar>& parameters_bar) {
+REVOLUTE_HD void impact_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
+                                const Real* qpos, const Real* qvel, const StepWorkspace<Real>& at,
+                                StepAdjointWorkspace<Bar>& ws, Parameters<Bar>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) {
     ws.time_bar[model.dofs[k].tree] += qvel[k] * ws.qpos_bar[k];
     ws.start_bar[k] = Bar(0);
   }
   integration_adjoint(model, Duration<Real>{Real(0), at.impact.time, 1}, qvel, ws.qpos_bar, ws.start_bar,
                       ws.qvel_bar);
-  find_impact_adjoint(model, at.start_context(h, qpos, qvel), at.start_contacts, at.impact, ws.time_bar,
-                      ws.kinematics, ws.F_v, ws.start_bar, ws.qvel_bar, parameters_bar);
+  find_impact_adjoint(model, parameters, at.start_context(h, qpos, qvel), at.start_contacts, at.impact,
+                      ws.time_bar, ws.kinematics, ws.F_v, ws.start_bar, ws.qvel_bar, parameters_bar);
   for (int k = 0; k < model.nv; ++k) ws.qpos_bar[k] = ws.start_bar[k];
 }
 
@@ -302,7 +302,7 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   actuation_adjoint(model, parameters, h, configuration, qvel, ctrl,
                     ActuationCotangent<Bar>{ws.w0, ws.diagonal_bar, ws.diagonal_bar}, ws.qpos_bar,
                     ws.qvel_bar, ctrl_bar, parameters_bar);
-  if (at.impact.any) impact_adjoint(model, h, qpos, qvel, at, ws, parameters_bar);
+  if (at.impact.any) impact_adjoint(model, parameters, h, qpos, qvel, at, ws, parameters_bar);
   for (int k = 0; k < model.nv; ++k) {
     state_bar.qpos[k] = ws.qpos_bar[k];
     state_bar.qvel[k] = ws.qvel_bar[k];

@@ -43,12 +43,14 @@ struct Impact {
   }
 };
 
-// (1) for one contact; h where nothing is reached.
+// (1) for one contact; h where nothing is reached. Without restitution a contact that is closed already has no impact.
 template <class Real>
-REVOLUTE_HD inline Real time_of_impact(const RowContext<Real>& at, const Contact<Real>& contact,
-                                       const RowJacobian<Real>& J, Bounce<Real>& hit) {
+REVOLUTE_HD inline Real time_of_impact(const Parameters<Real>& parameters, const RowContext<Real>& at,
+                                       const Contact<Real>& contact, const RowJacobian<Real>& J,
+                                       Bounce<Real>& hit) {
   hit = bounce(at, contact.gap, J);
-  hit.happens = hit.happens & contact.active;
+  hit.happens =
+      hit.happens & contact.active & (less(Real(0), *parameters.restitution) | less(Real(0), contact.gap));
   const Real speed = select(hit.happens, -hit.before, Real(1));
   return select(hit.happens, minimum(maximum(contact.gap, Real(0)) / speed, at.h), at.h);
 }
@@ -123,22 +125,22 @@ REVOLUTE_HD inline Bar of_island(const Impact<Real>& impact, const Bar* at_first
 
 // Calls visit(contact, J, hit, t, tree) for every contact that moves.
 template <class Real, class Visit>
-REVOLUTE_HD void for_impacts(const Model& model, const RowContext<Real>& at, const Contacts<Real>& contacts,
-                             const Visit& visit) {
+REVOLUTE_HD void for_impacts(const Model& model, const Parameters<Real>& parameters,
+                             const RowContext<Real>& at, const Contacts<Real>& contacts, const Visit& visit) {
   for (int c = 0; c < contacts.count; ++c) {
     const Contact<Real>& contact = contacts.list[c];
     const Candidate& candidate = model.candidates[contact.candidate];
     if (model.paths[candidate.path].count == 0) continue;
     const RowJacobian<Real> J = contact_jacobian(candidate, contact, 0);
     Bounce<Real> hit;
-    const Real t = time_of_impact(at, contact, J, hit);
+    const Real t = time_of_impact(parameters, at, contact, J, hit);
     if (any(hit.happens)) visit(contact, J, hit, t, contact_tree(model, candidate));
   }
 }
 // How many contacts are first, and of a Real with tangents those of the times.
 template <class Real>
-REVOLUTE_HD void count_firsts(const Model& model, const RowContext<Real>& at, const Contacts<Real>& contacts,
-                              Impact<Real>& out) {
+REVOLUTE_HD void count_firsts(const Model& model, const Parameters<Real>& parameters,
+                              const RowContext<Real>& at, const Contacts<Real>& contacts, Impact<Real>& out) {
   for (int t = 0; t < model.ntree; ++t) out.firsts[t] = Real(0);
   const auto add = [&](const Contact<Real>& contact, const RowJacobian<Real>&, const Bounce<Real>& hit,
                        Real t, int tree) {
@@ -146,7 +148,7 @@ REVOLUTE_HD void count_firsts(const Model& model, const RowContext<Real>& at, co
     out.firsts[tree] +=
         select(is_first(at, contact, hit, t, out.time[tree]), Real(1) + tangents_of(t), Real(0));
   };
-  for_impacts(model, at, contacts, add);
+  for_impacts(model, parameters, at, contacts, add);
   sum_over_islands(model, out, out.firsts);
   if constexpr (HasTangents<Real>::value)
     for (int t = 0; t < model.ntree; ++t) {
@@ -157,7 +159,8 @@ REVOLUTE_HD void count_firsts(const Model& model, const RowContext<Real>& at, co
 
 // Fills out.any, out.time and, when there is an impact, out.qpos and the islands.
 template <class Real>
-REVOLUTE_HD void find_impact(const Model& model, const RowContext<Real>& at, const Contacts<Real>& contacts,
+REVOLUTE_HD void find_impact(const Model& model, const Parameters<Real>& parameters,
+                             const RowContext<Real>& at, const Contacts<Real>& contacts,
                              const ConstraintRows<Real>& rows, Impact<Real>& out) {
   out.any = false;
   for (int t = 0; t < model.ntree; ++t) out.time[t] = Real(0);
@@ -168,7 +171,7 @@ REVOLUTE_HD void find_impact(const Model& model, const RowContext<Real>& at, con
                            int tree) {
     out.time[tree] = select(hit.happens, minimum(out.time[tree], without_tangents(t)), out.time[tree]);
   };
-  for_impacts(model, at, contacts, earlier);
+  for_impacts(model, parameters, at, contacts, earlier);
   find_lane_islands(model, contacts, out);
   for (int t = model.ntree - 1; t >= 0; --t)
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
@@ -182,7 +185,7 @@ REVOLUTE_HD void find_impact(const Model& model, const RowContext<Real>& at, con
     out.any = out.any || any(less(Real(0), out.time[t]));
   }
   if (!out.any) return;
-  count_firsts(model, at, contacts, out);
+  count_firsts(model, parameters, at, contacts, out);
   integration(model, Duration<Real>{Real(0), out.time, 1}, at.qpos, at.qvel, out.qpos);  // (2)
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
@@ -197,10 +200,11 @@ REVOLUTE_HD void find_impact(const Model& model, const RowContext<Real>& at, con
 // (3). `at`, `contacts` are those at the start of the step. Adds to qpos_bar and qvel_bar; uses up time_bar [ntree], kin_bar and
 // V_bar.
 template <class Real, class Bar>
-REVOLUTE_HD void find_impact_adjoint(const Model& model, const RowContext<Real>& at,
-                                     const Contacts<Real>& contacts, const Impact<Real>& impact,
-                                     Bar* time_bar, KinematicsCotangent<Bar>& kin_bar, Force<Bar>* V_bar,
-                                     Bar* qpos_bar, Bar* qvel_bar, Parameters<Bar>& parameters_bar) {
+REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                     const RowContext<Real>& at, const Contacts<Real>& contacts,
+                                     const Impact<Real>& impact, Bar* time_bar,
+                                     KinematicsCotangent<Bar>& kin_bar, Force<Bar>* V_bar, Bar* qpos_bar,
+                                     Bar* qvel_bar, Parameters<Bar>& parameters_bar) {
   sum_over_islands(model, impact, time_bar);
   kin_bar.clear(model);
   for (int k = 0; k < model.nv; ++k) V_bar[k] = zero_force<Bar>();
@@ -222,7 +226,7 @@ REVOLUTE_HD void find_impact_adjoint(const Model& model, const RowContext<Real>&
     contact_bar.force_b[0] = J_bar.force_b;
     collision_detection_adjoint(model, *at.kinematics, contact, contact_bar, kin_bar);
   };
-  for_impacts(model, at, contacts, pull_back);
+  for_impacts(model, parameters, at, contacts, pull_back);
   sum_towards_root(model, V_bar);
   for (int k = 0; k < model.nv; ++k) {
     qvel_bar[k] += dot(at.kinematics->S[k], V_bar[k]);

@@ -5,8 +5,8 @@
 //   The impact lies at the time t within the step (impact.hpp). With restitution e > 0 the bodies are faster by a t when they
 //   meet, and accelerated once more after it, so that the step, which moves with its end velocity, gets
 //     v+ = -e (v + a t) - a t                                                                  (2)
-//   With it a bounce with e = 1 keeps the energy. With e = 0 the contact stays closed, v+ = 0; one that is not reached by then
-//   (a second one of the step, its gap still above the depth s of constraint_row.hpp) may close its gap and no more.
+//   With it a bounce with e = 1 keeps the energy. With e = 0 the contact that is reached at t, its gap within the depth s of
+//   constraint_row.hpp, stays closed, v+ = 0; any other may close its gap and no more, and gives back its depth.
 //   friction: the rows below together, by the normal impulse and a coefficient of each (solvers/friction_block.hpp)
 //     sliding: wrenches of collision_detection.hpp;   torsion, rolling: wrenches -+(axis; 0)    (3)
 #pragma once
@@ -64,8 +64,9 @@ REVOLUTE_HD inline Bounce<Real> bounce(const RowContext<Real>& at, Real gap, con
 // Whether (2) or the gap decides.
 template <class Real>
 REVOLUTE_HD inline MaskOf<Real> is_reached(const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                           Real gap, const Bounce<Real>& hit) {
-  return hit.happens & (less(Real(0), *parameters.restitution) | less(gap, free_fall_depth(at.h)));
+                                           Real gap, const Bounce<Real>& hit, Real time) {
+  const auto at_the_moment = less(Real(0), time) & less(abs(gap), free_fall_depth(at.h));
+  return hit.happens & (less(Real(0), *parameters.restitution) | at_the_moment);
 }
 template <class Real>
 REVOLUTE_HD inline Real gained_speed(const Parameters<Real>& parameters, const Bounce<Real>& hit, Real time) {
@@ -92,7 +93,7 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
   const Real parting = *parameters.restitution * (hit.before + hit.acceleration * time) +
                        gained_speed(parameters, hit, time);  // (2): -v+
   row.bias =
-      select(is_reached(parameters, at, contact.gap, hit), parting, gap_bias(model, at.h, contact.gap));
+      select(is_reached(parameters, at, contact.gap, hit, time), parting, gap_bias(model, at.h, contact.gap));
   row.bound = indicator<Real>(contact.active);
   row.bounces = any(hit.happens);
   return row;
@@ -131,12 +132,12 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
   if (component == 0) {
     const RowJacobian<Real> J = contact_jacobian(candidate, contact, 0);
     const Bounce<Real> hit = bounce(at, contact.gap, J);
-    const auto reached = is_reached(parameters, at, contact.gap, hit);
+    const Real time = contact_time(model, at, candidate);
+    const auto reached = is_reached(parameters, at, contact.gap, hit, time);
     contact_bar.gap += select(reached, Bar(0), gap_slope(model, at.h, contact.gap) * bias_bar);
     if (any(reached))
-      bounce_adjoint(parameters, at, J, hit, contact_time(model, at, candidate),
-                     select(reached, bias_bar, Bar(0)), J_bar, V_bar, V_free_bar,
-                     time_bar[contact_tree(model, candidate)], parameters_bar);
+      bounce_adjoint(parameters, at, J, hit, time, select(reached, bias_bar, Bar(0)), J_bar, V_bar,
+                     V_free_bar, time_bar[contact_tree(model, candidate)], parameters_bar);
   } else {
     parameters_bar.friction[candidate.friction] += bound_bar;
   }
