@@ -57,6 +57,8 @@ class Simulator(StaysHere):
         ground: bool | None = None,
         fuse_fixed: bool | None = None,
         timestep: float | None = None,
+        contact_model: str | None = None,
+        cone: str | None = None,
         solver: str | None = None,
         iterations: int | None = None,
         contact: bool | None = None,
@@ -82,8 +84,11 @@ class Simulator(StaysHere):
             ground: adds the plane z = 0; default False.
             fuse_fixed: URDF only: merges bodies that fixed joints hold together; default False.
             timestep: length of a step in s; default the file's.
-            solver: constraint solver, "pgs".
-            iterations: sweeps of the solver per step; default 50.
+            contact_model: "hard" (default), impulses that keep shapes apart, or "mujoco", MuJoCo's soft
+                constraints with the file's solref, solimp and integrator.
+            cone: of contact_model="mujoco": "pyramidal" or "elliptic"; default the file's.
+            solver: of contact_model="hard": constraint solver, "pgs".
+            iterations: of that solver: sweeps per step; default 50.
             contact: whether contacts act; default True.
             limits: whether joint limits act; default True.
             dry_friction: whether dry friction of joints acts; default True.
@@ -110,6 +115,8 @@ class Simulator(StaysHere):
                 "ground": ground,
                 "fuse_fixed": fuse_fixed,
                 "timestep": timestep,
+                "contact_model": contact_model,
+                "cone": cone,
                 "solver": solver,
                 "iterations": iterations,
                 "contact": contact,

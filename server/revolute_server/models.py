@@ -33,6 +33,8 @@ OPTIONS = (
     "ground",
     "fuse_fixed",
     "timestep",
+    "contact_model",
+    "cone",
     "solver",
     "iterations",
     "contact",
