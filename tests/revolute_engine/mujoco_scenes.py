@@ -1,4 +1,4 @@
-"""Scenes for the contact model "mujoco": small worlds in which every kind of constraint acts, and MuJoCo's step."""
+"""Scenes for the contact model "mujoco": every kind of constraint acts in them; and MuJoCo's step."""
 
 from __future__ import annotations
 
