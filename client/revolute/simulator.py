@@ -178,8 +178,11 @@ class Simulator(StaysHere):
             params: model parameters to replace, by name, for all environments or, with a batch axis in front,
                 for each: geom_friction [ngeom] (sliding), body_mass [nbody], body_ipos [nbody, 3],
                 body_inertia [nbody, 3], dof_damping [nv], dof_armature [nv], dof_frictionloss [nv],
-                jnt_stiffness [njnt], gravity [3], actuator_gear [nu], restitution []. `ModelHandle.params`
-                has the model's own.
+                jnt_stiffness [njnt], gravity [3], actuator_gear [nu], actuator_gainprm [nu, 3] and
+                actuator_biasprm [nu, 3] (by 1, length, velocity), qpos_spring [nq], jnt_range [njnt, 2],
+                geom_torsional_friction [ngeom], geom_rolling_friction [ngeom]; restitution [] of contact
+                model "hard"; geom_solref [ngeom, 2] and geom_solimp [ngeom, 5] of "mujoco".
+                `ModelHandle.params` has the model's own.
             checkpoints: which states are kept for the gradient, which is the same under all: "every" (T + 1
                 states), "interval=k" (each k-th), "slots=s" (at most s, however long the trajectory), or
                 "none", when there will be no gradient; nothing is kept or copied then.

@@ -17,15 +17,13 @@
 namespace revolute {
 
 // A model without anything, for workspaces that a model does not need.
-REVOLUTE_HD inline const Model& empty_model() {
+inline const Model& empty_model() {
   static const Model nothing{};
   return nothing;
 }
-REVOLUTE_HD inline const Model& model_if(bool needed, const Model& model) {
-  return needed ? model : empty_model();
-}
+inline const Model& model_if(bool needed, const Model& model) { return needed ? model : empty_model(); }
 REVOLUTE_HD inline bool is_soft(const Model& model) { return model.contact_model == ContactModel::mujoco; }
-REVOLUTE_HD inline const Model& soft_model(const Model& model) { return model_if(is_soft(model), model); }
+inline const Model& soft_model(const Model& model) { return model_if(is_soft(model), model); }
 
 REVOLUTE_HD inline bool is_runge_kutta(const Model& model) {
   return is_soft(model) && model.integrator == Integrator::rk4;
