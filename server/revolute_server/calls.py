@@ -59,7 +59,6 @@ class Call:
         deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
         started: time of its first byte, in s of the monotonic clock.
         offer: the memory that its client shares with us for its arrays; None for none.
-        one_part: whether its answer must be a single part.
     """
 
     id: str
@@ -71,7 +70,6 @@ class Call:
     deadline: float | None = None
     started: float = field(default_factory=time.monotonic)
     offer: Offer | None = None
-    one_part: bool = False
 
 
 _current: ContextVar[Call | None] = ContextVar("call", default=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from typing import Any
@@ -27,18 +26,8 @@ from revolute.v1 import (
 
 from .answers import Document, document_bytes
 from .calls import Calls
-from .drafts import Draft
 from .grpc_calls import CallInterceptor
-from .grpc_messages import (
-    current_offer,
-    receive,
-    receive_one,
-    send,
-    send_draft,
-    send_whole,
-    wants_one_part,
-    whole,
-)
+from .grpc_messages import receive, send, whole
 from .memory import Reservation
 from .offered_memory import OpenBlocks
 from .verbs import Verbs
@@ -56,8 +45,8 @@ CHANNEL_OPTIONS = (
     ("grpc.experimental.tcp_read_chunk_size", 256 * 1024),
     # a second server on the same port is an error, not a silent sharing of its calls
     ("grpc.so_reuseport", 0),
-    # parts are at most 1 MiB; a client that sends a small message whole gets some room
-    ("grpc.max_receive_message_length", 16 * 1024**2),
+    # parts are at most 1 MiB. Protobuf parses 2 MiB of the worst kind in 50 ms, in which nothing else runs
+    ("grpc.max_receive_message_length", 2 * 1024**2),
     # by default calls that the event loop has not come to yet are dropped, as CANCELLED, when there are a
     # thousand of them or after 30 s; here each gets an answer or a reason, or reaches its deadline
     ("grpc.server.max_pending_requests", _MOST),
@@ -77,10 +66,6 @@ SERVICES = tuple(
         (server_pb2.DESCRIPTOR, "ServerService"),
     )
 )
-
-
-_LARGE = 64 * 1024
-"""Bytes of a request whose answer is likely to be large as well, and sent while it is made."""
 
 
 class Health:
@@ -126,11 +111,11 @@ class _Servicer:
 
     async def read(self, parts: Any, memory: Reservation) -> dict[str, Any]:
         """Read a streamed request."""
-        return await receive(parts, memory, self.verbs.service.settings.max_request)
+        return await receive(parts, memory, self.verbs.service.settings)
 
     async def read_one(self, parts: Any, memory: Reservation, first: str = "start") -> dict[str, Any]:
         """Read one message of a stream that goes on after it."""
-        return await receive_one(parts, memory, self.verbs.service.settings.max_request, first)
+        return await receive(parts, memory, self.verbs.service.settings, first, to_end=False)
 
     def memory(self) -> Reservation:
         """Count the memory of a request and its answer; nothing yet."""
@@ -149,7 +134,6 @@ class _Servicer:
         part_type: type[Message],
         start: Message,
         *,
-        gradual: bool = False,
         undo: Undo | None = None,
     ) -> AsyncIterator[Any]:
         """Answer a streamed request with a stream.
@@ -159,56 +143,22 @@ class _Servicer:
             verb: what to do.
             part_type: message of the answer's parts.
             start: the answer's empty message.
-            gradual: whether the verb tells a draft what it knows of the answer meanwhile.
             undo: forgets what the verb kept for the caller, who did not get the whole answer. The answer's
                 arrays are counted while they are sent, unless they are those of a kept trajectory with all
                 its states.
         """
         with self.memory() as memory:
             request = await self.read(parts, memory)
-
-            def count(document: Document) -> None:
-                if undo is None or document.get("checkpoints") != "every":
-                    memory.grow(document_bytes(document))
-
-            if gradual and memory.count >= _LARGE and (draft := self._draft()) is not None:
-                work = asyncio.ensure_future(verb(request, draft))
-                send = send_draft if draft.gradual else send_whole
-                try:
-                    telemetry = self.verbs.service.telemetry
-                    async for part in send(part_type, start, draft, work, count, telemetry):
-                        yield part
-                except BaseException:
-                    await _give_up(work, undo)
-                    raise
-                return
             document = await verb(request)
             try:
-                count(document)
+                if undo is None or document.get("checkpoints") != "every":
+                    memory.grow(document_bytes(document))
                 async for part in self.send(part_type, start, document):
                     yield part
             except BaseException:
                 if undo is not None:
                     undo(document)
                 raise
-
-    def _draft(self) -> Draft | None:
-        """Return what shall learn of a large answer before the verb is through; None if nothing is gained."""
-        offer = current_offer()
-        if offer is not None and offer.is_open():
-            return Draft(gradual=False)
-        # beside other calls no core would be idle meanwhile, and one part costs less than several
-        return None if self.verbs.service.pool.occupied or wants_one_part() else Draft()
-
-
-async def _give_up(work: asyncio.Future[Document], undo: Undo | None) -> None:
-    """End a verb whose caller does not get the answer; what it has kept is forgotten."""
-    work.cancel()
-    while not work.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([work])
-    if not work.cancelled() and work.exception() is None and undo is not None:
-        undo(work.result())
 
 
 class ModelServicer(_Servicer, model_pb2_grpc.ModelServiceServicer):
@@ -261,11 +211,10 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
         return self.stream(request_iterator, verb, session_pb2.SetStateResponse, session_pb2.SessionState())
 
     def Reset(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
-        async def verb(request: dict[str, Any], draft: Draft | None = None) -> Document:
-            return await self.verbs.reset(request.pop("session_id"), request, draft)
+        async def verb(request: dict[str, Any]) -> Document:
+            return await self.verbs.reset(request.pop("session_id"), request)
 
-        answer = session_pb2.ResetResponse, session_pb2.SessionState()
-        return self.stream(request_iterator, verb, *answer, gradual=True)
+        return self.stream(request_iterator, verb, session_pb2.ResetResponse, session_pb2.SessionState())
 
     def Step(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         async def verb(request: dict[str, Any]) -> Document:
@@ -296,7 +245,7 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
     def Rollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         answer = trajectory_pb2.RolloutResponse, trajectory_pb2.Trajectory()
         undo = self.verbs.undo_rollout
-        return self.stream(request_iterator, self.verbs.rollout, *answer, gradual=True, undo=undo)
+        return self.stream(request_iterator, self.verbs.rollout, *answer, undo=undo)
 
     async def StreamRollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
         part_type = trajectory_pb2.StreamRolloutResponse
