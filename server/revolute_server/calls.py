@@ -7,6 +7,7 @@ runs now is known to everything below it, so that a log line or an error can nam
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import re
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 from revolute.errors import UnavailableError
 
@@ -109,6 +111,10 @@ class Calls:
         access: decides who may call what.
         telemetry: where calls are counted and timed.
         check_workers: raises a LimitError when no more calls can wait for a worker of the engine.
+
+    Attributes:
+        draining: whether new calls are refused.
+        ending: whether calls that are cancelled end because the server does.
     """
 
     def __init__(
@@ -121,7 +127,9 @@ class Calls:
         self._check_workers = check_workers
         self._telemetry = telemetry or Telemetry()
         self.draining = False
+        self.ending = False
         self.running = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._last = -math.inf
         self._idle = asyncio.Event()
         self._idle.set()
@@ -152,6 +160,9 @@ class Calls:
         _current.set(call)
         self.running += 1
         self._idle.clear()
+        task = asyncio.current_task() if transport == "grpc" else None
+        if task is not None:
+            self._tasks.add(task)
         try:
             with self._telemetry.call(call, headers):
                 try:
@@ -160,6 +171,8 @@ class Calls:
                     call.reason = "CANCELLED"
                     raise
         finally:
+            if task is not None:
+                self._tasks.discard(task)
             self.running -= 1
             self._last = time.monotonic()
             if self.running == 0:
@@ -216,6 +229,18 @@ class Calls:
         until = time.monotonic() + limit
         while (now := time.monotonic()) < until and (self.running or now - self._last < seconds):
             await asyncio.sleep(0.02)
+
+    async def end(self, seconds: float) -> None:
+        """Cancel the gRPC calls that still run after so many seconds; each then ends as UNAVAILABLE.
+
+        The library would end them as CANCELLED, which looks like the client's own doing. Those over HTTP are
+        ended by their listener.
+        """
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self.idle(), seconds)
+        self.ending = True
+        for task in self._tasks:
+            task.cancel()
 
     def _finish(self, call: Call) -> None:
         level = logging.DEBUG if call.verb in _QUIET else logging.INFO

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ from revolute.codec.status import DETAILS_KEY, encode_status
 from revolute.errors import ArgumentError, RevoluteError, kind_of
 
 from .calls import CALL_ID_HEADER, Call, Calls
-from .errors import public_error
+from .errors import public_error, stopping
 from .grpc_messages import ReceivedPart
 from .offered_memory import Offer, OpenBlocks
 
@@ -160,24 +160,26 @@ def _guard_unary(
             try:
                 _let_in(call, calls, reader, headers, context)
                 return await inner(reader.read(request), context)
-            except Exception as error:
-                return await _abort(context, error, call)
+            except (Exception, asyncio.CancelledError) as error:
+                return await _abort(context, _end_of(error, calls), call)
 
     return guarded
 
 
 def _guard_stream(
-    inner: Callable[..., AsyncIterator[Any]], reader: _Reader, calls: Calls
-) -> Callable[..., AsyncIterator[Any]]:
-    async def guarded(request: Any, context: grpc.aio.ServicerContext) -> AsyncIterator[Any]:
+    inner: Callable[..., AsyncGenerator[Any, None]], reader: _Reader, calls: Calls
+) -> Callable[..., Awaitable[None]]:
+    async def guarded(request: Any, context: grpc.aio.ServicerContext) -> None:
         headers = metadata_of(context)
         with _opened(calls, reader.verb, context, headers) as call:
             try:
                 _let_in(call, calls, reader, headers, context)
-                async for part in inner(reader.read(request), context):
-                    yield part
-            except Exception as error:
-                await _abort(context, error, call)
+                async with contextlib.aclosing(inner(reader.read(request), context)) as parts:
+                    # not by `yield`: a call that is ended while it sends would not come by here
+                    async for part in parts:
+                        await context.write(part)
+            except (Exception, asyncio.CancelledError) as error:
+                await _abort(context, _end_of(error, calls), call)
 
     return guarded
 
@@ -228,6 +230,19 @@ def _is_local(peer: str) -> bool:
     """Tell whether gRPC's name of a peer is one on this machine."""
     host = _host(peer)
     return host in ("unix", "[::1]", "%5B::1%5D") or host.startswith("127.")
+
+
+def _end_of(error: BaseException, calls: Calls) -> Exception:
+    """Return the error that a call ends with.
+
+    Raises:
+        CancelledError: the client has cancelled the call.
+    """
+    if isinstance(error, Exception):
+        return error
+    if not calls.ending:
+        raise error
+    return stopping()
 
 
 async def _abort(context: grpc.aio.ServicerContext, error: Exception, call: Call) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -123,7 +123,7 @@ async def send(
     document: Document,
     telemetry: Telemetry,
     first: str = "start",
-) -> AsyncIterator[Any]:
+) -> AsyncGenerator[Any, None]:
     """Yield an answer part by part, and report the time it took to make them.
 
     Its arrays go into the memory that the client shares, if it does.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 import grpc
@@ -45,8 +45,6 @@ CHANNEL_OPTIONS = (
     ("grpc.experimental.tcp_read_chunk_size", 256 * 1024),
     # a second server on the same port is an error, not a silent sharing of its calls
     ("grpc.so_reuseport", 0),
-    # parts are at most 1 MiB. Protobuf parses 2 MiB of the worst kind in 50 ms, in which nothing else runs
-    ("grpc.max_receive_message_length", 2 * 1024**2),
     # by default calls that the event loop has not come to yet are dropped, as CANCELLED, when there are a
     # thousand of them or after 30 s; here each gets an answer or a reason, or reaches its deadline
     ("grpc.server.max_pending_requests", _MOST),
@@ -56,6 +54,9 @@ CHANNEL_OPTIONS = (
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 15_000),
     ("grpc.keepalive_permit_without_calls", 1),
 )
+
+_LARGEST_PART = ("grpc.max_receive_message_length", 2 * 1024**2)
+"""Parts are at most 1 MiB. Protobuf parses 2 MiB of the worst kind in 50 ms, in which nothing else runs."""
 
 SERVICES = tuple(
     descriptor.services_by_name[name].full_name
@@ -93,7 +94,9 @@ def create_server(
         calls: the calls of all listeners.
         memory: what clients on this machine share with us; None where they shall not.
     """
-    server = grpc.aio.server(interceptors=[CallInterceptor(calls, memory)], options=CHANNEL_OPTIONS)
+    server = grpc.aio.server(
+        interceptors=[CallInterceptor(calls, memory)], options=(*CHANNEL_OPTIONS, _LARGEST_PART)
+    )
     model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(verbs), server)
     session_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(verbs), server)
     trajectory_pb2_grpc.add_TrajectoryServiceServicer_to_server(TrajectoryServicer(verbs), server)
@@ -123,7 +126,7 @@ class _Servicer:
 
     def send(
         self, part_type: type[Message], start: Message, document: Document, first: str = "start"
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any, None]:
         """Write a message of an answer part by part; `first` names the field that begins it."""
         return send(part_type, start, document, self.verbs.service.telemetry, first)
 
@@ -135,7 +138,7 @@ class _Servicer:
         start: Message,
         *,
         undo: Undo | None = None,
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any, None]:
         """Answer a streamed request with a stream.
 
         Args:
@@ -204,32 +207,32 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
         document = await self.verbs.fork_session(*_named(request, "session_id"))
         return whole(session_pb2.ForkSessionResponse(), document)
 
-    def SetState(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def SetState(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.set_state(request.pop("session_id"), request)
 
         return self.stream(request_iterator, verb, session_pb2.SetStateResponse, session_pb2.SessionState())
 
-    def Reset(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Reset(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.reset(request.pop("session_id"), request)
 
         return self.stream(request_iterator, verb, session_pb2.ResetResponse, session_pb2.SessionState())
 
-    def Step(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Step(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.step(request.pop("session_id"), request)
 
         return self.stream(request_iterator, verb, session_pb2.StepResponse, session_pb2.SessionState())
 
-    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.session_jacobian(request.pop("session_id"), request)
 
         answer = session_pb2.SessionServiceJacobianResponse, trajectory_pb2.StepJacobian()
         return self.stream(request_iterator, verb, *answer)
 
-    async def GetState(self, request: Any, context: Any) -> AsyncIterator[Any]:
+    async def GetState(self, request: Any, context: Any) -> AsyncGenerator[Any, None]:
         state = await self.verbs.get_state(request.session_id)
         async for part in self.send(session_pb2.GetStateResponse, session_pb2.SessionState(), state):
             yield part
@@ -242,12 +245,12 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
 class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceServicer):
     """TrajectoryService over gRPC."""
 
-    def Rollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Rollout(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         answer = trajectory_pb2.RolloutResponse, trajectory_pb2.Trajectory()
         undo = self.verbs.undo_rollout
         return self.stream(request_iterator, self.verbs.rollout, *answer, undo=undo)
 
-    async def StreamRollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    async def StreamRollout(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         part_type = trajectory_pb2.StreamRolloutResponse
         with self.memory() as memory:
             request = await self.read(request_iterator, memory)
@@ -263,7 +266,7 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
                         self.verbs.undo_rollout(piece)
                         raise
 
-    async def GetTrajectory(self, request: Any, context: Any) -> AsyncIterator[Any]:
+    async def GetTrajectory(self, request: Any, context: Any) -> AsyncGenerator[Any, None]:
         states = request.states if request.HasField("states") else None
         answer = trajectory_pb2.GetTrajectoryResponse, trajectory_pb2.Trajectory()
         with self.memory() as memory:
@@ -273,20 +276,20 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
             async for part in self.send(*answer, trajectory):
                 yield part
 
-    def Backward(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Backward(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.backward(request.pop("trajectory_id"), request)
 
         return self.stream(request_iterator, verb, trajectory_pb2.BackwardResponse, trajectory_pb2.Gradient())
 
-    def Jvp(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Jvp(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.jvp(request.pop("trajectory_id"), request)
 
         answer = trajectory_pb2.JvpResponse, trajectory_pb2.TrajectoryTangent()
         return self.stream(request_iterator, verb, *answer)
 
-    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         answer = trajectory_pb2.JacobianResponse, trajectory_pb2.StepJacobian()
         return self.stream(request_iterator, self.verbs.jacobian, *answer)
 
@@ -295,7 +298,7 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
             report = await self.verbs.check_gradient(await self.read(request_iterator, memory))
         return whole(trajectory_pb2.CheckGradientResponse(), {"report": report})
 
-    async def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    async def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         with self.memory() as memory:
             request = await self.read_one(request_iterator, memory)
             answers = self._given_loss if "loss" in request else self._own_loss
