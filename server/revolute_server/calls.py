@@ -160,9 +160,6 @@ class Calls:
         _current.set(call)
         self.running += 1
         self._idle.clear()
-        task = asyncio.current_task() if transport == "grpc" else None
-        if task is not None:
-            self._tasks.add(task)
         try:
             with self._telemetry.call(call, headers):
                 try:
@@ -171,8 +168,6 @@ class Calls:
                     call.reason = "CANCELLED"
                     raise
         finally:
-            if task is not None:
-                self._tasks.discard(task)
             self.running -= 1
             self._last = time.monotonic()
             if self.running == 0:
@@ -230,11 +225,21 @@ class Calls:
         while (now := time.monotonic()) < until and (self.running or now - self._last < seconds):
             await asyncio.sleep(0.02)
 
-    async def end(self, seconds: float) -> None:
-        """Cancel the gRPC calls that still run after so many seconds; each then ends as UNAVAILABLE.
+    @contextmanager
+    def cancelled_at_the_end(self) -> Iterator[None]:
+        """Let `end` cancel the task that runs the block."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            yield
+        finally:
+            self._tasks.discard(task)
 
-        The library would end them as CANCELLED, which looks like the client's own doing. Those over HTTP are
-        ended by their listener.
+    async def end(self, seconds: float) -> None:
+        """Wait so many seconds until no call runs, then cancel those that asked for it.
+
+        Left to the library, calls over gRPC would end as CANCELLED, which looks like the client's own doing.
         """
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self.idle(), seconds)

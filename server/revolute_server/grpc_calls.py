@@ -189,7 +189,8 @@ def _opened(
     calls: Calls, verb: str, context: grpc.aio.ServicerContext, headers: Mapping[str, str]
 ) -> Iterator[Call]:
     host, seconds = _host(context.peer()), context.time_remaining()
-    with calls.open("grpc", headers, verb, host=host, seconds=seconds) as call:
+    opened = calls.open("grpc", headers, verb, host=host, seconds=seconds)
+    with opened as call, calls.cancelled_at_the_end():
         context.set_trailing_metadata(((CALL_ID_HEADER, call.id),))
         try:
             yield call
