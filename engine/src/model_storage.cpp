@@ -40,6 +40,7 @@ class ModelBuilder {
     add_options();
     add_bodies();
     add_dof_supports();
+    find_single_free();
     add_actuators();
     add_geoms();
     add_candidates();
@@ -366,6 +367,14 @@ class ModelBuilder {
     }
     out_.mass_rows_.push_back(entries);
   }
+  // A free joint, and no other joint in its tree.
+  void find_single_free() {
+    std::vector<int> dofs(out_.model_.ntree, 0);
+    for (const Dof& dof : out_.dofs_) ++dofs[dof.tree];
+    out_.single_free_ = std::make_unique<bool[]>(dofs.size());
+    for (std::size_t t = 0; t < dofs.size(); ++t)
+      out_.single_free_[t] = out_.tree_qpos_[t] >= 0 && dofs[t] == 6;
+  }
   double body_weight(int a, int b, int part) const {
     return soft() ? in_.body_invweight0[2 * a + part] + in_.body_invweight0[2 * b + part] : 0.0;
   }
@@ -599,6 +608,7 @@ class ModelBuilder {
     m.hull_items = out_.hulls_.items.data();
     m.tree_origin = out_.tree_origin_.data();
     m.tree_qpos = out_.tree_qpos_.data();
+    m.single_free = out_.single_free_.get();
     const Doubles& loss = out_.map_.defaults[int(Parameter::dof_frictionloss)];
     out_.model_as_loaded_ = m;
     out_.model_as_loaded_.dry_friction =

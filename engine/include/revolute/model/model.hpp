@@ -195,6 +195,7 @@ struct Model {
   const HullNode* hull_nodes;
   const int* hull_items;  // items of the trees' leaves, counted from the geom's first vertex, face or edge
   const double* tree_origin;  // [ntree, 3] reference point of a tree that has a fixed base
+  const bool* single_free;    // [ntree] whether a tree is one body with a free joint
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
 };
 

@@ -53,6 +53,7 @@ class ModelStorage {
   std::vector<double> dof_weight_;
   std::vector<double> tree_origin_;
   std::vector<int> tree_qpos_;
+  std::unique_ptr<bool[]> single_free_;
 };
 
 }  // namespace revolute
