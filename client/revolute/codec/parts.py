@@ -62,7 +62,10 @@ def to_parts(
         locate(getattr(part, first), path).data = view.tobytes()
     yield part
     for path, offset, data in _pieces(later, chunk_bytes):
-        yield part_type(chunk=tensor_pb2.Chunk(field=path, offset=offset, data=data.tobytes()))
+        part = part_type()
+        # set in place: a Chunk that is given to the part would be copied
+        part.chunk.field, part.chunk.offset, part.chunk.data = path, offset, data.tobytes()
+        yield part
 
 
 def count_entries(message: Any, most: int) -> int:
