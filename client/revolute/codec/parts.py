@@ -57,7 +57,7 @@ def to_parts(
         Messages of `part_type`.
     """
     inline, later = _split(start, values, chunk_bytes)
-    part = part_type(**{first: start})
+    part: Any = part_type(**{first: start})
     for path, view in inline:
         locate(getattr(part, first), path).data = view.tobytes()
     yield part
