@@ -17,7 +17,7 @@ namespace revolute {
 namespace {
 
 constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_ellipsoid = 4,
-              mujoco_cylinder = 5, mujoco_box = 6;
+              mujoco_cylinder = 5, mujoco_box = 6, mujoco_mesh = 7;
 
 // A rotation whose third column is the axis.
 Matrix3<double> frame_with_z(const Vector3<double>& axis) {
@@ -54,6 +54,7 @@ class ModelBuilder {
   std::vector<int> body_link_;
   std::vector<Pose> body_pose_;  // in the link's frame
   std::map<std::pair<int, int>, int> path_of_;
+  std::vector<Path> chain_of_;  // of each degree of freedom, once listed
 
   static void expect(const char* name, std::size_t got, std::size_t wanted) {
     if (got != wanted)
@@ -238,8 +239,10 @@ class ModelBuilder {
         return Shape::cylinder;
       case mujoco_box:
         return Shape::box;
-      default:
+      case mujoco_mesh:
         return Shape::mesh;
+      default:
+        throw std::invalid_argument("geom_type: no shape is of type " + std::to_string(mujoco_type));
     }
   }
 
@@ -266,17 +269,45 @@ class ModelBuilder {
 
   // Ancestors of both links, leaf to root.
   int path(int link_a, int link_b) {
-    const auto key = std::minmax(link_a, link_b);
-    const auto found = path_of_.find(key);
+    const auto [below, above] = std::make_pair(std::max(link_a, link_b), std::min(link_a, link_b));
+    const auto found = path_of_.find({above, below});
     if (found != path_of_.end()) return found->second;
-    std::vector<int> dofs;
-    for (int link : {link_a, link_b})
-      for (int k = link; k >= 0; k = out_.dofs_[k].parent) dofs.push_back(k);
-    std::sort(dofs.rbegin(), dofs.rend());
-    dofs.erase(std::unique(dofs.begin(), dofs.end()), dofs.end());
-    out_.paths_.push_back({int(out_.path_dofs_.size()), int(dofs.size())});
-    out_.path_dofs_.insert(out_.path_dofs_.end(), dofs.begin(), dofs.end());
-    return path_of_[key] = int(out_.paths_.size()) - 1;
+    out_.paths_.push_back(carries(above, below) ? chain(below) : merged_chains(above, below));
+    return path_of_[{above, below}] = int(out_.paths_.size()) - 1;
+  }
+  // Whether the world or a link is among the ancestors of another.
+  bool carries(int above, int below) const {
+    while (below > above) below = out_.dofs_[below].parent;
+    return below == above;
+  }
+  // A link and its ancestors: the end of the list of a leaf below it, so that a long chain is listed once.
+  Path chain(int link) {
+    if (link < 0) return {0, 0};
+    if (chain_of_.empty()) list_chains();
+    return chain_of_[link];
+  }
+  void list_chains() {
+    chain_of_.assign(in_.nv, {-1, 0});
+    for (int leaf = in_.nv - 1; leaf >= 0; --leaf) {
+      if (chain_of_[leaf].count > 0) continue;
+      const int first = int(out_.path_dofs_.size());
+      for (int k = leaf; k >= 0; k = out_.dofs_[k].parent) out_.path_dofs_.push_back(k);
+      const int end = int(out_.path_dofs_.size());
+      for (int i = first; i < end; ++i) {
+        Path& suffix = chain_of_[out_.path_dofs_[i]];
+        if (suffix.count == 0) suffix = {i, end - i};
+      }
+    }
+  }
+  Path merged_chains(int link_a, int link_b) {
+    const int first = int(out_.path_dofs_.size());
+    for (int a = link_a, b = link_b; a >= 0 || b >= 0;) {
+      const int k = std::max(a, b);
+      out_.path_dofs_.push_back(k);
+      if (a == k) a = out_.dofs_[k].parent;
+      if (b == k) b = out_.dofs_[k].parent;
+    }
+    return {first, int(out_.path_dofs_.size()) - first};
   }
 
   void add_candidates() {

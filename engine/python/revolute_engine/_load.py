@@ -26,8 +26,9 @@ from ._files import FileFinder
 from ._model import Model
 from ._mujoco import collected_warnings
 from ._options import Options
-from ._pairs import Pair, candidate_pairs, pair_arrays
+from ._pairs import candidate_pairs, no_pairs
 from ._source import Source, read_source
+from ._start import first_step_warnings, limit_warnings, named_warnings
 from ._support import check_support
 from ._xml import write
 
@@ -128,9 +129,11 @@ def load_model(
         notes = [*document.notes, *supported]
         arrays, alarming = _engine_arrays(compiled, document, options)
         notes += notes_on_faces(compiled, arrays)
-    alarming = [*document.warnings, *dict.fromkeys(mujoco_warnings), *alarming]
+        native = _native.Model(arrays)
+        alarming += first_step_warnings(compiled, arrays, native)
+    alarming = [*document.warnings, *named_warnings(compiled, mujoco_warnings), *alarming]
     model_name = given.name or document.declared_name or "model"
-    model = _model(model_name, given, document, compiled, arrays, options, notes, alarming)
+    model = _model(model_name, given, document, compiled, arrays, native, options, notes, alarming)
     for note in alarming if warn else ():
         warnings.warn(f"{document.label}: {note}", stacklevel=3)
     return model
@@ -223,11 +226,14 @@ def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options)
     switches = {
         name: getattr(options, name) and not off[name] for name in ("contact", "limits", "dry_friction")
     }
-    pairs: list[Pair] = []
-    notes: list[str] = []
+    pairs, notes = no_pairs(), list[str]()
     if switches["contact"]:
-        pairs, notes = candidate_pairs(compiled, document.label, is_urdf=document.is_urdf)
-    arrays.update(pair_arrays(pairs))
+        pairs, notes = candidate_pairs(
+            compiled, document.label, is_urdf=document.is_urdf, margin=options.margin
+        )
+    if switches["limits"]:
+        notes += limit_warnings(compiled)
+    arrays.update(pairs)
     arrays.update({name: int(value) for name, value in switches.items()})
     for option in ("iterations", "erp", "cfm", "restitution", "margin"):
         arrays[option] = getattr(options, option)
@@ -242,6 +248,7 @@ def _model(
     document: Source,
     compiled: mujoco.MjModel,
     arrays: Arrays,
+    native: _native.Model,
     options: Options,
     notes: list[str],
     alarming: list[str],
@@ -261,7 +268,7 @@ def _model(
         source_text=text,
         assets={document.references[key]: data for key, data in document.files.items()},
         arrays=arrays,
-        native=_native.Model(arrays),
+        native=native,
         mujoco_model=compiled,
     )
 

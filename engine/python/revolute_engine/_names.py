@@ -19,6 +19,14 @@ def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
     return f"{kind} {index}"
 
 
+def all_joints(spec: mujoco.MjSpec) -> list[mujoco.MjsJoint]:
+    """Return the joints of a model that is not compiled yet, body by body.
+
+    `spec.joints` gives the same in quadratic time.
+    """
+    return [joint for body in spec.bodies for joint in body.joints]
+
+
 def joint_name(joint: mujoco.MjsJoint, index: int) -> str:
     """Return how messages name a joint, the index-th, of a model that is not compiled yet."""
     if joint.name:

@@ -21,6 +21,7 @@ from ._files import FileFinder
 from ._mesh_files import readable_mesh
 from ._mimic import read_mimics
 from ._urdf import check_limits, check_masses, keep_known
+from ._urdf_tree import check_tree
 from ._xml import MAX_DEPTH, Element, name_of, parse, too_deep
 
 MESH_TYPES = (".stl", ".obj", ".msh", ".dae")
@@ -186,6 +187,7 @@ def _read_urdf(source: Source) -> None:
     check_masses(source.root, source.label)
     check_limits(source.root, source.label, source.notes, source.warnings)
     source.held_joints = read_mimics(source.root, source.label, source.notes)
+    check_tree(source.root, source.label, source.warnings)
 
 
 def _refuse_elements(source: Source) -> None:
