@@ -10,7 +10,7 @@ JOINT_TYPES = ("free", "ball", "slide", "hinge")
 
 def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
     """Return how messages name an element: `geom 'foot'`, or `geom 3 of body 'leg'` without a name."""
-    name = str(getattr(model, kind)(index).name)
+    name = str(getattr(model, kind)(index).name) if hasattr(model, kind) else ""
     if name:
         return f"{kind} '{name}'"
     if kind in ("geom", "joint"):
