@@ -19,6 +19,13 @@ def test_joints_beyond_their_limits_are_named() -> None:
     assert load_model(LEG.format(spring=""), limits=False).warnings == []
 
 
+def test_a_file_with_a_start_of_its_own_has_a_note_only() -> None:
+    text = LEG.format(spring="").replace("</mujoco>", '<keyframe><key qpos="0 -1"/></keyframe></mujoco>')
+    model = load_model(text)
+    assert model.warnings == []
+    assert any("the zero pose is beyond the limits of 1 joint" in note for note in model.notes)
+
+
 def test_no_more_than_three_joints_are_named() -> None:
     bodies = "".join(
         f'<body pos="0 {i} 0"><joint name="j{i}" type="slide" axis="1 0 0" range="1 2"/>'

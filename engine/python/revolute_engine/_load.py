@@ -127,8 +127,10 @@ def load_model(
             compiled, document.label, limits=options.limits, dry_friction=options.dry_friction
         )
         notes = [*document.notes, *supported]
-        arrays, alarming = _engine_arrays(compiled, document, options)
+        arrays, alarming, zero_pose = _engine_arrays(compiled, document, options)
         notes += notes_on_faces(compiled, arrays)
+        # a file with keyframes says itself where to start
+        (notes if compiled.nkey else alarming).extend(zero_pose)
         native = _native.Model(arrays)
         alarming += first_step_warnings(compiled, arrays, native)
     alarming = [*document.warnings, *named_warnings(compiled, mujoco_warnings), *alarming]
@@ -219,27 +221,29 @@ def _no_such_model(source: str, allow_files: bool) -> NotFoundError:
     )
 
 
-def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options) -> tuple[Arrays, list[str]]:
-    """Return the compiled arrays with contact pairs and options, and notes that users are warned of."""
+def _engine_arrays(
+    compiled: mujoco.MjModel, document: Source, options: Options
+) -> tuple[Arrays, list[str], list[str]]:
+    """Return the compiled arrays with contact pairs and options, notes on pairs, and notes on the zero pose."""
     arrays = compiled_arrays(compiled, document.label)
     off = disabled_switches(compiled)
     switches = {
         name: getattr(options, name) and not off[name] for name in ("contact", "limits", "dry_friction")
     }
-    pairs, notes = no_pairs(), list[str]()
+    pairs, left_out, zero_pose = no_pairs(), list[str](), list[str]()
     if switches["contact"]:
-        pairs, notes = candidate_pairs(
+        pairs, left_out, zero_pose = candidate_pairs(
             compiled, document.label, is_urdf=document.is_urdf, margin=options.margin
         )
     if switches["limits"]:
-        notes += limit_warnings(compiled)
+        zero_pose += limit_warnings(compiled)
     arrays.update(pairs)
     arrays.update({name: int(value) for name, value in switches.items()})
     for option in ("iterations", "erp", "cfm", "restitution", "margin"):
         arrays[option] = getattr(options, option)
     if options.timestep is not None:
         arrays["timestep"] = options.timestep
-    return arrays, notes
+    return arrays, left_out, zero_pose
 
 
 def _model(

@@ -39,7 +39,7 @@ _SEARCHED = (
 
 def candidate_pairs(
     model: mujoco.MjModel, label: str, *, is_urdf: bool, margin: float
-) -> tuple[Arrays, list[str]]:
+) -> tuple[Arrays, list[str], list[str]]:
     """Return the pairs of shapes to watch for contact, as the arrays that the compiled engine reads.
 
     Args:
@@ -50,24 +50,24 @@ def candidate_pairs(
         margin: distance in metres below which shapes are watched for contact.
 
     Returns:
-        The pairs in the order in which the solver goes through them, and notes: pairs that are left out, and
-        pairs that overlap from the start.
+        The pairs in the order in which the solver goes through them, a note on pairs that are left out, and
+        one on pairs that overlap in the zero pose.
 
     Raises:
         ModelError: a mesh that can touch has no convex hull, or there are too many pairs.
     """
     pairs = _joined(_explicit_pairs(model, label), _filtered_pairs(model, label, margin))
     overlap = _overlap(model, pairs)
-    kept, notes = np.ones(len(overlap), dtype=bool), []
+    kept = np.ones(len(overlap), dtype=bool)
     if is_urdf:
         # a plane is ground, which a shape is meant to rest on
         kept = ~((overlap >= 0) & (model.geom_type[pairs["pair_geom1"]] != _PLANE))
-        notes += _left_out_note(model, pairs, np.flatnonzero(~kept))
     _check_hulls(model, label, pairs, kept)
-    notes += _start_note(model, pairs, np.flatnonzero(kept & (overlap > _DEEP)), overlap)
+    left_out = _left_out_note(model, pairs, np.flatnonzero(~kept))
+    start = _start_note(model, pairs, np.flatnonzero(kept & (overlap > _DEEP)), overlap)
     order = _solver_order(model, pairs)
     order = order[kept[order]]
-    return {name: values[order] for name, values in pairs.items()}, notes
+    return {name: values[order] for name, values in pairs.items()}, left_out, start
 
 
 def no_pairs() -> Arrays:
