@@ -83,7 +83,8 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
 
 def _read(source: Source, base: str | None) -> tuple[mujoco.MjSpec, list[Floating]]:
     """Read the document; return the floating joints that MuJoCo would refuse apart from it."""
-    spec = mujoco.MjSpec.from_string(write(source.root), assets=source.files)
+    # models that the document attaches are read as includes are
+    spec = mujoco.MjSpec.from_string(write(source.root), include=source.models, assets=source.files)
     floating = floating_joints(spec, source.label, base) if source.is_urdf else []
     if floating:
         rest = without_joints(source.root, floating)

@@ -224,7 +224,7 @@ def _no_such_model(source: str, allow_files: bool) -> NotFoundError:
 def _engine_arrays(
     compiled: mujoco.MjModel, document: Source, options: Options
 ) -> tuple[Arrays, list[str], list[str]]:
-    """Return the compiled arrays with contact pairs and options, notes on pairs, and notes on the zero pose."""
+    """Return the compiled arrays with contact pairs and options; notes on pairs, and on the zero pose."""
     arrays = compiled_arrays(compiled, document.label)
     off = disabled_switches(compiled)
     switches = {
@@ -291,7 +291,7 @@ def _content_hash(document: Source, options: Options) -> str:
     """Return a hash that two loads share when text, files and options are the same."""
     digest = hashlib.sha256()
     parts = [write(document.root).encode(), json.dumps(asdict(options), sort_keys=True).encode()]
-    for key, data in sorted(document.files.items()):
+    for key, data in sorted({**document.files, **document.models}.items()):
         parts += [key.encode(), data]
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))
