@@ -133,8 +133,8 @@ def test_the_base_of_an_mjcf_can_be_freed_and_fixed() -> None:
         ),
         (
             _mjcf('<body name="b"/><body name="c"><joint/><geom size="1"/></body>'),
-            "expected one body attached to the world, got 2 ('b', 'c'); leave base out and write the joints into the "
-            "file",
+            "expected one body attached to the world, got 2 ('b', 'c'); leave base out and write the "
+            "joints into the file",
         ),
     ],
 )

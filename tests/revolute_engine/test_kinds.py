@@ -51,7 +51,7 @@ def test_every_kind_that_is_not_simulated_or_noted_is_refused_by_name(enumeratio
         model = mujoco.MjModel.from_xml_string(MODEL)
         getattr(model, field)[index] = number
         with pytest.raises(ModelError, match=f"m.xml: {element}: .* is not supported; "):
-            check_support(model, "m.xml", limits=True, dry_friction=True)
+            check_support(model, "m.xml", limits=True, dry_friction=True, contact_model="hard")
 
 
 def test_a_kind_that_the_table_does_not_hold_is_refused() -> None:

@@ -27,6 +27,7 @@ from ._model import Model
 from ._mujoco import collected_warnings
 from ._options import Options
 from ._pairs import candidate_pairs, no_pairs
+from ._soft import soft_arrays
 from ._source import Source, read_source
 from ._start import first_step_warnings, limit_warnings, named_warnings
 from ._support import check_support
@@ -52,6 +53,8 @@ def load_model(
     ground: bool = False,
     fuse_fixed: bool = False,
     timestep: float | None = None,
+    contact_model: str = "hard",
+    cone: str | None = None,
     solver: str = "pgs",
     iterations: int = 50,
     contact: bool = True,
@@ -78,15 +81,18 @@ def load_model(
         ground: add a plane at z = 0 with friction 1 that every shape meets.
         fuse_fixed: merge bodies that have no joint into their parents.
         timestep: length of a step in seconds, instead of the file's.
-        solver: "pgs", projected Gauss-Seidel.
-        iterations: sweeps of the solver.
+        contact_model: "hard", impulses that keep shapes apart, or "mujoco", MuJoCo's soft constraints with the
+            file's solref, solimp, cone and integrator.
+        cone: of contact_model="mujoco": "pyramidal", "elliptic" or None, as the file says.
+        solver: of contact_model="hard": "pgs", projected Gauss-Seidel.
+        iterations: sweeps of that solver.
         contact: simulate contacts.
         limits: simulate joint limits.
         dry_friction: simulate dry friction of joints (frictionloss).
-        erp: fraction of a penetration that a step repairs, 0 to 1.
-        cfm: softness added to the diagonal of the contact system, >= 0.
-        restitution: coefficient of restitution of all contacts, 0 to 1.
-        margin: distance in metres below which shapes are watched for contact.
+        erp: of contact_model="hard": fraction of a penetration that a step repairs, 0 to 1.
+        cfm: of contact_model="hard": softness added to the diagonal of the contact system, >= 0.
+        restitution: of contact_model="hard": coefficient of restitution of all contacts, 0 to 1.
+        margin: of contact_model="hard": distance in metres below which shapes are watched for contact.
         mesh_paths: folders to look for meshes in.
         package_paths: folders that `package://name/` stands for, by name.
         allow_files: False reads nothing from disk: text, assets and built-in models only.
@@ -107,6 +113,8 @@ def load_model(
         ground=ground,
         fuse_fixed=fuse_fixed,
         timestep=timestep,
+        contact_model=contact_model,
+        cone=cone,
         solver=solver,
         iterations=iterations,
         contact=contact,
@@ -124,7 +132,11 @@ def load_model(
             document, base=options.base, ground=options.ground, fuse_fixed=options.fuse_fixed
         )
         supported = check_support(
-            compiled, document.label, limits=options.limits, dry_friction=options.dry_friction
+            compiled,
+            document.label,
+            limits=options.limits,
+            dry_friction=options.dry_friction,
+            contact_model=options.contact_model,
         )
         notes = [*document.notes, *supported]
         arrays, alarming, zero_pose = _engine_arrays(compiled, document, options)
@@ -233,11 +245,16 @@ def _engine_arrays(
     pairs, left_out, zero_pose = no_pairs(), list[str](), list[str]()
     if switches["contact"]:
         pairs, left_out, zero_pose = candidate_pairs(
-            compiled, document.label, is_urdf=document.is_urdf, margin=options.margin
+            compiled,
+            document.label,
+            is_urdf=document.is_urdf,
+            contact_model=options.contact_model,
+            margin=options.margin,
         )
     if switches["limits"]:
         zero_pose += limit_warnings(compiled)
     arrays.update(pairs)
+    arrays.update(soft_arrays(compiled, options))
     arrays.update({name: int(value) for name, value in switches.items()})
     for option in ("iterations", "erp", "cfm", "restitution", "margin"):
         arrays[option] = getattr(options, option)

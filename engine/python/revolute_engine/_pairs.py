@@ -7,6 +7,8 @@ pair is the larger of the two shapes', that of the shape with the higher priorit
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import mujoco
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +31,16 @@ _DEEP = 1e-3  # penetration in metres from which a start is worth a warning
 IntArray = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray]
 
+_NUMBERS = {
+    **dict.fromkeys(("geom1", "geom2", "mu_from", "condim"), np.int32),
+    **dict.fromkeys(("margin", "gap", "weight"), np.float64),
+}
+_ROWS = {"friction": 3, "solref": 2, "solreffriction": 2, "solimp": 5, "friction5": 5}
+"""What the compiled engine reads of each pair: numbers by their types, rows of numbers by their lengths."""
+
+_SOFT = ("weight", "solref", "solreffriction", "solimp", "friction5")
+"""Those that only the contact model "mujoco" reads."""
+
 _SEARCHED = (
     *("nbody", "njnt", "ngeom", "body_parentid", "body_pos", "body_quat", "body_weldid"),
     *("jnt_type", "jnt_bodyid", "jnt_pos", "jnt_axis"),
@@ -38,7 +50,7 @@ _SEARCHED = (
 
 
 def candidate_pairs(
-    model: mujoco.MjModel, label: str, *, is_urdf: bool, margin: float
+    model: mujoco.MjModel, label: str, *, is_urdf: bool, contact_model: str, margin: float
 ) -> tuple[Arrays, list[str], list[str]]:
     """Return the pairs of shapes to watch for contact, as the arrays that the compiled engine reads.
 
@@ -47,6 +59,8 @@ def candidate_pairs(
         label: what messages call the file.
         is_urdf: a URDF cannot say which shapes should not meet, so those that overlap in its zero pose are
             left out with a note.
+        contact_model: "hard" knows one friction coefficient for all sliding directions, "mujoco" several, and
+            how soft each contact is.
         margin: distance in metres below which shapes are watched for contact.
 
     Returns:
@@ -56,7 +70,8 @@ def candidate_pairs(
     Raises:
         ModelError: a mesh that can touch has no convex hull, or there are too many pairs.
     """
-    pairs = _joined(_explicit_pairs(model, label), _filtered_pairs(model, label, margin))
+    soft = contact_model == "mujoco"
+    pairs = _joined(_explicit_pairs(model, label, soft), _filtered_pairs(model, label, soft, margin))
     overlap = _overlap(model, pairs)
     kept = np.ones(len(overlap), dtype=bool)
     if is_urdf:
@@ -67,45 +82,44 @@ def candidate_pairs(
     start = _start_note(model, pairs, np.flatnonzero(kept & (overlap > _DEEP)), overlap)
     order = _solver_order(model, pairs)
     order = order[kept[order]]
-    return {name: values[order] for name, values in pairs.items()}, left_out, start
+    chosen = {name: values[order] if len(values) else values for name, values in pairs.items()}
+    return chosen, left_out, start
 
 
 def no_pairs() -> Arrays:
     """Return the arrays of a model without contact."""
-    return _as_arrays([], [], [], [], [])
+    none = {name: np.zeros(0) for name in _NUMBERS}
+    return _as_arrays({**none, **{name: np.zeros((0, width)) for name, width in _ROWS.items()}}, soft=True)
 
 
-def _as_arrays(
-    geom1: npt.ArrayLike,
-    geom2: npt.ArrayLike,
-    friction: npt.ArrayLike,
-    mu_from: npt.ArrayLike,
-    condim: npt.ArrayLike,
-) -> Arrays:
-    """Return pairs as the arrays that the compiled engine reads.
+def _as_arrays(values: Mapping[str, npt.ArrayLike], *, soft: bool) -> Arrays:
+    """Return pairs as the arrays that the compiled engine reads; soft ones are empty if not `soft`.
 
-    Args:
-        geom1: indices of the shapes with the smaller type.
-        geom2: indices of the others.
-        friction: sliding (nan: combined from the shapes'), torsional and rolling coefficients [n, 3].
-        mu_from: BOTH, FIRST or SECOND.
-        condim: 1 without friction, 3 sliding, 4 with torsion, 6 with torsion and rolling.
+    geom1 and geom2 are the shapes, that with the smaller type first. friction holds the sliding (nan:
+    combined from the shapes'), torsional and rolling coefficients. mu_from is BOTH, FIRST or SECOND. condim
+    is 1 without friction, 3 sliding, 4 with torsion, 6 with torsion and rolling. Contacts act below margin
+    and are looked for up to gap farther away. weight is the share of the first shape in a mixed softness, nan
+    for a pair that has its own in solref, solreffriction, solimp and friction5.
     """
-    return {
-        "pair_geom1": np.asarray(geom1, dtype=np.int32),
-        "pair_geom2": np.asarray(geom2, dtype=np.int32),
-        "pair_friction": np.asarray(friction, dtype=float).reshape(-1, 3),
-        "pair_mu_from": np.asarray(mu_from, dtype=np.int32),
-        "pair_condim": np.asarray(condim, dtype=np.int32),
-    }
+    arrays = {}
+    for name, kind in _NUMBERS.items():
+        chosen = values[name] if soft or name not in _SOFT else np.zeros(0)
+        arrays[f"pair_{name}"] = np.ascontiguousarray(chosen, dtype=kind)
+    for name, width in _ROWS.items():
+        chosen = values[name] if soft or name not in _SOFT else np.zeros(0)
+        arrays[f"pair_{name}"] = np.ascontiguousarray(chosen, dtype=np.float64).reshape(-1, width)
+    return arrays
 
 
 def _joined(first: Arrays, second: Arrays) -> Arrays:
     return {name: np.concatenate([first[name], second[name]]) for name in first}
 
 
-def _explicit_pairs(model: mujoco.MjModel, label: str) -> Arrays:
-    """Return the `<pair>` elements whose shapes can move relative to each other."""
+def _explicit_pairs(model: mujoco.MjModel, label: str, soft: bool) -> Arrays:
+    """Return the `<pair>` elements whose shapes can move relative to each other.
+
+    Refuses friction that differs by direction unless the contact model is soft.
+    """
     ends = np.column_stack([model.pair_geom1, model.pair_geom2]).astype(np.int64)
     weld = model.body_weldid[model.geom_bodyid[ends]]
     planes = (model.geom_type[ends] == _PLANE).all(axis=1)
@@ -114,7 +128,7 @@ def _explicit_pairs(model: mujoco.MjModel, label: str) -> Arrays:
     # sliding coefficients 0 and 1, rolling ones 3 and 4
     odd_sliding = (condim > 1) & (friction[:, 0] != friction[:, 1])
     odd = odd_sliding | ((condim == 6) & (friction[:, 3] != friction[:, 4]))
-    if odd.any():
+    if odd.any() and not soft:
         row = int(np.flatnonzero(odd)[0])
         one, other = friction[row, :2] if odd_sliding[row] else friction[row, 3:5]
         index = int(chosen[row])
@@ -124,16 +138,26 @@ def _explicit_pairs(model: mujoco.MjModel, label: str) -> Arrays:
             f"give two equal numbers, not {one:g} and {other:g}"
         )
     ordered = _ordered(model, ends[chosen])
-    both = np.full(len(chosen), BOTH)
-    return _as_arrays(ordered[:, 0], ordered[:, 1], friction[:, [0, 2, 3]], both, condim)
+    names = ("margin", "gap", "solref", "solreffriction", "solimp")
+    values = {
+        **{name: getattr(model, f"pair_{name}")[chosen] for name in names},
+        "geom1": ordered[:, 0],
+        "geom2": ordered[:, 1],
+        "friction": friction[:, [0, 2, 3]],
+        "friction5": friction,
+        "mu_from": np.full(len(chosen), BOTH),
+        "condim": condim,
+        "weight": np.full(len(chosen), np.nan),
+    }
+    return _as_arrays(values, soft=soft)
 
 
-def _filtered_pairs(model: mujoco.MjModel, label: str, margin: float) -> Arrays:
+def _filtered_pairs(model: mujoco.MjModel, label: str, soft: bool, margin: float) -> Arrays:
     """Return the pairs that pass MuJoCo's filters, can come together and are not named by a `<pair>`."""
     searched = {name: getattr(model, name) for name in _SEARCHED}
     filter_off = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
     searched["filter_parent"] = int(not filter_off)
-    searched["margin"] = np.maximum(margin, model.geom_margin)
+    searched["margin"] = margin + model.geom_margin + model.geom_gap
     try:
         found = _native.contact_pairs(searched, MAX_PAIRS)
     except ValueError:
@@ -142,10 +166,10 @@ def _filtered_pairs(model: mujoco.MjModel, label: str, margin: float) -> Arrays:
             f"{model.ngeom} shapes; let fewer shapes meet by contype and conaffinity"
         ) from None
     ordered = _ordered(model, found.astype(np.int64))
-    return _combined(model, ordered[:, 0], ordered[:, 1])
+    return _combined(model, ordered[:, 0], ordered[:, 1], soft)
 
 
-def _combined(model: mujoco.MjModel, first: IntArray, second: IntArray) -> Arrays:
+def _combined(model: mujoco.MjModel, first: IntArray, second: IntArray, soft: bool) -> Arrays:
     """Combine the contact properties of two shapes, for all pairs."""
     priority = model.geom_priority
     mu_from = np.where(
@@ -157,7 +181,29 @@ def _combined(model: mujoco.MjModel, first: IntArray, second: IntArray) -> Array
     ]
     condim, torsional, rolling = (np.choose(mu_from, choice) for choice in choices)
     sliding = np.full(len(first), np.nan)
-    return _as_arrays(first, second, np.column_stack([sliding, torsional, rolling]), mu_from, condim)
+    values = {
+        **{name: np.zeros((len(first) if soft else 0, width)) for name, width in _ROWS.items()},
+        "geom1": first,
+        "geom2": second,
+        "friction": np.column_stack([sliding, torsional, rolling]),
+        "mu_from": mu_from,
+        "condim": condim,
+        "margin": model.geom_margin[first] + model.geom_margin[second],
+        "gap": model.geom_gap[first] + model.geom_gap[second],
+        "weight": np.select(
+            [mu_from == FIRST, mu_from == SECOND], [1.0, 0.0], _mixing_weights(model, first, second)
+        ),
+    }
+    return _as_arrays(values, soft=soft)
+
+
+def _mixing_weights(model: mujoco.MjModel, first: IntArray, second: IntArray) -> npt.NDArray[np.float64]:
+    """Return the share of the first shape's softness by solmix, where priorities are equal."""
+    one, other = model.geom_solmix[first], model.geom_solmix[second]
+    one_mixes, other_mixes = one >= mujoco.mjMINVAL, other >= mujoco.mjMINVAL
+    by_size = one / np.where(one_mixes & other_mixes, one + other, 1.0)
+    alone = np.where(one_mixes == other_mixes, 0.5, np.where(one_mixes, 1.0, 0.0))
+    return np.where(one_mixes & other_mixes, by_size, alone)
 
 
 def _ordered(model: mujoco.MjModel, ends: IntArray) -> IntArray:
