@@ -14,7 +14,7 @@ import numpy as np
 from .arrays import Float64Array
 from .errors import ArgumentError
 
-_WORDS = ("base", "solver")
+_WORDS = ("base", "contact_model", "cone", "solver")
 _SWITCHES = ("ground", "fuse_fixed", "contact", "limits", "dry_friction")
 _COUNTS = ("iterations",)
 _NUMBERS = ("timestep", "erp", "cfm", "restitution", "margin")

@@ -125,9 +125,11 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   if (all_states && !arrays.states.qpos) arrays.states = states("states", steps + 1);
   arrays.last = states("last", 1);
   py::array_t<std::int32_t> status(batch);
-  py::array_t<std::int64_t> diverged_step(batch);
+  py::array_t<std::int64_t> diverged_step(batch), unsettled_step(batch);
   out["status"] = status;
   out["diverged_step"] = diverged_step;
+  out["unsettled_step"] = unsettled_step;
+  arrays.unsettled_step = unsettled_step.mutable_data();
   arrays.status = status.mutable_data();
   arrays.diverged_step = diverged_step.mutable_data();
   if (!unlocked([&] { return rollout(model, arrays, {threads, cancel}); })) return py::none();

@@ -96,6 +96,8 @@ class ModelBuilder {
         {"geom_quat", in_.geom_quat.size(), 4 * ng},
         {"geom_size", in_.geom_size.size(), 3 * ng},
         {"geom_friction", in_.geom_friction.size(), ng},
+        {"geom_torsional_friction", in_.geom_torsional_friction.size(), ng},
+        {"geom_rolling_friction", in_.geom_rolling_friction.size(), ng},
         {"geom_rbound", in_.geom_rbound.size(), ng},
         {"hull_adr", in_.hull_adr.size(), ng},
         {"hull_num", in_.hull_num.size(), ng},
@@ -138,8 +140,6 @@ class ModelBuilder {
         {"eq_solimp", in_.eq_solimp.size(), 5 * ne},
         {"geom_solref", in_.geom_solref.size(), 2 * ng},
         {"geom_solimp", in_.geom_solimp.size(), 5 * ng},
-        {"geom_torsional_friction", in_.geom_torsional_friction.size(), ng},
-        {"geom_rolling_friction", in_.geom_rolling_friction.size(), ng},
         {"pair_weight", in_.pair_weight.size(), np},
         {"pair_solref", in_.pair_solref.size(), 2 * np},
         {"pair_solreffriction", in_.pair_solreffriction.size(), 2 * np},
@@ -204,9 +204,7 @@ class ModelBuilder {
     joint.dof = in_.jnt_dofadr[j];
     joint.parent = link;
     joint.limited = in_.jnt_limited[j] != 0;
-    std::copy_n(&in_.jnt_range[2 * j], 2, joint.range);
     joint.reference = in_.qpos0[joint.qpos];
-    std::copy_n(&in_.qpos_spring[joint.qpos], joint.type == JointType::ball ? 4 : 1, joint.spring);
     const Vector3<double> anchor = vector3<double>(&in_.jnt_pos[3 * j]);
     const bool along_axis = joint.type == JointType::prismatic || joint.type == JointType::revolute;
     const Pose moved = {along_axis ? frame_with_z(vector3<double>(&in_.jnt_axis[3 * j])) : identity().R,
@@ -255,8 +253,6 @@ class ModelBuilder {
       Actuator actuator{};
       actuator.dof = in_.act_dof[a];
       actuator.qpos = in_.act_qpos[a];
-      std::copy_n(&in_.act_gain[3 * a], 3, actuator.gain);
-      std::copy_n(&in_.act_bias[3 * a], 3, actuator.bias);
       actuator.ctrl_limited = in_.act_ctrllimited[a] != 0;
       actuator.force_limited = in_.act_forcelimited[a] != 0;
       std::copy_n(&in_.act_ctrlrange[2 * a], 2, actuator.ctrl_range);
@@ -420,7 +416,12 @@ class ModelBuilder {
       const double* friction = &in_.pair_friction[3 * i];
       const bool fixed = !std::isnan(friction[0]);
       const int from = in_.pair_mu_from[i];
-      out_.map_.pairs.push_back({a, b, !fixed && from != 2, !fixed && from != 1, fixed ? friction[0] : 0.0});
+      out_.map_.pairs.push_back({a,
+                                 b,
+                                 !fixed && from != 2,
+                                 !fixed && from != 1,
+                                 fixed ? friction[0] : 0.0,
+                                 {friction[1], friction[2]}});
       if (soft()) out_.map_.soft_pairs.push_back(soft_pair(i));
       Candidate candidate{};
       candidate.geom_a = a;
@@ -432,8 +433,6 @@ class ModelBuilder {
       candidate.support = soft() ? support(link_a, link_b) : 0;
       candidate.weight = body_weight(in_.geom_bodyid[a], in_.geom_bodyid[b], 0);
       candidate.condim = in_.pair_condim[i];
-      candidate.torsional = friction[1];
-      candidate.rolling = friction[2];
       candidate.margin = in_.pair_margin[i];
       candidate.gap = in_.pair_gap[i];
       add_pair(candidate);
@@ -548,7 +547,6 @@ class ModelBuilder {
       const int last = ball ? joint.dof + 2 : joint.dof;
       Limit limit{};
       limit.ball = ball;
-      limit.joint = int(j);
       limit.dof = joint.dof;
       limit.qpos = joint.qpos;
       limit.path = path(last, -1);
@@ -561,7 +559,7 @@ class ModelBuilder {
       }
       for (int side = ball ? 1 : 0; side < 2; ++side) {
         limit.sign = side == 0 ? 1.0 : -1.0;
-        limit.bound = joint.range[side];
+        limit.bound = int(2 * j) + side;
         out_.limits_.push_back(limit);
       }
     }
@@ -653,6 +651,10 @@ class ModelBuilder {
     set(Parameter::restitution, {in_.restitution});
     set(Parameter::geom_torsional_friction, in_.geom_torsional_friction);
     set(Parameter::geom_rolling_friction, in_.geom_rolling_friction);
+    set(Parameter::actuator_gainprm, in_.act_gain);
+    set(Parameter::actuator_biasprm, in_.act_bias);
+    set(Parameter::qpos_spring, in_.qpos_spring);
+    set(Parameter::jnt_range, in_.jnt_range);
     set(Parameter::geom_solref, in_.geom_solref);
     set(Parameter::geom_solimp, in_.geom_solimp);
   }

@@ -136,7 +136,7 @@ REVOLUTE_HD inline bool group_may_act(const Model& model, const Parameters<Real>
     case RowSource::limit: {
       if (!model.limits) return false;
       Real gap;
-      const RowJacobian<Real> J = limit_jacobian(model.limits_list[group.index], at.qpos, gap);
+      const RowJacobian<Real> J = limit_jacobian(parameters, model.limits_list[group.index], at.qpos, gap);
       return any(may_act(model, at.h, gap, row_times(J, at.v_free, at.V_free)));
     }
     default:
@@ -156,7 +156,7 @@ REVOLUTE_HD RowValues<Real> make_row(const Model& model, const Parameters<Real>&
     case RowSource::dry_friction:
       return dry_friction_row(parameters, at, origin.index);
     case RowSource::limit:
-      return limit_row(model, at, model.limits_list[origin.index]);
+      return limit_row(model, parameters, at, model.limits_list[origin.index]);
     default:
       return contact_row(model, parameters, at, contacts.list[origin.index], origin.component);
   }
@@ -254,7 +254,8 @@ REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& 
       dry_friction_row_adjoint(parameters, at, origin.index, bar.bound[r], parameters_bar);
       break;
     case RowSource::limit:
-      limit_row_adjoint(model, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar);
+      limit_row_adjoint(model, parameters, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar,
+                        parameters_bar);
       break;
     default:
       contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r],
