@@ -14,19 +14,18 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
-import uvicorn
-from fastapi import FastAPI
 
 from revolute.errors import ArgumentError
 
 from . import dm_env_rpc, grpc_services, http_routes, listeners
 from .auth import Access, TokenFile
 from .calls import Calls
+from .connections import Connections, descriptors_for, most_connections, raise_descriptor_limit
+from .http_connections import HttpListener, sweep
 from .offered_memory import OpenBlocks
 from .service import Service
 from .settings import Settings
@@ -66,8 +65,9 @@ class Application:
         self._grpc: grpc.aio.Server | None = None
         self._health: grpc_services.Health | None = None
         self._dm_env_rpc: Listener | None = None
-        self._http: list[_HttpListener] = []
+        self._http: list[HttpListener] = []
         self._http_tasks: list[asyncio.Task[None]] = []
+        self._sweeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Bind and serve all listeners, then say that the server is ready.
@@ -99,8 +99,13 @@ class Application:
             listeners.remove_unix(self.settings.http_socket)
             raise
         app = http_routes.create_app(verbs, self.calls)
+        connections = Connections(most_connections(self.settings))
+        self._sweeper = asyncio.create_task(sweep(connections), name="silent connections")
+        metrics = self.telemetry.metrics
         for listener, tls in sockets:
-            http = _HttpListener(app, self.settings, tls)
+            http = HttpListener(
+                app, self.settings, connections, self.service.budget, metrics, tls, _LAST_ANSWERS
+            )
             self._http.append(http)
             self._http_tasks.append(asyncio.create_task(http.serve(sockets=[listener]), name="http"))
         for http, task in zip(self._http, self._http_tasks, strict=True):
@@ -226,6 +231,8 @@ class Application:
             http.should_exit = True
         servers = [server for server in (self._grpc, self._dm_env_rpc) if server]
         await asyncio.gather(*(server.stop(_LAST_ANSWERS) for server in servers), *self._http_tasks)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
         if self._memory is not None:
             self._memory.close()
         listeners.remove_unix(self.settings.grpc_socket)
@@ -234,37 +241,9 @@ class Application:
         await asyncio.to_thread(self.telemetry.tracing.close)
 
 
-class _HttpListener(uvicorn.Server):
-    """Uvicorn without signal handlers of its own: the application owns the signals."""
-
-    def reload_tls(self) -> None:
-        """Use the certificate that the files have now."""
-        if self._tls is not None and self.config.ssl is not None:
-            self._tls.load_into(self.config.ssl)
-
-    def __init__(self, app: FastAPI, settings: Settings, tls: listeners.Tls | None) -> None:
-        self._tls = tls
-        super().__init__(
-            uvicorn.Config(
-                app,
-                # its own lines about start and stop say nothing that ours do not
-                log_level="debug" if settings.log_level == "debug" else "warning",
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                **(tls.for_uvicorn() if tls else {}),
-                # a client that stalls in the middle of a request does not hold up the end for ever
-                timeout_graceful_shutdown=_LAST_ANSWERS,
-            )
-        )
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 async def serve(settings: Settings) -> None:
     """Run a server until SIGTERM or SIGINT."""
+    raise_descriptor_limit(descriptors_for(settings))
     application = Application(settings)
     await application.start()
     stopping = asyncio.Event()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from fastapi import Request, Response
+from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from revolute.codec.buffers import BUFFERS
@@ -23,7 +24,7 @@ from revolute.errors import ArgumentError, LimitError
 
 from . import npz, strict_json
 from .answers import Document, document_bytes
-from .http_disconnect import disconnected
+from .http_disconnect import disconnected, gone
 from .memory import Reservation
 from .settings import Settings, format_bytes
 from .telemetry import Telemetry
@@ -236,12 +237,15 @@ async def _body_pieces(
 ) -> AsyncIterator[bytes]:
     """Yield the body piece by piece, each counted before it is held."""
     limit, size = getattr(settings, name), 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > limit:
-            raise _too_large(size, limit, settings.flag(name))
-        reservation.grow(len(piece))
-        yield piece
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            if size > limit:
+                raise _too_large(size, limit, settings.flag(name))
+            reservation.grow(len(piece))
+            yield piece
+    except ClientDisconnect:
+        raise gone("a whole body") from None
 
 
 def _too_large(size: int, limit: int, flag: str) -> LimitError:
