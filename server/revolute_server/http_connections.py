@@ -18,6 +18,7 @@ from typing import Any
 import httptools
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from revolute.errors import ArgumentError, DeadlineError, LimitError, RevoluteError, UnavailableError
@@ -34,6 +35,10 @@ _HEAD_PIECE = 8 * 1024
 
 _BODY_PIECE = 64 * 1024
 """Likewise of a body."""
+
+_SPARSE_PIECE = 4 * 1024
+"""Likewise of a body in chunks so small that most bytes are not of the body; others have their turn between
+two pieces."""
 
 _LINGER_SECONDS = 2.0
 """Time in which a client that was refused may read why, while what it still sends is dropped."""
@@ -134,6 +139,16 @@ async def sweep(connections: Connections) -> None:
         last = now
 
 
+class _Flow(FlowControl):
+    """Reads no further while bytes wait that were read already, whoever asks for more."""
+
+    blocked = False
+
+    def resume_reading(self) -> None:
+        if not self.blocked:
+            super().resume_reading()
+
+
 class _RefusedError(Exception):
     """Stops the parser; the connection knows why."""
 
@@ -162,6 +177,8 @@ class HttpConnection(HttpToolsProtocol):
         self._body_bytes = 0
         self._fields = 0
         self._unread: list[bytes] = []
+        self._piece_body = 0  # bytes of the body in the piece that is parsed
+        self._sparse = False
         self._refusal: tuple[RevoluteError, int | None] | None = None
         self._upgraded = False
         self._running: Any = None
@@ -170,6 +187,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow: _Flow = _Flow(transport)
         self._place.peer = self
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -244,10 +262,11 @@ class HttpConnection(HttpToolsProtocol):
             if self.pipeline:
                 self._keep_unread(data[place:])
                 return
-            size = _BODY_PIECE if self._phase == "body" else _HEAD_PIECE
+            size = self._piece_size()
             piece = data[place : place + size] if place or size < len(data) else data
             place += len(piece)
             self._framing += len(piece)
+            self._piece_body = 0
             try:
                 self.parser.feed_data(piece)
             except httptools.HttpParserUpgrade:
@@ -262,6 +281,16 @@ class HttpConnection(HttpToolsProtocol):
             self._check_framing(len(piece))
             if self._phase == "refused" or self.transport.is_closing():
                 return
+            self._sparse = self._phase == "body" and 2 * self._piece_body < len(piece)
+            if self._sparse and place < len(data):
+                self._keep_unread(data[place:])
+                self.loop.call_soon(self._feed_unread)
+                return
+
+    def _piece_size(self) -> int:
+        if self._phase != "body":
+            return _HEAD_PIECE
+        return _SPARSE_PIECE if self._sparse else _BODY_PIECE
 
     def _check_framing(self, size: int) -> None:
         """Refuse a head, or trailers, that go on for too long."""
@@ -274,8 +303,9 @@ class HttpConnection(HttpToolsProtocol):
                 self._refuse(error, None)
 
     def _keep_unread(self, data: bytes) -> None:
-        """Keep what comes behind a request that waits for the answer to another one."""
+        """Keep what is not parsed yet, and read no more until it is."""
         self.flow.pause_reading()
+        self.flow.blocked = True
         try:
             self._held.grow(len(data))
         except LimitError:
@@ -316,12 +346,14 @@ class HttpConnection(HttpToolsProtocol):
         if self.cycle is None or self.cycle.response_complete:
             self._place.waits(False)
         self._enter("body")
+        self._sparse = True  # until it shows
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._silence = 0.0
         self._framing = 0
         self._body_bytes += len(body)
+        self._piece_body += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -358,12 +390,14 @@ class HttpConnection(HttpToolsProtocol):
 
     def _feed_unread(self) -> None:
         """Go on with what was kept, unless the connection has ended."""
-        if self.parser is None or self.transport.is_closing() or self._phase == "refused":
+        ended = self.parser is None or self.transport.is_closing() or self._phase == "refused"
+        if ended or self.pipeline or not self._unread:
             return
         if self._phase == "whole" and not self._answering():
             self._wait()
         data, self._unread = b"".join(self._unread), []
         self._held.release()
+        self.flow.blocked = False
         self.flow.resume_reading()
         self._feed(data)
 
@@ -400,6 +434,8 @@ class HttpConnection(HttpToolsProtocol):
         self._held.release()
         self._metrics.requests.labels("unknown", "http", error.reason).inc()
         logging.getLogger("revolute.access").info("a request over http was refused: %s", error.message)
+        self._unread.clear()
+        self.flow.blocked = False
         self.flow.resume_reading()
         self.transport.write(_problem_bytes(error, status))
         if self.transport.can_write_eof():
