@@ -25,6 +25,7 @@ from . import dm_env_rpc, grpc_services, http_routes, listeners
 from .auth import Access, TokenFile
 from .calls import Calls
 from .connections import Connections, descriptors_for, most_connections, raise_descriptor_limit
+from .grpc_connections import SilentSockets
 from .http_connections import HttpListener, sweep
 from .offered_memory import OpenBlocks
 from .service import Service
@@ -40,6 +41,9 @@ _log = logging.getLogger("revolute.server")
 
 _QUIET, _LONGEST_QUIET = 0.25, 1.0
 """Seconds without a call after which nobody calls any more, and the longest wait for them."""
+
+_WATCH_SECONDS = 0.5
+"""Between two looks at the connections of gRPC."""
 
 _LAST_ANSWERS = 2
 """Seconds for the last bytes of answers, when no call computes any more."""
@@ -63,11 +67,12 @@ class Application:
         self._memory = None if settings.no_shared_memory else OpenBlocks()
         self._tls = listeners.Tls(settings) if settings.tls_cert else None
         self._grpc: grpc.aio.Server | None = None
+        self._grpc_ports: set[int] = set()
         self._health: grpc_services.Health | None = None
         self._dm_env_rpc: Listener | None = None
         self._http: list[HttpListener] = []
         self._http_tasks: list[asyncio.Task[None]] = []
-        self._sweeper: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Bind and serve all listeners, then say that the server is ready.
@@ -98,9 +103,13 @@ class Application:
                 listener.close()
             listeners.remove_unix(self.settings.http_socket)
             raise
+        silent = SilentSockets(self._grpc_ports, most_connections(self.settings))
+        self._watches.append(
+            asyncio.create_task(silent.watch(_WATCH_SECONDS), name="silent gRPC connections")
+        )
         app = http_routes.create_app(verbs, self.calls)
         connections = Connections(most_connections(self.settings))
-        self._sweeper = asyncio.create_task(sweep(connections), name="silent connections")
+        self._watches.append(asyncio.create_task(sweep(connections), name="silent HTTP connections"))
         metrics = self.telemetry.metrics
         for listener, tls in sockets:
             http = HttpListener(
@@ -148,6 +157,7 @@ class Application:
             except RuntimeError as error:
                 raise listeners.taken("grpc_port", place) from error
             place = listeners.join(settings.host, port)
+            self._grpc_ports.add(port)
             self.addresses["grpc"] = f"grpc{'s' if self._tls else ''}://{place}"
         if settings.grpc_socket:
             listeners.clear_unix(settings.grpc_socket, setting="grpc_socket")
@@ -170,6 +180,7 @@ class Application:
         except RuntimeError as error:
             raise listeners.taken("dm_env_rpc", place) from error
         await self._dm_env_rpc.start()
+        self._grpc_ports.add(port)
         place = listeners.join(self.settings.host, port)
         self.addresses["dm_env_rpc"] = f"grpc{'s' if self._tls else ''}://{place}"
 
@@ -231,8 +242,8 @@ class Application:
             http.should_exit = True
         servers = [server for server in (self._grpc, self._dm_env_rpc) if server]
         await asyncio.gather(*(server.stop(_LAST_ANSWERS) for server in servers), *self._http_tasks)
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for watch in self._watches:
+            watch.cancel()
         if self._memory is not None:
             self._memory.close()
         listeners.remove_unix(self.settings.grpc_socket)

@@ -29,6 +29,7 @@ from .answers import Document, document_bytes
 from .calls import Calls
 from .drafts import Draft
 from .grpc_calls import CallInterceptor
+from .grpc_connections import SilenceLimit, connection_options
 from .grpc_messages import (
     current_offer,
     receive,
@@ -108,7 +109,11 @@ def create_server(
         calls: the calls of all listeners.
         memory: what clients on this machine share with us; None where they shall not.
     """
-    server = grpc.aio.server(interceptors=[CallInterceptor(calls, memory)], options=CHANNEL_OPTIONS)
+    settings = verbs.service.settings
+    server = grpc.aio.server(
+        interceptors=[CallInterceptor(calls, memory), SilenceLimit(settings)],
+        options=(*CHANNEL_OPTIONS, *connection_options(settings)),
+    )
     model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(verbs), server)
     session_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(verbs), server)
     trajectory_pb2_grpc.add_TrajectoryServiceServicer_to_server(TrajectoryServicer(verbs), server)

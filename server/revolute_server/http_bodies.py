@@ -75,10 +75,10 @@ async def _read_json(text: bytes, settings: Settings, reservation: Reservation) 
         return strict_json.loads(text)
     found = await _parsed(json_bounds.measure, text)
     json_bounds.check(found, settings)
-    reservation.grow(found.parsed_bytes())
-    document = await _parsed(strict_json.loads_large, text)
-    reservation.give_back(found.parsed_bytes() - found.kept_bytes())
-    return document
+    reservation.grow(found.kept_bytes())
+    with reservation.beside("JSON") as passing:
+        passing.grow(found.parsed_bytes())
+        return await _parsed(strict_json.loads_large, text)
 
 
 async def _read_npz(body: memoryview, settings: Settings, reservation: Reservation) -> dict[str, Any]:

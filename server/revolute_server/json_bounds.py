@@ -16,7 +16,7 @@ from .settings import Settings
 
 _BLOCK = 256 * 1024
 
-_OBJECT_BYTES, _KEY_BYTES, _TEXT_BYTES, _NUMBER_BYTES = 250, 160, 80, 48
+_CONTAINER_BYTES, _KEY_BYTES, _TEXT_BYTES, _NUMBER_BYTES = 120, 250, 80, 48
 """Of memory that the parser needs, at most, for one of each, besides the text itself."""
 
 _QUOTE, _BACKSLASH, _COLON, _COMMA = b'"\\:,'
@@ -49,7 +49,7 @@ class Measure:
     def parsed_bytes(self) -> int:
         """Return how many bytes of memory it takes to parse the text, at most."""
         text = self.size * (2 if self.is_ascii else 8) + _BLOCK
-        objects = self.containers * _OBJECT_BYTES + self.keys * _KEY_BYTES + self.words * _TEXT_BYTES
+        objects = self.containers * _CONTAINER_BYTES + self.keys * _KEY_BYTES + self.words * _TEXT_BYTES
         return text + objects + self.elements * _NUMBER_BYTES
 
     def kept_bytes(self) -> int:

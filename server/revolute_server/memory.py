@@ -90,6 +90,10 @@ class Reservation:
         self._budget.quotas.remove_memory(self.client, count)
         self.count -= count
 
+    def beside(self, what: str) -> Reservation:
+        """Return another reservation, for memory needed for a moment that is charged to no client."""
+        return Reservation(self._budget, what).shared()
+
     def shared(self) -> Reservation:
         """Charge no client for the bytes, now and later: the server holds them for everybody."""
         self._budget.quotas.remove_memory(self.client, self.count)

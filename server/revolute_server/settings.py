@@ -159,7 +159,7 @@ class Settings:
     max_connections: int = _flag(
         1024, "connections of each transport; fewer where the process may open few files", int, "N"
     )
-    max_streams: int = _flag(4096, "calls under way on one gRPC connection", int, "N")
+    max_streams: int = _flag(1024, "calls under way on one gRPC connection", int, "N")
     header_timeout: float = _flag(
         10.0,
         "seconds for a new connection to shake hands, and for the head of an HTTP request",
