@@ -110,10 +110,9 @@ class Application:
         app = http_routes.create_app(verbs, self.calls)
         connections = Connections(most_connections(self.settings))
         self._watches.append(asyncio.create_task(sweep(connections), name="silent HTTP connections"))
-        metrics = self.telemetry.metrics
         for listener, tls in sockets:
             http = HttpListener(
-                app, self.settings, connections, self.service.budget, metrics, tls, _LAST_ANSWERS
+                app, self.settings, connections, self.service.budget, self.telemetry, tls, _LAST_ANSWERS
             )
             self._http.append(http)
             self._http_tasks.append(asyncio.create_task(http.serve(sockets=[listener]), name="http"))

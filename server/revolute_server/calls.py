@@ -55,6 +55,7 @@ class Call:
         verb: `Service.Rpc`; for HTTP known after routing.
         caller: who calls; None until they are let in.
         reason: reason of the error it ended with, "OK" for none.
+        message: text of that error.
         peer: where it comes from: what the client calls itself, or else its host.
         deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
         started: time of its first byte, in s of the monotonic clock.
@@ -67,6 +68,7 @@ class Call:
     verb: str = "unknown"
     caller: Caller | None = None
     reason: str = "OK"
+    message: str = ""
     peer: str = ""
     deadline: float | None = None
     started: float = field(default_factory=time.monotonic)

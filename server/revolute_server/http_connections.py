@@ -25,10 +25,11 @@ from revolute.errors import ArgumentError, DeadlineError, LimitError, RevoluteEr
 
 from .connections import Acceptor, Connections, Place
 from .http_problems import problem
+from .http_proxies import Proxies
 from .listeners import Tls
 from .memory import MemoryBudget
-from .metrics import Metrics
 from .settings import Settings, format_bytes
+from .telemetry import Telemetry
 
 _HEAD_PIECE = 8 * 1024
 """Bytes of a head that are parsed before they are counted."""
@@ -55,7 +56,7 @@ class HttpListener(uvicorn.Server):
         settings: the limits.
         connections: those of all listeners of HTTP.
         budget: counts the bytes of requests that are not understood yet.
-        metrics: counts requests that never become calls.
+        telemetry: counts requests that never become calls.
         tls: certificates; None without.
         grace: seconds for the last bytes of answers at the end.
     """
@@ -66,18 +67,18 @@ class HttpListener(uvicorn.Server):
         settings: Settings,
         connections: Connections,
         budget: MemoryBudget,
-        metrics: Metrics,
+        telemetry: Telemetry,
         tls: Tls | None,
         grace: int,
     ) -> None:
         self._settings = settings
         self._connections = connections
         self._budget = budget
-        self._metrics = metrics
+        self._telemetry = telemetry
         self._tls = tls
         super().__init__(
             uvicorn.Config(
-                app,
+                Proxies(app, settings),
                 # its own lines about start and stop say nothing that ours do not
                 log_level="debug" if settings.log_level == "debug" else "warning",
                 log_config=None,
@@ -85,8 +86,7 @@ class HttpListener(uvicorn.Server):
                 lifespan="off",
                 http=HttpConnection,
                 ws="none",
-                proxy_headers=bool(settings.proxies),
-                forwarded_allow_ips=settings.proxies,
+                proxy_headers=False,
                 **(tls.for_uvicorn() if tls else {}),
                 # a client that stalls in the middle of a request does not hold up the end for ever
                 timeout_graceful_shutdown=grace,
@@ -124,7 +124,7 @@ class HttpListener(uvicorn.Server):
         yield
 
     def _connection(self, place: Place) -> HttpConnection:
-        limits = self._settings, place, self._budget, self._metrics
+        limits = self._settings, place, self._budget, self._telemetry
         return HttpConnection(self.config, self.server_state, self.lifespan.state, limits)
 
 
@@ -165,10 +165,10 @@ class HttpConnection(HttpToolsProtocol):
         config: uvicorn.Config,
         server_state: Any,
         app_state: dict[str, Any],
-        limits: tuple[Settings, Place, MemoryBudget, Metrics],
+        limits: tuple[Settings, Place, MemoryBudget, Telemetry],
     ) -> None:
         super().__init__(config, server_state, app_state)
-        self._settings, self._place, budget, self._metrics = limits
+        self._settings, self._place, budget, self._telemetry = limits
         self._held = budget.reserve("the head of a request").shared()
         self._phase = "new"
         self._seconds = 0.0  # in this phase, while we read
@@ -432,7 +432,7 @@ class HttpConnection(HttpToolsProtocol):
                 return
         self._enter("refused")
         self._held.release()
-        self._metrics.requests.labels("unknown", "http", error.reason).inc()
+        self._telemetry.refused("http", error.reason, error.message)
         logging.getLogger("revolute.access").info("a request over http was refused: %s", error.message)
         self._unread.clear()
         self.flow.blocked = False
