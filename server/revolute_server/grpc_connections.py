@@ -24,7 +24,9 @@ from revolute.errors import DeadlineError
 from .connections import most_connections
 from .settings import Settings
 
-_CONVERSATION = "/revolute.v1.TrajectoryService/ValueAndGradient"
+_OURS = "/revolute.v1."
+
+_CONVERSATION = f"{_OURS}TrajectoryService/ValueAndGradient"
 """The rpc whose client may compute for a while before it goes on with its request."""
 
 _KEEPALIVE_MS, _KEEPALIVE_TIMEOUT_MS = 60_000, 20_000
@@ -72,9 +74,10 @@ class SilenceLimit(grpc.aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
         handler = await continuation(handler_call_details)
-        if handler is None or not handler.request_streaming:
+        method = handler_call_details.method
+        if handler is None or not (handler.request_streaming and method.startswith(_OURS)):
             return handler
-        name = "idle_timeout" if handler_call_details.method == _CONVERSATION else "body_timeout"
+        name = "idle_timeout" if method == _CONVERSATION else "body_timeout"
         seconds, flag = getattr(self._settings, name), self._settings.flag(name)
         inner = handler.stream_stream if handler.response_streaming else handler.stream_unary
 
