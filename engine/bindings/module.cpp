@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "contact_pairs.hpp"
 #include "read_arrays.hpp"
 #include "revolute/batch.hpp"
 #include "revolute/contacts.hpp"
@@ -402,6 +403,10 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
         return model.parameter_size(Parameter(parameter_index(name)));
       });
 
+  module.def("contact_pairs", &contact_pairs_python, py::arg("model"), py::arg("most"),
+             "The pairs of shapes [n, 2] that may touch, from MuJoCo's arrays by name and `margin` [ngeom]; "
+             "ValueError "
+             "when there are more than `most`.");
   module.def("all_finite", &all_finite_python, py::arg("values"),
              "Whether an array has neither NaN nor infinity.");
   module.def("finite_rows", &finite_rows_python, py::arg("values"),

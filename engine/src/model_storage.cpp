@@ -17,7 +17,7 @@ namespace revolute {
 namespace {
 
 constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_ellipsoid = 4,
-              mujoco_cylinder = 5, mujoco_box = 6;
+              mujoco_cylinder = 5, mujoco_box = 6, mujoco_mesh = 7;
 
 // A rotation whose third column is the axis.
 Matrix3<double> frame_with_z(const Vector3<double>& axis) {
@@ -57,6 +57,7 @@ class ModelBuilder {
   std::vector<int> body_link_;
   std::vector<Pose> body_pose_;  // in the link's frame
   std::map<std::pair<int, int>, int> path_of_, support_of_;
+  std::vector<Path> chain_of_;  // of each degree of freedom, once listed
 
   static void expect(const char* name, std::size_t got, std::size_t wanted) {
     if (got != wanted)
@@ -276,8 +277,10 @@ class ModelBuilder {
         return Shape::cylinder;
       case mujoco_box:
         return Shape::box;
-      default:
+      case mujoco_mesh:
         return Shape::mesh;
+      default:
+        throw std::invalid_argument("geom_type: no shape is of type " + std::to_string(mujoco_type));
     }
   }
 
@@ -304,17 +307,45 @@ class ModelBuilder {
 
   // Ancestors of both links, leaf to root.
   int path(int link_a, int link_b) {
-    const auto key = std::minmax(link_a, link_b);
-    const auto found = path_of_.find(key);
+    const auto [below, above] = std::make_pair(std::max(link_a, link_b), std::min(link_a, link_b));
+    const auto found = path_of_.find({above, below});
     if (found != path_of_.end()) return found->second;
-    std::vector<int> dofs;
-    for (int link : {link_a, link_b})
-      for (int k = link; k >= 0; k = out_.dofs_[k].parent) dofs.push_back(k);
-    std::sort(dofs.rbegin(), dofs.rend());
-    dofs.erase(std::unique(dofs.begin(), dofs.end()), dofs.end());
-    out_.paths_.push_back({int(out_.path_dofs_.size()), int(dofs.size())});
-    out_.path_dofs_.insert(out_.path_dofs_.end(), dofs.begin(), dofs.end());
-    return path_of_[key] = int(out_.paths_.size()) - 1;
+    out_.paths_.push_back(carries(above, below) ? chain(below) : merged_chains(above, below));
+    return path_of_[{above, below}] = int(out_.paths_.size()) - 1;
+  }
+  // Whether the world or a link is among the ancestors of another.
+  bool carries(int above, int below) const {
+    while (below > above) below = out_.dofs_[below].parent;
+    return below == above;
+  }
+  // A link and its ancestors: the end of the list of a leaf below it, so that a long chain is listed once.
+  Path chain(int link) {
+    if (link < 0) return {0, 0};
+    if (chain_of_.empty()) list_chains();
+    return chain_of_[link];
+  }
+  void list_chains() {
+    chain_of_.assign(in_.nv, {-1, 0});
+    for (int leaf = in_.nv - 1; leaf >= 0; --leaf) {
+      if (chain_of_[leaf].count > 0) continue;
+      const int first = int(out_.path_dofs_.size());
+      for (int k = leaf; k >= 0; k = out_.dofs_[k].parent) out_.path_dofs_.push_back(k);
+      const int end = int(out_.path_dofs_.size());
+      for (int i = first; i < end; ++i) {
+        Path& suffix = chain_of_[out_.path_dofs_[i]];
+        if (suffix.count == 0) suffix = {i, end - i};
+      }
+    }
+  }
+  Path merged_chains(int link_a, int link_b) {
+    const int first = int(out_.path_dofs_.size());
+    for (int a = link_a, b = link_b; a >= 0 || b >= 0;) {
+      const int k = std::max(a, b);
+      out_.path_dofs_.push_back(k);
+      if (a == k) a = out_.dofs_[k].parent;
+      if (b == k) b = out_.dofs_[k].parent;
+    }
+    return {first, int(out_.path_dofs_.size()) - first};
   }
 
   // mujoco: the degrees of freedom that move one link and not the other; those that move both leave the constraint as it is.
@@ -322,23 +353,24 @@ class ModelBuilder {
     const auto found = support_of_.find({link_a, link_b});
     if (found != support_of_.end()) return found->second;
     std::vector<std::pair<int, int>> dofs;
-    for (int side : {0, 1}) {
-      std::vector<int> others;
-      for (int k = side ? link_a : link_b; k >= 0; k = out_.dofs_[k].parent) others.push_back(k);
-      for (int k = side ? link_b : link_a; k >= 0; k = out_.dofs_[k].parent)
-        if (std::find(others.begin(), others.end(), k) == others.end()) dofs.push_back({k, side});
+    // leaf to root, until the chains meet
+    for (int a = link_a, b = link_b; a != b;) {
+      const int side = b > a, k = std::max(a, b);
+      dofs.push_back({k, side});
+      (side ? b : a) = out_.dofs_[k].parent;
     }
     return support_of_[{link_a, link_b}] = add_support(std::move(dofs));
   }
+  // Degrees of freedom, each with its side.
   int add_support(std::vector<std::pair<int, int>> dofs) {
     std::sort(dofs.rbegin(), dofs.rend());
     Support support = {int(out_.support_dofs_.size()), int(dofs.size()), true};
-    for (std::size_t i = 0; i < dofs.size(); ++i) {
-      out_.support_dofs_.push_back(dofs[i].first);
-      out_.support_sides_.push_back(dofs[i].second);
-      int k = dofs[0].first;
-      while (k >= 0 && k != dofs[i].first) k = out_.dofs_[k].parent;
-      support.chain = support.chain && k >= 0;
+    int k = dofs.empty() ? -1 : dofs[0].first;
+    for (const auto& [dof, side] : dofs) {
+      out_.support_dofs_.push_back(dof);
+      out_.support_sides_.push_back(side);
+      while (k > dof) k = out_.dofs_[k].parent;
+      support.chain = support.chain && k == dof;
     }
     out_.supports_.push_back(support);
     return int(out_.supports_.size()) - 1;

@@ -100,17 +100,6 @@ _COLUMNS = {
 """What the second axis of an input counts."""
 
 
-def _joint_names(model: Model) -> list[str]:
-    """Return how joints are called: as their degrees of freedom, without the axis."""
-    first = model.arrays["jnt_dofadr"].tolist()
-    kinds = model.joint_types
-    names = [model.dof_names[dof] for dof in first]
-    return [
-        name.rsplit(".", 1)[0] if kind in ("free", "ball") else name
-        for name, kind in zip(names, kinds, strict=True)
-    ]
-
-
 def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
     """Return an entry of an input in words: "ctrl[137, FL_hip]", "body_ipos[trunk, z]", "restitution"."""
     if not index:
@@ -118,16 +107,15 @@ def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
     of_kind = {
         "geom": model.geom_names,
         "body": model.body_names,
-        "jnt": _joint_names(model),
+        "jnt": model.joint_names,
         "actuator": model.actuator_names,
         "gravity": list(_AXES),
-        "qpos": [],
     }
-    names = of_kind.get(name.partition("_")[0], model.dof_names) if name != "qpos" else model.dof_names
     if name == "ctrl":
         time, actuator = index
-        return f"ctrl[{time}, {model.actuator_names[actuator] or actuator}]"
-    first = names[index[0]] if index[0] < len(names) else ""
-    columns = _COLUMNS.get(name)
-    rest = [columns[column] if columns else str(column) for column in index[1:]]
-    return f"{name}[{', '.join([first or str(index[0]), *rest])}]"
+        return f"ctrl[{time}, {model.actuator_names[actuator]}]"
+    if name == "qpos_spring":
+        return f"{name}[{index[0]}]"
+    names = of_kind.get(name.partition("_")[0], model.dof_names)
+    columns = _COLUMNS.get(name, _AXES)
+    return f"{name}[{', '.join([names[index[0]], *(columns[column] for column in index[1:])])}]"
