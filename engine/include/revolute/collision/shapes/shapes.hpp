@@ -5,7 +5,10 @@
 //   visit_faces, face_corners        flat faces that turn towards a direction, and the corners of one
 //   add_face_points                  the points at which the shape may touch a face of another
 //   visit_directions                 further directions in which a deep overlap may be the shallowest
-// All work in double, in one environment. docs/extending.md says what a new shape needs besides.
+// All work in double, in one environment.
+//
+// A new convex shape takes five files: its own here, a case of with_shape() below, its name in model/model.hpp (Shape), a row of
+// engine/src/shape_table.cpp, and what revolute_engine/_support.py lets pass.
 #pragma once
 
 #include "revolute/collision/shapes/cylinder.hpp"
