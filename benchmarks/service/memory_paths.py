@@ -6,9 +6,9 @@ shared memory: client and server on one machine exchange arrays in memory that b
 reused buffers: arrays above 32 MiB arrive in the memory of earlier ones, on both sides.
 kept heap: a gRPC client's C library keeps the memory of arrays of a megabyte for the next call.
 
-Each client is a process of its own; those with and without take turns. The quickest call of each counts: it is
-the one that other programs disturbed least. A way that gains less than a tenth of
-every call here is not worth its code.
+Each client is a process of its own; those with and without take turns. The quickest call of each counts,
+which other programs disturbed least. A way that gains less than a tenth of every call here is not worth its
+code.
 """
 
 from __future__ import annotations
@@ -102,9 +102,8 @@ def time_calls(address: str, call: str, left_out: str, quick: bool) -> list[floa
         grpc.keep_freed_memory = lambda: None  # type: ignore[assignment]
     with revolute.connect(address) as simulator:
         run, count = _prepared(simulator, call)
-        count = 2 if quick else count
         taken: list[float] = []
-        for _ in range(count + 2):
+        for _ in range(2 + (2 if quick else count)):
             began = time.perf_counter()
             run()
             taken.append(1e3 * (time.perf_counter() - began))

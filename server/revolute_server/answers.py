@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from revolute.errors import shortened
 from revolute.gradient_report import GradientReport
+from revolute.names import LONGEST_NAME
 from revolute_engine import Gradient, Jvp, Model, StepJacobian
-from revolute_engine._parameters import PARAMETERS, default_parameter
+from revolute_engine._parameters import default_parameter, parameters_of
 from revolute_engine._segments import Segment
 
 from .models import OPTIONS
@@ -23,6 +25,7 @@ from .service import ServerInfo
 from .sessions import Session, SessionInfo
 from .stateless_calls import ValueAndGradient
 from .stepping import State
+from .store import Entry
 from .trajectories import Trajectory
 
 Document = dict[str, Any]
@@ -69,7 +72,7 @@ def model_info(model: Model) -> Document:
         "options": options,
         "notes": list(model.notes),
         "warnings": list(model.warnings),
-        "params": {name: default_parameter(model, name) for name in PARAMETERS},
+        "params": {name: default_parameter(model, name) for name in parameters_of(model)},
         "keyframes": _keyframes(model),
     }
 
@@ -82,8 +85,13 @@ def _keyframes(model: Model) -> list[Document]:
 
 def model_list(builtins: list[str], page: Page) -> Document:
     """List models (message ListModelsResponse)."""
-    models = [{"model_id": entry.key, "name": entry.summary.get("name", "")} for entry in page.entries]
+    models = [{"model_id": entry.key, "name": model_name(entry)} for entry in page.entries]
     return {"builtin": builtins, "models": models, "next_page_token": page.next_token}
+
+
+def model_name(entry: Entry) -> str:
+    """Return a model's name for a list; an earlier release may have kept one that is too long."""
+    return shortened(str(entry.summary.get("name", "")), LONGEST_NAME)
 
 
 def session_handle(session: Session) -> Document:
