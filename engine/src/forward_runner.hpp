@@ -55,11 +55,11 @@ struct ForwardRunner {
     for (int lane = 0; lane < slice.count; ++lane) {
       arrays.status[slice.environment(lane)] = std::int32_t(Status::completed);
       arrays.diverged_step[slice.environment(lane)] = -1;
+      if (arrays.unsettled_step) arrays.unsettled_step[slice.environment(lane)] = -1;
     }
     for (std::int64_t t = 0;; ++t) {
       if (arrays.states.qpos) scatter_state(model, arrays.states, steps + 1, t, slice);
       if (place < kept.count() && kept.step(place) == t) keep(place++);
-      if (arrays.progress && arrays.shape.batch == 1) arrays.progress->note(t + 1);
       if (arrays.loss) add_state_values(arrays, slice, t, sums);
       if (t == steps) break;
       if (cancel && cancel->cancelled()) return false;
@@ -67,11 +67,11 @@ struct ForwardRunner {
       if (arrays.loss) add_ctrl_values(arrays, slice, t, sums);
       const MaskOf<Real> finite = advance(model);
       note_divergence(finite, arrays, slice, t);
+      if (arrays.unsettled_step && is_soft(model)) note_unsettled(arrays, slice, t);
       if (arrays.held && !any(finite)) break;  // NaN for good, and nobody counts the steps
     }
     if (arrays.last.qpos) scatter_state(model, arrays.last, 1, 0, slice);
     if (arrays.loss) write_values(arrays, slice, sums);
-    if (arrays.progress) arrays.progress->finish(slice.first, slice.count, steps + 1);
     return true;
   }
 
@@ -105,6 +105,13 @@ struct ForwardRunner {
   }
 
  private:
+  void note_unsettled(const RolloutArrays& arrays, const Slice& slice, std::int64_t t) const {
+    if (all(workspace.soft.settled)) return;
+    for (int lane = 0; lane < slice.count; ++lane) {
+      std::int64_t& first = arrays.unsettled_step[slice.environment(lane)];
+      if (!get_lane(workspace.soft.settled, lane) && first < 0) first = t;
+    }
+  }
   void note_divergence(const MaskOf<Real>& finite, const RolloutArrays& arrays, const Slice& slice,
                        std::int64_t t) const {
     if (all(finite)) return;

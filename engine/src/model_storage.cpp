@@ -11,13 +11,11 @@
 
 #include "hulls.hpp"
 #include "pose.hpp"
+#include "shape_table.hpp"
 
 namespace revolute {
 
 namespace {
-
-constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_ellipsoid = 4,
-              mujoco_cylinder = 5, mujoco_box = 6;
 
 // A rotation whose third column is the axis.
 Matrix3<double> frame_with_z(const Vector3<double>& axis) {
@@ -57,6 +55,7 @@ class ModelBuilder {
   std::vector<int> body_link_;
   std::vector<Pose> body_pose_;  // in the link's frame
   std::map<std::pair<int, int>, int> path_of_, support_of_;
+  std::vector<Path> chain_of_;  // of each degree of freedom, once listed
 
   static void expect(const char* name, std::size_t got, std::size_t wanted) {
     if (got != wanted)
@@ -95,6 +94,8 @@ class ModelBuilder {
         {"geom_quat", in_.geom_quat.size(), 4 * ng},
         {"geom_size", in_.geom_size.size(), 3 * ng},
         {"geom_friction", in_.geom_friction.size(), ng},
+        {"geom_torsional_friction", in_.geom_torsional_friction.size(), ng},
+        {"geom_rolling_friction", in_.geom_rolling_friction.size(), ng},
         {"geom_rbound", in_.geom_rbound.size(), ng},
         {"hull_adr", in_.hull_adr.size(), ng},
         {"hull_num", in_.hull_num.size(), ng},
@@ -137,8 +138,6 @@ class ModelBuilder {
         {"eq_solimp", in_.eq_solimp.size(), 5 * ne},
         {"geom_solref", in_.geom_solref.size(), 2 * ng},
         {"geom_solimp", in_.geom_solimp.size(), 5 * ng},
-        {"geom_torsional_friction", in_.geom_torsional_friction.size(), ng},
-        {"geom_rolling_friction", in_.geom_rolling_friction.size(), ng},
         {"pair_weight", in_.pair_weight.size(), np},
         {"pair_solref", in_.pair_solref.size(), 2 * np},
         {"pair_solreffriction", in_.pair_solreffriction.size(), 2 * np},
@@ -204,9 +203,7 @@ class ModelBuilder {
     joint.dof = in_.jnt_dofadr[j];
     joint.parent = link;
     joint.limited = in_.jnt_limited[j] != 0;
-    std::copy_n(&in_.jnt_range[2 * j], 2, joint.range);
     joint.reference = in_.qpos0[joint.qpos];
-    std::copy_n(&in_.qpos_spring[joint.qpos], joint.type == JointType::ball ? 4 : 1, joint.spring);
     const Vector3<double> anchor = vector3<double>(&in_.jnt_pos[3 * j]);
     const bool along_axis = joint.type == JointType::prismatic || joint.type == JointType::revolute;
     const Pose moved = {along_axis ? frame_with_z(vector3<double>(&in_.jnt_axis[3 * j])) : identity().R,
@@ -255,8 +252,6 @@ class ModelBuilder {
       Actuator actuator{};
       actuator.dof = in_.act_dof[a];
       actuator.qpos = in_.act_qpos[a];
-      std::copy_n(&in_.act_gain[3 * a], 3, actuator.gain);
-      std::copy_n(&in_.act_bias[3 * a], 3, actuator.bias);
       actuator.ctrl_limited = in_.act_ctrllimited[a] != 0;
       actuator.force_limited = in_.act_forcelimited[a] != 0;
       std::copy_n(&in_.act_ctrlrange[2 * a], 2, actuator.ctrl_range);
@@ -267,40 +262,17 @@ class ModelBuilder {
 
   // --- shapes and where they may touch -------------------------------------------------------------------------------------
 
-  static Shape shape_of(int mujoco_type) {
-    switch (mujoco_type) {
-      case mujoco_plane:
-        return Shape::plane;
-      case mujoco_sphere:
-        return Shape::sphere;
-      case mujoco_capsule:
-        return Shape::capsule;
-      case mujoco_ellipsoid:
-        return Shape::ellipsoid;
-      case mujoco_cylinder:
-        return Shape::cylinder;
-      case mujoco_box:
-        return Shape::box;
-      default:
-        return Shape::mesh;
-    }
-  }
-
   void add_geoms() {
     for (int g = 0; g < in_.ngeom; ++g) {
       const int body = in_.geom_bodyid[g];
       const Pose at = body_pose_[body] * pose(&in_.geom_pos[3 * g], &in_.geom_quat[4 * g]);
-      const double* size = &in_.geom_size[3 * g];
       Geom geom{};
-      geom.shape = shape_of(in_.geom_type[g]);
+      const ShapeRow& row = shape_row(in_.geom_type[g]);
+      geom.shape = row.shape;
       geom.link = body_link_[body];
       store(at.R, geom.rotation);
       store(at.p, geom.position);
-      const bool round =
-          geom.shape == Shape::sphere || geom.shape == Shape::capsule || geom.shape == Shape::cylinder;
-      geom.radius = round ? size[0] : 0.0;
-      std::copy_n(size, 3, geom.half);
-      if (geom.shape == Shape::capsule || geom.shape == Shape::cylinder) geom.half[2] = size[1];
+      row.measure(&in_.geom_size[3 * g], geom);
       geom.bound = in_.geom_rbound[g];
       add_hull(in_, g, at, geom, out_.hulls_);
       out_.geoms_.push_back(geom);
@@ -309,17 +281,45 @@ class ModelBuilder {
 
   // Ancestors of both links, leaf to root.
   int path(int link_a, int link_b) {
-    const auto key = std::minmax(link_a, link_b);
-    const auto found = path_of_.find(key);
+    const auto [below, above] = std::make_pair(std::max(link_a, link_b), std::min(link_a, link_b));
+    const auto found = path_of_.find({above, below});
     if (found != path_of_.end()) return found->second;
-    std::vector<int> dofs;
-    for (int link : {link_a, link_b})
-      for (int k = link; k >= 0; k = out_.dofs_[k].parent) dofs.push_back(k);
-    std::sort(dofs.rbegin(), dofs.rend());
-    dofs.erase(std::unique(dofs.begin(), dofs.end()), dofs.end());
-    out_.paths_.push_back({int(out_.path_dofs_.size()), int(dofs.size())});
-    out_.path_dofs_.insert(out_.path_dofs_.end(), dofs.begin(), dofs.end());
-    return path_of_[key] = int(out_.paths_.size()) - 1;
+    out_.paths_.push_back(carries(above, below) ? chain(below) : merged_chains(above, below));
+    return path_of_[{above, below}] = int(out_.paths_.size()) - 1;
+  }
+  // Whether the world or a link is among the ancestors of another.
+  bool carries(int above, int below) const {
+    while (below > above) below = out_.dofs_[below].parent;
+    return below == above;
+  }
+  // A link and its ancestors: the end of the list of a leaf below it, so that a long chain is listed once.
+  Path chain(int link) {
+    if (link < 0) return {0, 0};
+    if (chain_of_.empty()) list_chains();
+    return chain_of_[link];
+  }
+  void list_chains() {
+    chain_of_.assign(in_.nv, {-1, 0});
+    for (int leaf = in_.nv - 1; leaf >= 0; --leaf) {
+      if (chain_of_[leaf].count > 0) continue;
+      const int first = int(out_.path_dofs_.size());
+      for (int k = leaf; k >= 0; k = out_.dofs_[k].parent) out_.path_dofs_.push_back(k);
+      const int end = int(out_.path_dofs_.size());
+      for (int i = first; i < end; ++i) {
+        Path& suffix = chain_of_[out_.path_dofs_[i]];
+        if (suffix.count == 0) suffix = {i, end - i};
+      }
+    }
+  }
+  Path merged_chains(int link_a, int link_b) {
+    const int first = int(out_.path_dofs_.size());
+    for (int a = link_a, b = link_b; a >= 0 || b >= 0;) {
+      const int k = std::max(a, b);
+      out_.path_dofs_.push_back(k);
+      if (a == k) a = out_.dofs_[k].parent;
+      if (b == k) b = out_.dofs_[k].parent;
+    }
+    return {first, int(out_.path_dofs_.size()) - first};
   }
 
   // mujoco: the degrees of freedom that move one link and not the other; those that move both leave the constraint as it is.
@@ -327,23 +327,24 @@ class ModelBuilder {
     const auto found = support_of_.find({link_a, link_b});
     if (found != support_of_.end()) return found->second;
     std::vector<std::pair<int, int>> dofs;
-    for (int side : {0, 1}) {
-      std::vector<int> others;
-      for (int k = side ? link_a : link_b; k >= 0; k = out_.dofs_[k].parent) others.push_back(k);
-      for (int k = side ? link_b : link_a; k >= 0; k = out_.dofs_[k].parent)
-        if (std::find(others.begin(), others.end(), k) == others.end()) dofs.push_back({k, side});
+    // leaf to root, until the chains meet
+    for (int a = link_a, b = link_b; a != b;) {
+      const int side = b > a, k = std::max(a, b);
+      dofs.push_back({k, side});
+      (side ? b : a) = out_.dofs_[k].parent;
     }
     return support_of_[{link_a, link_b}] = add_support(std::move(dofs));
   }
+  // Degrees of freedom, each with its side.
   int add_support(std::vector<std::pair<int, int>> dofs) {
     std::sort(dofs.rbegin(), dofs.rend());
     Support support = {int(out_.support_dofs_.size()), int(dofs.size()), true};
-    for (std::size_t i = 0; i < dofs.size(); ++i) {
-      out_.support_dofs_.push_back(dofs[i].first);
-      out_.support_sides_.push_back(dofs[i].second);
-      int k = dofs[0].first;
-      while (k >= 0 && k != dofs[i].first) k = out_.dofs_[k].parent;
-      support.chain = support.chain && k >= 0;
+    int k = dofs.empty() ? -1 : dofs[0].first;
+    for (const auto& [dof, side] : dofs) {
+      out_.support_dofs_.push_back(dof);
+      out_.support_sides_.push_back(side);
+      while (k > dof) k = out_.dofs_[k].parent;
+      support.chain = support.chain && k == dof;
     }
     out_.supports_.push_back(support);
     return int(out_.supports_.size()) - 1;
@@ -389,7 +390,12 @@ class ModelBuilder {
       const double* friction = &in_.pair_friction[3 * i];
       const bool fixed = !std::isnan(friction[0]);
       const int from = in_.pair_mu_from[i];
-      out_.map_.pairs.push_back({a, b, !fixed && from != 2, !fixed && from != 1, fixed ? friction[0] : 0.0});
+      out_.map_.pairs.push_back({a,
+                                 b,
+                                 !fixed && from != 2,
+                                 !fixed && from != 1,
+                                 fixed ? friction[0] : 0.0,
+                                 {friction[1], friction[2]}});
       if (soft()) out_.map_.soft_pairs.push_back(soft_pair(i));
       Candidate candidate{};
       candidate.geom_a = a;
@@ -401,19 +407,10 @@ class ModelBuilder {
       candidate.support = soft() ? support(link_a, link_b) : 0;
       candidate.weight = body_weight(in_.geom_bodyid[a], in_.geom_bodyid[b], 0);
       candidate.condim = in_.pair_condim[i];
-      candidate.torsional = friction[1];
-      candidate.rolling = friction[2];
       candidate.margin = in_.pair_margin[i];
       candidate.gap = in_.pair_gap[i];
       add_pair(candidate);
     }
-  }
-
-  // How many points two convex shapes may touch at: one for a round end, two for an edge, else a whole area.
-  static int slots(Shape a, Shape b) {
-    for (Shape shape : {a, b})
-      if (shape == Shape::sphere || shape == Shape::ellipsoid) return 1;
-    return a == Shape::capsule || b == Shape::capsule ? 2 : manifold_points;
   }
 
   void add_pair(Candidate candidate) {
@@ -442,7 +439,8 @@ class ModelBuilder {
           throw std::invalid_argument("hull_polynum: expected the faces of geom " + std::to_string(geom) +
                                       "'s hull, got none");
       candidate.pair = a == Shape::plane ? Pair::plane_convex : Pair::convex_convex;
-      candidate.slots = slots(a == Shape::plane ? b : a, b);
+      candidate.slots =
+          a == Shape::plane ? shape_row(b).points : std::min(shape_row(a).points, shape_row(b).points);
       ++out_.model_.nconvex;
     }
     add_slots(candidate);
@@ -517,7 +515,6 @@ class ModelBuilder {
       const int last = ball ? joint.dof + 2 : joint.dof;
       Limit limit{};
       limit.ball = ball;
-      limit.joint = int(j);
       limit.dof = joint.dof;
       limit.qpos = joint.qpos;
       limit.path = path(last, -1);
@@ -530,7 +527,7 @@ class ModelBuilder {
       }
       for (int side = ball ? 1 : 0; side < 2; ++side) {
         limit.sign = side == 0 ? 1.0 : -1.0;
-        limit.bound = joint.range[side];
+        limit.bound = int(2 * j) + side;
         out_.limits_.push_back(limit);
       }
     }
@@ -622,6 +619,10 @@ class ModelBuilder {
     set(Parameter::restitution, {in_.restitution});
     set(Parameter::geom_torsional_friction, in_.geom_torsional_friction);
     set(Parameter::geom_rolling_friction, in_.geom_rolling_friction);
+    set(Parameter::actuator_gainprm, in_.act_gain);
+    set(Parameter::actuator_biasprm, in_.act_bias);
+    set(Parameter::qpos_spring, in_.qpos_spring);
+    set(Parameter::jnt_range, in_.jnt_range);
     set(Parameter::geom_solref, in_.geom_solref);
     set(Parameter::geom_solimp, in_.geom_solimp);
   }

@@ -23,7 +23,6 @@ from ._arguments import Problem, check_rollout
 from ._cotangents import INPUTS, check_cotangents, check_wrt
 from ._engine import Engine
 from ._failures import all_diverged, not_finite
-from ._growing import GrowingStates
 from ._model import Model
 from ._parameters import PARAMETERS, default_parameter, is_per_environment, summed_over_environments
 from ._results import OK, Gradient, Rollout
@@ -37,7 +36,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RolloutCall:
-    """The arguments of one `Engine.rollout`; `growing` stays empty where it is computed with others."""
+    """The arguments of one `Engine.rollout`."""
 
     qpos: Any
     qvel: Any
@@ -45,7 +44,6 @@ class RolloutCall:
     params: Mapping[str, Any] | None = None
     checkpoints: Checkpoints = EVERY
     states: str | None = None
-    growing: GrowingStates | None = None
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,7 @@ class _Question:
         Raises:
             RevoluteError: as `Engine.value_and_gradient` does.
         """
-        names, loss, inputs = check_wrt(call.wrt), check_loss(call.loss), call.inputs
+        names, loss, inputs = check_wrt(call.wrt, model), check_loss(call.loss), call.inputs
         problem = check_rollout(model, inputs.qpos, inputs.qvel, inputs.ctrl, inputs.params, own_ctrl=False)
         return cls(problem, bound_terms(model, loss, problem), names)
 
@@ -272,7 +270,7 @@ class _Pull:
 
     def __post_init__(self) -> None:
         rollout = self.rollout
-        self.names = check_wrt(self.call.wrt)
+        self.names = check_wrt(self.call.wrt, self.model)
         self.arrays = {
             name: with_batch(np.asarray(getattr(rollout, name)), rollout.batched)
             for name in (*INPUTS, "status", "diverged_step")
