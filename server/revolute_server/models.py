@@ -12,15 +12,14 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
-import numpy as np
-
 from revolute.errors import ArgumentError, DataLossError, NotFoundError
-from revolute_engine import Model, load_model
+from revolute_engine import Model
 from revolute_engine import models as builtin_models
 
 from .cache import Cache
 from .callers import caller_name, require_owner
 from .calls import current_client
+from .compiler import Compiler
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
 from .requests import Ticket
@@ -77,7 +76,8 @@ class Models:
     another replica.
     """
 
-    def __init__(self, pool: EnginePool, budget: MemoryBudget, store: Store) -> None:
+    def __init__(self, compiler: Compiler, pool: EnginePool, budget: MemoryBudget, store: Store) -> None:
+        self._compiler = compiler
         self._pool = pool
         self._budget = budget
         self._store = store
@@ -187,9 +187,15 @@ class Models:
 
     async def _compile(self, source: Source) -> Model:
         """Compile a model and hold it."""
+        # what cannot be taken over is not compiled
+        self._pool.check_room()
+        request = {**vars(source), "text": source.text.encode()}
+        label = source.name or source.builtin or "XML text"
         with self._budget.reserve("a model", source.size) as reservation:
-            model = await self._pool.run(lambda _token: _load(source))
-            reservation.grow(sum(np.asarray(array).nbytes for array in model.arrays.values()))
+            compiled = await self._compiler.compile(request, label, reservation)
+            # the binary, and MuJoCo's own copy of it
+            with self._budget.reserve("a model that is taken over", 2 * len(compiled.binary)):
+                model = await self._pool.run(lambda _token: compiled.model(source.text, source.assets))
             return self._compiled.add(model.id, model, reservation)
 
     async def _keep(self, model: Model, source: Source, ticket: Ticket) -> None:
@@ -239,17 +245,3 @@ def _digest(source: Source) -> str:
     for part in encode(vars(source)):
         digest.update(part)
     return digest.hexdigest()
-
-
-def _load(source: Source) -> Model:
-    """Run MuJoCo's compiler on text and bytes only; no path that a client names is ever opened."""
-    return load_model(
-        # bytes are always a model's text, never a name or a path
-        source.text.encode() if source.text else source.builtin,
-        assets=source.assets or None,
-        name=source.name or None,
-        allow_files=False,
-        # the client warns its user; this process has none
-        warn=False,
-        **source.options,
-    )

@@ -154,6 +154,11 @@ class Settings:
     )
     max_mesh: int = _flag(64 * 1024**2, "bytes of one mesh file", parse_bytes, "SIZE")
     max_batch: int = _flag(65536, "environments of one session or call", int, "N")
+    compilers: int = _flag(4, "models compiled at once, each in a process of its own; more wait", int, "N")
+    compile_time: float = _flag(60.0, "seconds that the compilation of one model may take", float, "SECONDS")
+    compile_memory: int = _flag(
+        1024**3, "bytes that the compilation of one model may take; part of --memory", parse_bytes, "SIZE"
+    )
     grace: float = _flag(10.0, "seconds that running calls get to finish after SIGTERM", float, "SECONDS")
     otlp_endpoint: str | None = _flag(
         None, "send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318", None, "URL"
@@ -178,6 +183,8 @@ class Settings:
             "max_model",
             "max_mesh",
             "max_batch",
+            "compilers",
+            "compile_memory",
             "store_bytes",
             "max_requests",
         ):
@@ -189,7 +196,7 @@ class Settings:
             value = getattr(self, name)
             _require(name, value is None or value >= 1, "a positive number", value)
         _require("batch_delay", 0 <= self.batch_delay <= 1, "0 to 1 s", self.batch_delay)
-        for name in ("lease", "max_lease", "trajectory_ttl", "request_ttl"):
+        for name in ("lease", "max_lease", "trajectory_ttl", "request_ttl", "compile_time"):
             value = getattr(self, name)
             _require(name, 0 < value < float("inf"), "a positive number of seconds", value)
         _require("durability", self.durability in ("process", "disk"), "process or disk", self.durability)
