@@ -1,8 +1,8 @@
 """The server process: one event loop with gRPC and HTTP listeners over one service.
 
 Start: bind all listeners, then report ready. Stop (SIGTERM, SIGINT): readiness goes off, new calls are
-refused as draining, running ones get the grace time, what still runs then is cancelled and stops within one
-control step. SIGHUP reads tokens and certificates again.
+refused as draining, running ones get the grace time but for the last of it, what still runs then is cancelled
+and stops within one control step. SIGHUP reads tokens and certificates again.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from .calls import Calls
 from .offered_memory import OpenBlocks
 from .service import Service
 from .settings import Settings
+from .shutdown import Countdown, leave, on_signals
 from .telemetry import Telemetry
 from .tracing import Tracing, tracing_to
 from .verbs import Verbs
@@ -42,8 +43,9 @@ _log = logging.getLogger("revolute.server")
 _QUIET, _LONGEST_QUIET = 0.25, 1.0
 """Seconds without a call after which nobody calls any more, and the longest wait for them."""
 
-_LAST_ANSWERS = 2
-"""Seconds for the last bytes of answers, when no call computes any more."""
+_LAST_ANSWERS, _LEAST_ANSWERS = 2.0, 0.5
+"""Seconds for the last bytes of answers and for the store, when no call computes any more: of a short grace
+time a quarter, and at least so many."""
 
 
 class Application:
@@ -210,28 +212,43 @@ class Application:
                 _log.error("%s; the certificate stays as it was", error)
 
     async def stop(self) -> None:
-        """Refuse new calls, give running ones the grace time, then end the listeners."""
+        """Refuse new calls, give running ones time, then end the listeners, all within the grace time."""
         assert self._health and self._grpc
+        grace = self.settings.grace
+        last = min(_LAST_ANSWERS, max(_LEAST_ANSWERS, grace / 4))
+        countdown = Countdown(max(grace, grace / 2 + last))
         self.service.ready = False
         self.calls.draining = True
         await self._health.set_serving(False)
         if self._dm_env_rpc:
             self._dm_env_rpc.drain()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self.calls.idle(), self.settings.grace)
-            await self.calls.quiet(_QUIET, _LONGEST_QUIET)
+        if await countdown.wait_for(self.calls.idle(), last):
+            await countdown.wait_for(self.calls.quiet(_QUIET, _LONGEST_QUIET), last)
         # what still runs stops within one control step, and its callers are told
         self.service.close()
-        for http in self._http:
-            http.should_exit = True
-        servers = [server for server in (self._grpc, self._dm_env_rpc) if server]
-        await asyncio.gather(*(server.stop(_LAST_ANSWERS) for server in servers), *self._http_tasks)
+        await countdown.finish(self._stop_listeners(min(_LAST_ANSWERS, countdown.left() / 2)))
         if self._memory is not None:
             self._memory.close()
+        self.remove_sockets()
+        await countdown.finish(self.service.close_store())
+        await countdown.finish(asyncio.to_thread(self.telemetry.tracing.close))
+        if countdown.exceeded or self.service.pool.busy:
+            # a thread that hangs, in a store or in the engine, would keep the process
+            leave()
+
+    async def _stop_listeners(self, seconds: float) -> None:
+        """End the listeners when their last answers are sent, and after so many seconds in any case."""
+        for http in self._http:
+            # a client that stalls in the middle of a request does not hold up the end for ever
+            http.config.timeout_graceful_shutdown = seconds  # type: ignore[assignment]
+            http.should_exit = True
+        servers = [server for server in (self._grpc, self._dm_env_rpc) if server]
+        await asyncio.gather(*(server.stop(seconds) for server in servers), *self._http_tasks)
+
+    def remove_sockets(self) -> None:
+        """Remove the Unix sockets."""
         listeners.remove_unix(self.settings.grpc_socket)
         listeners.remove_unix(self.settings.http_socket)
-        await self.service.close_store()
-        await asyncio.to_thread(self.telemetry.tracing.close)
 
 
 class _HttpListener(uvicorn.Server):
@@ -253,8 +270,6 @@ class _HttpListener(uvicorn.Server):
                 access_log=False,
                 lifespan="off",
                 **(tls.for_uvicorn() if tls else {}),
-                # a client that stalls in the middle of a request does not hold up the end for ever
-                timeout_graceful_shutdown=_LAST_ANSWERS,
             )
         )
 
@@ -268,15 +283,7 @@ async def serve(settings: Settings) -> None:
     application = Application(settings)
     await application.start()
     stopping = asyncio.Event()
-
-    def interrupt() -> None:
-        # a second signal means: at once
-        if stopping.is_set():
-            application.service.close()
-        stopping.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, interrupt)
+    on_signals(settings.grace, stopping.set, application.remove_sockets)
     if hasattr(signal, "SIGHUP"):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, application.reload)
     application.announce()

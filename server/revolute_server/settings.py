@@ -159,7 +159,9 @@ class Settings:
     compile_memory: int = _flag(
         1024**3, "bytes that the compilation of one model may take; part of --memory", parse_bytes, "SIZE"
     )
-    grace: float = _flag(10.0, "seconds that running calls get to finish after SIGTERM", float, "SECONDS")
+    grace: float = _flag(
+        10.0, "seconds from SIGTERM to the end of the server at the latest", float, "SECONDS"
+    )
     otlp_endpoint: str | None = _flag(
         None, "send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318", None, "URL"
     )
