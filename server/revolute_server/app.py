@@ -31,6 +31,7 @@ from .offered_memory import OpenBlocks
 from .service import Service
 from .settings import Settings
 from .shutdown import Countdown, leave, on_signals
+from .started_threads import started_executor
 from .telemetry import Telemetry
 from .tracing import Tracing, tracing_to
 from .verbs import Verbs
@@ -46,6 +47,10 @@ _QUIET, _LONGEST_QUIET = 0.25, 1.0
 _LAST_ANSWERS, _LEAST_ANSWERS = 2.0, 0.5
 """Seconds for the last bytes of answers and for the store, when no call computes any more: of a short grace
 time a quarter, and at least so many."""
+
+
+_THREADS = 8
+"""For large answers and requests, which are written and read beside the event loop."""
 
 
 class Application:
@@ -279,7 +284,12 @@ class _HttpListener(uvicorn.Server):
 
 
 async def serve(settings: Settings) -> None:
-    """Run a server until SIGTERM or SIGINT."""
+    """Run a server until SIGTERM or SIGINT.
+
+    Raises:
+        RevoluteError: it cannot start.
+    """
+    asyncio.get_running_loop().set_default_executor(started_executor(_THREADS, "revolute"))
     application = Application(settings)
     await application.start()
     stopping = asyncio.Event()

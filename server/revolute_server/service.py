@@ -129,8 +129,12 @@ class Service:
             ArgumentError: the store is none of ours or of a newer release, or cannot be reached.
             LimitError: the system has no process to compile models in.
         """
-        await self.store.open()
         self.compiler.start()
+        try:
+            await self.store.open()
+        except BaseException:
+            self.compiler.close()
+            raise
         self._sweeper.start()
 
     def close(self) -> None:

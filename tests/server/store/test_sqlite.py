@@ -19,6 +19,7 @@ import pytest
 
 from revolute.errors import ArgumentError, DataLossError, LimitError, RevoluteError, UnavailableError
 from revolute_server.store import REQUEST, SESSION, TRAJECTORY, Delete, Limits, Put, Store, open_store
+from revolute_server.store import sqlite as sqlite_store
 from revolute_server.store.blobs import Blobs
 
 Result = TypeVar("Result")
@@ -425,3 +426,23 @@ def test_a_payload_of_two_records_is_written_once(
 
     use(path, work)
     assert len(list(Path(f"{path}-blobs").iterdir())) == 1
+
+
+def test_the_writer_survives_any_fault(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(store: Store) -> None:
+        for name in ("_carry_out", "_laid_down", "_write_together"):
+
+            def fail(*_: object, name: str = name) -> None:
+                raise AttributeError(name)
+
+            with monkeypatch.context() as broken:
+                broken.setattr(store, name, fail)
+                store._jobs.put(sqlite_store._Repair(0))  # type: ignore[attr-defined]
+                with pytest.raises(AttributeError):
+                    await asyncio.wait_for(store.commit(Put(SESSION, "a", (b"a",))), 10.0)
+                    # the first fault may have been that of the repair alone
+                    await asyncio.wait_for(store.commit(Put(SESSION, "a", (b"a",))), 10.0)
+            await asyncio.wait_for(store.commit(Put(SESSION, name, (b"a",))), 10.0)
+            assert await store.get(SESSION, name) is not None
+
+    use(path, scenario)
