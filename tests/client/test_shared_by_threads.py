@@ -11,7 +11,7 @@ import pytest
 
 import revolute
 
-SECONDS = 1.5
+SECONDS = 2.5
 CART = """<mujoco><worldbody><body><joint type="slide"/><geom size=".1"/></body></worldbody></mujoco>"""
 
 
@@ -30,11 +30,13 @@ def test_lists_survive_deletion_by_other_threads() -> None:
     until = time.monotonic() + SECONDS
     with revolute.connect() as simulator:
         model, other = simulator.load_model(CART), simulator.load_model(CART, timestep=0.01)
-        kept = [simulator.session(model) for _ in range(200)]
+        kept = [simulator.session(model) for _ in range(2000)]
 
         def make() -> None:
-            with simulator.session(model):
-                simulator.rollout(model, model.qpos0, model.qpos0, [[1.0] * model.nu])
+            simulator.session(model).close()
+
+        def roll() -> None:
+            simulator.rollout(model, model.qpos0, model.qvel0, [[]])
 
         def look() -> None:
             simulator.sessions()
@@ -53,7 +55,7 @@ def test_lists_survive_deletion_by_other_threads() -> None:
             except BaseException as error:
                 faults.append(error)
 
-        threads = [threading.Thread(target=repeat, args=(work,)) for work in (make, make, look, look, delete)]
+        threads = [threading.Thread(target=repeat, args=(work,)) for work in (make, make, roll, look, delete)]
         for thread in threads:
             thread.start()
         for thread in threads:
