@@ -11,7 +11,9 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --prefer-binary
 CPP_SOURCES := CMakeLists.txt $(shell find engine/include engine/src engine/bindings -name '*.[ch]pp' 2>/dev/null)
-ENGINE_TESTS := tests/revolute_engine $(wildcard tests/cases/test_[A-D]*.py)
+# what depends on the instruction set: packs beside one environment, dynamics beside MuJoCo, gradients, scalar functions
+ISA_TESTS := $(addprefix tests/revolute_engine/test_,batch_equals_alone.py checkpoints.py contact_neighbours.py \
+  convex_contacts.py dynamics.py gradients.py jacobian.py jvp.py native.py parameter_neighbours.py random_models.py)
 CPP_FILES := $(shell find engine tests/engine -name '*.[ch]pp' 2>/dev/null)
 
 .PHONY: demo test test-engine test-python test-isas lint bench instructions build format clean
@@ -22,23 +24,20 @@ demo: build $(STAMPS)/demo
 
 test: test-engine test-python test-isas
 
-# the C++ tests, with every instruction set that this machine has
-test-engine: $(STAMPS)/tools
-	$(BIN)/cmake -S . -B build/engine-tests -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_BUILD_TYPE=Release \
-	  -DREVOLUTE_BUILD_MODULES=OFF -DREVOLUTE_BUILD_TESTS=ON -DREVOLUTE_ISAS='$(ISAS)'
-	$(BIN)/cmake --build build/engine-tests
-	$(BIN)/ctest --test-dir build/engine-tests --output-on-failure -j 2
+# the C++ tests, in the build folder of the modules, whose objects they share
+test-engine: build
+	$(BIN)/cmake --build build/cp* --target engine_tests
+	$(BIN)/ctest --test-dir build/cp* --output-on-failure -j 2
 
 test-python: build $(STAMPS)/test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-# what touches the engine alone once more, with each further instruction set that is built and that this machine has:
-# test-python has taken the best of them
+# ISA_TESTS with each further instruction set that is built and that this machine has; test-python uses the best one
 test-isas: build $(STAMPS)/test
 	set -e; others=$$($(BIN)/python -c 'from revolute_engine import _native; print(*_native.available_levels()[1:])'); \
 	for isa in $$others; do \
 	  echo "tests of the engine with instruction set $$isa"; \
-	  REVOLUTE_ISA=$$isa $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not grpc and not http' $(ENGINE_TESTS); \
+	  REVOLUTE_ISA=$$isa $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not grpc and not http' $(ISA_TESTS); \
 	done
 
 # mypy reads the types of what the tests import as well
@@ -82,7 +81,8 @@ FORCE:
 
 # Python sources are live (editable); C++ changes rebuild the modules
 $(STAMPS)/engine: pyproject.toml client/pyproject.toml $(CPP_SOURCES) $(STAMPS)/isas
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -C cmake.define.REVOLUTE_ISAS='$(ISAS)' -e ./client -e .
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -C cmake.define.REVOLUTE_ISAS='$(ISAS)' \
+	  -C cmake.define.REVOLUTE_BUILD_TESTS=ON -e ./client -e .
 	touch $@
 
 # the package is installed by now, so pip adds only what the extra names; pybullet is there for its robot files

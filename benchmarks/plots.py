@@ -1,4 +1,4 @@
-"""The plots of docs/performance.md, as small SVG files."""
+"""The plots of benchmarks/results/performance.md, as small SVG files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Puts measured tables and their plots into docs/performance.md: `python -m benchmarks.report`.
+"""Puts measured tables and their plots into benchmarks/results/performance.md: `python -m benchmarks.report`.
 
-Reads docs/performance/results.json, or first takes that file from `--results build/bench.json`. A table of
-the page stands between the comments `<!-- table NAME -->` and `<!-- end -->`; the machine between
+Reads benchmarks/results/performance/results.json, or first copies it from `--results build/bench.json`. A
+table of the page stands between the comments `<!-- table NAME -->` and `<!-- end -->`; the machine between
 `<!-- machine -->` and `<!-- end -->`. What the report does not have keeps its text.
 """
 
@@ -19,8 +19,8 @@ from .run import describe
 from .script import ROOT, read_report
 from .table import Table
 
-PAGE = ROOT / "docs" / "performance.md"
-FOLDER = ROOT / "docs" / "performance"
+PAGE = ROOT / "benchmarks" / "results" / "performance.md"
+FOLDER = ROOT / "benchmarks" / "results" / "performance"
 RESULTS = FOLDER / "results.json"
 
 
@@ -43,7 +43,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--results", type=Path, help="report of `make bench` to take; default: the one in docs"
+        "--results", type=Path, help="report of `make bench` to take; default: the one in benchmarks/results"
     )
     arguments = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)

@@ -1,8 +1,8 @@
 """`make bench`: every measurement, or the parts that are named; writes build/bench.json and build/bench.md.
 
 Nothing here is asserted: figures belong to the machine that they were taken on. `python -m benchmarks.report`
-puts them into docs/performance.md. `--parts ours` is revolute alone, `peers` and `autodiff` install what they
-compare with.
+puts them into benchmarks/results/performance.md. `--parts ours` is revolute alone, `peers` and `autodiff`
+install what they compare with.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class Table:
     """One table of a report.
 
     Args:
-        name: short name without spaces; marks the table's place in docs/performance.md.
+        name: short name without spaces; marks the table's place in benchmarks/results/performance.md.
         caption: one or two sentences: what was run, in which units.
         columns: heading of each column, by the name of its value in the rows.
         rows: values by name; what a row does not have, or None, prints as a dash.

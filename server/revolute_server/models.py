@@ -19,6 +19,7 @@ from revolute_engine import models as builtin_models
 from .cache import Cache
 from .callers import caller_name, require_owner
 from .calls import current_client
+from .compile_helper import Compiled
 from .compiler import Compiler
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
@@ -195,7 +196,7 @@ class Models:
             compiled = await self._compiler.compile(request, label, reservation)
             # the binary, and MuJoCo's own copy of it
             with self._budget.reserve("a model that is taken over", 2 * len(compiled.binary)):
-                model = await self._pool.run(lambda _token: compiled.model(source.text, source.assets))
+                model = await self._pool.run(lambda _token: _taken_over(compiled, source))
             return self._compiled.add(model.id, model, reservation)
 
     async def _keep(self, model: Model, source: Source, ticket: Ticket) -> None:
@@ -245,3 +246,11 @@ def _digest(source: Source) -> str:
     for part in encode(vars(source)):
         digest.update(part)
     return digest.hexdigest()
+
+
+def _taken_over(compiled: Compiled, source: Source) -> Model:
+    """Return a model from what a worker sent, with all that answers say of it."""
+    model = compiled.model(source.text, source.assets)
+    # its names are made now, not on the event loop
+    model.info()
+    return model

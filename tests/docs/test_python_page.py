@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import revolute
-from revolute import errors
 from tests.server.processes import ServerProcess
 
 ROOT = Path(__file__).parents[2]
@@ -53,28 +52,3 @@ def test_rows_of_a_session_that_diverged_begin_anew(server: ServerProcess) -> No
             state.qpos[1], state.qvel[1] = qpos[1], 0.0
             assert one.set_state(state.qpos, state.qvel).status.tolist() == [0, 0, 0]
             assert np.isfinite(one.step(np.zeros(8)).qpos).all()
-
-
-def test_the_calls_of_the_table_exist() -> None:
-    for call in re.findall(r"^\| `sim\.(\w+)\(", PAGE, re.MULTILINE):
-        assert hasattr(revolute.Simulator, call)
-    for method in re.search(r"go on from call to call: (.*) \|", PAGE)[1].split(", "):  # type: ignore[index]
-        assert hasattr(revolute.Session, method.strip("`"))
-
-
-def test_every_error_is_in_the_table_with_its_base() -> None:
-    rows = re.findall(r"^\| (`\w+Error`.*?) \| (`\w+`.*?) \|", PAGE, re.MULTILINE)
-    told = {}
-    for classes, bases in rows:
-        for name in re.findall(r"\w+Error", classes):
-            told[name] = re.findall(r"\w+", bases)
-    known = {name for name in dir(revolute) if name.endswith("Error")} - {"RevoluteError"}
-    assert set(told) == known
-    builtin: dict[str, Any] = vars(__import__("builtins"))
-    for name, bases in told.items():
-        assert any(issubclass(getattr(errors, name), builtin[base]) for base in bases), name
-
-
-def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#]+)", PAGE):
-        assert (ROOT / "docs" / target).exists(), target

@@ -1,11 +1,14 @@
-"""Where a CUDA compiler is installed: step and adjoint compile for the device, in float and in double.
+"""Step and adjoint compile for a CUDA device, in float and in double.
 
-Compiling needs no GPU. Warnings are errors: nvcc only warns of device code that calls an unmarked function.
+The compiler comes from PyPI with the test extra on Linux x86-64; elsewhere the one on the PATH is used.
+Compiling needs no GPU. Warnings are errors, because nvcc only warns of device code that calls an unmarked
+function.
 """
 
 from __future__ import annotations
 
 import shutil
+import site
 import subprocess
 from pathlib import Path
 
@@ -23,11 +26,22 @@ OPTIONS = (
     f"-I{ROOT / 'engine/include'}",
 )
 
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc: no CUDA compiler is installed")
+
+def _installed_nvcc() -> str | None:
+    """Return the path of the compiler that PyPI's packages bring, else of one on the PATH."""
+    for folder in site.getsitepackages():
+        for path in Path(folder).glob("nvidia/cu*/bin/nvcc"):
+            return str(path)
+    return shutil.which("nvcc")
+
+
+NVCC = _installed_nvcc()
+needs_nvcc = pytest.mark.skipif(NVCC is None, reason="nvcc: no CUDA compiler is installed")
 
 
 def _compile(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    command = ["nvcc", *OPTIONS, str(source), "-o", str(out)]
+    assert NVCC is not None
+    command = [NVCC, *OPTIONS, str(source), "-o", str(out)]
     return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
 
 

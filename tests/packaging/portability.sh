@@ -42,7 +42,7 @@ cpp_tests() {
   local folder=$1; shift
   say "C++ tests, $folder"
   configure "$folder" -DREVOLUTE_BUILD_MODULES=OFF -DREVOLUTE_BUILD_TESTS=ON "$@"
-  "$VENV/bin/cmake" --build "$BUILD/$folder" -j "$JOBS"
+  "$VENV/bin/cmake" --build "$BUILD/$folder" --target engine_tests -j "$JOBS"
   "$VENV/bin/ctest" --test-dir "$BUILD/$folder" --output-on-failure -j "$JOBS"
 }
 

@@ -1,7 +1,7 @@
 """The robot files that the tests load, by package, with what each needs to be told.
 
 Files are found through the metadata of the installed packages, which are not imported. A robot whose package
-is missing is skipped. `python -m tests.real_robots.report` writes docs/robots.md from this list.
+is missing is skipped. `python -m tests.real_robots.report` writes benchmarks/results/robots.md from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page docs/robots.md from the figures of all robots; nothing is measured here."""
+"""The page benchmarks/results/robots.md from the figures of all robots; nothing is measured here."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ SOFT = ("at a switching point", "sensitive")
 HEAD = """# Robots of others' making
 
 Robot files from Python packages, as they are shipped: {loaded} of {tried} load. Written by
-`python -m tests.real_robots.report docs/robots.md` from the robots in `tests/real_robots/catalogue.py`, all
-of it with one engine; the tests beside it hold the figures below their tolerances.
+`python -m tests.real_robots.report benchmarks/results/robots.md` from the robots in
+`tests/real_robots/catalogue.py`, all of it with one engine; the tests beside it hold the figures below
+their tolerances.
 
 {engine}
 

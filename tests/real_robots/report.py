@@ -1,6 +1,6 @@
-"""Writes docs/robots.md: every robot, how far it is from MuJoCo and Pinocchio, and its gradients.
+"""Writes benchmarks/results/robots.md: every robot, its distance from MuJoCo and Pinocchio, its gradients.
 
-    python -m tests.real_robots.report docs/robots.md [--jobs 2] [--seconds 600] [--gigabytes 4]
+    python -m tests.real_robots.report benchmarks/results/robots.md [--jobs 2] [--seconds 600] [--gigabytes 4]
 
 Each robot is measured in processes of its own, at most `--jobs` at a time: first all of them without
 contacts, then on the ground, those with many pairs of meshes last. What was found is kept below build/robots,
@@ -45,7 +45,8 @@ def main(arguments: list[str]) -> None:
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.real_robots.report", description="Measure robots and write docs/robots.md."
+        prog="python -m tests.real_robots.report",
+        description="Measure robots and write benchmarks/results/robots.md.",
     )
     parser.add_argument("page", type=Path, help="the page to write")
     parser.add_argument("--jobs", type=int, default=2, help="robots at a time (default: 2)")

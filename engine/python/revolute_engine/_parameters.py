@@ -56,6 +56,10 @@ PARAMETERS = {
     "gravity": Parameter((3,), "m/s^2", at_least_zero=False),
     "actuator_gear": Parameter(("nu",), "gears", at_least_zero=False),
     "restitution": Parameter((), "coefficients"),
+    "geom_torsional_friction": Parameter(("ngeom",), "metres"),
+    "geom_rolling_friction": Parameter(("ngeom",), "metres"),
+    "geom_solref": Parameter(("ngeom", 2), "numbers of solref", at_least_zero=False),
+    "geom_solimp": Parameter(("ngeom", 5), "numbers of solimp", at_least_zero=False),
 }
 """Parameters by name."""
 

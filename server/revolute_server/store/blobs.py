@@ -7,13 +7,11 @@ it is an hour old.
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import fcntl
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,6 @@ class Blobs:
     def __init__(self, folder: Path, *, sync: bool) -> None:
         self._folder = folder
         self._sync = sync
-        self._descriptor = -1
         self._spares = Spares(folder.with_name(f"{folder.name.removesuffix('-blobs')}-spares"))
 
     def open(self) -> None:
@@ -46,23 +43,10 @@ class Blobs:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not os.access(self._folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self._folder))
-        self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Remove the spare files."""
         self._spares.close()
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    @contextlib.contextmanager
-    def locked(self, *, alone: bool) -> Iterator[None]:
-        """Hold a lock that all processes which use the folder share, or that one of them has alone."""
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def write(self, payload: Sequence[Any]) -> str:
         """Write a payload and return the name of its file.

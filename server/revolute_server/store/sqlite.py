@@ -6,8 +6,8 @@ on the event loop, in less time than a change of threads takes; what may take lo
 Payloads that are not small lie in files beside the database (`blobs`), written on these threads, too.
 Several servers on one machine may share a file; SQLite's own locks keep their transactions apart.
 
-A damaged payload is one lost record. Where a page of the database is damaged, the first call that meets it,
-or a check after the start, has the file made anew from what can be read (`salvage`).
+A damaged payload is one lost record. SQLite checks its own file at the start, and a file that it calls
+malformed is refused: repairing it is left to SQLite (`sqlite3 FILE .recover`).
 
 What survives: with `process`, everything acknowledged survives the end of the process, however it ends, since
 the system has it; with `disk`, the end of the machine as well, since WAL (synchronous=FULL) and payloads are
@@ -23,7 +23,7 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,10 +31,8 @@ from typing import Any, TypeVar
 from revolute.errors import RevoluteError, UnavailableError
 
 from ..started_threads import start, started_executor
-from . import boot
 from .blobs import Blobs
 from .codec import checksum
-from .first_page import renew
 from .interface import (
     Conflict,
     Delete,
@@ -45,13 +43,10 @@ from .interface import (
     Store,
     Write,
     damaged,
-    unwritable,
 )
-from .journal import alone, mend
 from .place import Place
 from .reserve import Reserve
-from .salvage import Malformed, copy_records, is_malformed, is_row
-from .sqlite_faults import is_first_page, os_fault, reading, sql_fault, unusable, wrong_schema
+from .sqlite_faults import os_fault, reading, sql_fault, unusable, wrong_schema
 from .sqlite_tables import (
     ENTRY_COLUMNS,
     SCHEMA,
@@ -59,6 +54,7 @@ from .sqlite_tables import (
     entry_of,
     has_file,
     integrity,
+    is_row,
     make_tables,
     transaction,
     usage_of,
@@ -105,19 +101,6 @@ class _Job:
         return deletes and sum(write.size for write in self.writes if isinstance(write, Put)) < _INLINE_BYTES
 
 
-@dataclasses.dataclass
-class _Repair:
-    """The wish for a file without damaged pages.
-
-    Attributes:
-        times: how often the file had been repaired when the damage was met.
-        done: set when it is repaired, or cannot be.
-    """
-
-    times: int
-    done: Future[None] = dataclasses.field(default_factory=Future)
-
-
 class SqliteStore(Store):
     """Records in an SQLite file.
 
@@ -131,15 +114,13 @@ class SqliteStore(Store):
         self._path = path
         self.limits = limits
         self._sync = sync
-        self._jobs: queue.SimpleQueue[_Job | _Repair | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._readers: ThreadPoolExecutor
         self._writer = threading.Thread(target=self._write_all, name="revolute-store-write", daemon=True)
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._blobs = Blobs(path.with_name(f"{path.name}-blobs"), sync=sync)
         self._reserve = Reserve(path.with_name(f"{path.name}-reserve"))
-        self._repairs = 0
-        self._checker: sqlite3.Connection | None = None
         self.usage: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def open(self) -> None:
@@ -149,16 +130,15 @@ class SqliteStore(Store):
         self._local.connection = self._connect(seconds=0.0)
         self._place = Place(self._path)
         start(self._writer)
-        self._readers.submit(self._check_pages)
 
     async def get(self, kind: str, key: str) -> Record | None:
         # most requests are new, so that mostly there is nothing to read
         if await self.look(kind, key) is None:
             return None
-        return await self._mended(lambda: self._run(self._get, kind, key))
+        return await self._run(self._get, kind, key)
 
     async def look(self, kind: str, key: str) -> Entry | None:
-        found = await self._mended(lambda: self._read("WHERE kind = ? AND key = ?", kind, key))
+        found = await self._read("WHERE kind = ? AND key = ?", kind, key)
         if found and found[0] is None:
             raise damaged(kind, key)
         return found[0] if found else None
@@ -178,7 +158,7 @@ class SqliteStore(Store):
 
     async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
         where = "WHERE kind = ? AND sequence > ? ORDER BY sequence LIMIT ?"
-        found = await self._mended(lambda: self._read(where, kind, after, min(limit, _FEW)))
+        found = await self._read(where, kind, after, min(limit, _FEW))
         if len(found) < _FEW or limit == _FEW:
             return _readable(found)
         return await self._list(where, kind, after, limit)
@@ -192,8 +172,6 @@ class SqliteStore(Store):
         return await self._list(where, now, limit)
 
     async def close(self) -> None:
-        if self._checker is not None:
-            self._checker.interrupt()
         # these hand transactions to the writer
         await asyncio.to_thread(self._readers.shutdown)
         if self._writer.is_alive():
@@ -205,21 +183,7 @@ class SqliteStore(Store):
 
     async def _list(self, where: str, *values: Any) -> list[Entry]:
         """Read many rows on a thread."""
-        return _readable(await self._mended(lambda: self._run(self._select, where, *values)))
-
-    async def _mended(self, read: Callable[[], Awaitable[Result]]) -> Result:
-        """Read, and if a damaged page is met, once more after the file was repaired."""
-        times = self._repairs
-        try:
-            return await read()
-        except Malformed:
-            repair = _Repair(times)
-            self._jobs.put(repair)
-            await asyncio.shield(asyncio.wrap_future(repair.done))
-        try:
-            return await read()
-        except Malformed as error:
-            raise unwritable(str(error)) from error
+        return _readable(await self._run(self._select, where, *values))
 
     async def _read(self, where: str, *values: Any) -> list[Entry | None]:
         """Read a few rows here; on a thread that waits where another process holds the file just now."""
@@ -241,25 +205,9 @@ class SqliteStore(Store):
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 _log.warning("store: there was no folder %s; it was made", self._path.parent)
             self._blobs.open()
-            # after a power failure a wrong frame may be one that never came to the disk, and those behind it
-            # were not acknowledged: SQLite is right to forget them all
-            mended = mend(self._path) if boot.ran_all_the_time(self._path) else None
-            if mended is not None:
-                _log.error(
-                    "store: the journal of %s was damaged; %d of its pages may be wrong, %d are rescued",
-                    *(self._path, mended.damaged, mended.rescued),
-                )
-            renewed = False
-            try:
-                self._open_tables()
-            except sqlite3.DatabaseError as error:
-                if not is_first_page(error) or not self._renew_first_page():
-                    raise
-                renewed = True
-                self._open_tables()
-            self._open_records(doubtful=renewed or mended is not None)
+            self._open_tables()
+            self._take_stock()
             self._reserve.make()
-            boot.note(self._path)
         except (sqlite3.Error, OSError) as error:
             self._close_connections()
             raise unusable(self._path, error) from error
@@ -272,94 +220,26 @@ class SqliteStore(Store):
         self._local.connection = None
 
     def _open_tables(self) -> None:
-        """Find the tables, or make them in an empty file."""
+        """Find the tables in a file that is whole, or make them in an empty one."""
         connection = self._connection()
+        if (found := integrity(connection)) != "ok":
+            raise sqlite3.DatabaseError(f"malformed: {found}")
         with transaction(connection):
-            found = connection.execute("PRAGMA user_version").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
             tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            if not found and not tables:
+            if not version and not tables:
                 make_tables(connection)
-            elif found != SCHEMA:
-                raise wrong_schema(self._path, found)
+            elif version != SCHEMA:
+                raise wrong_schema(self._path, version)
+            else:
+                # fails where the file may not be written
+                connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
-    def _open_records(self, *, doubtful: bool) -> None:
-        """Count what is there, and repair the file if that meets a damaged page.
-
-        Args:
-            doubtful: whether to look at all pages first; otherwise that is done after the start.
-        """
+    def _take_stock(self) -> None:
+        """Count the records, and remove payloads that no record names."""
         connection = self._connection()
-        try:
-            if doubtful and (found := integrity(connection)) != "ok":
-                raise sqlite3.DatabaseError(f"malformed: {found}")
-            self._take_stock(connection)
-        except sqlite3.DatabaseError as error:
-            if not is_malformed(error):
-                raise
-            self._repair(self._repairs)
-            self._take_stock(connection)
-
-    def _renew_first_page(self) -> bool:
-        """Make the first page anew, if the file is one of ours and nobody else has it open."""
-        self._close_connections()
-        with alone(self._path) as is_alone:
-            renewed = is_alone and renew(self._path, make_tables)
-        if renewed:
-            _log.error("store: the first page of %s was damaged; it is made anew", self._path)
-        return renewed
-
-    def _take_stock(self, connection: sqlite3.Connection) -> None:
-        """Count what is there, and remove what nothing refers to."""
         self.usage = usage_of(connection)
         self._blobs.remove_orphans(lambda name: has_file(connection, name))
-
-    def _check_pages(self) -> None:
-        """Look for damaged pages and for indexes that do not fit their table, and repair the file."""
-        times = self._repairs
-        try:
-            self._checker = self._connection()
-            found = integrity(self._checker)
-        except sqlite3.DatabaseError as error:
-            found = str(error) if is_malformed(error) else "ok"
-        finally:
-            self._checker = None
-        if found != "ok":
-            self._jobs.put(_Repair(times))
-
-    def _repair(self, times: int) -> None:
-        """Make the file anew from what can be read of it, unless that has happened since `times`.
-
-        Raises:
-            sqlite3.Error: it cannot be read at all, or not be written.
-        """
-        if self._repairs != times:
-            return
-        draft = self._path.with_name(f"{self._path.name}-repair")
-        draft.unlink(missing_ok=True)
-        try:
-            # no other process writes meanwhile
-            with self._blobs.locked(alone=True):
-                connection = self._connect(_BUSY_SECONDS)
-                whole = sqlite3.connect(draft, isolation_level=None)
-                try:
-                    whole.execute("PRAGMA auto_vacuum = INCREMENTAL")
-                    with transaction(whole):
-                        make_tables(whole)
-                        found = copy_records(connection, whole, self._blobs.read)
-                    whole.backup(connection)
-                    self.usage = usage_of(connection)
-                finally:
-                    whole.close()
-                    self._connections.remove(connection)
-                    connection.close()
-        finally:
-            draft.unlink(missing_ok=True)
-        self._repairs += 1
-        lost = ", ".join(f"{kind} {key[:8]}" for kind, key in found.lost[:20])
-        _log.error(
-            "store: pages of %s were damaged; it was made anew with %d records, %d others are lost%s",
-            *(self._path, found.kept, len(found.lost), f": {lost}" if lost else ""),
-        )
 
     def _connection(self) -> sqlite3.Connection:
         """Return this thread's connection."""
@@ -375,8 +255,9 @@ class SqliteStore(Store):
         )
         self._connections.append(found)
         found.text_factory = lambda content: content.decode("utf-8", "replace")
-        # the journal is set first: a new file takes auto_vacuum only while it is empty
-        found.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        # only a new file takes it, and asking again would write the first page
+        if not found.execute("PRAGMA page_count").fetchone()[0]:
+            found.execute("PRAGMA auto_vacuum = INCREMENTAL")
         found.execute("PRAGMA journal_mode = WAL")
         found.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'NORMAL'}")
         found.execute(f"PRAGMA busy_timeout = {round(1e3 * seconds)}")
@@ -457,7 +338,7 @@ class SqliteStore(Store):
 
     def _write_all(self) -> None:
         """The writer's thread: commit all transactions that wait, together, until the end."""
-        jobs: list[_Job | _Repair | None] = []
+        jobs: list[_Job | None] = []
         while None not in jobs:
             jobs = [self._jobs.get()]
             try:
@@ -467,15 +348,12 @@ class SqliteStore(Store):
                 _log.exception("store: a transaction met a fault")
                 self._fail(jobs, error)
 
-    def _write_waiting(self, jobs: list[_Job | _Repair | None]) -> None:
+    def _write_waiting(self, jobs: list[_Job | None]) -> None:
         """Carry out what was asked for first, and all that waits behind it, which is added to `jobs`."""
         with contextlib.suppress(queue.Empty):
             while len(jobs) < _MOST_TOGETHER:
                 jobs.append(self._jobs.get_nowait())
-        for repair in jobs:
-            if isinstance(repair, _Repair):
-                self._carry_out(repair)
-        waiting = [job for job in jobs if isinstance(job, _Job) and self._laid_down(job)]
+        waiting = [job for job in jobs if job is not None and self._laid_down(job)]
         if not waiting:
             return
         try:
@@ -485,33 +363,18 @@ class SqliteStore(Store):
         except (RevoluteError, sqlite3.Error, OSError) as error:
             self._fail(waiting, error)
 
-    def _fail(self, jobs: Sequence[_Job | _Repair | None], error: BaseException) -> None:
+    def _fail(self, jobs: Sequence[_Job | None], error: BaseException) -> None:
         """Tell the callers of what was not carried out."""
         for job in jobs:
-            if job is None or job.done.done():
-                continue
-            if isinstance(job, _Job):
+            if job is not None and not job.done.done():
                 self._remove_files(list(job.files.values()))
-            job.done.set_exception(error)
-
-    def _carry_out(self, repair: _Repair) -> None:
-        """Repair the file; who asked for it sees by reading again whether that was of use."""
-        try:
-            self._repair(repair.times)
-        except (sqlite3.Error, OSError) as error:
-            _log.error("store: pages of %s are damaged, and it cannot be repaired: %s", self._path, error)
-        finally:
-            if not repair.done.done():
-                repair.done.set_result(None)
+                job.done.set_exception(error)
 
     def _write_together(self, jobs: list[_Job]) -> None:
         failed: dict[int, Exception] = {}
-        times = self._repairs
         try:
             gone = self._transact(jobs, failed)
         except (sqlite3.Error, OSError) as error:
-            if is_malformed(error):
-                self._carry_out(_Repair(times))
             if len(jobs) == 1:
                 self._write_again(jobs[0], error)
                 return
@@ -552,7 +415,7 @@ class SqliteStore(Store):
         """Carry out transactions as one; return the files of payloads that are gone with it."""
         connection = self._connection()
         gone: list[str] = []
-        with self._blobs.locked(alone=False), transaction(connection):
+        with transaction(connection):
             rows = Rows(connection, self.limits)
             for place, job in enumerate(jobs):
                 connection.execute("SAVEPOINT job")

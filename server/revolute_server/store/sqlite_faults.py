@@ -9,26 +9,18 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from revolute.errors import ArgumentError
+from revolute.errors import ArgumentError, DataLossError
 
 from .interface import disk_full, unwritable
-from .salvage import Malformed, is_malformed
 from .sqlite_tables import SCHEMA
 
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Turn what goes wrong while a record is read into an error of ours.
-
-    Raises:
-        Malformed: a page is damaged.
-        RevoluteError: anything else.
-    """
+    """Turn what goes wrong while a record is read into an error of ours."""
     try:
         yield
     except sqlite3.Error as error:
-        if is_malformed(error):
-            raise Malformed(str(error)) from error
         raise sql_fault(error) from error
     except OSError as error:
         raise os_fault(error) from error
@@ -38,6 +30,12 @@ def sql_fault(error: Exception) -> Exception:
     """Return the error for what went wrong while SQLite wrote or read."""
     if isinstance(error, OSError):
         return os_fault(error)
+    if _is_malformed(error):
+        return DataLossError(
+            f"store: expected a database that SQLite can read, got {error}; "
+            f"stop the server and recover the file: {_recovery('store.db')}",
+            argument="store",
+        )
     return disk_full(str(error)) if "full" in str(error) else unwritable(str(error))
 
 
@@ -68,8 +66,8 @@ def unusable(path: Path, error: Exception) -> ArgumentError:
     if isinstance(error, OSError):
         cause = (error.strerror or cause).lower()
         path = Path(error.filename) if isinstance(error.filename, str) else path
-    if isinstance(error, sqlite3.DatabaseError) and is_first_page(error):
-        advice = f"put a copy of it in its place, or move it away to begin with an empty store, or {advice}"
+    if _is_malformed(error):
+        advice = f"recover it ({_recovery(path)}), move it away to begin with an empty store, or {advice}"
     elif isinstance(error, PermissionError) or any(
         word in cause for word in ("readonly", "read-only", "unable")
     ):
@@ -79,6 +77,13 @@ def unusable(path: Path, error: Exception) -> ArgumentError:
     )
 
 
-def is_first_page(error: sqlite3.DatabaseError) -> bool:
-    """Tell whether an error, met where the tables are looked up, may come from a damaged first page."""
-    return is_malformed(error) or "not a database" in str(error)
+def _is_malformed(error: Exception) -> bool:
+    """Tell whether SQLite says that pages of its file are damaged."""
+    return isinstance(error, sqlite3.DatabaseError) and any(
+        words in str(error) for words in ("malformed", "not a database")
+    )
+
+
+def _recovery(path: Path | str) -> str:
+    """Return the commands with which SQLite saves what it can from a file."""
+    return f"sqlite3 {path} '.recover --ignore-freelist' | sqlite3 recovered.db"

@@ -10,11 +10,10 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .interface import MODEL, Conflict, Delete, Entry, Limits, Put, Touch, Write, add_to_usage, joined
-from .salvage import is_row
 
 SCHEMA = 1
 """Number of the format of the file; a larger one is a newer release's."""
@@ -60,6 +59,21 @@ CREATE TRIGGER count_changed AFTER UPDATE OF size ON records BEGIN
 END;
 """
 
+_COLUMNS: dict[str, tuple[type, ...]] = {
+    "kind": (str,),
+    "key": (str,),
+    "version": (int,),
+    "sequence": (int,),
+    "created": (float,),
+    "expires": (float, type(None)),
+    "size": (int,),
+    "summary": (str,),
+    "checksum": (bytes,),
+    "file": (str, type(None)),
+    "payload": (bytes, type(None)),
+}
+"""Types of the values in the columns that are read back."""
+
 _ENTRY = ("kind", "key", "version", "sequence", "created", "expires", "size", "summary")
 ENTRY_COLUMNS = ", ".join(_ENTRY)
 
@@ -98,7 +112,12 @@ def _statements(script: str) -> Iterator[str]:
 def integrity(connection: sqlite3.Connection) -> str:
     """Return "ok", or the first thing that is wrong with pages or indexes."""
     found: str = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    return found
+    return found.removeprefix("*** in database main ***").strip()
+
+
+def is_row(row: Sequence[Any], columns: Sequence[str]) -> bool:
+    """Tell whether the columns of a row hold values of the right types."""
+    return all(isinstance(value, _COLUMNS[name]) for name, value in zip(columns, row, strict=True))
 
 
 def entry_of(row: Any) -> Entry | None:
