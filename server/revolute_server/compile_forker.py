@@ -142,7 +142,7 @@ def main(control: int, nice: int) -> None:
         nice: by how much workers give way.
     """
     # the server decides when this ends, whoever else is sent such a signal
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     compile_worker.warm_up()
     # pages without garbage collection in them stay shared with the workers

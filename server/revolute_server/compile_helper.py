@@ -28,7 +28,7 @@ _MOST_REPORTS = 64
 """Workers that have ended of which the status is kept until somebody asks."""
 
 _START = (
-    "import sys; sys.path[:] = sys.argv[3:]; "
+    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = sys.argv[3:]; "
     "from revolute_server.compile_forker import main; main(int(sys.argv[1]), int(sys.argv[2]))"
 )
 

@@ -34,6 +34,9 @@ _log = logging.getLogger("revolute.server")
 _LOOK_SECONDS = 0.02
 """Between two looks at a worker's memory."""
 
+_RETRY_SECONDS = 1.0
+"""After which a refused model may come again."""
+
 _MIB = 1024**2
 
 _IDLE_WORKERS = 2
@@ -83,12 +86,16 @@ class Compiler:
             reservation: grows by the bytes of the model.
 
         Raises:
-            LimitError: it takes too long or too much memory, too many wait, or the system has no process for
-                it.
+            LimitError: it takes too long or too much memory, too many wait, the client has too many calls
+                under way, or the system has no process for it.
             DeadlineError: the caller's deadline passed.
             ModelError: the compiler crashed.
             UnavailableError: the server is stopping.
         """
+        with self._budget.quotas.call(lambda: _RETRY_SECONDS):
+            return await self._compile(request, label, reservation)
+
+    async def _compile(self, request: Mapping[str, Any], label: str, reservation: Reservation) -> Compiled:
         async with self._place():
             worker = await self._worker()
             try:
@@ -122,7 +129,7 @@ class Compiler:
                 f"{settings.compilers} compile; call again later, or start the server with a larger --queue "
                 "or more --compilers",
                 argument="queue",
-                retry_after=1.0,
+                retry_after=_RETRY_SECONDS,
             )
         self._waiting += 1
         try:
@@ -181,7 +188,8 @@ class Compiler:
         self, worker: Worker, request: Mapping[str, Any], reservation: Reservation
     ) -> Compiled:
         """Have a worker compile; it is ended if that fails."""
-        with self._budget.reserve("the compilation of a model") as memory:
+        # no client's share: what a process takes to begin with is not what the client asked for
+        with self._budget.reserve("the compilation of a model").shared() as memory:
             try:
                 with self._telemetry.measure("compile"):
                     compiled = await self._watched(worker, request, reservation, memory)
@@ -278,7 +286,7 @@ def _no_process(cause: object) -> LimitError:
         f"compilers: expected a process to compile the model in, got none ({cause}); call again later, or "
         "raise the system's limit of processes or open files",
         argument="compilers",
-        retry_after=1.0,
+        retry_after=_RETRY_SECONDS,
     )
 
 
