@@ -12,6 +12,7 @@
 
 #include "read_arrays.hpp"
 #include "revolute/batch.hpp"
+#include "revolute/contacts.hpp"
 #include "revolute/sound_inputs.hpp"
 
 #ifndef REVOLUTE_MODULE_NAME
@@ -350,6 +351,27 @@ py::array_t<bool> finite_rows_python(const Array& values) {
   return out;
 }
 
+py::dict contacts_python(const ModelStorage& model, const Array& qpos) {
+  const std::vector<ContactRecord> contacts = find_contacts(model, qpos.data());
+  const auto count = py::ssize_t(contacts.size());
+  py::array_t<int> geom(Shape{count, 2});
+  py::array_t<double> distance(Shape{count}), position(Shape{count, 3}), frame(Shape{count, 3, 3});
+  for (py::ssize_t i = 0; i < count; ++i) {
+    const ContactRecord& contact = contacts[std::size_t(i)];
+    geom.mutable_at(i, 0) = contact.geom_a;
+    geom.mutable_at(i, 1) = contact.geom_b;
+    distance.mutable_at(i) = contact.distance;
+    std::copy_n(contact.position, 3, position.mutable_data(i));
+    std::copy_n(contact.frame, 9, frame.mutable_data(i));
+  }
+  py::dict out;
+  out["geom"] = geom;
+  out["distance"] = distance;
+  out["position"] = position;
+  out["frame"] = frame;
+  return out;
+}
+
 }  // namespace
 }  // namespace revolute
 
@@ -393,6 +415,9 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       },
       py::arg("model"), py::arg("qpos"), py::arg("least"), py::arg("most"),
       "Whether every quaternion in qpos [..., nq] has a squared length between these two.");
+  module.def("contacts", &contacts_python, py::arg("model"), py::arg("qpos"),
+             "Dict of the contacts at qpos [nq], at rest: geom [n, 2], distance [n], position [n, 3], frame "
+             "[n, 3, 3] (rows: normal from the first shape to the second, two tangents).");
   module.def("is_sound_step", &is_sound_step, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
              py::arg("ctrl"), py::arg("least"), py::arg("most"),
              "Whether these are states and controls of one environment, [nq], [nv], [nu], or of few, with an "

@@ -44,6 +44,7 @@ class ModelBuilder {
     add_actuators();
     add_geoms();
     add_candidates();
+    out_.near_pairs_.build(out_.model_, out_.candidates_, out_.geoms_);
     add_dof_constraints();
     add_equalities();
     add_parameters();
@@ -398,11 +399,11 @@ class ModelBuilder {
       candidate.path = path(link_a, link_b);
       candidate.support = soft() ? support(link_a, link_b) : 0;
       candidate.weight = body_weight(in_.geom_bodyid[a], in_.geom_bodyid[b], 0);
-      candidate.margin = in_.pair_margin[i];
-      candidate.gap = in_.pair_gap[i];
       candidate.condim = in_.pair_condim[i];
       candidate.torsional = friction[1];
       candidate.rolling = friction[2];
+      candidate.margin = in_.pair_margin[i];
+      candidate.gap = in_.pair_gap[i];
       add_pair(candidate);
     }
   }
@@ -420,8 +421,11 @@ class ModelBuilder {
       throw std::invalid_argument("pair_geom2: no contact between two planes, geoms " +
                                   std::to_string(candidate.geom_a) + " and " +
                                   std::to_string(candidate.geom_b));
-    if (a == Shape::plane && (b == Shape::sphere || b == Shape::capsule || b == Shape::box))
+    if (out_.model_.contact_model == ContactModel::mujoco && add_mujoco_pair(candidate)) return;
+    if (a == Shape::plane && (b == Shape::sphere || b == Shape::capsule || b == Shape::box)) {
+      candidate.pair = Pair::plane_point;
       return add_plane_points(candidate, out_.geoms_[candidate.geom_b]);
+    }
     candidate.slots = 1;
     if (a == Shape::sphere && b == Shape::sphere)
       candidate.pair = Pair::sphere_sphere;
@@ -440,21 +444,64 @@ class ModelBuilder {
       candidate.slots = slots(a == Shape::plane ? b : a, b);
       ++out_.model_.nconvex;
     }
+    add_slots(candidate);
+  }
+  void add_slots(Candidate candidate) {
     for (candidate.slot = 0; candidate.slot < candidate.slots; ++candidate.slot)
       out_.candidates_.push_back(candidate);
   }
 
+  // Adds a pair for which MuJoCo has a closed formula; false for the others, which go to the general search.
+  bool add_mujoco_pair(Candidate candidate) {
+    struct Kind {
+      Shape a, b;
+      Pair pair;
+      int slots;
+    };
+    static const Kind kinds[] = {{Shape::plane, Shape::sphere, Pair::plane_point, 1},
+                                 {Shape::plane, Shape::capsule, Pair::plane_capsule, 2},
+                                 {Shape::plane, Shape::box, Pair::plane_box, 8},
+                                 {Shape::plane, Shape::cylinder, Pair::plane_cylinder, 4},
+                                 {Shape::plane, Shape::ellipsoid, Pair::plane_ellipsoid, 1},
+                                 {Shape::plane, Shape::mesh, Pair::plane_mesh, 4},
+                                 {Shape::sphere, Shape::sphere, Pair::sphere_sphere, 1},
+                                 {Shape::sphere, Shape::capsule, Pair::sphere_capsule, 1},
+                                 {Shape::sphere, Shape::cylinder, Pair::sphere_cylinder, 1},
+                                 {Shape::sphere, Shape::box, Pair::sphere_box, 1},
+                                 {Shape::capsule, Shape::capsule, Pair::capsule_capsule, 2},
+                                 {Shape::capsule, Shape::box, Pair::capsule_box, 2},
+                                 {Shape::box, Shape::box, Pair::box_box, 8}};
+    const Geom &a = out_.geoms_[candidate.geom_a], &b = out_.geoms_[candidate.geom_b];
+    for (const Kind& kind : kinds) {
+      if (kind.a != a.shape || kind.b != b.shape) continue;
+      candidate.pair = kind.pair;
+      candidate.slots = kind.slots;
+      const bool fixed_points =
+          kind.pair == Pair::plane_point || kind.pair == Pair::plane_capsule || kind.pair == Pair::plane_box;
+      if (fixed_points)
+        add_plane_points(candidate, b);
+      else
+        add_slots(candidate);
+      return true;
+    }
+    return false;
+  }
+
   // The points of a shape that can be nearest to a plane: a sphere's centre, a capsule's ends, a box's corners.
   void add_plane_points(Candidate candidate, const Geom& shape) {
-    candidate.pair = Pair::plane_point;
-    candidate.slots = 1;
     candidate.radius = shape.radius;
     const bool ends = shape.shape == Shape::capsule, corners = shape.shape == Shape::box;
     const double x = corners ? shape.half[0] : 0, y = corners ? shape.half[1] : 0,
                  z = corners || ends ? shape.half[2] : 0;
     const int count = corners ? 8 : ends ? 2 : 1;
+    // MuJoCo counts a box's corners from the lowest, x first
+    const bool mujoco_box = candidate.pair == Pair::plane_box;
+    if (candidate.pair == Pair::plane_point) candidate.slots = 1;
     for (int i = 0; i < count; ++i) {
-      const Vector3<double> local = {i & 4 ? -x : x, i & 2 ? -y : y, i & 1 ? -z : z};
+      const Vector3<double> local = mujoco_box
+                                        ? Vector3<double>{i & 1 ? x : -x, i & 2 ? y : -y, i & 4 ? z : -z}
+                                        : Vector3<double>{i & 4 ? -x : x, i & 2 ? -y : y, i & 1 ? -z : z};
+      candidate.slot = candidate.slots == 1 ? 0 : i;
       store(vector3<double>(shape.position) + matrix3<double>(shape.rotation) * local, candidate.point);
       out_.candidates_.push_back(candidate);
     }
@@ -589,6 +636,7 @@ class ModelBuilder {
     m.actuators = out_.actuators_.data();
     m.geoms = out_.geoms_.data();
     m.candidates = out_.candidates_.data();
+    out_.near_pairs_.point(m);
     m.limits_list = out_.limits_.data();
     m.equalities = out_.equalities_.data();
     m.paths = out_.paths_.data();
@@ -604,6 +652,8 @@ class ModelBuilder {
     m.faces = out_.hulls_.faces.data();
     m.edges = out_.hulls_.edges.data();
     m.corners = out_.hulls_.corners.data();
+    m.vertex_faces = out_.hulls_.vertex_faces.data();
+    m.vertex_faces_begin = out_.hulls_.vertex_faces_begin.data();
     m.hull_nodes = out_.hulls_.nodes.data();
     m.hull_items = out_.hulls_.items.data();
     m.tree_origin = out_.tree_origin_.data();

@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ import grpc
 import uvicorn
 from fastapi import FastAPI
 
-from revolute.errors import ArgumentError
+from revolute.errors import ArgumentError, RevoluteError
 
 from . import dm_env_rpc, grpc_services, http_routes, listeners
 from .auth import Access, TokenFile
@@ -59,6 +59,10 @@ class Application:
     Args:
         settings: how it is set.
         tracing: where spans go; by default where the settings say.
+
+    Attributes:
+        addresses: where it listens, by kind.
+        hangs: whether something had not ended when `stop` returned.
     """
 
     def __init__(self, settings: Settings, tracing: Tracing | None = None) -> None:
@@ -68,6 +72,7 @@ class Application:
         self.service = Service(settings, self.telemetry)
         self.calls = Calls(Access(self.tokens), self.telemetry, self.service.pool.check_room)
         self.addresses: dict[str, str] = {}
+        self.hangs = False
         self._memory = None if settings.no_shared_memory else OpenBlocks()
         self._tls = listeners.Tls(settings) if settings.tls_cert else None
         self._grpc: grpc.aio.Server | None = None
@@ -80,9 +85,10 @@ class Application:
         """Bind and serve all listeners, then say that the server is ready.
 
         Raises:
-            ArgumentError: an address cannot be bound.
+            ArgumentError: an address cannot be bound, or the store or the port file not be used.
         """
-        await self.service.open()
+        if self.settings.port_file:
+            _check_port_file(Path(self.settings.port_file))
         try:
             await self._start()
         except BaseException:
@@ -90,7 +96,7 @@ class Application:
             raise
 
     async def _start(self) -> None:
-        """Bind and serve all listeners over a service whose store is open."""
+        """Bind all listeners, open the store, and serve."""
         verbs = Verbs(self.service)
         if self.settings.dm_env_rpc is not None:
             self._dm_env_rpc = dm_env_rpc.create_listener(verbs, self.calls)
@@ -98,9 +104,15 @@ class Application:
         try:
             self._grpc, self._health = grpc_services.create_server(verbs, self.calls, self._memory)
             self._bind_grpc(self._grpc)
+            self._bind_dm_env_rpc()
+            # not before: a start that fails for its addresses makes no files
+            await self.service.open()
             await self._grpc.start()
-            await self._start_dm_env_rpc()
+            if self._dm_env_rpc:
+                await self._dm_env_rpc.start()
         except BaseException:
+            for server in self._grpc_servers():
+                await server.stop(0)
             for listener, _ in sockets:
                 listener.close()
             listeners.remove_unix(self.settings.http_socket)
@@ -115,8 +127,14 @@ class Application:
                 if task.done():
                     await task
                 await asyncio.sleep(0.005)
-        self.service.ready = True
-        await self._health.set_serving(True)
+        self.service.serving = True
+        self.service.store_watch.changed = self._report_health
+        await self._report_health()
+
+    async def _report_health(self) -> None:
+        """Tell those who watch the gRPC health service whether calls are taken."""
+        if self._health is not None:
+            await self._health.set_serving(self.service.ready)
 
     def _bind_http(self) -> list[tuple[socket.socket, listeners.Tls | None]]:
         """Open the sockets of HTTP, the Unix one without TLS, and note their addresses."""
@@ -141,6 +159,7 @@ class Application:
         """Open the addresses of gRPC, the Unix one without TLS, and note them."""
         settings = self.settings
         if not settings.no_tcp:
+            listeners.check_free(settings.host, settings.grpc_port, setting="grpc_port")
             place = listeners.join(settings.host, settings.grpc_port)
             try:
                 if self._tls:
@@ -161,29 +180,29 @@ class Application:
                 raise listeners.taken("grpc_socket", path) from error
             self.addresses["grpc_socket"] = f"unix://{path}"
 
-    async def _start_dm_env_rpc(self) -> None:
+    def _bind_dm_env_rpc(self) -> None:
         """Open the address of the façade, if there is one, and note it."""
         port = self.settings.dm_env_rpc
         if self._dm_env_rpc is None or port is None:
             return
+        listeners.check_free(self.settings.host, port, setting="dm_env_rpc")
         place = listeners.join(self.settings.host, port)
         try:
             port = self._dm_env_rpc.bind(place, self._tls.credentials() if self._tls else None)
         except RuntimeError as error:
             raise listeners.taken("dm_env_rpc", place) from error
-        await self._dm_env_rpc.start()
         place = listeners.join(self.settings.host, port)
         self.addresses["dm_env_rpc"] = f"grpc{'s' if self._tls else ''}://{place}"
+
+    def _grpc_servers(self) -> list[grpc.aio.Server | Listener]:
+        return [server for server in (self._grpc, self._dm_env_rpc) if server]
 
     def announce(self) -> None:
         """Print where the server listens and how it is set, and write the port file if one was asked for."""
         kinds = ("grpc", "http", "grpc_socket", "http_socket", "dm_env_rpc")
         addresses = {kind: self.addresses[kind] for kind in kinds if kind in self.addresses}
         if self.settings.port_file:
-            path = Path(self.settings.port_file)
-            draft = path.with_name(f".{path.name}.{os.getpid()}")
-            draft.write_text(json.dumps({**addresses, "pid": os.getpid()}) + "\n", encoding="utf-8")
-            draft.replace(path)
+            _write_port_file(Path(self.settings.port_file), {**addresses, "pid": os.getpid()})
         info = self.service.info
         if self.settings.log_format == "json":
             line = {
@@ -218,13 +237,13 @@ class Application:
 
     async def stop(self) -> None:
         """Refuse new calls, give running ones time, then end the listeners, all within the grace time."""
-        assert self._health and self._grpc
+        assert self._grpc
         grace = self.settings.grace
         last = min(_LAST_ANSWERS, max(_LEAST_ANSWERS, grace / 4))
         countdown = Countdown(max(grace, grace / 2 + last))
-        self.service.ready = False
+        self.service.serving = False
         self.calls.draining = True
-        await self._health.set_serving(False)
+        await self._report_health()
         if self._dm_env_rpc:
             self._dm_env_rpc.drain()
         if await countdown.wait_for(self.calls.idle(), last):
@@ -237,9 +256,7 @@ class Application:
         self.remove_sockets()
         await countdown.finish(self.service.close_store())
         await countdown.finish(asyncio.to_thread(self.telemetry.tracing.close))
-        if countdown.exceeded or self.service.pool.busy:
-            # a thread that hangs, in a store or in the engine, would keep the process
-            leave()
+        self.hangs = countdown.exceeded or self.service.pool.busy > 0
 
     async def _stop_listeners(self, seconds: float) -> None:
         """End the listeners when their last answers are sent, and after so many seconds in any case."""
@@ -247,13 +264,39 @@ class Application:
             # a client that stalls in the middle of a request does not hold up the end for ever
             http.config.timeout_graceful_shutdown = seconds  # type: ignore[assignment]
             http.should_exit = True
-        servers = [server for server in (self._grpc, self._dm_env_rpc) if server]
-        await asyncio.gather(*(server.stop(seconds) for server in servers), *self._http_tasks)
+        servers = (server.stop(seconds) for server in self._grpc_servers())
+        await asyncio.gather(*servers, *self._http_tasks)
 
     def remove_sockets(self) -> None:
         """Remove the Unix sockets."""
         listeners.remove_unix(self.settings.grpc_socket)
         listeners.remove_unix(self.settings.http_socket)
+
+
+def _check_port_file(path: Path) -> None:
+    """Refuse a path where no file can be written, before anything is made elsewhere.
+
+    Raises:
+        ArgumentError: it is a folder, or its folder does not exist or takes no files.
+    """
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ArgumentError.expected("port_file", "a path in a folder that can be written", path)
+
+
+def _write_port_file(path: Path, content: Mapping[str, str | int]) -> None:
+    """Write where the server listens, in one move.
+
+    Raises:
+        ArgumentError: there is no such folder, or the file cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(json.dumps(content) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        found = f"{path} ({error.strerror or error})"
+        raise ArgumentError.expected("port_file", "a path that can be written", found) from None
 
 
 class _HttpListener(uvicorn.Server):
@@ -274,6 +317,8 @@ class _HttpListener(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 lifespan="off",
+                # who calls is who connects; a header could say anything
+                proxy_headers=False,
                 **(tls.for_uvicorn() if tls else {}),
             )
         )
@@ -283,20 +328,55 @@ class _HttpListener(uvicorn.Server):
         yield
 
 
+async def _started(settings: Settings) -> Application:
+    """Return an application that serves and has said where.
+
+    Raises:
+        RevoluteError: it cannot start; the text is one line.
+    """
+    try:
+        application = Application(settings)
+        await application.start()
+        try:
+            application.announce()
+        except BaseException:
+            await application.stop()
+            raise
+    except RevoluteError:
+        raise
+    except Exception as error:
+        _log.debug("the server cannot start", exc_info=error)
+        raise RevoluteError.expected(
+            "server",
+            "a start",
+            f"{type(error).__name__}: {error}",
+            advice="--log-level debug tells where",
+        ) from error
+    return application
+
+
 async def serve(settings: Settings) -> None:
     """Run a server until SIGTERM or SIGINT.
 
     Raises:
         RevoluteError: it cannot start.
     """
-    asyncio.get_running_loop().set_default_executor(started_executor(_THREADS, "revolute"))
-    application = Application(settings)
-    await application.start()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(started_executor(_THREADS, "revolute"))
     stopping = asyncio.Event()
-    on_signals(settings.grace, stopping.set, application.remove_sockets)
+    application: Application | None = None
+
+    def clean_up() -> None:
+        if application is not None:
+            application.remove_sockets()
+
+    on_signals(settings.grace, stopping.set, clean_up)
+    application = await _started(settings)
     if hasattr(signal, "SIGHUP"):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, application.reload)
-    application.announce()
+        loop.add_signal_handler(signal.SIGHUP, application.reload)
     await stopping.wait()
     _log.info("stopping")
     await application.stop()
+    if application.hangs:
+        # a thread of a store or of the engine would keep the process
+        leave()

@@ -26,9 +26,6 @@ from .telemetry import Telemetry
 
 _log = logging.getLogger("revolute.access")
 
-CLIENT_ID_HEADER = "x-client-id"
-"""Header and metadata by which a client without a token names itself, so that it has a share of its own."""
-
 CALL_ID_HEADER = "x-request-id"
 """Header and metadata with a call's id; a client may choose it, the answer always has it."""
 
@@ -55,7 +52,7 @@ class Call:
         verb: `Service.Rpc`; for HTTP known after routing.
         caller: who calls; None until they are let in.
         reason: reason of the error it ended with, "OK" for none.
-        peer: where it comes from: what the client calls itself, or else its host.
+        peer: address of the host that it comes from.
         deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
         started: time of its first byte, in s of the monotonic clock.
         offer: the memory that its client shares with us for its arrays; None for none.
@@ -89,7 +86,7 @@ def name_call(verb: str) -> None:
 
 
 def current_client() -> str:
-    """Name who is charged for the call that runs now: the holder of its token, or else its peer."""
+    """Name who is charged for the call that runs now: the holder of its token, or without tokens its host."""
     call = _current.get()
     if call is None:
         return "server"
@@ -148,7 +145,7 @@ class Calls:
             seconds: time until the client gives up; None for no limit.
         """
         call = Call(_call_id(headers.get(CALL_ID_HEADER)), transport, verb)
-        call.peer = headers.get(CLIENT_ID_HEADER, "")[:64] or host
+        call.peer = host
         if seconds is not None:
             call.deadline = call.started + seconds
         _current.set(call)

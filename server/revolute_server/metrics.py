@@ -77,6 +77,12 @@ class Metrics:
             ("revolute_models", "Models kept.", lambda: len(service.models)),
             ("revolute_sessions", "Sessions kept.", lambda: len(service.sessions)),
             ("revolute_trajectories", "Trajectories kept.", lambda: len(service.trajectories)),
+            ("revolute_requests_remembered", "Mutations remembered by id.", lambda: len(service.requests)),
+            (
+                "revolute_requests_remembered_bytes",
+                "Bytes of these mutations and their answers.",
+                lambda: service.requests.kept_bytes,
+            ),
             ("revolute_memory_bytes", "Bytes of what is kept and under way.", lambda: budget.used),
             ("revolute_memory_limit_bytes", "Bound on these bytes, --memory.", lambda: budget.limit),
             ("revolute_ready", "1 while new calls are taken.", lambda: float(service.ready)),

@@ -141,6 +141,37 @@ class ModelMaker {
     arrays.pair_mu_from.push_back(from);
     arrays.pair_condim.push_back(condim);
   }
+  // Turns the finished model into one of MuJoCo's contact model, with MuJoCo's defaults and unit weights.
+  void make_soft() {
+    MujocoArrays& a = arrays;
+    a.contact_model = int(ContactModel::mujoco);
+    const Doubles solref = {0.02, 1}, solimp = {0.9, 0.95, 0.001, 0.5, 2};
+    const auto repeat = [](Doubles& array, std::size_t count, const Doubles& row) {
+      array.clear();
+      for (std::size_t i = 0; i < count; ++i) array.insert(array.end(), row.begin(), row.end());
+    };
+    const std::size_t nv = a.nv, ng = a.ngeom, np = a.pair_geom1.size(), ne = a.eq_type.size();
+    repeat(a.body_invweight0, a.nbody, {1, 1});
+    repeat(a.dof_invweight0, nv, {1});
+    repeat(a.jnt_margin, a.njnt, {0});
+    for (auto [array, count] : {std::pair(&a.jnt_solref, std::size_t(a.njnt)),
+                                {&a.dof_solref, nv},
+                                {&a.eq_solref, ne},
+                                {&a.geom_solref, ng},
+                                {&a.pair_solref, np}})
+      repeat(*array, count, solref);
+    for (auto [array, count] : {std::pair(&a.jnt_solimp, std::size_t(a.njnt)),
+                                {&a.dof_solimp, nv},
+                                {&a.eq_solimp, ne},
+                                {&a.geom_solimp, ng},
+                                {&a.pair_solimp, np}})
+      repeat(*array, count, solimp);
+    repeat(a.geom_torsional_friction, ng, {0.005});
+    repeat(a.geom_rolling_friction, ng, {0.0001});
+    repeat(a.pair_weight, np, {0.5});
+    repeat(a.pair_solreffriction, np, {0, 0});
+    repeat(a.pair_friction5, np, {1, 1, 0.005, 0.0001, 0.0001});
+  }
   // MuJoCo's data: connect, weld: by bodies; joint: polynomial of joint b, which may be -1
   void add_equality(EqualityType type, int a, int b, Doubles data) {
     data.resize(11, 0.0);

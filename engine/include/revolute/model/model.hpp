@@ -62,6 +62,7 @@ struct Geom {
   double radius;   // sphere, capsule, cylinder
   double half[3];  // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
   double bound;    // radius of a sphere about `position` that holds the shape
+  double watched;  // half of the largest distance at which one of its pairs is watched for contact
   // hull of a box or mesh, and the core of a sphere (one vertex) or capsule (one edge), in the link frame
   int vertex, vertices;  // first vertex and their number
   int face, faces;
@@ -73,7 +74,8 @@ struct Geom {
 // A face of a hull: its outward normal, and its corners in order about that normal, counted from the geom's first vertex.
 struct HullFace {
   double normal[3];
-  int corner, corners;  // range of Model::corners
+  int corner, corners;           // range of Model::corners, thinned out to polygon_corners
+  int polygon, polygon_corners;  // all corners, in the order of the file; also of Model::corners
 };
 // An edge of a hull: its ends, counted from the geom's first vertex, and in its two faces the directions that lead inwards
 // (zero for the core of a capsule).
@@ -93,7 +95,7 @@ struct HullNode {
 constexpr int no_tree = -1;
 constexpr int deepest_tree = 32;  // more than the tree over as many items as an int can count
 
-// A place where two geoms may touch: one contact of three rows when active.
+// A place where two geoms may touch: one contact of three rows when active. The second line is ContactModel::mujoco's alone.
 enum class Pair : int {
   plane_point,
   sphere_sphere,
@@ -101,15 +103,23 @@ enum class Pair : int {
   capsule_capsule,
   sphere_box,
   plane_convex,
-  convex_convex
+  convex_convex,
+  plane_capsule,
+  plane_box,
+  plane_cylinder,
+  plane_ellipsoid,
+  plane_mesh,
+  sphere_cylinder,
+  capsule_box,
+  box_box
 };
 struct Candidate {
   Pair pair;
   int geom_a, geom_b;  // the normal points from a to b
   int link_a, link_b;
   int friction;     // index of the pair's friction coefficient
-  int slot, slots;  // plane_convex, convex_convex: which point of the pair's contact area, of how many
-  double point[3];  // plane_point: the point in b's link frame, and the radius about it
+  int slot, slots;  // which of the pair's points, of how many; they follow each other
+  double point[3];  // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
   double radius;
   int path;                   // degrees of freedom that move a or b
   int condim;                 // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
@@ -117,6 +127,11 @@ struct Candidate {
   double margin, gap;         // mujoco: contacts act below the margin, and are looked for below margin + gap
   double weight;              // mujoco: inverse masses of the two bodies (body_invweight0), summed
   int support;                // mujoco: degrees of freedom that move a against b
+};
+
+// The broad phase (stages/broad_phase.hpp): the other shape of a pair, and the pair's first candidate.
+struct Partner {
+  int geom, candidate;
 };
 
 // One side of a hinge's or slide's range: gap = sign (q - bound); or the cone of a ball joint: gap = bound - angle.
@@ -178,6 +193,11 @@ struct Model {
   const Actuator* actuators;
   const Geom* geoms;
   const Candidate* candidates;
+  int nalways, nswept, npartner;  // broad phase
+  const int* always;  // [nalways] pairs that are looked at in every step: their first candidates, ascending
+  const int* swept;   // [nswept] shapes of the other pairs, ascending
+  const Partner* partners;    // [npartner] of each shape those of higher index, ascending
+  const int* partners_begin;  // [ngeom + 1]; null without swept shapes
   const Limit* limits_list;
   const Equality* equalities;
   const Path* paths;
@@ -192,6 +212,8 @@ struct Model {
   const HullFace* faces;
   const HullEdge* edges;
   const int* corners;
+  const int* vertex_faces;        // faces around each hull vertex, in their order
+  const int* vertex_faces_begin;  // [vertices + 1] ranges of vertex_faces
   const HullNode* hull_nodes;
   const int* hull_items;  // items of the trees' leaves, counted from the geom's first vertex, face or edge
   const double* tree_origin;  // [ntree, 3] reference point of a tree that has a fixed base

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "revolute/model/mujoco_arrays.hpp"
+#include "revolute/model/near_pairs.hpp"
 #include "revolute/model/parameter_map.hpp"
 
 namespace revolute {
@@ -16,6 +17,7 @@ struct Hulls {
   std::vector<HullFace> faces;
   std::vector<HullEdge> edges;
   std::vector<int> corners;
+  std::vector<int> vertex_faces, vertex_faces_begin = {0};
   std::vector<HullNode> nodes;
   std::vector<int> items;
 };
@@ -46,6 +48,7 @@ class ModelStorage {
   std::vector<Geom> geoms_;
   Hulls hulls_;
   std::vector<Candidate> candidates_;
+  NearPairTables near_pairs_;
   std::vector<Limit> limits_;
   std::vector<Equality> equalities_;
   std::vector<Path> paths_;
