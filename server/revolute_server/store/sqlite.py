@@ -24,7 +24,7 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -117,7 +117,7 @@ class SqliteStore(Store):
         self.limits = limits
         self._sync = sync
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._readers: ThreadPoolExecutor
+        self._readers = started_executor(_READERS, "revolute-store-read")
         self._writer = threading.Thread(target=self._write_all, name="revolute-store-write", daemon=True)
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -126,7 +126,6 @@ class SqliteStore(Store):
         self.usage: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def open(self) -> None:
-        self._readers = started_executor(_READERS, "revolute-store-read")
         await self._run(self._prepare)
         # the event loop's own connection waits for nobody
         self._local.connection = self._connect(seconds=0.0)
