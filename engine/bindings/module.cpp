@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "contact_pairs.hpp"
 #include "read_arrays.hpp"
 #include "revolute/batch.hpp"
 #include "revolute/contacts.hpp"
@@ -124,9 +125,11 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   if (all_states && !arrays.states.qpos) arrays.states = states("states", steps + 1);
   arrays.last = states("last", 1);
   py::array_t<std::int32_t> status(batch);
-  py::array_t<std::int64_t> diverged_step(batch);
+  py::array_t<std::int64_t> diverged_step(batch), unsettled_step(batch);
   out["status"] = status;
   out["diverged_step"] = diverged_step;
+  out["unsettled_step"] = unsettled_step;
+  arrays.unsettled_step = unsettled_step.mutable_data();
   arrays.status = status.mutable_data();
   arrays.diverged_step = diverged_step.mutable_data();
   if (!unlocked([&] { return rollout(model, arrays, {threads, cancel}); })) return py::none();
@@ -404,6 +407,10 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
         return model.parameter_size(Parameter(parameter_index(name)));
       });
 
+  module.def("contact_pairs", &contact_pairs_python, py::arg("model"), py::arg("most"),
+             "The pairs of shapes [n, 2] that may touch, from MuJoCo's arrays by name and `margin` [ngeom]; "
+             "ValueError "
+             "when there are more than `most`.");
   module.def("all_finite", &all_finite_python, py::arg("values"),
              "Whether an array has neither NaN nor infinity.");
   module.def("finite_rows", &finite_rows_python, py::arg("values"),

@@ -17,7 +17,7 @@ namespace revolute {
 namespace {
 
 constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_ellipsoid = 4,
-              mujoco_cylinder = 5, mujoco_box = 6;
+              mujoco_cylinder = 5, mujoco_box = 6, mujoco_mesh = 7;
 
 // A rotation whose third column is the axis.
 Matrix3<double> frame_with_z(const Vector3<double>& axis) {
@@ -57,6 +57,7 @@ class ModelBuilder {
   std::vector<int> body_link_;
   std::vector<Pose> body_pose_;  // in the link's frame
   std::map<std::pair<int, int>, int> path_of_, support_of_;
+  std::vector<Path> chain_of_;  // of each degree of freedom, once listed
 
   static void expect(const char* name, std::size_t got, std::size_t wanted) {
     if (got != wanted)
@@ -95,6 +96,8 @@ class ModelBuilder {
         {"geom_quat", in_.geom_quat.size(), 4 * ng},
         {"geom_size", in_.geom_size.size(), 3 * ng},
         {"geom_friction", in_.geom_friction.size(), ng},
+        {"geom_torsional_friction", in_.geom_torsional_friction.size(), ng},
+        {"geom_rolling_friction", in_.geom_rolling_friction.size(), ng},
         {"geom_rbound", in_.geom_rbound.size(), ng},
         {"hull_adr", in_.hull_adr.size(), ng},
         {"hull_num", in_.hull_num.size(), ng},
@@ -137,8 +140,6 @@ class ModelBuilder {
         {"eq_solimp", in_.eq_solimp.size(), 5 * ne},
         {"geom_solref", in_.geom_solref.size(), 2 * ng},
         {"geom_solimp", in_.geom_solimp.size(), 5 * ng},
-        {"geom_torsional_friction", in_.geom_torsional_friction.size(), ng},
-        {"geom_rolling_friction", in_.geom_rolling_friction.size(), ng},
         {"pair_weight", in_.pair_weight.size(), np},
         {"pair_solref", in_.pair_solref.size(), 2 * np},
         {"pair_solreffriction", in_.pair_solreffriction.size(), 2 * np},
@@ -203,9 +204,7 @@ class ModelBuilder {
     joint.dof = in_.jnt_dofadr[j];
     joint.parent = link;
     joint.limited = in_.jnt_limited[j] != 0;
-    std::copy_n(&in_.jnt_range[2 * j], 2, joint.range);
     joint.reference = in_.qpos0[joint.qpos];
-    std::copy_n(&in_.qpos_spring[joint.qpos], joint.type == JointType::ball ? 4 : 1, joint.spring);
     const Vector3<double> anchor = vector3<double>(&in_.jnt_pos[3 * j]);
     const bool along_axis = joint.type == JointType::prismatic || joint.type == JointType::revolute;
     const Pose moved = {along_axis ? frame_with_z(vector3<double>(&in_.jnt_axis[3 * j])) : identity().R,
@@ -254,8 +253,6 @@ class ModelBuilder {
       Actuator actuator{};
       actuator.dof = in_.act_dof[a];
       actuator.qpos = in_.act_qpos[a];
-      std::copy_n(&in_.act_gain[3 * a], 3, actuator.gain);
-      std::copy_n(&in_.act_bias[3 * a], 3, actuator.bias);
       actuator.ctrl_limited = in_.act_ctrllimited[a] != 0;
       actuator.force_limited = in_.act_forcelimited[a] != 0;
       std::copy_n(&in_.act_ctrlrange[2 * a], 2, actuator.ctrl_range);
@@ -280,8 +277,10 @@ class ModelBuilder {
         return Shape::cylinder;
       case mujoco_box:
         return Shape::box;
-      default:
+      case mujoco_mesh:
         return Shape::mesh;
+      default:
+        throw std::invalid_argument("geom_type: no shape is of type " + std::to_string(mujoco_type));
     }
   }
 
@@ -308,17 +307,45 @@ class ModelBuilder {
 
   // Ancestors of both links, leaf to root.
   int path(int link_a, int link_b) {
-    const auto key = std::minmax(link_a, link_b);
-    const auto found = path_of_.find(key);
+    const auto [below, above] = std::make_pair(std::max(link_a, link_b), std::min(link_a, link_b));
+    const auto found = path_of_.find({above, below});
     if (found != path_of_.end()) return found->second;
-    std::vector<int> dofs;
-    for (int link : {link_a, link_b})
-      for (int k = link; k >= 0; k = out_.dofs_[k].parent) dofs.push_back(k);
-    std::sort(dofs.rbegin(), dofs.rend());
-    dofs.erase(std::unique(dofs.begin(), dofs.end()), dofs.end());
-    out_.paths_.push_back({int(out_.path_dofs_.size()), int(dofs.size())});
-    out_.path_dofs_.insert(out_.path_dofs_.end(), dofs.begin(), dofs.end());
-    return path_of_[key] = int(out_.paths_.size()) - 1;
+    out_.paths_.push_back(carries(above, below) ? chain(below) : merged_chains(above, below));
+    return path_of_[{above, below}] = int(out_.paths_.size()) - 1;
+  }
+  // Whether the world or a link is among the ancestors of another.
+  bool carries(int above, int below) const {
+    while (below > above) below = out_.dofs_[below].parent;
+    return below == above;
+  }
+  // A link and its ancestors: the end of the list of a leaf below it, so that a long chain is listed once.
+  Path chain(int link) {
+    if (link < 0) return {0, 0};
+    if (chain_of_.empty()) list_chains();
+    return chain_of_[link];
+  }
+  void list_chains() {
+    chain_of_.assign(in_.nv, {-1, 0});
+    for (int leaf = in_.nv - 1; leaf >= 0; --leaf) {
+      if (chain_of_[leaf].count > 0) continue;
+      const int first = int(out_.path_dofs_.size());
+      for (int k = leaf; k >= 0; k = out_.dofs_[k].parent) out_.path_dofs_.push_back(k);
+      const int end = int(out_.path_dofs_.size());
+      for (int i = first; i < end; ++i) {
+        Path& suffix = chain_of_[out_.path_dofs_[i]];
+        if (suffix.count == 0) suffix = {i, end - i};
+      }
+    }
+  }
+  Path merged_chains(int link_a, int link_b) {
+    const int first = int(out_.path_dofs_.size());
+    for (int a = link_a, b = link_b; a >= 0 || b >= 0;) {
+      const int k = std::max(a, b);
+      out_.path_dofs_.push_back(k);
+      if (a == k) a = out_.dofs_[k].parent;
+      if (b == k) b = out_.dofs_[k].parent;
+    }
+    return {first, int(out_.path_dofs_.size()) - first};
   }
 
   // mujoco: the degrees of freedom that move one link and not the other; those that move both leave the constraint as it is.
@@ -326,23 +353,24 @@ class ModelBuilder {
     const auto found = support_of_.find({link_a, link_b});
     if (found != support_of_.end()) return found->second;
     std::vector<std::pair<int, int>> dofs;
-    for (int side : {0, 1}) {
-      std::vector<int> others;
-      for (int k = side ? link_a : link_b; k >= 0; k = out_.dofs_[k].parent) others.push_back(k);
-      for (int k = side ? link_b : link_a; k >= 0; k = out_.dofs_[k].parent)
-        if (std::find(others.begin(), others.end(), k) == others.end()) dofs.push_back({k, side});
+    // leaf to root, until the chains meet
+    for (int a = link_a, b = link_b; a != b;) {
+      const int side = b > a, k = std::max(a, b);
+      dofs.push_back({k, side});
+      (side ? b : a) = out_.dofs_[k].parent;
     }
     return support_of_[{link_a, link_b}] = add_support(std::move(dofs));
   }
+  // Degrees of freedom, each with its side.
   int add_support(std::vector<std::pair<int, int>> dofs) {
     std::sort(dofs.rbegin(), dofs.rend());
     Support support = {int(out_.support_dofs_.size()), int(dofs.size()), true};
-    for (std::size_t i = 0; i < dofs.size(); ++i) {
-      out_.support_dofs_.push_back(dofs[i].first);
-      out_.support_sides_.push_back(dofs[i].second);
-      int k = dofs[0].first;
-      while (k >= 0 && k != dofs[i].first) k = out_.dofs_[k].parent;
-      support.chain = support.chain && k >= 0;
+    int k = dofs.empty() ? -1 : dofs[0].first;
+    for (const auto& [dof, side] : dofs) {
+      out_.support_dofs_.push_back(dof);
+      out_.support_sides_.push_back(side);
+      while (k > dof) k = out_.dofs_[k].parent;
+      support.chain = support.chain && k == dof;
     }
     out_.supports_.push_back(support);
     return int(out_.supports_.size()) - 1;
@@ -388,7 +416,12 @@ class ModelBuilder {
       const double* friction = &in_.pair_friction[3 * i];
       const bool fixed = !std::isnan(friction[0]);
       const int from = in_.pair_mu_from[i];
-      out_.map_.pairs.push_back({a, b, !fixed && from != 2, !fixed && from != 1, fixed ? friction[0] : 0.0});
+      out_.map_.pairs.push_back({a,
+                                 b,
+                                 !fixed && from != 2,
+                                 !fixed && from != 1,
+                                 fixed ? friction[0] : 0.0,
+                                 {friction[1], friction[2]}});
       if (soft()) out_.map_.soft_pairs.push_back(soft_pair(i));
       Candidate candidate{};
       candidate.geom_a = a;
@@ -400,8 +433,6 @@ class ModelBuilder {
       candidate.support = soft() ? support(link_a, link_b) : 0;
       candidate.weight = body_weight(in_.geom_bodyid[a], in_.geom_bodyid[b], 0);
       candidate.condim = in_.pair_condim[i];
-      candidate.torsional = friction[1];
-      candidate.rolling = friction[2];
       candidate.margin = in_.pair_margin[i];
       candidate.gap = in_.pair_gap[i];
       add_pair(candidate);
@@ -516,7 +547,6 @@ class ModelBuilder {
       const int last = ball ? joint.dof + 2 : joint.dof;
       Limit limit{};
       limit.ball = ball;
-      limit.joint = int(j);
       limit.dof = joint.dof;
       limit.qpos = joint.qpos;
       limit.path = path(last, -1);
@@ -529,7 +559,7 @@ class ModelBuilder {
       }
       for (int side = ball ? 1 : 0; side < 2; ++side) {
         limit.sign = side == 0 ? 1.0 : -1.0;
-        limit.bound = joint.range[side];
+        limit.bound = int(2 * j) + side;
         out_.limits_.push_back(limit);
       }
     }
@@ -621,6 +651,10 @@ class ModelBuilder {
     set(Parameter::restitution, {in_.restitution});
     set(Parameter::geom_torsional_friction, in_.geom_torsional_friction);
     set(Parameter::geom_rolling_friction, in_.geom_rolling_friction);
+    set(Parameter::actuator_gainprm, in_.act_gain);
+    set(Parameter::actuator_biasprm, in_.act_bias);
+    set(Parameter::qpos_spring, in_.qpos_spring);
+    set(Parameter::jnt_range, in_.jnt_range);
     set(Parameter::geom_solref, in_.geom_solref);
     set(Parameter::geom_solimp, in_.geom_solimp);
   }

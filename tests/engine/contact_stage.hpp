@@ -40,14 +40,18 @@ struct ContactStage {
     for (int c = 0; c < contacts->count; ++c) {
       const Contact<Real>& contact = contacts->list[c];
       Writer<Real> to{out + 46 * contact.candidate};
-      const Real active = indicator<Real>(contact.active);
+      // numbers of a masked contact may be anything
+      const auto acting = [&](const Vector3<Real>& x) { return select(contact.active, x, zero3<Real>()); };
       const Candidate& candidate = model().candidates[contact.candidate];
-      to.add(active * contact.gap);
-      for (const Vector3<Real>& axis : contact.axis) to.add(active * axis);
-      for (const Force<Real>& force : contact.force_a)
-        to.add(active * about_fixed_point(*kin, candidate.link_a, force));
-      for (const Force<Real>& force : contact.force_b)
-        to.add(active * about_fixed_point(*kin, candidate.link_b, force));
+      to.add(select(contact.active, contact.gap, Real(0)));
+      for (const Vector3<Real>& axis : contact.axis) to.add(acting(axis));
+      const auto add_force = [&](int link, const Force<Real>& force) {
+        const Force<Real> about = about_fixed_point(*kin, link, force);
+        to.add(acting(about.n));
+        to.add(acting(about.f));
+      };
+      for (const Force<Real>& force : contact.force_a) add_force(candidate.link_a, force);
+      for (const Force<Real>& force : contact.force_b) add_force(candidate.link_b, force);
     }
   }
 };

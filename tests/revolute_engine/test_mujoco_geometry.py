@@ -48,7 +48,7 @@ PLANE_PAIRS = [("plane", name) for name in [*list(SIZES)[1:], *MESHES]]
 ROUND_PAIRS = [("sphere", name) for name in ("sphere", "capsule", "cylinder", "box")]
 CLOSED_PAIRS = [*PLANE_PAIRS, *ROUND_PAIRS, ("capsule", "capsule"), ("capsule", "box"), ("box", "box")]
 # MuJoCo searches these pairs. Of flat faces, edges and cylinders it takes a face that is nearly the nearest
-# feature, and lists several points along its normal; docs/contact.md says how ours differ.
+# feature, and lists several points along its normal; docs/algorithm.md says how ours differ.
 SMOOTH_PAIRS = [
     *(("sphere", name) for name in ("ellipsoid", "stone")),
     ("capsule", "ellipsoid"),

@@ -6,7 +6,7 @@
 //   rk4:  runge_kutta.hpp
 // Adjoint of (1), with v_bar = qvel+_bar + h (d (+))' qpos+_bar:
 //   p = (M + E)^-T h v_bar,   a_bar = M p,   M_bar = p (a - a^)',   E_bar = -p a^                (2)
-// Sources: MuJoCo, Computation, section Numerical integration; docs/adjoint.md, section 5.
+// Sources: MuJoCo, Computation, section Numerical integration; docs/adjoint.md, section 11.
 #pragma once
 
 #include "revolute/stages/implicit_velocity.hpp"
@@ -17,15 +17,13 @@
 namespace revolute {
 
 // A model without anything, for workspaces that a model does not need.
-REVOLUTE_HD inline const Model& empty_model() {
+inline const Model& empty_model() {
   static const Model nothing{};
   return nothing;
 }
-REVOLUTE_HD inline const Model& model_if(bool needed, const Model& model) {
-  return needed ? model : empty_model();
-}
+inline const Model& model_if(bool needed, const Model& model) { return needed ? model : empty_model(); }
 REVOLUTE_HD inline bool is_soft(const Model& model) { return model.contact_model == ContactModel::mujoco; }
-REVOLUTE_HD inline const Model& soft_model(const Model& model) { return model_if(is_soft(model), model); }
+inline const Model& soft_model(const Model& model) { return model_if(is_soft(model), model); }
 
 REVOLUTE_HD inline bool is_runge_kutta(const Model& model) {
   return is_soft(model) && model.integrator == Integrator::rk4;
@@ -40,6 +38,7 @@ struct SoftStep {
   Real *implicit, *a_next, *x;  // [nv] E, a^, a^ - a
   MaskOf<Real> damped;          // where E is not zero
   bool any_damped;
+  MaskOf<Real> settled;  // whether the solver came to its end
   Real* qvel_next;
 
   SoftStep(const Model& model, Arena& arena)
@@ -85,10 +84,13 @@ REVOLUTE_HD void soft_step(const Model& model, const Parameters<Real>& parameter
                            Real* qpos_next, Real* qvel_next) {
   const Real h(model.timestep);
   soft_stage(model, parameters, qpos, qvel, ctrl, record, ws.stage);
+  ws.settled = ws.stage.newton.settled;
   if (is_runge_kutta(model)) {
     if (record) record_soft_stage(model, parameters, qvel, static_cast<const Real*>(nullptr), ws.stage);
-    return runge_kutta(model, parameters, qpos, qvel, ctrl, record, ws.stage, ws.runge_kutta, qpos_next,
-                       qvel_next);
+    runge_kutta(model, parameters, qpos, qvel, ctrl, record, ws.stage, ws.runge_kutta, qpos_next, qvel_next);
+    for (int i = 1; i < runge_kutta_stages; ++i)
+      ws.settled = ws.settled & ws.runge_kutta.stage(i).newton.settled;
+    return;
   }
   implicit_acceleration(model, parameters, h, qpos, qvel, ctrl, ws);
   if (record) record_soft_stage(model, parameters, qvel, ws.any_damped ? ws.x : nullptr, ws.stage);

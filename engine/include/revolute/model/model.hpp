@@ -32,9 +32,7 @@ struct Joint {
   double rotation[9];  // joint frame in the parent link's frame, before the joint moves
   double position[3];
   double reference;  // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
-  double spring[4];  // position at which the spring is at rest; ball: quaternion
   bool limited;
-  double range[2];
 };
 
 struct Dof {
@@ -48,7 +46,6 @@ struct Dof {
 // force = (gain . (1, length, velocity)) ctrl + bias . (1, length, velocity)
 struct Actuator {
   int dof, qpos;
-  double gain[3], bias[3];
   bool ctrl_limited, force_limited;
   double ctrl_range[2], force_range[2];
 };
@@ -117,16 +114,15 @@ struct Candidate {
   Pair pair;
   int geom_a, geom_b;  // the normal points from a to b
   int link_a, link_b;
-  int friction;     // index of the pair's friction coefficient
+  int friction;     // index of the pair's friction coefficients
   int slot, slots;  // which of the pair's points, of how many; they follow each other
   double point[3];  // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
   double radius;
-  int path;                   // degrees of freedom that move a or b
-  int condim;                 // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
-  double torsional, rolling;  // friction coefficients, m
-  double margin, gap;         // mujoco: contacts act below the margin, and are looked for below margin + gap
-  double weight;              // mujoco: inverse masses of the two bodies (body_invweight0), summed
-  int support;                // mujoco: degrees of freedom that move a against b
+  int path;            // degrees of freedom that move a or b
+  int condim;          // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
+  double margin, gap;  // mujoco: contacts act below the margin, and are looked for below margin + gap
+  double weight;       // mujoco: inverse masses of the two bodies (body_invweight0), summed
+  int support;         // mujoco: degrees of freedom that move a against b
 };
 
 // The broad phase (stages/broad_phase.hpp): the other shape of a pair, and the pair's first candidate.
@@ -138,11 +134,12 @@ struct Partner {
 struct Limit {
   bool ball;
   int dof, qpos;
-  double sign, bound;
+  double sign;
+  int bound;  // index of Parameters::range
   int path;
   double margin, weight;  // mujoco; weight is the inverse inertia of the joint (dof_invweight0)
   Softness softness;
-  int joint, support;
+  int support;
 };
 
 // Equality constraints; fields by type, see rows/equality.hpp. Link -1 is the world, dof_b -1 is no second joint.

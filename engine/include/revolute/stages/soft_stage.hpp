@@ -8,7 +8,7 @@
 //   rows        = soft_constraints(contacts)
 //   a           = newton(M, f, rows)
 //
-// Adjoint (docs/adjoint.md, section 5), from a_bar and the factors of H that Newton's method leaves:
+// Adjoint (docs/adjoint.md, section 11), from a_bar and the factors of H that Newton's method leaves:
 //   w = H^-1 a_bar,  z = J w,  x_ = s'' z,                     the only solve                  (1)
 //   M_bar = -w a',  f_bar = w,  the rows as in soft_constraints.hpp                            (2)
 // The terms of M and C are those of acceleration.hpp with w0 = w, a0 = a. F there, the sum of the links' forces, has those of
