@@ -8,25 +8,25 @@ and stops within one control step. SIGHUP reads tokens and certificates again.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
-import uvicorn
-from fastapi import FastAPI
 
 from revolute.errors import ArgumentError, RevoluteError
 
 from . import dm_env_rpc, grpc_services, http_routes, listeners
 from .auth import Access, TokenFile
 from .calls import Calls
+from .connections import Connections, descriptors_for, most_connections, raise_descriptor_limit
+from .grpc_connections import SilentSockets
+from .http_connections import HttpListener, sweep
 from .offered_memory import OpenBlocks
 from .service import Service
 from .settings import Settings
@@ -44,10 +44,12 @@ _log = logging.getLogger("revolute.server")
 _QUIET, _LONGEST_QUIET = 0.25, 1.0
 """Seconds without a call after which nobody calls any more, and the longest wait for them."""
 
+_WATCH_SECONDS = 0.5
+"""Between two looks at the connections of gRPC."""
+
 _LAST_ANSWERS, _LEAST_ANSWERS = 2.0, 0.5
 """Seconds for the last bytes of answers and for the store, when no call computes any more: of a short grace
 time a quarter, and at least so many."""
-
 
 _THREADS = 8
 """For large answers and requests, which are written and read beside the event loop."""
@@ -76,10 +78,12 @@ class Application:
         self._memory = None if settings.no_shared_memory else OpenBlocks()
         self._tls = listeners.Tls(settings) if settings.tls_cert else None
         self._grpc: grpc.aio.Server | None = None
+        self._grpc_ports: set[int] = set()
         self._health: grpc_services.Health | None = None
         self._dm_env_rpc: Listener | None = None
-        self._http: list[_HttpListener] = []
+        self._http: list[HttpListener] = []
         self._http_tasks: list[asyncio.Task[None]] = []
+        self._watches: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Bind and serve all listeners, then say that the server is ready.
@@ -117,9 +121,17 @@ class Application:
                 listener.close()
             listeners.remove_unix(self.settings.http_socket)
             raise
+        silent = SilentSockets(self._grpc_ports, most_connections(self.settings))
+        self._watches.append(
+            asyncio.create_task(silent.watch(_WATCH_SECONDS), name="silent gRPC connections")
+        )
         app = http_routes.create_app(verbs, self.calls)
+        connections = Connections(most_connections(self.settings))
+        self._watches.append(asyncio.create_task(sweep(connections), name="silent HTTP connections"))
         for listener, tls in sockets:
-            http = _HttpListener(app, self.settings, tls)
+            http = HttpListener(
+                app, self.settings, connections, self.service.budget, self.telemetry, tls, _LAST_ANSWERS
+            )
             self._http.append(http)
             self._http_tasks.append(asyncio.create_task(http.serve(sockets=[listener]), name="http"))
         for http, task in zip(self._http, self._http_tasks, strict=True):
@@ -169,6 +181,7 @@ class Application:
             except RuntimeError as error:
                 raise listeners.taken("grpc_port", place) from error
             place = listeners.join(settings.host, port)
+            self._grpc_ports.add(port)
             self.addresses["grpc"] = f"grpc{'s' if self._tls else ''}://{place}"
         if settings.grpc_socket:
             listeners.clear_unix(settings.grpc_socket, setting="grpc_socket")
@@ -191,6 +204,7 @@ class Application:
             port = self._dm_env_rpc.bind(place, self._tls.credentials() if self._tls else None)
         except RuntimeError as error:
             raise listeners.taken("dm_env_rpc", place) from error
+        self._grpc_ports.add(port)
         place = listeners.join(self.settings.host, port)
         self.addresses["dm_env_rpc"] = f"grpc{'s' if self._tls else ''}://{place}"
 
@@ -250,7 +264,12 @@ class Application:
             await countdown.wait_for(self.calls.quiet(_QUIET, _LONGEST_QUIET), last)
         # what still runs stops within one control step, and its callers are told
         self.service.close()
+        for http in self._http:
+            http.should_exit = True
+        await self.calls.end(min(_LAST_ANSWERS, countdown.left() / 3))
         await countdown.finish(self._stop_listeners(min(_LAST_ANSWERS, countdown.left() / 2)))
+        for watch in self._watches:
+            watch.cancel()
         if self._memory is not None:
             self._memory.close()
         self.remove_sockets()
@@ -263,7 +282,6 @@ class Application:
         for http in self._http:
             # a client that stalls in the middle of a request does not hold up the end for ever
             http.config.timeout_graceful_shutdown = seconds  # type: ignore[assignment]
-            http.should_exit = True
         servers = (server.stop(seconds) for server in self._grpc_servers())
         await asyncio.gather(*servers, *self._http_tasks)
 
@@ -299,35 +317,6 @@ def _write_port_file(path: Path, content: Mapping[str, str | int]) -> None:
         raise ArgumentError.expected("port_file", "a path that can be written", found) from None
 
 
-class _HttpListener(uvicorn.Server):
-    """Uvicorn without signal handlers of its own: the application owns the signals."""
-
-    def reload_tls(self) -> None:
-        """Use the certificate that the files have now."""
-        if self._tls is not None and self.config.ssl is not None:
-            self._tls.load_into(self.config.ssl)
-
-    def __init__(self, app: FastAPI, settings: Settings, tls: listeners.Tls | None) -> None:
-        self._tls = tls
-        super().__init__(
-            uvicorn.Config(
-                app,
-                # its own lines about start and stop say nothing that ours do not
-                log_level="debug" if settings.log_level == "debug" else "warning",
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                # who calls is who connects; a header could say anything
-                proxy_headers=False,
-                **(tls.for_uvicorn() if tls else {}),
-            )
-        )
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 async def _started(settings: Settings) -> Application:
     """Return an application that serves and has said where.
 
@@ -361,6 +350,7 @@ async def serve(settings: Settings) -> None:
     Raises:
         RevoluteError: it cannot start.
     """
+    raise_descriptor_limit(descriptors_for(settings))
     loop = asyncio.get_running_loop()
     loop.set_default_executor(started_executor(_THREADS, "revolute"))
     stopping = asyncio.Event()

@@ -7,6 +7,7 @@ runs now is known to everything below it, so that a log line or an error can nam
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import re
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 from revolute.errors import UnavailableError
 
@@ -52,11 +54,11 @@ class Call:
         verb: `Service.Rpc`; for HTTP known after routing.
         caller: who calls; None until they are let in.
         reason: reason of the error it ended with, "OK" for none.
+        message: text of that error.
         peer: address of the host that it comes from.
         deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
         started: time of its first byte, in s of the monotonic clock.
         offer: the memory that its client shares with us for its arrays; None for none.
-        one_part: whether its answer must be a single part.
     """
 
     id: str
@@ -64,11 +66,11 @@ class Call:
     verb: str = "unknown"
     caller: Caller | None = None
     reason: str = "OK"
+    message: str = ""
     peer: str = ""
     deadline: float | None = None
     started: float = field(default_factory=time.monotonic)
     offer: Offer | None = None
-    one_part: bool = False
 
 
 _current: ContextVar[Call | None] = ContextVar("call", default=None)
@@ -108,6 +110,10 @@ class Calls:
         access: decides who may call what.
         telemetry: where calls are counted and timed.
         check_workers: raises a LimitError when no more calls can wait for a worker of the engine.
+
+    Attributes:
+        draining: whether new calls are refused.
+        ending: whether calls that are cancelled end because the server does.
     """
 
     def __init__(
@@ -120,7 +126,9 @@ class Calls:
         self._check_workers = check_workers
         self._telemetry = telemetry or Telemetry()
         self.draining = False
+        self.ending = False
         self.running = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._last = -math.inf
         self._idle = asyncio.Event()
         self._idle.set()
@@ -215,6 +223,28 @@ class Calls:
         until = time.monotonic() + limit
         while (now := time.monotonic()) < until and (self.running or now - self._last < seconds):
             await asyncio.sleep(0.02)
+
+    @contextmanager
+    def cancelled_at_the_end(self) -> Iterator[None]:
+        """Let `end` cancel the task that runs the block."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            yield
+        finally:
+            self._tasks.discard(task)
+
+    async def end(self, seconds: float) -> None:
+        """Wait so many seconds until no call runs, then cancel those that asked for it.
+
+        Left to the library, calls over gRPC would end as CANCELLED, which looks like the client's own doing.
+        """
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self.idle(), seconds)
+        self.ending = True
+        for task in self._tasks:
+            task.cancel()
 
     def _finish(self, call: Call) -> None:
         level = logging.DEBUG if call.verb in _QUIET else logging.INFO

@@ -23,6 +23,7 @@ from .http_disconnect import while_connected
 from .http_docs import describe
 from .http_docs import install as install_docs
 from .http_hosts import LoopbackHosts
+from .http_pages import page_headers
 from .http_streams import open_stream
 from .memory import Reservation
 from .metrics import CONTENT_TYPE
@@ -42,6 +43,7 @@ def create_app(verbs: Verbs, calls: Calls) -> FastAPI:
         summary="Rollouts and gradients of articulated bodies.",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
         redirect_slashes=False,
     )
     exchange = _Exchange(verbs, calls)
@@ -187,7 +189,7 @@ def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
     @router.get("/", include_in_schema=False)
     async def page() -> Response:
         name_call(HEALTH)
-        return HTMLResponse(admin.PAGE, headers=admin.HEADERS)
+        return HTMLResponse(admin.PAGE, headers=page_headers(admin.PAGE))
 
     return router
 

@@ -13,7 +13,11 @@ from revolute.errors import LimitError
 
 from .calls import current_client
 from .quotas import Quotas
+from .resident_memory import FreedMemory
 from .settings import format_bytes
+
+_LARGE = 1024**2
+"""Bytes from which on freed memory is looked for before they are set aside."""
 
 
 class MemoryBudget:
@@ -28,6 +32,7 @@ class MemoryBudget:
         self.limit = limit
         self.quotas = quotas or Quotas()
         self.used = 0
+        self._freed = FreedMemory(limit)
         self._caches: list[Callable[[int], None]] = []
 
     def reclaim_from(self, let_go: Callable[[int], None]) -> None:
@@ -36,6 +41,8 @@ class MemoryBudget:
 
     def make_room(self, count: int) -> None:
         """Have caches let go of what stands in the way of `count` bytes more."""
+        if count >= _LARGE:
+            self._freed.make_room(count)
         for let_go in self._caches:
             if self.used + count > self.limit:
                 let_go(self.used + count - self.limit)
@@ -62,7 +69,23 @@ class Reservation:
         self.count = 0
 
     def grow(self, count: int) -> None:
-        """Set further bytes aside."""
+        """Set further bytes aside.
+
+        Raises:
+            LimitError: the bytes in use would exceed the limit, or the client's own would exceed its quota.
+        """
+        self._make_room(count)
+        self._budget.quotas.add_memory(self.client, count, self._what)
+        self._budget.used += count
+        self.count += count
+
+    def check(self, count: int) -> None:
+        """Raise the error of `grow` if it could not set so many bytes aside now."""
+        if count > 0:
+            self.grow(count)
+            self.grow(-count)
+
+    def _make_room(self, count: int) -> None:
         budget = self._budget
         if count > 0:
             budget.make_room(count)
@@ -73,9 +96,16 @@ class Reservation:
                 "delete trajectories or sessions, or start the server with a larger --memory",
                 argument="memory",
             )
-        budget.quotas.add_memory(self.client, count, self._what)
-        budget.used += count
-        self.count += count
+
+    def give_back(self, count: int) -> None:
+        """Set so many bytes fewer aside."""
+        self._budget.used -= count
+        self._budget.quotas.remove_memory(self.client, count)
+        self.count -= count
+
+    def beside(self, what: str) -> Reservation:
+        """Return another reservation, for memory needed for a moment that is charged to no client."""
+        return Reservation(self._budget, what).shared()
 
     def shared(self) -> Reservation:
         """Charge no client for the bytes, now and later: the server holds them for everybody."""
@@ -90,9 +120,7 @@ class Reservation:
 
     def release(self) -> None:
         """Give the bytes back; a second call does nothing."""
-        self._budget.used -= self.count
-        self._budget.quotas.remove_memory(self.client, self.count)
-        self.count = 0
+        self.give_back(self.count)
 
     def __enter__(self) -> Reservation:
         return self

@@ -1,6 +1,6 @@
 """The admin page at `/` and the status behind it: what the server holds and how busy it is."""
 
-from .page import HEADERS, PAGE
+from .page import PAGE
 from .status import status
 
-__all__ = ["HEADERS", "PAGE", "status"]
+__all__ = ["PAGE", "status"]
