@@ -129,9 +129,7 @@ class Application:
         connections = Connections(most_connections(self.settings))
         self._watches.append(asyncio.create_task(sweep(connections), name="silent HTTP connections"))
         for listener, tls in sockets:
-            http = HttpListener(
-                app, self.settings, connections, self.service.budget, self.telemetry, tls, _LAST_ANSWERS
-            )
+            http = HttpListener(app, self.settings, connections, self.service.budget, self.telemetry, tls)
             self._http.append(http)
             self._http_tasks.append(asyncio.create_task(http.serve(sockets=[listener]), name="http"))
         for http, task in zip(self._http, self._http_tasks, strict=True):
@@ -264,10 +262,11 @@ class Application:
             await countdown.wait_for(self.calls.quiet(_QUIET, _LONGEST_QUIET), last)
         # what still runs stops within one control step, and its callers are told
         self.service.close()
+        answering = min(_LAST_ANSWERS, countdown.left() / 3)
         for http in self._http:
-            http.should_exit = True
-        await self.calls.end(min(_LAST_ANSWERS, countdown.left() / 3))
-        await countdown.finish(self._stop_listeners(min(_LAST_ANSWERS, countdown.left() / 2)))
+            http.end(answering)
+        await self.calls.end(answering)
+        await countdown.finish(self._stop_listeners(answering))
         for watch in self._watches:
             watch.cancel()
         if self._memory is not None:
@@ -279,9 +278,6 @@ class Application:
 
     async def _stop_listeners(self, seconds: float) -> None:
         """End the listeners when their last answers are sent, and after so many seconds in any case."""
-        for http in self._http:
-            # a client that stalls in the middle of a request does not hold up the end for ever
-            http.config.timeout_graceful_shutdown = seconds  # type: ignore[assignment]
         servers = (server.stop(seconds) for server in self._grpc_servers())
         await asyncio.gather(*servers, *self._http_tasks)
 
