@@ -384,9 +384,13 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       .def_property_readonly("cancelled", &CancelToken::cancelled);
 
   py::class_<ModelStorage>(module, "Model", "A model in the engine's own arrays, translated from MuJoCo's.")
-      .def(py::init(
-               [](const py::dict& arrays) { return std::make_unique<ModelStorage>(read_arrays(arrays)); }),
+      .def(py::init([](const py::dict& arrays) {
+             const MujocoArrays translated = read_arrays(arrays);
+             const py::gil_scoped_release released;
+             return std::make_unique<ModelStorage>(translated);
+           }),
            py::arg("arrays"))
+      .def_property_readonly("bytes", &ModelStorage::bytes)
       .def("parameter_size", [](const ModelStorage& model, const std::string& name) {
         return model.parameter_size(Parameter(parameter_index(name)));
       });

@@ -670,4 +670,16 @@ class ModelBuilder {
 
 ModelStorage::ModelStorage(const MujocoArrays& arrays) { ModelBuilder(arrays, *this).build(); }
 
+std::size_t ModelStorage::bytes() const {
+  const auto sum = [](const auto&... arrays) {
+    return (std::size_t(0) + ... + (arrays.capacity() * sizeof(arrays[0])));
+  };
+  std::size_t parameters = sum(map_.bodies, map_.pairs);
+  for (const std::vector<double>& values : map_.defaults) parameters += sum(values);
+  return sizeof(*this) + parameters + sum(joints_, dofs_, actuators_, geoms_, candidates_, limits_) +
+         sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +
+         sum(mass_rows_, dof_softness_, dof_weight_, tree_origin_, tree_qpos_) +
+         sum(hulls_.vertices, hulls_.faces, hulls_.edges, hulls_.corners, hulls_.nodes, hulls_.items);
+}
+
 }  // namespace revolute
