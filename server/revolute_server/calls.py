@@ -1,7 +1,6 @@
-"""What every call goes through on both transports: it gets an id, is let in or refused, counted and logged.
+"""Admission of calls on every transport: each gets an id, is let in or refused, counted and logged.
 
-A transport opens a `Call` before it reads the request and closes it when the answer is sent. The call that
-runs now is known to everything below it, so that a log line or an error can name it.
+A transport opens a call before it reads the request and closes it when the answer is sent.
 """
 
 from __future__ import annotations
@@ -13,16 +12,13 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from revolute.errors import UnavailableError
 
 from .auth import HEALTH, METRICS, STATUS, Access
-from .callers import ANONYMOUS, Caller, set_caller
-from .offered_memory import Offer
-from .telemetry import Telemetry
+from .call import Call, current_call, set_call
+from .callers import set_caller
 
 _log = logging.getLogger("revolute.access")
 
@@ -45,63 +41,8 @@ _QUIET = (HEALTH, METRICS, STATUS)
 _CALL_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-@dataclass
-class Call:
-    """One call, from its first byte to the last one of its answer.
-
-    Attributes:
-        id: name in logs and errors.
-        transport: "grpc" or "http".
-        verb: `Service.Rpc`; for HTTP known after routing.
-        caller: who calls; None until they are let in.
-        reason: reason of the error it ended with, "OK" for none.
-        peer: where it comes from: what the client calls itself, or else its host.
-        deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
-        started: time of its first byte, in s of the monotonic clock.
-        offer: the memory that its client shares with us for its arrays; None for none.
-        one_part: whether its answer must be a single part.
-    """
-
-    id: str
-    transport: str
-    verb: str = "unknown"
-    caller: Caller | None = None
-    reason: str = "OK"
-    peer: str = ""
-    deadline: float | None = None
-    started: float = field(default_factory=time.monotonic)
-    offer: Offer | None = None
-    one_part: bool = False
-
-
-_current: ContextVar[Call | None] = ContextVar("call", default=None)
-
-
-def current_call() -> Call | None:
-    """Return the call that runs now; None outside of any."""
-    return _current.get()
-
-
-def name_call(verb: str) -> None:
-    """Say what the call that runs now calls."""
-    if call := _current.get():
-        call.verb = verb
-
-
-def current_client() -> str:
-    """Name who is charged for the call that runs now: the holder of its token, or else its peer."""
-    call = _current.get()
-    if call is None:
-        return "server"
-    if call.caller is not None and call.caller is not ANONYMOUS:
-        return call.caller.name
-    return call.peer
-
-
-def current_deadline() -> float | None:
-    """Return when the caller gives up, in s of the monotonic clock; None for never."""
-    call = _current.get()
-    return call.deadline if call is not None else None
+def _not_recorded(_call: Call, _headers: Mapping[str, str]) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class Calls:
@@ -109,19 +50,19 @@ class Calls:
 
     Args:
         access: decides who may call what.
-        telemetry: where calls are counted and timed.
+        record: context manager of a call and its headers, which counts and times the call.
         check_workers: raises a LimitError when no more calls can wait for a worker of the engine.
     """
 
     def __init__(
         self,
         access: Access,
-        telemetry: Telemetry | None = None,
+        record: Callable[[Call, Mapping[str, str]], AbstractContextManager[None]] = _not_recorded,
         check_workers: Callable[[], None] = lambda: None,
     ) -> None:
         self.access = access
         self._check_workers = check_workers
-        self._telemetry = telemetry or Telemetry()
+        self._record = record
         self.draining = False
         self.running = 0
         self._last = -math.inf
@@ -151,11 +92,11 @@ class Calls:
         call.peer = headers.get(CLIENT_ID_HEADER, "")[:64] or host
         if seconds is not None:
             call.deadline = call.started + seconds
-        _current.set(call)
+        set_call(call)
         self.running += 1
         self._idle.clear()
         try:
-            with self._telemetry.call(call, headers):
+            with self._record(call, headers):
                 try:
                     yield call
                 except asyncio.CancelledError:
@@ -197,7 +138,7 @@ class Calls:
             LimitError: the queue for workers is full.
             UnavailableError: the server is stopping.
         """
-        call = _current.get()
+        call = current_call()
         if call is not None and call.verb in _COMPUTING:
             self._check_workers()
 

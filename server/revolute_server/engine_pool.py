@@ -26,7 +26,7 @@ from revolute.errors import CancelledError, DeadlineError, LimitError
 from revolute_engine import CancelToken
 
 from .batching import Waiting, Work, alone
-from .calls import current_deadline
+from .call import current_deadline
 from .errors import stopping
 from .quotas import Quotas
 from .telemetry import Telemetry

@@ -21,9 +21,10 @@ from revolute.codec.shared_memory import AVAILABLE, HEADER, OPENED
 from revolute.codec.status import DETAILS_KEY, encode_status
 from revolute.errors import ArgumentError, RevoluteError, kind_of
 
-from .calls import CALL_ID_HEADER, Call, Calls
+from .call import Call
+from .calls import CALL_ID_HEADER, Calls
 from .errors import public_error
-from .offered_memory import Offer, OpenBlocks
+from .offered_memory import Offer, OpenBlocks, current_offer, set_offer
 
 _OURS = "/revolute.v1."
 
@@ -236,8 +237,8 @@ def _opened(
         try:
             yield call
         finally:
-            if call.offer is not None:
-                call.offer.close()
+            if (offer := current_offer()) is not None:
+                offer.close()
 
 
 def _let_in(
@@ -248,8 +249,9 @@ def _let_in(
     words = headers.get(HEADER)
     if words is None:
         return
-    call.offer = Offer(words, reader.memory if _is_local(context.peer()) else None)
-    if reader.verb == _INFO and call.offer.is_open():
+    offer = Offer(words, reader.memory if _is_local(context.peer()) else None)
+    set_offer(offer)
+    if reader.verb == _INFO and offer.is_open():
         context.set_trailing_metadata(((CALL_ID_HEADER, call.id), (HEADER, OPENED)))
 
 

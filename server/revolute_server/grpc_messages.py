@@ -17,10 +17,10 @@ from revolute.errors import UnavailableError
 
 from . import offered_memory
 from .answers import Document
-from .calls import current_call
+from .call import current_call
 from .drafts import Draft
 from .memory import Reservation
-from .offered_memory import Offer
+from .offered_memory import current_offer
 from .telemetry import Telemetry
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
@@ -93,12 +93,6 @@ def wants_one_part() -> bool:
     """Tell whether the answer to the call that runs now must be one part."""
     call = current_call()
     return call is not None and call.one_part
-
-
-def current_offer() -> Offer | None:
-    """Return the memory that the client of the call that runs now shares with us; None for none."""
-    call = current_call()
-    return call.offer if call is not None else None
 
 
 async def send(

@@ -30,7 +30,6 @@ from .calls import Calls
 from .drafts import Draft
 from .grpc_calls import CallInterceptor
 from .grpc_messages import (
-    current_offer,
     receive,
     receive_one,
     send,
@@ -40,7 +39,7 @@ from .grpc_messages import (
     whole,
 )
 from .memory import Reservation
-from .offered_memory import OpenBlocks
+from .offered_memory import OpenBlocks, current_offer
 from .verbs import Verbs
 
 Verb = Callable[..., Coroutine[Any, Any, Document]]

@@ -9,7 +9,8 @@ from typing import Any
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .calls import CALL_ID_HEADER, Calls, current_call
+from .call import current_call
+from .calls import CALL_ID_HEADER, Calls
 from .errors import stopping
 from .http_problems import problem
 

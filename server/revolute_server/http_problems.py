@@ -12,7 +12,7 @@ from starlette.routing import Match, Mount
 
 from revolute.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
 
-from .calls import current_call
+from .call import current_call
 from .errors import public_error
 from .http_bodies import UnsupportedMediaTypeError, problem_body
 

@@ -15,7 +15,8 @@ from revolute.v1 import gradient_report_pb2, model_pb2, server_pb2, session_pb2,
 from . import admin, http_problems, schemas
 from .answers import Document
 from .auth import HEALTH, METRICS, STATUS
-from .calls import Calls, name_call
+from .call import name_call
+from .calls import Calls
 from .errors import public_error
 from .http_bodies import asset_bytes, check_answer, read_document, read_query, wants_npz, write_document
 from .http_calls import HttpCalls, admission

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from .calls import current_call
+from .call import current_call
 
 _SECRETS = re.compile(r"(?i)(?:(bearer\s+)[A-Za-z0-9._~+/=-]{8,}|(revolute_)[A-Za-z0-9_-]{20,})")
 """What follows "bearer", and our own tokens, which are longer than the names of modules in a stack."""

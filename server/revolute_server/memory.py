@@ -11,7 +11,7 @@ from types import TracebackType
 
 from revolute.errors import LimitError
 
-from .calls import current_client
+from .call import current_client
 from .quotas import Quotas
 from .settings import format_bytes
 

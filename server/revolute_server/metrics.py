@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-
-if TYPE_CHECKING:
-    from .service import Service
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -65,20 +62,13 @@ class Metrics:
             "revolute_batch_environments", "Environments of one engine call.", buckets=_ENVIRONMENTS
         )
 
-    def watch(self, service: Service) -> None:
-        """Report what a service holds, as it is when somebody asks."""
-        pool, budget = service.pool, service.budget
-        for name, text, value in (
-            ("revolute_queue_length", "Engine calls that wait for a worker.", lambda: pool.waiting),
-            ("revolute_workers", "Engine calls that may run at once.", lambda: pool.workers),
-            ("revolute_workers_busy", "Engine calls that run.", lambda: pool.busy),
-            ("revolute_models", "Models kept.", lambda: len(service.models)),
-            ("revolute_sessions", "Sessions kept.", lambda: len(service.sessions)),
-            ("revolute_trajectories", "Trajectories kept.", lambda: len(service.trajectories)),
-            ("revolute_memory_bytes", "Bytes of what is kept and under way.", lambda: budget.used),
-            ("revolute_memory_limit_bytes", "Bound on these bytes, --memory.", lambda: budget.limit),
-            ("revolute_ready", "1 while new calls are taken.", lambda: float(service.ready)),
-        ):
+    def watch(self, gauges: Iterable[tuple[str, str, Callable[[], float]]]) -> None:
+        """Report values as they are when somebody asks.
+
+        Args:
+            gauges: name, description and value of each.
+        """
+        for name, text, value in gauges:
             Gauge(name, text, registry=self.registry).set_function(value)
 
     def text(self) -> bytes:

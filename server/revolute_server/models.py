@@ -19,8 +19,8 @@ from revolute_engine import Model, load_model
 from revolute_engine import models as builtin_models
 
 from .cache import Cache
+from .call import current_client
 from .callers import caller_name, require_owner
-from .calls import current_client
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
 from .requests import Ticket

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from google.protobuf.message import Message
@@ -144,6 +145,19 @@ class Offer:
         if self._block is not None and self._memory is not None:
             self._memory.give_back(self._block)
             self._block = None
+
+
+_current: ContextVar[Offer | None] = ContextVar("offer", default=None)
+
+
+def current_offer() -> Offer | None:
+    """Return the memory that the client of the call that runs now shares with us; None for none."""
+    return _current.get()
+
+
+def set_offer(offer: Offer) -> None:
+    """Say what the client of the call that runs now shares with us."""
+    _current.set(offer)
 
 
 async def load(assembler: Assembler, offer: Offer | None) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from revolute.errors import LimitError
 
-from .calls import current_client
+from .call import current_client
 from .settings import format_bytes
 
 

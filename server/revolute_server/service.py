@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import platform
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -118,7 +119,7 @@ class Service:
         self.stateless = StatelessCalls(self.engine, self.pool, self.budget, self.models)
         self._sweeper = Sweeper(self.store, settings.max_requests, self._forget)
         self.info = _server_info(settings)
-        self.telemetry.metrics.watch(self)
+        self.telemetry.metrics.watch(self._gauges())
 
     async def open(self) -> None:
         """Open the store, and begin to delete what expires.
@@ -137,6 +138,19 @@ class Service:
         """Let go of the store, when no call runs any more."""
         await self._sweeper.stop()
         await self.store.close()
+
+    def _gauges(self) -> Iterator[tuple[str, str, Callable[[], float]]]:
+        """Yield name, description and value of each gauge at /metrics."""
+        pool, budget = self.pool, self.budget
+        yield "revolute_queue_length", "Engine calls that wait for a worker.", lambda: pool.waiting
+        yield "revolute_workers", "Engine calls that may run at once.", lambda: pool.workers
+        yield "revolute_workers_busy", "Engine calls that run.", lambda: pool.busy
+        yield "revolute_models", "Models kept.", lambda: len(self.models)
+        yield "revolute_sessions", "Sessions kept.", lambda: len(self.sessions)
+        yield "revolute_trajectories", "Trajectories kept.", lambda: len(self.trajectories)
+        yield "revolute_memory_bytes", "Bytes of what is kept and under way.", lambda: budget.used
+        yield "revolute_memory_limit_bytes", "Bound on these bytes, --memory.", lambda: budget.limit
+        yield "revolute_ready", "1 while new calls are taken.", lambda: float(self.ready)
 
     def _forget(self, kind: str, key: str) -> None:
         """Hold nothing that has expired."""

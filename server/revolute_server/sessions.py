@@ -21,8 +21,8 @@ from revolute.errors import ArgumentError, LimitError, NotFoundError, RevoluteEr
 from revolute_engine import Engine, Model, StepJacobian
 
 from .cache import Cache
+from .call import current_client
 from .callers import caller_name, require_owner
-from .calls import current_client
 from .deletion import delete_owned
 from .engine_pool import EnginePool
 from .identifiers import new_id

@@ -14,7 +14,7 @@ from .metrics import Metrics
 from .tracing import NoTracing, Tracing
 
 if TYPE_CHECKING:
-    from .calls import Call
+    from .call import Call
 
 
 class Telemetry:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from revolute.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from .calls import Call
+    from .call import Call
 
 
 class Tracing(Protocol):

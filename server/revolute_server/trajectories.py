@@ -19,8 +19,8 @@ from revolute_engine._segments import Segment, SegmentedRollout, segments_of
 
 from . import rollout_records
 from .cache import Cache
+from .call import current_client
 from .callers import caller_name
-from .calls import current_client
 from .deletion import delete_owned, owned
 from .engine_pool import EnginePool
 from .growing import growing_states, reported
