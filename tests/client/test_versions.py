@@ -11,8 +11,8 @@ import pytest
 import revolute
 from revolute.simulator import Simulator
 from revolute.transports import http
-from revolute.transports.local import LocalTransport
 from revolute.v1 import server_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute_server.in_process import LocalTransport
 from tests.client.transports.test_grpc import serving
 from tests.server.conftest import CART
 from tests.server.processes import ServerProcess

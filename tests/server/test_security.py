@@ -426,7 +426,7 @@ def test_error_answers_name_the_call(guarded: ServerProcess, keyring: Keyring) -
     for address in (guarded.grpc, guarded.http):
         with revolute.connect(address, token=keyring.tokens["read"]) as simulator:
             with pytest.raises(revolute.NotFoundError) as missing:
-                simulator._transport.call("GetModel", {"model_id": "none"})
+                simulator._link.transport.call("GetModel", {"model_id": "none"})
             assert missing.value.call_id
             _wait_for(guarded, missing.value.call_id)
 

@@ -328,7 +328,7 @@ def test_a_client_with_few_descriptors_has_some_for_other_files() -> None:
 def test_a_connection_that_nobody_holds_keeps_no_memory(server: ServerProcess) -> None:
     simulator = revolute.connect(server.grpc)
     simulator.rollout(simulator.load_model(CART), [0.0], [0.0], np.zeros((20_000, 1)))
-    ((block, _),) = simulator._transport._inner._memory._idle  # type: ignore[attr-defined]
+    ((block, _),) = simulator._link.transport._inner._memory._idle  # type: ignore[attr-defined]
     offer = block.offer
     del block
     assert _can_be_opened(offer)
@@ -369,7 +369,7 @@ def test_a_server_that_stands_still_is_waited_for_no_longer_than_asked() -> None
         # it was not asked in vain for good
         ctrl = np.ones((9000, 1))
         assert np.isclose(simulator.rollout(model, [0.0], [0.0], ctrl).qvel[-1, 0], 9.0)
-        assert simulator._transport._inner._memory._usable  # type: ignore[attr-defined]
+        assert simulator._link.transport._inner._memory._usable  # type: ignore[attr-defined]
 
 
 def test_the_server_holds_no_large_block_when_the_call_is_over() -> None:

@@ -14,8 +14,8 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..contract.transport import Transport
 from ..errors import LimitError, RevoluteError, UnavailableError
-from . import Transport
 from .deadline import Deadline
 from .network import closed_meanwhile
 

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 import revolute_engine
+from revolute.contract.transport import IN_PROCESS
+from revolute.errors import ArgumentError, NotFoundError
+from revolute.loss import Loss
 from revolute_engine._segments import SegmentedRollout
-from revolute_server import answers, stepping
-from revolute_server.service import API_VERSIONS, FEATURES
 
-from ..errors import ArgumentError, NotFoundError
-from ..loss import Loss
-from . import IN_PROCESS
+from . import answers, stepping
+from .service import API_VERSIONS, FEATURES
 
 Document = dict[str, Any]
 _Entry = TypeVar("_Entry")
