@@ -12,7 +12,9 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from revolute.v1 import gradient_report_pb2, model_pb2, server_pb2, session_pb2, trajectory_pb2
 
-from . import admin, http_problems, schemas
+from . import http_problems, schemas
+from .admin.page import HEADERS, PAGE
+from .admin.status import status as server_status
 from .answers import Document
 from .auth import HEALTH, METRICS, STATUS
 from .call import name_call
@@ -179,12 +181,12 @@ def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
     )
     async def status() -> dict[str, Any]:
         """Tell what the server holds and how busy it is; the page at / shows it."""
-        return await admin.status(verbs.service, draining=calls.draining)
+        return await server_status(verbs.service, draining=calls.draining)
 
     @router.get("/", include_in_schema=False)
     async def page() -> Response:
         name_call(HEALTH)
-        return HTMLResponse(admin.PAGE, headers=admin.HEADERS)
+        return HTMLResponse(PAGE, headers=HEADERS)
 
     return router
 

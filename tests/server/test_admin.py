@@ -12,7 +12,7 @@ import pytest
 
 import revolute
 from revolute_server import auth
-from revolute_server.admin import HEADERS, PAGE
+from revolute_server.admin.page import HEADERS, PAGE
 
 from .browser import CHROMIUM, Page, browser
 from .conftest import CART

@@ -1,6 +1,1 @@
 """The admin page at `/` and the status behind it: what the server holds and how busy it is."""
-
-from .page import HEADERS, PAGE
-from .status import status
-
-__all__ = ["HEADERS", "PAGE", "status"]
