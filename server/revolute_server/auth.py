@@ -16,6 +16,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from revolute.contract.verbs import VERBS
 from revolute.errors import ArgumentError, PermissionDeniedError, UnauthenticatedError
 
 from .callers import ANONYMOUS, Caller, Role
@@ -28,35 +29,7 @@ _PREFIX = "revolute_"
 HEALTH, METRICS, STATUS = "Health", "Metrics", "Status"
 """What is no rpc: /livez and /readyz (open to everybody), /metrics, and what the admin page shows."""
 
-_READ = (
-    "ModelService.GetModel",
-    "ModelService.ListModels",
-    "SessionService.GetSession",
-    "SessionService.ListSessions",
-    "SessionService.GetState",
-    "TrajectoryService.GetTrajectory",
-    "ServerService.GetServerInfo",
-    METRICS,
-)
-_RUN = (
-    "ModelService.RegisterModel",
-    "ModelService.DeleteModel",
-    "SessionService.CreateSession",
-    "SessionService.KeepAlive",
-    "SessionService.Reset",
-    "SessionService.Step",
-    "SessionService.SetState",
-    "SessionService.ForkSession",
-    "SessionService.Jacobian",
-    "SessionService.DeleteSession",
-    "TrajectoryService.Rollout",
-    "TrajectoryService.StreamRollout",
-    "TrajectoryService.Backward",
-    "TrajectoryService.ValueAndGradient",
-    "TrajectoryService.Jvp",
-    "TrajectoryService.Jacobian",
-    "TrajectoryService.CheckGradient",
-    "TrajectoryService.DeleteTrajectory",
+_ENVIRONMENT = (
     "Environment.Process",
     "Environment.create_world",
     "Environment.join_world",
@@ -66,12 +39,12 @@ _RUN = (
     "Environment.leave_world",
     "Environment.destroy_world",
 )
-_ADMIN = (STATUS,)
 
 ROLES: dict[str, Role] = {
-    **dict.fromkeys(_READ, Role.READ),
-    **dict.fromkeys(_RUN, Role.RUN),
-    **dict.fromkeys(_ADMIN, Role.ADMIN),
+    **{verb.rpc: Role(verb.role) for verb in VERBS.values()},
+    **dict.fromkeys(_ENVIRONMENT, Role.RUN),
+    METRICS: Role.READ,
+    STATUS: Role.ADMIN,
 }
 """The role that each verb needs. Verbs are `Service.Rpc`. A verb that is missing here needs an admin."""
 

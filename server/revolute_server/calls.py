@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from revolute.contract.verbs import BY_RPC
 from revolute.errors import UnavailableError
 
 from .auth import HEALTH, METRICS, STATUS, Access
@@ -27,15 +28,6 @@ CLIENT_ID_HEADER = "x-client-id"
 
 CALL_ID_HEADER = "x-request-id"
 """Header and metadata with a call's id; a client may choose it, the answer always has it."""
-
-_COMPUTING = frozenset(
-    {
-        *(f"SessionService.{method}" for method in ("Step", "Jacobian")),
-        *(f"TrajectoryService.{method}" for method in ("Rollout", "StreamRollout", "Backward", "Jvp")),
-        *(f"TrajectoryService.{method}" for method in ("ValueAndGradient", "Jacobian", "CheckGradient")),
-    }
-)
-"""Verbs that need a worker of the engine, whatever the request says."""
 
 _QUIET = (HEALTH, METRICS, STATUS)
 _CALL_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -139,7 +131,7 @@ class Calls:
             UnavailableError: the server is stopping.
         """
         call = current_call()
-        if call is not None and call.verb in _COMPUTING:
+        if call is not None and (verb := BY_RPC.get(call.verb)) is not None and verb.computes:
             self._check_workers()
 
     async def idle(self) -> None:

@@ -15,25 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..contract.transport import Transport
+from ..contract.verbs import VERBS
 from ..errors import LimitError, RevoluteError, UnavailableError
 from .deadline import Deadline
 from .network import closed_meanwhile
-
-MUTATIONS = frozenset(
-    {
-        "RegisterModel",
-        "DeleteModel",
-        "CreateSession",
-        "Reset",
-        "Step",
-        "SetState",
-        "ForkSession",
-        "DeleteSession",
-        "Rollout",
-        "DeleteTrajectory",
-    }
-)
-"""Verbs that change what the server keeps; the others may be repeated as they are."""
 
 _FIRST_SECONDS = 0.1
 _MOST_SECONDS = 5.0
@@ -61,7 +46,7 @@ class RetryingTransport:
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Carry out one verb; see `Transport.call`."""
         limit = self._timeout if timeout is None else timeout
-        if verb in MUTATIONS:
+        if VERBS[verb].mutation:
             document = _named(document)
         attempts = self._attempts(verb, limit)
         while True:

@@ -22,23 +22,26 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from revolute.v1 import verb_pb2 as revolute_dot_v1_dot_verb__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18revolute/v1/server.proto\x12\x0brevolute.v1\"\x16\n\x14GetServerInfoRequest\"\x98\x01\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x14\n\x0c\x61pi_versions\x18\x02 \x03(\t\x12\x10\n\x08\x66\x65\x61tures\x18\x03 \x03(\t\x12#\n\x06limits\x18\x04 \x01(\x0b\x32\x13.revolute.v1.Limits\x12!\n\x05\x62uild\x18\x05 \x01(\x0b\x32\x12.revolute.v1.Build\"\xc4\x02\n\x06Limits\x12\x13\n\x0bmax_request\x18\x01 \x01(\x03\x12\x10\n\x08max_json\x18\x02 \x01(\x03\x12\x0e\n\x06memory\x18\x03 \x01(\x03\x12\x12\n\nmax_models\x18\x04 \x01(\x03\x12\x14\n\x0cmax_sessions\x18\x05 \x01(\x03\x12\x18\n\x10max_trajectories\x18\x06 \x01(\x03\x12\r\n\x05queue\x18\x07 \x01(\x03\x12\x11\n\tmax_model\x18\x08 \x01(\x03\x12\x10\n\x08max_mesh\x18\t \x01(\x03\x12\x11\n\tmax_batch\x18\n \x01(\x03\x12\x13\n\x0bstore_bytes\x18\x0b \x01(\x03\x12\r\n\x05lease\x18\x0c \x01(\x01\x12\x11\n\tmax_lease\x18\r \x01(\x01\x12\x16\n\x0etrajectory_ttl\x18\x0e \x01(\x01\x12\x13\n\x0brequest_ttl\x18\x0f \x01(\x01\x12\x14\n\x0cmax_requests\x18\x10 \x01(\x03\"u\n\x05\x42uild\x12\x0b\n\x03isa\x18\x01 \x01(\t\x12\r\n\x05lanes\x18\x02 \x01(\x05\x12\x0f\n\x07threads\x18\x03 \x01(\x05\x12\x0f\n\x07workers\x18\x04 \x01(\x05\x12\x0e\n\x06python\x18\x05 \x01(\t\x12\r\n\x05numpy\x18\x06 \x01(\t\x12\x0f\n\x07machine\x18\x07 \x01(\t2g\n\rServerService\x12V\n\rGetServerInfo\x12!.revolute.v1.GetServerInfoRequest\x1a\".revolute.v1.GetServerInfoResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18revolute/v1/server.proto\x12\x0brevolute.v1\x1a\x16revolute/v1/verb.proto\"\x16\n\x14GetServerInfoRequest\"\x98\x01\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x14\n\x0c\x61pi_versions\x18\x02 \x03(\t\x12\x10\n\x08\x66\x65\x61tures\x18\x03 \x03(\t\x12#\n\x06limits\x18\x04 \x01(\x0b\x32\x13.revolute.v1.Limits\x12!\n\x05\x62uild\x18\x05 \x01(\x0b\x32\x12.revolute.v1.Build\"\xc4\x02\n\x06Limits\x12\x13\n\x0bmax_request\x18\x01 \x01(\x03\x12\x10\n\x08max_json\x18\x02 \x01(\x03\x12\x0e\n\x06memory\x18\x03 \x01(\x03\x12\x12\n\nmax_models\x18\x04 \x01(\x03\x12\x14\n\x0cmax_sessions\x18\x05 \x01(\x03\x12\x18\n\x10max_trajectories\x18\x06 \x01(\x03\x12\r\n\x05queue\x18\x07 \x01(\x03\x12\x11\n\tmax_model\x18\x08 \x01(\x03\x12\x10\n\x08max_mesh\x18\t \x01(\x03\x12\x11\n\tmax_batch\x18\n \x01(\x03\x12\x13\n\x0bstore_bytes\x18\x0b \x01(\x03\x12\r\n\x05lease\x18\x0c \x01(\x01\x12\x11\n\tmax_lease\x18\r \x01(\x01\x12\x16\n\x0etrajectory_ttl\x18\x0e \x01(\x01\x12\x13\n\x0brequest_ttl\x18\x0f \x01(\x01\x12\x14\n\x0cmax_requests\x18\x10 \x01(\x03\"u\n\x05\x42uild\x12\x0b\n\x03isa\x18\x01 \x01(\t\x12\r\n\x05lanes\x18\x02 \x01(\x05\x12\x0f\n\x07threads\x18\x03 \x01(\x05\x12\x0f\n\x07workers\x18\x04 \x01(\x05\x12\x0e\n\x06python\x18\x05 \x01(\t\x12\r\n\x05numpy\x18\x06 \x01(\t\x12\x0f\n\x07machine\x18\x07 \x01(\t2\x7f\n\rServerService\x12n\n\rGetServerInfo\x12!.revolute.v1.GetServerInfoRequest\x1a\".revolute.v1.GetServerInfoResponse\"\x16\xa2\xd4\x18\x12\x08\x01*\x0eGET /v1/serverb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'revolute.v1.server_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GETSERVERINFOREQUEST']._serialized_start=41
-  _globals['_GETSERVERINFOREQUEST']._serialized_end=63
-  _globals['_GETSERVERINFORESPONSE']._serialized_start=66
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=218
-  _globals['_LIMITS']._serialized_start=221
-  _globals['_LIMITS']._serialized_end=545
-  _globals['_BUILD']._serialized_start=547
-  _globals['_BUILD']._serialized_end=664
-  _globals['_SERVERSERVICE']._serialized_start=666
-  _globals['_SERVERSERVICE']._serialized_end=769
+  _globals['_SERVERSERVICE'].methods_by_name['GetServerInfo']._loaded_options = None
+  _globals['_SERVERSERVICE'].methods_by_name['GetServerInfo']._serialized_options = b'\242\324\030\022\010\001*\016GET /v1/server'
+  _globals['_GETSERVERINFOREQUEST']._serialized_start=65
+  _globals['_GETSERVERINFOREQUEST']._serialized_end=87
+  _globals['_GETSERVERINFORESPONSE']._serialized_start=90
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=242
+  _globals['_LIMITS']._serialized_start=245
+  _globals['_LIMITS']._serialized_end=569
+  _globals['_BUILD']._serialized_start=571
+  _globals['_BUILD']._serialized_end=688
+  _globals['_SERVERSERVICE']._serialized_start=690
+  _globals['_SERVERSERVICE']._serialized_end=817
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,6 @@
 from revolute.v1 import tensor_pb2 as _tensor_pb2
 from revolute.v1 import trajectory_pb2 as _trajectory_pb2
+from revolute.v1 import verb_pb2 as _verb_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message

@@ -20,6 +20,6 @@ trap 'rm -f "$descriptors"' EXIT
     --include_source_info --descriptor_set_out="$descriptors" revolute/v1/*.proto
 "$python" revolute/v1/comments.py "$descriptors" "$output/revolute/v1/comments.json"
 # messages alone need no service stubs
-for messages in tensor error gradient_report; do
+for messages in tensor error gradient_report verb; do
     rm -f "$output/revolute/v1/${messages}_pb2_grpc.py"
 done
