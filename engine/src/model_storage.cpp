@@ -39,6 +39,7 @@ class ModelBuilder {
     check_sizes();
     add_options();
     add_bodies();
+    add_dof_supports();
     add_actuators();
     add_geoms();
     add_candidates();
@@ -53,7 +54,7 @@ class ModelBuilder {
   ModelStorage& out_;
   std::vector<int> body_link_;
   std::vector<Pose> body_pose_;  // in the link's frame
-  std::map<std::pair<int, int>, int> path_of_;
+  std::map<std::pair<int, int>, int> path_of_, support_of_;
 
   static void expect(const char* name, std::size_t got, std::size_t wanted) {
     if (got != wanted)
@@ -101,6 +102,8 @@ class ModelBuilder {
         {"pair_mu_from", in_.pair_mu_from.size(), np},
         {"pair_condim", in_.pair_condim.size(), np},
         {"pair_friction", in_.pair_friction.size(), 3 * np},
+        {"pair_margin", in_.pair_margin.size(), np},
+        {"pair_gap", in_.pair_gap.size(), np},
         {"eq_obj1", in_.eq_obj1.size(), in_.eq_type.size()},
         {"eq_obj2", in_.eq_obj2.size(), in_.eq_type.size()},
         {"eq_data", in_.eq_data.size(), 11 * in_.eq_type.size()},
@@ -114,6 +117,38 @@ class ModelBuilder {
         {"act_ctrlrange", in_.act_ctrlrange.size(), 2 * nu},
         {"act_forcerange", in_.act_forcerange.size(), 2 * nu}};
     for (const auto& [name, got, wanted] : sizes) expect(name, got, wanted);
+    if (soft()) check_soft_sizes();
+  }
+  bool soft() const { return ContactModel(in_.contact_model) == ContactModel::mujoco; }
+  void check_soft_sizes() const {
+    const std::size_t nv = in_.nv, nb = in_.nbody, nj = in_.njnt, ng = in_.ngeom, np = in_.pair_geom1.size(),
+                      ne = in_.eq_type.size();
+    const std::vector<std::tuple<const char*, std::size_t, std::size_t>> sizes = {
+        {"body_invweight0", in_.body_invweight0.size(), 2 * nb},
+        {"dof_invweight0", in_.dof_invweight0.size(), nv},
+        {"jnt_solref", in_.jnt_solref.size(), 2 * nj},
+        {"jnt_solimp", in_.jnt_solimp.size(), 5 * nj},
+        {"jnt_margin", in_.jnt_margin.size(), nj},
+        {"dof_solref", in_.dof_solref.size(), 2 * nv},
+        {"dof_solimp", in_.dof_solimp.size(), 5 * nv},
+        {"eq_solref", in_.eq_solref.size(), 2 * ne},
+        {"eq_solimp", in_.eq_solimp.size(), 5 * ne},
+        {"geom_solref", in_.geom_solref.size(), 2 * ng},
+        {"geom_solimp", in_.geom_solimp.size(), 5 * ng},
+        {"geom_torsional_friction", in_.geom_torsional_friction.size(), ng},
+        {"geom_rolling_friction", in_.geom_rolling_friction.size(), ng},
+        {"pair_weight", in_.pair_weight.size(), np},
+        {"pair_solref", in_.pair_solref.size(), 2 * np},
+        {"pair_solreffriction", in_.pair_solreffriction.size(), 2 * np},
+        {"pair_solimp", in_.pair_solimp.size(), 5 * np},
+        {"pair_friction5", in_.pair_friction5.size(), 5 * np}};
+    for (const auto& [name, got, wanted] : sizes) expect(name, got, wanted);
+  }
+  static Softness softness(const Doubles& solref, const Doubles& solimp, std::size_t i) {
+    Softness out;
+    std::copy_n(&solref[2 * i], 2, out.solref);
+    std::copy_n(&solimp[5 * i], 5, out.solimp);
+    return out;
   }
 
   void add_options() {
@@ -130,6 +165,11 @@ class ModelBuilder {
     m.margin = in_.margin;
     m.iterations = in_.iterations;
     m.integrator = Integrator(in_.integrator);
+    m.contact_model = ContactModel(in_.contact_model);
+    m.cone = Cone(in_.cone);
+    m.friction_to_normal = in_.impratio;
+    m.safe_solref = in_.refsafe;
+    m.implicit_damping = in_.eulerdamp;
     m.contact = in_.contact;
     m.limits = in_.limits;
     m.dry_friction = in_.dry_friction;
@@ -279,6 +319,57 @@ class ModelBuilder {
     return path_of_[key] = int(out_.paths_.size()) - 1;
   }
 
+  // mujoco: the degrees of freedom that move one link and not the other; those that move both leave the constraint as it is.
+  int support(int link_a, int link_b) {
+    const auto found = support_of_.find({link_a, link_b});
+    if (found != support_of_.end()) return found->second;
+    std::vector<std::pair<int, int>> dofs;
+    for (int side : {0, 1}) {
+      std::vector<int> others;
+      for (int k = side ? link_a : link_b; k >= 0; k = out_.dofs_[k].parent) others.push_back(k);
+      for (int k = side ? link_b : link_a; k >= 0; k = out_.dofs_[k].parent)
+        if (std::find(others.begin(), others.end(), k) == others.end()) dofs.push_back({k, side});
+    }
+    return support_of_[{link_a, link_b}] = add_support(std::move(dofs));
+  }
+  int add_support(std::vector<std::pair<int, int>> dofs) {
+    std::sort(dofs.rbegin(), dofs.rend());
+    Support support = {int(out_.support_dofs_.size()), int(dofs.size()), true};
+    for (std::size_t i = 0; i < dofs.size(); ++i) {
+      out_.support_dofs_.push_back(dofs[i].first);
+      out_.support_sides_.push_back(dofs[i].second);
+      int k = dofs[0].first;
+      while (k >= 0 && k != dofs[i].first) k = out_.dofs_[k].parent;
+      support.chain = support.chain && k >= 0;
+    }
+    out_.supports_.push_back(support);
+    return int(out_.supports_.size()) - 1;
+  }
+  SoftPair soft_pair(std::size_t i) const {
+    SoftPair out{};
+    out.own = std::isnan(in_.pair_weight[i]);
+    out.weight_a = in_.pair_weight[i];
+    std::copy_n(&in_.pair_solref[2 * i], 2, out.solref);
+    std::copy_n(&in_.pair_solreffriction[2 * i], 2, out.solref_friction);
+    std::copy_n(&in_.pair_solimp[5 * i], 5, out.solimp);
+    std::copy_n(&in_.pair_friction5[5 * i], 5, out.friction);
+    return out;
+  }
+  void add_dof_supports() {
+    int entries = 0;
+    for (int k = 0; k < in_.nv; ++k) {
+      add_support({{k, 0}});
+      out_.mass_rows_.push_back(entries);
+      for (int j = k; j >= 0; j = out_.dofs_[j].parent) ++entries;
+      out_.dof_softness_.push_back(soft() ? softness(in_.dof_solref, in_.dof_solimp, k) : Softness{});
+      out_.dof_weight_.push_back(soft() ? in_.dof_invweight0[k] : 0.0);
+    }
+    out_.mass_rows_.push_back(entries);
+  }
+  double body_weight(int a, int b, int part) const {
+    return soft() ? in_.body_invweight0[2 * a + part] + in_.body_invweight0[2 * b + part] : 0.0;
+  }
+
   void add_candidates() {
     for (std::size_t i = 0; i < in_.pair_geom1.size(); ++i) {
       const int a = in_.pair_geom1[i], b = in_.pair_geom2[i];
@@ -288,6 +379,7 @@ class ModelBuilder {
       const bool fixed = !std::isnan(friction[0]);
       const int from = in_.pair_mu_from[i];
       out_.map_.pairs.push_back({a, b, !fixed && from != 2, !fixed && from != 1, fixed ? friction[0] : 0.0});
+      if (soft()) out_.map_.soft_pairs.push_back(soft_pair(i));
       Candidate candidate{};
       candidate.geom_a = a;
       candidate.geom_b = b;
@@ -295,6 +387,10 @@ class ModelBuilder {
       candidate.link_b = link_b;
       candidate.friction = int(out_.map_.pairs.size()) - 1;
       candidate.path = path(link_a, link_b);
+      candidate.support = soft() ? support(link_a, link_b) : 0;
+      candidate.weight = body_weight(in_.geom_bodyid[a], in_.geom_bodyid[b], 0);
+      candidate.margin = in_.pair_margin[i];
+      candidate.gap = in_.pair_gap[i];
       candidate.condim = in_.pair_condim[i];
       candidate.torsional = friction[1];
       candidate.rolling = friction[2];
@@ -357,12 +453,29 @@ class ModelBuilder {
 
   void add_dof_constraints() {
     for (int k = 0; k < in_.nv; ++k) out_.dof_paths_.push_back(path(k, -1));
-    for (const Joint& joint : out_.joints_) {
+    for (std::size_t j = 0; j < out_.joints_.size(); ++j) {
+      const Joint& joint = out_.joints_[j];
       if (!joint.limited) continue;
       const bool ball = joint.type == JointType::ball;
       const int last = ball ? joint.dof + 2 : joint.dof;
-      if (!ball) out_.limits_.push_back({false, joint.dof, joint.qpos, 1.0, joint.range[0], path(last, -1)});
-      out_.limits_.push_back({ball, joint.dof, joint.qpos, -1.0, joint.range[1], path(last, -1)});
+      Limit limit{};
+      limit.ball = ball;
+      limit.joint = int(j);
+      limit.dof = joint.dof;
+      limit.qpos = joint.qpos;
+      limit.path = path(last, -1);
+      limit.support = joint.dof;
+      if (ball && soft()) limit.support = add_support({{last, 0}, {last - 1, 0}, {last - 2, 0}});
+      if (soft()) {
+        limit.margin = in_.jnt_margin[j];
+        limit.weight = in_.dof_invweight0[joint.dof];
+        limit.softness = softness(in_.jnt_solref, in_.jnt_solimp, j);
+      }
+      for (int side = ball ? 1 : 0; side < 2; ++side) {
+        limit.sign = side == 0 ? 1.0 : -1.0;
+        limit.bound = joint.range[side];
+        out_.limits_.push_back(limit);
+      }
     }
   }
 
@@ -379,8 +492,26 @@ class ModelBuilder {
       } else {
         add_body_equality(in_.eq_obj1[i], in_.eq_obj2[i], data, equality);
       }
+      if (soft()) soften(i, equality);
       out_.equalities_.push_back(equality);
     }
+  }
+  void soften(std::size_t i, Equality& equality) {
+    const int a = in_.eq_obj1[i], b = in_.eq_obj2[i];
+    equality.softness = softness(in_.eq_solref, in_.eq_solimp, i);
+    equality.torque_scale = in_.eq_data[11 * i + 10];
+    if (equality.type == EqualityType::joint) {
+      equality.weight[0] = in_.dof_invweight0[equality.dof_a];
+      std::vector<std::pair<int, int>> dofs = {{equality.dof_a, 0}};
+      if (b >= 0) {
+        equality.weight[0] += in_.dof_invweight0[equality.dof_b];
+        dofs.push_back({equality.dof_b, 1});
+      }
+      equality.support = add_support(std::move(dofs));
+      return;
+    }
+    for (int part : {0, 1}) equality.weight[part] = body_weight(a, b, part);
+    equality.support = support(equality.link_a, equality.link_b);
   }
   // MuJoCo's data: polynomial of the second joint's displacement from its qpos0
   void add_joint_equality(int a, int b, const double* data, Equality& out) {
@@ -432,6 +563,10 @@ class ModelBuilder {
     set(Parameter::actuator_gear, in_.act_gear);
     set(Parameter::geom_friction, in_.geom_friction);
     set(Parameter::restitution, {in_.restitution});
+    set(Parameter::geom_torsional_friction, in_.geom_torsional_friction);
+    set(Parameter::geom_rolling_friction, in_.geom_rolling_friction);
+    set(Parameter::geom_solref, in_.geom_solref);
+    set(Parameter::geom_solimp, in_.geom_solimp);
   }
 
   void point_model() {
@@ -450,6 +585,12 @@ class ModelBuilder {
     m.paths = out_.paths_.data();
     m.path_dofs = out_.path_dofs_.data();
     m.dof_paths = out_.dof_paths_.data();
+    m.supports = out_.supports_.data();
+    m.support_dofs = out_.support_dofs_.data();
+    m.support_sides = out_.support_sides_.data();
+    m.mass_rows = out_.mass_rows_.data();
+    m.dof_softness = out_.dof_softness_.data();
+    m.dof_weight = out_.dof_weight_.data();
     m.vertices = out_.hulls_.vertices.data();
     m.faces = out_.hulls_.faces.data();
     m.edges = out_.hulls_.edges.data();

@@ -136,6 +136,8 @@ class ModelMaker {
     arrays.pair_geom1.push_back(geom_a);
     arrays.pair_geom2.push_back(geom_b);
     append(arrays.pair_friction, Point{friction, 0.02, 0.003});
+    arrays.pair_margin.push_back(arrays.margin);
+    arrays.pair_gap.push_back(0);
     arrays.pair_mu_from.push_back(from);
     arrays.pair_condim.push_back(condim);
   }

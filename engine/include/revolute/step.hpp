@@ -11,6 +11,8 @@
 //   qvel+          = v* + M^-1 J' lambda
 //   qpos+          = integration(qpos, qvel+)
 //
+// That is the contact model "hard"; "mujoco" takes the steps of soft_step.hpp.
+//
 // When a contact with restitution is reached within the step, the stages above are run again from the configuration at that
 // moment, find_impact(), and qvel+ moves it for the rest of the step.
 //
@@ -19,6 +21,7 @@
 
 #include <initializer_list>
 
+#include "revolute/soft_step.hpp"
 #include "revolute/stages/acceleration.hpp"
 #include "revolute/stages/actuation.hpp"
 #include "revolute/stages/articulated_inertia.hpp"
@@ -30,6 +33,8 @@
 #include "revolute/stages/kinematics.hpp"
 
 namespace revolute {
+
+REVOLUTE_HD inline const Model& hard_model(const Model& model) { return model_if(!is_soft(model), model); }
 
 // What a forward step leaves behind for its adjoint.
 template <class Real>
@@ -46,8 +51,13 @@ struct StepWorkspace {
   SolverWorkspace<Real> solver;  // its x is lambda
   GrowingArray<Real> scaled_memory;
   Real *start_v_free, *velocity_change, *qvel_next;
+  SoftStep<Real> soft;  // of the contact model "mujoco", which needs none of the others
 
   StepWorkspace(const Model& model, Arena& arena)
+      : StepWorkspace(hard_model(model), soft_model(model), arena) {}
+
+ private:
+  StepWorkspace(const Model& model, const Model& soft_model, Arena& arena)
       : kinematics(model, arena),
         start_kinematics(model, arena),
         factors(model, arena),
@@ -60,12 +70,15 @@ struct StepWorkspace {
         rows(model, arena),
         impact(model, arena),
         delassus(model, arena),
-        scaled_memory(square_of_rows<Real>(model), arena) {
-    const std::size_t capacity = ConstraintRows<Real>::capacity(model);
-    for (Real** array : {&solver.x, &solver.z, &solver.inverse_diagonal}) *array = arena.take<Real>(capacity);
-    solver.tape = arena.take<Real>(capacity * model.iterations);
+        scaled_memory(square_of_rows<Real>(model), arena),
+        soft(soft_model, arena) {
+    impact.any = false;
+    impact.time = Real(0);
+    solver.take(ConstraintRows<Real>::capacity(model), model.iterations, arena);
     for (Real** array : {&start_v_free, &velocity_change, &qvel_next}) *array = arena.take<Real>(model.nv);
   }
+
+ public:
   REVOLUTE_HD SolverProblem<Real> problem(const Model& model) const {
     return {rows.count, model.iterations, rows.solver, delassus.A, rows.b, rows.bound};
   }
@@ -111,6 +124,8 @@ template <class Real>
 REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
                       const Real* qvel, const Real* ctrl, bool record, StepWorkspace<Real>& ws,
                       Real* qpos_next, Real* qvel_next) {
+  if (is_soft(model))
+    return soft_step(model, parameters, qpos, qvel, ctrl, record, ws.soft, qpos_next, qvel_next);
   const Real h(model.timestep);
   ws.impact.any = false;
   ws.impact.time = Real(0);
@@ -162,19 +177,25 @@ struct StepAdjointWorkspace {
   Bar *qpos_bar, *start_bar, *qvel_bar, *diagonal_bar, *w, *w0, *lambda_bar, *v_free_bar;
   Motion<Bar>* W;
   Force<Bar>*F_b, *F_v;
+  SoftStepAdjointWorkspace<Bar> soft;
 
   StepAdjointWorkspace(const Model& model, Arena& arena)
+      : StepAdjointWorkspace(hard_model(model), soft_model(model), arena) {}
+
+ private:
+  StepAdjointWorkspace(const Model& model, const Model& soft_model, Arena& arena)
       : kinematics(model, arena),
         factors(model, arena),
         rows(model, arena),
         delassus(model, arena),
         acceleration(model, arena),
-        solve(model, arena) {
+        solve(model, arena),
+        soft(soft_model, arena) {
     const std::size_t capacity = ConstraintRows<Bar>::capacity(model);
     for (Bar** array : {&qpos_bar, &start_bar, &qvel_bar, &diagonal_bar, &w, &w0, &v_free_bar})
       *array = arena.take<Bar>(model.nv);
     lambda_bar = arena.take<Bar>(capacity);
-    solver.steps = arena.take<Bar>(capacity * model.iterations);
+    solver.take(capacity, model.iterations, arena);
     W = arena.take<Motion<Bar>>(model.nv);
     for (Force<Bar>** array : {&F_b, &F_v}) *array = arena.take<Force<Bar>>(model.nv);
   }
@@ -237,6 +258,9 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
                               const Real* qvel, const Real* ctrl, const StepWorkspace<Real>& at,
                               StepAdjointWorkspace<Bar>& ws, StateCotangent<Bar>& state_bar, Bar* ctrl_bar,
                               Parameters<Bar>& parameters_bar) {
+  if (is_soft(model))
+    return soft_step_adjoint(model, parameters, qpos, qvel, ctrl, at.soft, ws.soft, state_bar.qpos,
+                             state_bar.qvel, ctrl_bar, parameters_bar);
   const Real h(model.timestep);
   const bool rows = at.rows.count > 0;
   const Real* configuration = at.configuration(qpos);
@@ -244,6 +268,7 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   for (int k = 0; k < model.nv; ++k) {
     ws.qpos_bar[k] = ws.diagonal_bar[k] = Bar(0);
     ws.v_free_bar[k] = state_bar.qvel[k];
+    if (!rows) ws.F_v[k] = zero_force<Bar>();
     if (at.impact.any) time_bar -= at.qvel_next[k] * state_bar.qpos[k];
   }
   ws.kinematics.clear(model);
@@ -261,7 +286,8 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   acceleration_adjoint(model, at.kinematics, at.acceleration, qvel, in, ws.acceleration, ws.kinematics,
                        ws.qvel_bar, ws.diagonal_bar, parameters_bar);
   kinematics_adjoint(model, at.kinematics, ws.kinematics, ws.qpos_bar, parameters_bar);
-  actuation_adjoint(model, parameters, h, configuration, qvel, ctrl, ws.w0, ws.diagonal_bar, ws.qpos_bar,
+  actuation_adjoint(model, parameters, h, configuration, qvel, ctrl,
+                    ActuationCotangent<Bar>{ws.w0, ws.diagonal_bar, ws.diagonal_bar}, ws.qpos_bar,
                     ws.qvel_bar, ctrl_bar, parameters_bar);
   if (at.impact.any) impact_adjoint(model, parameters, h, qpos, qvel, at, ws, time_bar, parameters_bar);
   for (int k = 0; k < model.nv; ++k) {

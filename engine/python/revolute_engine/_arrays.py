@@ -67,16 +67,16 @@ def _integer(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
     return np.array(values, dtype=np.int32, order="C")
 
 
-def _is_disabled(model: mujoco.MjModel, name: str) -> bool:
+def is_disabled(model: mujoco.MjModel, name: str) -> bool:
     """Whether an MJCF flag is set to disable."""
     return bool(model.opt.disableflags & int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name}")))
 
 
 def disabled_switches(model: mujoco.MjModel) -> dict[str, bool]:
     """Return the engine's switches that the model turns off by MuJoCo's flags."""
-    everything = _is_disabled(model, "CONSTRAINT")
+    everything = is_disabled(model, "CONSTRAINT")
     flags = {"contact": "CONTACT", "limits": "LIMIT", "dry_friction": "FRICTIONLOSS"}
-    return {switch: everything or _is_disabled(model, flag) for switch, flag in flags.items()}
+    return {switch: everything or is_disabled(model, flag) for switch, flag in flags.items()}
 
 
 def _apply_disable_flags(model: mujoco.MjModel, arrays: Arrays) -> None:
@@ -89,7 +89,7 @@ def _apply_disable_flags(model: mujoco.MjModel, arrays: Arrays) -> None:
         "ACTUATION": ("act_gain", "act_bias"),
     }
     for flag, names in zeroed.items():
-        if _is_disabled(model, flag):
+        if is_disabled(model, flag):
             for name in names:
                 arrays[name][...] = 0
 

@@ -47,14 +47,17 @@ def check_equalities(model: mujoco.MjModel, label: str) -> None:
             )
 
 
+def active_equalities(model: mujoco.MjModel) -> list[int]:
+    """Return the indices of the constraints that hold from the start."""
+    off = int(mujoco.mjtDisableBit.mjDSBL_EQUALITY) | int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    return [
+        index for index in range(model.neq) if model.eq_active0[index] and not model.opt.disableflags & off
+    ]
+
+
 def equality_arrays(model: mujoco.MjModel) -> dict[str, npt.NDArray[Any]]:
     """Return the constraints that hold from the start, between bodies or joints."""
-    off = int(mujoco.mjtDisableBit.mjDSBL_EQUALITY) | int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-    rows = [
-        _between_bodies(model, index)
-        for index in range(model.neq)
-        if model.eq_active0[index] and not model.opt.disableflags & off
-    ]
+    rows = [_between_bodies(model, index) for index in active_equalities(model)]
     return {
         "eq_type": np.array([row[0] for row in rows], dtype=np.int32),
         "eq_obj1": np.array([row[1] for row in rows], dtype=np.int32),

@@ -26,7 +26,8 @@ from ._files import FileFinder
 from ._model import Model
 from ._mujoco import collected_warnings
 from ._options import Options
-from ._pairs import Pair, candidate_pairs, pair_arrays
+from ._pairs import Pair, candidate_pairs, pair_arrays, soft_pair_arrays
+from ._soft import soft_arrays
 from ._source import Source, read_source
 from ._support import check_support
 from ._xml import write
@@ -51,6 +52,8 @@ def load_model(
     ground: bool = False,
     fuse_fixed: bool = False,
     timestep: float | None = None,
+    contact_model: str = "hard",
+    cone: str | None = None,
     solver: str = "pgs",
     iterations: int = 50,
     contact: bool = True,
@@ -77,15 +80,18 @@ def load_model(
         ground: add a plane at z = 0 with friction 1 that every shape meets.
         fuse_fixed: merge bodies that have no joint into their parents.
         timestep: length of a step in seconds, instead of the file's.
-        solver: "pgs", projected Gauss-Seidel.
-        iterations: sweeps of the solver.
+        contact_model: "hard", impulses that keep shapes apart, or "mujoco", MuJoCo's soft constraints with the
+            file's solref, solimp, cone and integrator.
+        cone: of contact_model="mujoco": "pyramidal", "elliptic" or None, as the file says.
+        solver: of contact_model="hard": "pgs", projected Gauss-Seidel.
+        iterations: sweeps of that solver.
         contact: simulate contacts.
         limits: simulate joint limits.
         dry_friction: simulate dry friction of joints (frictionloss).
-        erp: fraction of a penetration that a step repairs, 0 to 1.
-        cfm: softness added to the diagonal of the contact system, >= 0.
-        restitution: coefficient of restitution of all contacts, 0 to 1.
-        margin: distance in metres below which shapes are watched for contact.
+        erp: of contact_model="hard": fraction of a penetration that a step repairs, 0 to 1.
+        cfm: of contact_model="hard": softness added to the diagonal of the contact system, >= 0.
+        restitution: of contact_model="hard": coefficient of restitution of all contacts, 0 to 1.
+        margin: of contact_model="hard": distance in metres below which shapes are watched for contact.
         mesh_paths: folders to look for meshes in.
         package_paths: folders that `package://name/` stands for, by name.
         allow_files: False reads nothing from disk: text, assets and built-in models only.
@@ -106,6 +112,8 @@ def load_model(
         ground=ground,
         fuse_fixed=fuse_fixed,
         timestep=timestep,
+        contact_model=contact_model,
+        cone=cone,
         solver=solver,
         iterations=iterations,
         contact=contact,
@@ -123,7 +131,11 @@ def load_model(
             document, base=options.base, ground=options.ground, fuse_fixed=options.fuse_fixed
         )
         supported = check_support(
-            compiled, document.label, limits=options.limits, dry_friction=options.dry_friction
+            compiled,
+            document.label,
+            limits=options.limits,
+            dry_friction=options.dry_friction,
+            contact_model=options.contact_model,
         )
         notes = [*document.notes, *supported]
         arrays, alarming = _engine_arrays(compiled, document, options)
@@ -226,8 +238,12 @@ def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options)
     pairs: list[Pair] = []
     notes: list[str] = []
     if switches["contact"]:
-        pairs, notes = candidate_pairs(compiled, document.label, is_urdf=document.is_urdf)
+        pairs, notes = candidate_pairs(
+            compiled, document.label, is_urdf=document.is_urdf, contact_model=options.contact_model
+        )
     arrays.update(pair_arrays(pairs))
+    arrays.update(soft_arrays(compiled, options))
+    arrays.update(soft_pair_arrays(pairs if options.contact_model == "mujoco" else []))
     arrays.update({name: int(value) for name, value in switches.items()})
     for option in ("iterations", "erp", "cfm", "restitution", "margin"):
         arrays[option] = getattr(options, option)

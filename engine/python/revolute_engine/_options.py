@@ -13,6 +13,8 @@ from revolute.errors import ArgumentError
 
 SOLVERS = ("pgs",)
 BASES = ("fixed", "free")
+CONTACT_MODELS = ("hard", "mujoco")
+CONES = ("pyramidal", "elliptic")
 MAX_ITERATIONS = 100_000
 
 
@@ -24,6 +26,8 @@ class Options:
     ground: bool = False
     fuse_fixed: bool = False
     timestep: float | None = None
+    contact_model: str = "hard"
+    cone: str | None = None
     solver: str = "pgs"
     iterations: int = 50
     contact: bool = True
@@ -47,6 +51,10 @@ class Options:
             raise ArgumentError.expected("base", "'fixed', 'free' or None", repr(self.base))
         if self.solver not in SOLVERS:
             raise ArgumentError.expected("solver", "'pgs'", repr(self.solver))
+        if self.contact_model not in CONTACT_MODELS:
+            raise ArgumentError.expected("contact_model", "'hard' or 'mujoco'", repr(self.contact_model))
+        if self.cone not in (None, *CONES):
+            raise ArgumentError.expected("cone", "'pyramidal', 'elliptic' or None", repr(self.cone))
         if self.timestep is not None:
             _real("timestep", self.timestep, "seconds > 0", lambda value: value > 0)
         _real("erp", self.erp, "a number from 0 to 1", lambda value: 0 <= value <= 1)
@@ -58,6 +66,8 @@ class Options:
             ground=bool(self.ground),
             fuse_fixed=bool(self.fuse_fixed),
             timestep=None if self.timestep is None else float(self.timestep),
+            contact_model=self.contact_model,
+            cone=self.cone,
             solver=self.solver,
             iterations=positive_integer("iterations", self.iterations, MAX_ITERATIONS),
             contact=bool(self.contact),

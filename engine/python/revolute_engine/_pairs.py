@@ -8,6 +8,7 @@ that of the shape with the higher priority, or the pair's own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from revolute.errors import ModelError
 from ._names import element_name
 
 _PLANE, _MESH = 0, 7  # MuJoCo's numbers of shape types
+_SOFT_NUMBERS = 14  # of Pair.own_softness
 _NAMED = 3  # of the pairs that are left out, how many a note names
 
 BOTH, FIRST, SECOND = 0, 1, 2
@@ -36,6 +38,10 @@ class Pair:
         friction: sliding (nan: combined from the shapes'), torsional and rolling friction coefficients.
         mu_from: BOTH (the larger coefficient counts), FIRST or SECOND (that shape's priority is higher).
         condim: 1 without friction, 3 sliding, 4 with torsion, 6 with torsion and rolling.
+        margin: distance in metres below which MuJoCo's contact acts.
+        gap: MuJoCo looks for contacts up to this much farther away than the margin.
+        weight: share of the first shape in the mixed softness; nan for a `<pair>` element, which has its own.
+        own_softness: of such a pair: solref, solreffriction, solimp and the five friction coefficients.
         element: how messages name the pair.
     """
 
@@ -44,10 +50,16 @@ class Pair:
     friction: tuple[float, float, float]
     mu_from: int
     condim: int
+    margin: float
+    gap: float
+    weight: float
+    own_softness: tuple[float, ...]
     element: str
 
 
-def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tuple[list[Pair], list[str]]:
+def candidate_pairs(
+    model: mujoco.MjModel, label: str, *, is_urdf: bool, contact_model: str
+) -> tuple[list[Pair], list[str]]:
     """Return the pairs of shapes to watch for contact.
 
     Args:
@@ -55,6 +67,7 @@ def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tupl
         label: what messages call the file.
         is_urdf: a URDF cannot say which shapes should not meet, so those that overlap in its zero pose are
             left out with a note.
+        contact_model: "hard" knows one friction coefficient for all sliding directions.
 
     Returns:
         The pairs in the order in which the solver goes through them, and notes.
@@ -65,7 +78,8 @@ def candidate_pairs(model: mujoco.MjModel, label: str, *, is_urdf: bool) -> tupl
     pairs: list[Pair] = []
     left_out: list[str] = []
     overlapping = _overlapping(model) if is_urdf else set()
-    for pair in [*_explicit_pairs(model, label), *_filtered_pairs(model)]:
+    one_sliding = contact_model == "hard"
+    for pair in [*_explicit_pairs(model, label, one_sliding), *_filtered_pairs(model)]:
         planes = [model.geom_type[geom] == _PLANE for geom in (pair.geom1, pair.geom2)]
         if all(planes):
             continue
@@ -113,8 +127,8 @@ def _check_hulls(model: mujoco.MjModel, label: str, pair: Pair) -> None:
             raise ModelError(f"{label}: {name}: expected a mesh with a convex hull; give the mesh a volume")
 
 
-def _explicit_pairs(model: mujoco.MjModel, label: str) -> Iterator[Pair]:
-    """Yield the `<pair>` elements."""
+def _explicit_pairs(model: mujoco.MjModel, label: str, one_sliding: bool) -> Iterator[Pair]:
+    """Yield the `<pair>` elements; refuse friction that differs by direction if `one_sliding`."""
     for index in range(model.npair):
         first, second = int(model.pair_geom1[index]), int(model.pair_geom2[index])
         if _welded(model, first, second):
@@ -123,14 +137,21 @@ def _explicit_pairs(model: mujoco.MjModel, label: str) -> Iterator[Pair]:
         friction = model.pair_friction[index]
         condim = int(model.pair_dim[index])
         for one, other in ((0, 1), (3, 4)) if condim == 6 else ((0, 1),) if condim > 1 else ():
-            if friction[one] != friction[other]:
+            if one_sliding and friction[one] != friction[other]:
                 raise ModelError(
                     f"{label}: {element}: friction that differs by direction is not supported; "
                     f"give two equal numbers, not {friction[one]:g} and {friction[other]:g}"
                 )
         first, second = _ordered(model, first, second)
         own = (float(friction[0]), float(friction[2]), float(friction[3]))
-        yield Pair(first, second, own, BOTH, condim, element)
+        margin, gap = float(model.pair_margin[index]), float(model.pair_gap[index])
+        softness = (
+            *model.pair_solref[index].tolist(),
+            *model.pair_solreffriction[index].tolist(),
+            *model.pair_solimp[index].tolist(),
+            *friction.tolist(),
+        )
+        yield Pair(first, second, own, BOTH, condim, margin, gap, math.nan, softness, element)
 
 
 def _filtered_pairs(model: mujoco.MjModel) -> Iterator[Pair]:
@@ -174,7 +195,20 @@ def _combined(model: mujoco.MjModel, one: int, other: int) -> Pair:
     coefficients = model.geom_friction[[first, second]]
     rotational = (coefficients.max(axis=0), *coefficients)[mu_from][1:]
     friction = (float("nan"), float(rotational[0]), float(rotational[1]))
-    return Pair(first, second, friction, mu_from, condim, _names(model, first, second))
+    margin, gap = (float(values[first] + values[second]) for values in (model.geom_margin, model.geom_gap))
+    weight = (_mixing_weight(model, first, second), 1.0, 0.0)[mu_from]
+    none = (0.0,) * _SOFT_NUMBERS
+    return Pair(
+        first, second, friction, mu_from, condim, margin, gap, weight, none, _names(model, first, second)
+    )
+
+
+def _mixing_weight(model: mujoco.MjModel, first: int, second: int) -> float:
+    """Return the share of the first shape's softness by solmix, where priorities are equal."""
+    one, other = (float(model.geom_solmix[geom]) for geom in (first, second))
+    if one >= mujoco.mjMINVAL and other >= mujoco.mjMINVAL:
+        return one / (one + other)
+    return 0.5 if (one < mujoco.mjMINVAL) == (other < mujoco.mjMINVAL) else float(other < mujoco.mjMINVAL)
 
 
 def _ordered(model: mujoco.MjModel, one: int, other: int) -> tuple[int, int]:
@@ -200,6 +234,20 @@ def pair_arrays(pairs: list[Pair]) -> dict[str, npt.NDArray]:
         "pair_geom1": np.array([pair.geom1 for pair in pairs], dtype=np.int32),
         "pair_geom2": np.array([pair.geom2 for pair in pairs], dtype=np.int32),
         "pair_friction": np.array([pair.friction for pair in pairs], dtype=float).reshape(-1, 3),
+        "pair_margin": np.array([pair.margin for pair in pairs], dtype=float),
+        "pair_gap": np.array([pair.gap for pair in pairs], dtype=float),
         "pair_mu_from": np.array([pair.mu_from for pair in pairs], dtype=np.int32),
         "pair_condim": np.array([pair.condim for pair in pairs], dtype=np.int32),
+    }
+
+
+def soft_pair_arrays(pairs: list[Pair]) -> dict[str, npt.NDArray]:
+    """Return what the contact model "mujoco" reads of the pairs besides."""
+    own = np.array([pair.own_softness for pair in pairs], dtype=float).reshape(-1, _SOFT_NUMBERS)
+    return {
+        "pair_weight": np.array([pair.weight for pair in pairs], dtype=float),
+        "pair_solref": own[:, 0:2].copy(),
+        "pair_solreffriction": own[:, 2:4].copy(),
+        "pair_solimp": own[:, 4:9].copy(),
+        "pair_friction5": own[:, 9:14].copy(),
     }

@@ -21,7 +21,9 @@ from ._names import JOINT_TYPES, element_name
 _FREE = 0
 
 
-def check_support(model: mujoco.MjModel, label: str, *, limits: bool, dry_friction: bool) -> list[str]:
+def check_support(
+    model: mujoco.MjModel, label: str, *, limits: bool, dry_friction: bool, contact_model: str
+) -> list[str]:
     """Refuse what the engine does not simulate.
 
     Args:
@@ -29,6 +31,7 @@ def check_support(model: mujoco.MjModel, label: str, *, limits: bool, dry_fricti
         label: what messages call the file.
         limits: limits are simulated; without them, those of tendons do not matter either.
         dry_friction: dry friction is simulated, likewise.
+        contact_model: "hard" or "mujoco".
 
     Returns:
         Notes on what the engine does in its own way.
@@ -47,7 +50,8 @@ def check_support(model: mujoco.MjModel, label: str, *, limits: bool, dry_fricti
     check_equalities(model, label)
     check.finite()
     check.signs()
-    return [*_method_notes(model), *_observer_notes(model)]
+    method = _soft_method_notes if contact_model == "mujoco" else _method_notes
+    return [*method(model), *_observer_notes(model)]
 
 
 class _Checker:
@@ -265,6 +269,27 @@ def _method_notes(model: mujoco.MjModel) -> list[str]:
     )
     notes.append(f"{note}; not used: {', '.join(changed)}" if changed else note)
     return notes
+
+
+def _soft_method_notes(model: mujoco.MjModel) -> list[str]:
+    """Say what the contact model "mujoco" does in its own way."""
+    notes = []
+    if model.opt.integrator == int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST) and _has_lone_free_body(model):
+        notes.append("integrator IMPLICITFAST: gyroscopic derivatives of single free bodies are left out")
+    plain = mujoco.MjOption()
+    unused = [
+        name for name in _SOLVER_OPTIONS if not np.array_equal(getattr(model.opt, name), getattr(plain, name))
+    ]
+    if model.opt.noslip_iterations:
+        unused.append("noslip_iterations")
+    if unused:
+        notes.append(
+            f"constraints are solved to convergence from a cold start; not used: {', '.join(unused)}"
+        )
+    return notes
+
+
+_SOLVER_OPTIONS = ("solver", "iterations", "tolerance", "ls_iterations", "ls_tolerance")
 
 
 def _has_lone_free_body(model: mujoco.MjModel) -> bool:

@@ -8,13 +8,22 @@
 
 namespace revolute {
 
-// euler: joint damping is implicit; implicitfast: the velocity gains of actuators as well (both as MuJoCo's of that name).
-enum class Integrator : int { euler, implicitfast };
+// MuJoCo's of these names. euler: joint damping is implicit; implicitfast: the velocity gains of actuators as well; implicit:
+// the Coriolis and gyroscopic forces as well; rk4: Runge-Kutta of order four. The hard contact model has the first two.
+enum class Integrator : int { euler, implicitfast, implicit, rk4 };
+// hard: impulses that keep shapes apart, by sweeps; mujoco: MuJoCo's soft constraints and its contact geometry.
+enum class ContactModel : int { hard, mujoco };
+enum class Cone : int { pyramidal, elliptic };
 enum class JointType : int { free = 0, ball = 1, prismatic = 2, revolute = 3 };  // MuJoCo's numbers
 // How many of a joint's positions are plain numbers; behind them free and ball joints have a quaternion.
 inline int linear_coordinates(JointType type) {
   return type == JointType::free ? 3 : type == JointType::ball ? 0 : 1;
 }
+
+// How soft a constraint is, by MuJoCo's names.
+struct Softness {
+  double solref[2], solimp[5];
+};
 
 struct Joint {
   JointType type;
@@ -105,6 +114,9 @@ struct Candidate {
   int path;                   // degrees of freedom that move a or b
   int condim;                 // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
   double torsional, rolling;  // friction coefficients, m
+  double margin, gap;         // mujoco: contacts act below the margin, and are looked for below margin + gap
+  double weight;              // mujoco: inverse masses of the two bodies (body_invweight0), summed
+  int support;                // mujoco: degrees of freedom that move a against b
 };
 
 // One side of a hinge's or slide's range: gap = sign (q - bound); or the cone of a ball joint: gap = bound - angle.
@@ -113,6 +125,9 @@ struct Limit {
   int dof, qpos;
   double sign, bound;
   int path;
+  double margin, weight;  // mujoco; weight is the inverse inertia of the joint (dof_invweight0)
+  Softness softness;
+  int joint, support;
 };
 
 // Equality constraints; fields by type, see rows/equality.hpp. Link -1 is the world, dof_b -1 is no second joint.
@@ -125,11 +140,20 @@ struct Equality {
   int dof_a, dof_b, qpos_a, qpos_b;     // joint
   double reference_a, reference_b, polynomial[5];
   int path;
+  double weight[2], torque_scale;  // mujoco; weight of the rows of positions, and of rotations
+  Softness softness;
+  int support;
 };
 
 // Degrees of freedom, from leaf to root.
 struct Path {
   int first, count;
+};
+
+// mujoco: the degrees of freedom whose motion a constraint feels, descending; `chain`: they lie on one path to the root.
+struct Support {
+  int first, count;  // range of Model::support_dofs and support_sides
+  bool chain;
 };
 
 // Points at which two convex shapes, or a convex shape and a plane, may touch at once.
@@ -144,6 +168,10 @@ struct Model {
   double erp, cfm, margin;
   int iterations;
   Integrator integrator;
+  ContactModel contact_model;
+  Cone cone;                           // mujoco
+  double friction_to_normal;           // mujoco: impratio
+  bool safe_solref, implicit_damping;  // mujoco: unless a file turns refsafe or eulerdamp off
   bool contact, limits, dry_friction;
   const Joint* joints;
   const Dof* dofs;
@@ -154,8 +182,13 @@ struct Model {
   const Equality* equalities;
   const Path* paths;
   const int* path_dofs;
-  const int* dof_paths;    // [nv] path of each degree of freedom
-  const double* vertices;  // hull vertices in their link frames
+  const int* dof_paths;                     // [nv] path of each degree of freedom
+  const Support* supports;                  // mujoco; those of single degrees of freedom come first
+  const int *support_dofs, *support_sides;  // side 0: the degree of freedom moves a, 1: b
+  const int* mass_rows;          // [nv + 1] where the rows of the mass matrix begin (mass_matrix.hpp)
+  const Softness* dof_softness;  // [nv] of dry friction
+  const double* dof_weight;      // [nv] dof_invweight0
+  const double* vertices;        // hull vertices in their link frames
   const HullFace* faces;
   const HullEdge* edges;
   const int* corners;

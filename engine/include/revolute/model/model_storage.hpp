@@ -47,6 +47,10 @@ class ModelStorage {
   std::vector<Equality> equalities_;
   std::vector<Path> paths_;
   std::vector<int> path_dofs_, dof_paths_;
+  std::vector<Support> supports_;
+  std::vector<int> support_dofs_, support_sides_, mass_rows_;
+  std::vector<Softness> dof_softness_;
+  std::vector<double> dof_weight_;
   std::vector<double> tree_origin_;
   std::vector<int> tree_qpos_;
 };

@@ -12,7 +12,11 @@ struct MujocoArrays {
   int nq = 0, nv = 0, nu = 0, nbody = 0, njnt = 0, ngeom = 0;
   double timestep = 0, erp = 0, cfm = 0, restitution = 0, margin = 0;
   int iterations = 0;
-  int integrator = 0;  // 0 euler, 1 implicitfast
+  int integrator = 0;     // Integrator
+  int contact_model = 0;  // 0 hard, 1 mujoco
+  int cone = 0;           // 0 pyramidal, 1 elliptic
+  double impratio = 1;
+  bool refsafe = true, eulerdamp = true;
   bool contact = true, limits = true, dry_friction = true;
   Doubles gravity;
   Ints body_parentid;
@@ -27,8 +31,18 @@ struct MujocoArrays {
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
   Ints pair_geom1, pair_geom2, pair_mu_from, pair_condim;
   Doubles pair_friction;           // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
+  Doubles pair_margin, pair_gap;   // [np]
   Ints eq_type, eq_obj1, eq_obj2;  // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)
   Doubles eq_data;                 // [neq, 11]
+  // of the contact model "mujoco" only; empty for "hard"
+  Doubles body_invweight0, dof_invweight0;                 // [nbody, 2], [nv]
+  Doubles jnt_solref, jnt_solimp, jnt_margin;              // [njnt, 2], [njnt, 5], [njnt]
+  Doubles dof_solref, dof_solimp, eq_solref, eq_solimp;    // [nv or neq, 2 or 5]
+  Doubles geom_solref, geom_solimp;                        // [ngeom, 2], [ngeom, 5]
+  Doubles geom_torsional_friction, geom_rolling_friction;  // [ngeom]
+  Doubles pair_weight;                                     // [np] of the first geom, nan: a pair of its own
+  Doubles pair_solref, pair_solreffriction, pair_solimp,
+      pair_friction5;  // of such pairs, [np, 2], [np, 2], [np, 5], [np, 5]
   Ints act_dof, act_qpos, act_ctrllimited, act_forcelimited;
   Doubles act_gear, act_gain, act_bias, act_ctrlrange, act_forcerange;
 };
@@ -44,6 +58,11 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("ngeom", arrays.ngeom);
   visit("iterations", arrays.iterations);
   visit("integrator", arrays.integrator);
+  visit("contact_model", arrays.contact_model);
+  visit("cone", arrays.cone);
+  visit("impratio", arrays.impratio);
+  visit("refsafe", arrays.refsafe);
+  visit("eulerdamp", arrays.eulerdamp);
   visit("timestep", arrays.timestep);
   visit("erp", arrays.erp);
   visit("cfm", arrays.cfm);
@@ -93,10 +112,30 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("pair_mu_from", arrays.pair_mu_from);
   visit("pair_condim", arrays.pair_condim);
   visit("pair_friction", arrays.pair_friction);
+  visit("pair_margin", arrays.pair_margin);
+  visit("pair_gap", arrays.pair_gap);
   visit("eq_type", arrays.eq_type);
   visit("eq_obj1", arrays.eq_obj1);
   visit("eq_obj2", arrays.eq_obj2);
   visit("eq_data", arrays.eq_data);
+  visit("body_invweight0", arrays.body_invweight0);
+  visit("dof_invweight0", arrays.dof_invweight0);
+  visit("jnt_solref", arrays.jnt_solref);
+  visit("jnt_solimp", arrays.jnt_solimp);
+  visit("jnt_margin", arrays.jnt_margin);
+  visit("dof_solref", arrays.dof_solref);
+  visit("dof_solimp", arrays.dof_solimp);
+  visit("eq_solref", arrays.eq_solref);
+  visit("eq_solimp", arrays.eq_solimp);
+  visit("geom_solref", arrays.geom_solref);
+  visit("geom_solimp", arrays.geom_solimp);
+  visit("geom_torsional_friction", arrays.geom_torsional_friction);
+  visit("geom_rolling_friction", arrays.geom_rolling_friction);
+  visit("pair_weight", arrays.pair_weight);
+  visit("pair_solref", arrays.pair_solref);
+  visit("pair_solreffriction", arrays.pair_solreffriction);
+  visit("pair_solimp", arrays.pair_solimp);
+  visit("pair_friction5", arrays.pair_friction5);
   visit("act_dof", arrays.act_dof);
   visit("act_qpos", arrays.act_qpos);
   visit("act_ctrllimited", arrays.act_ctrllimited);

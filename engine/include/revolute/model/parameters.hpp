@@ -10,17 +10,25 @@
 
 namespace revolute {
 
+// How a pair of shapes touches in the contact model "mujoco": friction for the two sliding directions, torsion and the two
+// rolling ones; solref_friction is zero where solref counts for friction as well.
+template <class Real>
+struct PairSoftness {
+  Real friction[5], solref[2], solref_friction[2], solimp[5];
+};
+
 template <class Real>
 struct Parameters {
-  RigidInertia<Real>* inertia;  // [nv]
-  Real* damping;                // [nv]
-  Real* armature;               // [nv]
-  Real* frictionloss;           // [nv]
-  Real* stiffness;              // [njnt]
-  Real* gear;                   // [nu]
-  Real* friction;               // [nfriction_pair]
-  Vector3<Real>* gravity;       // [1]
-  Real* restitution;            // [1]
+  RigidInertia<Real>* inertia;   // [nv]
+  Real* damping;                 // [nv]
+  Real* armature;                // [nv]
+  Real* frictionloss;            // [nv]
+  Real* stiffness;               // [njnt]
+  Real* gear;                    // [nu]
+  Real* friction;                // [nfriction_pair]
+  Vector3<Real>* gravity;        // [1]
+  Real* restitution;             // [1]
+  PairSoftness<Real>* softness;  // mujoco: [nfriction_pair]
 
   Parameters(const Model& model, Arena& arena)
       : inertia(arena.take<RigidInertia<Real>>(model.nv)),
@@ -31,7 +39,8 @@ struct Parameters {
         gear(arena.take<Real>(model.nu)),
         friction(arena.take<Real>(model.nfriction_pair)),
         gravity(arena.take<Vector3<Real>>(1)),
-        restitution(arena.take<Real>(1)) {}
+        restitution(arena.take<Real>(1)),
+        softness(arena.take<PairSoftness<Real>>(soft_pairs(model))) {}
 
   REVOLUTE_HD void clear(const Model& model) {
     for (int k = 0; k < model.nv; ++k) {
@@ -43,6 +52,14 @@ struct Parameters {
     for (int p = 0; p < model.nfriction_pair; ++p) friction[p] = Real(0);
     *gravity = zero3<Real>();
     *restitution = Real(0);
+    for (int p = 0; p < soft_pairs(model); ++p) {
+      PairSoftness<Real>& pair = softness[p];
+      for (int i = 0; i < 5; ++i) pair.friction[i] = pair.solimp[i] = Real(0);
+      for (int i = 0; i < 2; ++i) pair.solref[i] = pair.solref_friction[i] = Real(0);
+    }
+  }
+  REVOLUTE_HD static int soft_pairs(const Model& model) {
+    return model.contact_model == ContactModel::mujoco ? model.nfriction_pair : 0;
   }
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "revolute/scalar/math.hpp"
+#include "revolute/scalar/power.hpp"
 #include "revolute/scalar/scalar.hpp"
 
 namespace revolute {
@@ -99,6 +100,16 @@ template <int N>
 inline Dual<N> twice_arctangent(const Dual<N>& s, const Dual<N>& c) {
   const double scale = 2.0 / (s.value * s.value + c.value * c.value);
   return Dual<N>::chain(2.0 * std::atan2(s.value, c.value), scale * c.value, s, -scale * s.value, c);
+}
+// with (x^p)' = p x^(p-1) x' + x^p log(x) p'
+template <int N>
+inline Dual<N> general_power(const Dual<N>& x, const Dual<N>& p) {
+  const double value = p.value == 1 ? x.value : p.value == 2 ? x.value * x.value : std::pow(x.value, p.value);
+  return Dual<N>::chain(value, p.value * (value / x.value), x, value * std::log(x.value), p);
+}
+template <int N>
+inline Dual<N> natural_logarithm(const Dual<N>& x) {
+  return Dual<N>::chain(std::log(x.value), 1.0 / x.value, x);
 }
 template <int N>
 struct AllPositiveZero<Dual<N>> {

@@ -64,6 +64,15 @@ REVOLUTE_HD inline Real tangents_of(const Real& a) {
     return Real(0);
 }
 
+// a as a constant.
+template <class Real>
+REVOLUTE_HD inline Real without_tangents(const Real& a) {
+  if constexpr (HasTangents<Real>::value)
+    return Real(get_lane(a, 0));
+  else
+    return a;
+}
+
 #define REVOLUTE_SCALAR_FUNCTIONS(T)                                                         \
   REVOLUTE_HD inline Mask<1> less(T a, T b) { return {a < b}; }                              \
   REVOLUTE_HD inline Mask<1> less_equal(T a, T b) { return {a <= b}; }                       \

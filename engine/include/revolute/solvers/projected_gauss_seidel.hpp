@@ -32,46 +32,35 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 
-#include "revolute/scalar/scalar.hpp"
+#include "revolute/arena.hpp"
+#include "revolute/solvers/solver.hpp"
 
 namespace revolute {
 
 constexpr double least_mobility = 1e-15;  // 1/kg; less is rounding of a Jacobian that is zero
 constexpr int contact_rows = 3, unrolled_rows = 4 * contact_rows;
 
-enum class RowKind : int { bilateral, unilateral, friction, box };
-
-struct SolverRow {
-  RowKind kind;
-  int normal;      // friction: the row of its normal, the last unilateral one before it
-  int begin, end;  // rows of its island
-  std::size_t A;   // offset of the row in A; entry (r, j) is A[row.A + j - begin]
-};
-
-template <class Real>
-struct SolverProblem {
-  int count, iterations;
-  const SolverRow* rows;
-  const Real* A;
-  const Real* b;
-  const Real* bound;  // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere; bilateral: unused
-};
-
 // Arrays [count], but scaled as A: A_rj / A_jj, and tape [iterations, rows] for each island in turn.
 template <class Real>
 struct SolverWorkspace {
   Real *x, *z, *inverse_diagonal, *scaled, *tape;
+
+  // Without `scaled`, which grows with the rows at hand.
+  void take(std::size_t capacity, int iterations, Arena& arena) {
+    for (Real** array : {&x, &z, &inverse_diagonal}) *array = arena.take<Real>(capacity);
+    tape = arena.take<Real>(capacity * iterations);
+  }
 };
 // Scratch of the adjoint, laid out as the tape.
 template <class Bar>
 struct SolverAdjointWorkspace {
   Bar* steps;
-};
-// Where the cotangents go: [count], but A as A. x is used up, the others are added to.
-template <class Bar>
-struct SolverCotangent {
-  Bar *x, *b, *A, *bound;
+
+  void take(std::size_t capacity, int iterations, Arena& arena) {
+    steps = arena.take<Bar>(capacity * iterations);
+  }
 };
 
 // The clamp of (1); `normal` is the impulse of the last unilateral row.

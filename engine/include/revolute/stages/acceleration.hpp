@@ -57,16 +57,25 @@ REVOLUTE_HD void link_accelerations(const Model& model, const Vector3<Real>& gra
   }
 }
 
+// (2): tau - C
+template <class Real>
+REVOLUTE_HD void smooth_force(const Model& model, const Parameters<Real>& parameters,
+                              const Kinematics<Real>& kin, const Real* qvel, Acceleration<Real>& scratch,
+                              Real* force) {
+  link_accelerations(model, *parameters.gravity, kin, qvel, static_cast<const Real*>(nullptr), scratch.A);
+  for (int k = 0; k < model.nv; ++k)
+    scratch.F[k] = model.dofs[k].has_inertia
+                       ? kin.I[k] * scratch.A[k] + cross_force(kin.V[k], kin.I[k] * kin.V[k])
+                       : zero_force<Real>();
+  sum_towards_root(model, scratch.F);
+  for (int k = 0; k < model.nv; ++k) force[k] = scratch.tau[k] - dot(kin.S[k], scratch.F[k]);
+}
+
 template <class Real>
 REVOLUTE_HD void acceleration(const Model& model, const Parameters<Real>& parameters, Real h,
                               const Kinematics<Real>& kin, const Factors<Real>& factors, const Real* qvel,
                               SolveScratch<Real>& scratch, Acceleration<Real>& out) {
-  link_accelerations(model, *parameters.gravity, kin, qvel, static_cast<const Real*>(nullptr), out.A);
-  for (int k = 0; k < model.nv; ++k)
-    out.F[k] = model.dofs[k].has_inertia ? kin.I[k] * out.A[k] + cross_force(kin.V[k], kin.I[k] * kin.V[k])
-                                         : zero_force<Real>();
-  sum_towards_root(model, out.F);  // (2)
-  for (int k = 0; k < model.nv; ++k) out.a0[k] = out.tau[k] - dot(kin.S[k], out.F[k]);
+  smooth_force(model, parameters, kin, qvel, out, out.a0);
   solve(model, kin, factors, out.a0, out.a0, scratch);
   for (int k = 0; k < model.nv; ++k) out.v_free[k] = qvel[k] + h * out.a0[k];
 }
@@ -89,7 +98,7 @@ REVOLUTE_HD void record_acceleration(const Model& model, const Parameters<Real>&
   if (x) sum_towards_root(model, out.W_bar);
 }
 
-// The vectors of (3). F_v is used up; w and x may be null when no row is active.
+// The vectors of (3). F_v is used up; w and x may be null.
 template <class Real, class Bar = Real>
 struct AccelerationAdjointInput {
   const Bar *w0, *w;
@@ -122,7 +131,6 @@ REVOLUTE_HD void acceleration_adjoint(const Model& model, const Kinematics<Real>
   // per link: (4), (5); Z_bar is -F
   for (int k = 0; k < model.nv; ++k) {
     s.A_bar[k] = s.X_bar[k] = zero_force<Bar>();
-    if (!rows) in.F_v[k] = zero_force<Bar>();
     if (!model.dofs[k].has_inertia) continue;
     const RigidInertia<Real>& I = kin.I[k];
     const Motion<Real>& V = kin.V[k];

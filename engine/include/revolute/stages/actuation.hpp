@@ -15,6 +15,10 @@
 
 namespace revolute {
 
+REVOLUTE_HD inline bool implicit_actuators(const Model& model) {
+  return model.integrator == Integrator::implicitfast || model.integrator == Integrator::implicit;
+}
+
 // One actuator's way from control to generalized force.
 template <class Real>
 struct ActuatorState {
@@ -67,20 +71,41 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
     const Real gear = parameters.gear[a];
     const ActuatorState<Real> s = actuator_state(actuator, gear, qpos, qvel, ctrl[a]);
     tau[actuator.dof] += gear * s.force;
-    if (model.integrator == Integrator::implicitfast)
+    if (implicit_actuators(model))
       diagonal[actuator.dof] -= h * (gear * gear * (s.force_cut * s.by_velocity));  // (3)
   }
 }
 
+// The implicit part of (3), without armature.
+template <class Real>
+REVOLUTE_HD void implicit_diagonal(const Model& model, const Parameters<Real>& parameters, Real h,
+                                   const Real* qpos, const Real* qvel, const Real* ctrl, Real* diagonal) {
+  for (int k = 0; k < model.nv; ++k) diagonal[k] = h * parameters.damping[k];
+  if (!implicit_actuators(model)) return;
+  for (int a = 0; a < model.nu; ++a) {
+    const Actuator& actuator = model.actuators[a];
+    const Real gear = parameters.gear[a];
+    const ActuatorState<Real> s = actuator_state(actuator, gear, qpos, qvel, ctrl[a]);
+    diagonal[actuator.dof] -= h * (gear * gear * (s.force_cut * s.by_velocity));
+  }
+}
+
+// Cotangents of tau, of the armature in (3), and of the rest of (3).
+template <class Bar>
+struct ActuationCotangent {
+  const Bar *tau, *armature, *implicit;
+};
+
 template <class Real, class Bar>
 REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
-                                   const Real* qpos, const Real* qvel, const Real* ctrl, const Bar* tau_bar,
-                                   const Bar* diagonal_bar, Bar* qpos_bar, Bar* qvel_bar, Bar* ctrl_bar,
-                                   Parameters<Bar>& parameters_bar) {
+                                   const Real* qpos, const Real* qvel, const Real* ctrl,
+                                   const ActuationCotangent<Bar>& bar, Bar* qpos_bar, Bar* qvel_bar,
+                                   Bar* ctrl_bar, Parameters<Bar>& parameters_bar) {
+  const Bar *const tau_bar = bar.tau, *const diagonal_bar = bar.implicit;
   for (int k = 0; k < model.nv; ++k) {
     qvel_bar[k] -= parameters.damping[k] * tau_bar[k];
     parameters_bar.damping[k] += h * diagonal_bar[k] - qvel[k] * tau_bar[k];
-    parameters_bar.armature[k] += diagonal_bar[k];
+    parameters_bar.armature[k] += bar.armature[k];
   }
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
@@ -100,7 +125,7 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
     Bar gear_bar = s.force * tau_bar[k];
     Bar clamped_bar =
         (actuator.gain[0] + actuator.gain[1] * s.length + actuator.gain[2] * s.velocity) * force_bar;
-    if (model.integrator == Integrator::implicitfast) {
+    if (implicit_actuators(model)) {
       const Bar slope_bar = -h * (s.force_cut * diagonal_bar[k]);  // by gear^2 by_velocity
       clamped_bar += actuator.gain[2] * (gear * gear * slope_bar);
       gear_bar += Real(2) * gear * s.by_velocity * slope_bar;

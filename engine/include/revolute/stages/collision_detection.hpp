@@ -121,6 +121,11 @@ REVOLUTE_HD void swept_spheres(const Model& model, const Kinematics<Real>& kin, 
     sphere.travel = h * (sqrt(dot(velocity, velocity)) + Real(geom.bound) * sqrt(dot(V.w, V.w)));
   }
 }
+// The margin of (1).
+template <class Real>
+REVOLUTE_HD inline Real watched_distance(const Model& model, const Candidate& candidate) {
+  return Real(model.contact_model == ContactModel::mujoco ? candidate.margin : model.margin);
+}
 // Whether the two may come closer than the margin within the step, and `limit`: farther apart now they cannot.
 template <class Real>
 REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& contacts,
@@ -130,11 +135,11 @@ REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& cont
         &at_b = contacts.spheres[candidate.geom_b];
   const Vector3<Real> between = at_b.centre - at_a.centre;
   if (candidate.pair == Pair::plane_convex) {
-    limit = Real(model.margin) + at_b.travel;
+    limit = watched_distance<Real>(model, candidate) + at_b.travel;
     return less(dot(Vector3<Real>{Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, between),
                 Real(b.bound) + limit);
   }
-  limit = Real(model.margin) + at_a.travel + at_b.travel;
+  limit = watched_distance<Real>(model, candidate) + at_a.travel + at_b.travel;
   const Real reach = Real(a.bound) + Real(b.bound) + limit;
   return less(dot(between, between), reach * reach);
 }
@@ -169,13 +174,57 @@ REVOLUTE_HD PairMoments<Bar> touch_adjoint(const Model& model, const Kinematics<
   }
 }
 
+// MuJoCo's frame: the first tangent follows the axis of a capsule on a plane, else it is near y, or z where the normal is.
+// `follows` is the link whose frame holds the direction that the tangent follows, -1 for none.
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> tangent_hint(const Model& model, const Kinematics<Real>& kin,
+                                              const Candidate& candidate, const Vector3<Real>& normal,
+                                              int& follows) {
+  const Geom& b = model.geoms[candidate.geom_b];
+  follows = -1;
+  if (candidate.pair == Pair::plane_point && b.shape == Shape::capsule) {
+    follows = b.link;
+    return geom_rotation(kin, b).column(2);
+  }
+  const Real o(0), l(1);
+  return select(less(abs(normal.y), Real(0.5)), Vector3<Real>{o, l, o}, Vector3<Real>{o, o, l});
+}
+template <class Real>
+REVOLUTE_HD inline void mujoco_tangents(const Model& model, const Kinematics<Real>& kin,
+                                        Contact<Real>& contact) {
+  int follows;
+  const Vector3<Real>& n = contact.axis[0];
+  const Vector3<Real> e = tangent_hint(model, kin, model.candidates[contact.candidate], n, follows);
+  Real length, inverse_length;
+  contact.axis[1] = direction(e - dot(e, n) * n, length, inverse_length);
+  contact.axis[2] = cross(n, contact.axis[1]);
+}
+// Adds to n_bar; returns the moment on the link that the first tangent follows.
+template <class Real, class Bar>
+REVOLUTE_HD inline Vector3<Bar> mujoco_tangents_adjoint(const Model& model, const Kinematics<Real>& kin,
+                                                        const Contact<Real>& contact, Vector3<Bar> t1_bar,
+                                                        const Vector3<Bar>& t2_bar, Vector3<Bar>& n_bar,
+                                                        int& follows) {
+  const Vector3<Real>&n = contact.axis[0], &t1 = contact.axis[1];
+  const Vector3<Real> e = tangent_hint(model, kin, model.candidates[contact.candidate], n, follows);
+  Real length, inverse_length;
+  direction(e - dot(e, n) * n, length, inverse_length);
+  n_bar += cross(t1, t2_bar);
+  t1_bar += cross(t2_bar, n);
+  const Vector3<Bar> d_bar = direction_adjoint(t1, inverse_length, t1_bar);
+  n_bar -= dot(e, n) * d_bar + dot(n, d_bar) * e;
+  return cross(e, d_bar - dot(n, d_bar) * n);
+}
+
 // Frame and wrenches of a contact whose point and normal are known.
 template <class Real>
 REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, Contact<Real>& contact) {
   const Candidate& candidate = model.candidates[contact.candidate];
   const Geom& a = model.geoms[candidate.geom_a];
   contact.axis[0] = contact.at.normal;
-  if (a.shape == Shape::plane) {
+  if (model.contact_model == ContactModel::mujoco) {
+    mujoco_tangents(model, kin, contact);
+  } else if (a.shape == Shape::plane) {
     for (int d = 0; d < 2; ++d) contact.axis[1 + d] = matrix3<Real>(a.rotation).column(d);
   } else {
     tangents(contact.axis[0], contact.axis[1], contact.axis[2]);
@@ -193,13 +242,21 @@ REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, 
 template <class Real>
 REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free, Real h,
                           Real present, Contact<Real>& contact, Contacts<Real>& out) {
-  place_contact(model, kin, contact);
   contact.gap = contact.at.gap;
+  if (model.contact_model == ContactModel::mujoco) {
+    const Candidate& of = model.candidates[contact.candidate];
+    contact.active = less(Real(0), present) & less(contact.gap, Real(of.margin));
+    if (!any(contact.active)) return;
+    place_contact(model, kin, contact);
+    ++out.count;
+    return;
+  }
+  place_contact(model, kin, contact);
   const Candidate& candidate = model.candidates[contact.candidate];
   const Real speed = dot(at_link(V_free, candidate.link_a), contact.force_a[0]) +
                      dot(at_link(V_free, candidate.link_b), contact.force_b[0]);  // (2)
-  contact.active =
-      less(Real(0), present) & less(minimum(contact.gap, contact.gap + h * speed), Real(model.margin));
+  contact.active = less(Real(0), present) & less(minimum(contact.gap, contact.gap + h * speed),
+                                                 watched_distance<Real>(model, candidate));
   if (any(contact.active)) ++out.count;
 }
 
@@ -282,7 +339,15 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
     point_bar.point += cross(contact.axis[d], b.n - a.n);
   }
   // the axes of a plane are fixed
-  if (model.geoms[candidate.geom_a].shape != Shape::plane) {
+  const bool plane = model.geoms[candidate.geom_a].shape == Shape::plane;
+  int follows = -1;
+  Vector3<Bar> follow_bar = zero3<Bar>();
+  if (model.contact_model == ContactModel::mujoco) {
+    if (!plane) point_bar.normal = axis_bar[0];
+    Vector3<Bar> normal_bar = zero3<Bar>();
+    follow_bar = mujoco_tangents_adjoint(model, kin, contact, axis_bar[1], axis_bar[2], normal_bar, follows);
+    if (!plane) point_bar.normal += normal_bar;
+  } else if (!plane) {
     point_bar.normal = axis_bar[0];
     tangents_adjoint(contact.axis[0], axis_bar[1], axis_bar[2], point_bar.normal);
   }
@@ -292,6 +357,7 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
   };
   add(candidate.link_a, origin_a, moments.a);
   add(candidate.link_b, origin_b, moments.b);
+  if (follows >= 0) kin_bar.moment[follows] += Force<Bar>{follow_bar, zero3<Bar>()};
 }
 
 }  // namespace revolute

@@ -42,22 +42,28 @@ REVOLUTE_HD inline RowValues<Real> limit_row(const Model& model, const RowContex
   return {RowKind::unilateral, J, gap_bias(model, at.h, gap), indicator<Real>(active), false};
 }
 
+// From the cotangents of gap and J.
+template <class Real, class Bar>
+REVOLUTE_HD inline void limit_gap_adjoint(const Limit& limit, const Real* qpos, const Bar& gap_bar,
+                                          const RowJacobianCotangent<Bar>& J_bar, Bar* qpos_bar) {
+  if (!limit.ball) {
+    qpos_bar[limit.dof] += Real(limit.sign) * gap_bar;
+    return;
+  }
+  Real angle, inverse;
+  const Vector3<Real> r = ball_rotation(limit, qpos), axis = direction(r, angle, inverse);
+  const Vector3<Bar> axis_bar = {-J_bar.coefficient[0], -J_bar.coefficient[1], -J_bar.coefficient[2]};
+  const Vector3<Bar> r_bar = direction_adjoint(axis, inverse, axis_bar) - gap_bar * axis;
+  add3(qpos_bar + limit.dof, left_jacobian_inverse_times(r, r_bar));
+}
+
 template <class Real, class Bar>
 REVOLUTE_HD inline void limit_row_adjoint(const Model& model, const RowContext<Real>& at, const Limit& limit,
                                           Bar bias_bar, const RowJacobianCotangent<Bar>& J_bar,
                                           Bar* qpos_bar) {
   Real gap;
   limit_jacobian(limit, at.qpos, gap);
-  const Bar gap_bar = gap_slope(model, at.h, gap) * bias_bar;
-  if (!limit.ball) {
-    qpos_bar[limit.dof] += Real(limit.sign) * gap_bar;
-    return;
-  }
-  Real angle, inverse;
-  const Vector3<Real> r = ball_rotation(limit, at.qpos), axis = direction(r, angle, inverse);
-  const Vector3<Bar> axis_bar = {-J_bar.coefficient[0], -J_bar.coefficient[1], -J_bar.coefficient[2]};
-  const Vector3<Bar> r_bar = direction_adjoint(axis, inverse, axis_bar) - gap_bar * axis;
-  add3(qpos_bar + limit.dof, left_jacobian_inverse_times(r, r_bar));
+  limit_gap_adjoint(limit, at.qpos, Bar(gap_slope(model, at.h, gap) * bias_bar), J_bar, qpos_bar);
 }
 
 }  // namespace revolute

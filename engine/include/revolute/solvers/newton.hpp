@@ -1,0 +1,192 @@
+// Newton's method for the constrained acceleration of the contact model "mujoco":
+//
+//   a = argmin  (a - a0)' M (a - a0)/2 + s(J a - aref)                                        (1)
+//   gradient  g = M a - f + J' s'(y),   H = M + J' s''(y) J,   step = -H^-1 g,  a += alpha step    (2)
+// from a = a0 = M^-1 f, with a search along the step for the zero of the derivative, a monotone function of alpha:   (3)
+// Newton's method in one variable, kept between the bounds found so far.
+// An environment is done when a whole step (alpha = 1) left every cost in the same quadratic piece, since (1) is then solved; or
+// when, tree by tree, |g| in the norm of 1/diag(M) is at rounding of the forces it is the difference of. It is frozen from then
+// on, so that its bits depend on nothing else in the pack. One that is not done after `most_newton_steps` is unsettled.
+// Forward derivatives: the last step is taken once more and only its derivatives are kept, which are then those of (1),
+// whatever they were before: -H^-1 dg for fixed a.
+#pragma once
+
+#include "revolute/solvers/newton_matrix.hpp"
+
+namespace revolute {
+
+constexpr int most_newton_steps = 100, most_search_steps = 40;
+
+template <class Real>
+struct Newton {
+  Real *a, *Ma;                    // [nv] the solution, M a
+  Real *y, *slope;                 // [rows] y, s'(y)
+  Real* curvature;                 // blocks of s''(y)
+  Real* zone;                      // [constraints] quadratic pieces
+  Real *step, *M_step, *gradient;  // [nv] scratch; `gradient` holds J' s' first
+  Real* J_step;                    // [rows] scratch
+  NewtonMatrix<Real> H;
+  MaskOf<Real> settled;
+
+  Newton(const Model& model, Arena& arena) : H(model, arena) {
+    const std::size_t rows = SoftConstraints<Real>::row_capacity(model);
+    for (Real** array : {&a, &Ma, &step, &M_step, &gradient}) *array = arena.take<Real>(model.nv);
+    for (Real** array : {&y, &slope, &J_step}) *array = arena.take<Real>(rows);
+    curvature = arena.take<Real>(SoftConstraints<Real>::block_capacity(model));
+    zone = arena.take<Real>(SoftConstraints<Real>::capacity(model));
+  }
+};
+
+// y and s'(y) at a, J' s' in `gradient`.
+template <class Real>
+REVOLUTE_HD void constraint_slopes(const Model& model, const SoftConstraints<Real>& constraints, bool find_y,
+                                   Newton<Real>& ws) {
+  for (int k = 0; k < model.nv; ++k) ws.gradient[k] = Real(0);
+  for (int i = 0; i < constraints.count; ++i) {
+    const SoftConstraint<Real>& c = constraints.list[i];
+    Real *const y = ws.y + c.row, *const slope = ws.slope + c.row;
+    if (find_y) {
+      constraint_times(model, constraints, c, ws.a, y);
+      for (int r = 0; r < c.cost.rows; ++r) y[r] -= constraints.aref[c.row + r];
+    }
+    cost_slope(c.cost, y, slope);
+    add_constraint_transpose(model, constraints, c, slope, ws.gradient);
+  }
+}
+// s''(y) and the factors of H
+template <class Real>
+REVOLUTE_HD void factorize_at(const Model& model, const MassMatrix<Real>& M,
+                              const SoftConstraints<Real>& constraints, Newton<Real>& ws) {
+  for (int i = 0; i < constraints.count; ++i) {
+    const SoftConstraint<Real>& c = constraints.list[i];
+    cost_curvature(c.cost, ws.y + c.row, ws.curvature + c.block);
+  }
+  fill_newton_matrix(model, M, constraints, ws.curvature, ws.H);
+  factorize(model, ws.H);
+}
+
+// Whether the gradient is at rounding, and the largest of |g|^2 relative to the forces.
+template <class Real>
+REVOLUTE_HD MaskOf<Real> gradient_is_small(const Model& model, const MassMatrix<Real>& M, const Real* force,
+                                           const Newton<Real>& ws, const Real* gradient, Real& largest) {
+  constexpr double tolerance = 1e-12, across_trees = 1e-6;
+  Real total(0);
+  for (int k = 0; k < model.nv; ++k) {
+    const Real constraint = ws.gradient[k];
+    total += (force[k] * force[k] + constraint * constraint) / M.row(model, k)[0];
+  }
+  largest = Real(0);
+  for (int k = 0; k < model.nv;) {
+    Real of_tree(0), forces(0);
+    const int tree = model.dofs[k].tree;
+    for (; k < model.nv && model.dofs[k].tree == tree; ++k) {
+      const Real inverse = Real(1) / M.row(model, k)[0], constraint = ws.gradient[k];
+      of_tree += gradient[k] * gradient[k] * inverse;
+      forces += (force[k] * force[k] + constraint * constraint) * inverse;
+    }
+    const Real scale = forces + Real(across_trees * across_trees) * total;
+    const Real ratio = of_tree / select(less(Real(0), scale), scale, Real(1));
+    largest = maximum(largest, ratio);
+  }
+  return less_equal(largest, Real(tolerance * tolerance));
+}
+
+// (3): alpha along ws.step; `slope` and `curvature` are those of the quadratic part at alpha = 0.
+template <class Real>
+REVOLUTE_HD Real search(const SoftConstraints<Real>& constraints, const Newton<Real>& ws, const Real& slope,
+                        const Real& curvature, const MaskOf<Real>& done) {
+  constexpr double tolerance = 1e-2;
+  const Real zero(0);
+  Real alpha(1), low(0), high(0), at_start(0);
+  auto found = done, bounded = less(Real(1), zero);
+  for (int i = 0; i <= most_search_steps; ++i) {
+    Real first = slope + alpha * curvature, second = curvature;
+    if (i == 0) {
+      at_start = slope;
+      Real ignored(0);
+      for (int j = 0; j < constraints.count; ++j) {
+        const SoftConstraint<Real>& c = constraints.list[j];
+        add_cost_along(c.cost, ws.y + c.row, ws.J_step + c.row, zero, at_start, ignored);
+      }
+    }
+    for (int j = 0; j < constraints.count; ++j) {
+      const SoftConstraint<Real>& c = constraints.list[j];
+      add_cost_along(c.cost, ws.y + c.row, ws.J_step + c.row, alpha, first, second);
+    }
+    found = found | less_equal(abs(first), Real(tolerance) * abs(at_start)) | !is_finite(first);
+    if (all(found)) break;
+    const auto before = less(first, zero);
+    low = select(before, alpha, low);
+    high = select(before, high, alpha);
+    bounded = bounded | !before;
+    Real next = alpha - first / second;
+    const auto inside = less(low, next) & (less(next, high) | !bounded) & is_finite(next);
+    next = select(inside, next, select(bounded, Real(0.5) * (low + high), Real(2) * alpha));
+    alpha = select(found, alpha, next);
+  }
+  return alpha;
+}
+
+// Minimizes (1). On entry ws.a is a0. With `factors` ws.H, ws.curvature are left at the solution.
+template <class Real>
+REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
+                        const SoftConstraints<Real>& constraints, const Real* force, bool factors,
+                        Newton<Real>& ws) {
+  const Real zero(0);
+  shape_newton_matrix(model, constraints, ws.H);
+  multiply(model, M, ws.a, ws.Ma);
+  constraint_slopes(model, constraints, true, ws);
+  MaskOf<Real> curved = less(Real(1), zero);
+  for (int i = 0; i < constraints.count; ++i)
+    ws.zone[i] = cost_zone(constraints.list[i].cost, ws.y + constraints.list[i].row, curved);
+  Real largest, before(0);
+  Real* const gradient = ws.step;
+  const auto find_gradient = [&] {
+    for (int k = 0; k < model.nv; ++k) gradient[k] = (ws.Ma[k] - force[k]) + ws.gradient[k];
+  };
+  find_gradient();
+  MaskOf<Real> done = gradient_is_small(model, M, force, ws, gradient, largest);
+  bool current = false;  // whether the factors are those at a
+  for (int i = 0; i < most_newton_steps && !all(done); ++i) {
+    before = largest;
+    factorize_at(model, M, constraints, ws);
+    for (int k = 0; k < model.nv; ++k) ws.step[k] = -gradient[k];
+    solve(model, ws.H, ws.step);
+    multiply(model, M, ws.step, ws.M_step);
+    Real slope(0), curvature(0);
+    for (int k = 0; k < model.nv; ++k) {
+      slope = multiply_add(ws.Ma[k] - force[k], ws.step[k], slope);
+      curvature = multiply_add(ws.M_step[k], ws.step[k], curvature);
+    }
+    for (int j = 0; j < constraints.count; ++j)
+      constraint_times(model, constraints, constraints.list[j], ws.step, ws.J_step + constraints.list[j].row);
+    const Real alpha = select(done, zero, without_tangents(search(constraints, ws, slope, curvature, done)));
+    for (int k = 0; k < model.nv; ++k) {
+      ws.a[k] = select(done, ws.a[k], multiply_add(alpha, ws.step[k], ws.a[k]));
+      ws.Ma[k] = select(done, ws.Ma[k], multiply_add(alpha, ws.M_step[k], ws.Ma[k]));
+    }
+    for (int r = 0; r < constraints.rows; ++r)
+      ws.y[r] = select(done, ws.y[r], multiply_add(alpha, ws.J_step[r], ws.y[r]));
+    MaskOf<Real> now_curved = less(Real(1), zero), changed = less(Real(1), zero);
+    for (int j = 0; j < constraints.count; ++j) {
+      const SoftConstraint<Real>& c = constraints.list[j];
+      const Real zone = cost_zone(c.cost, ws.y + c.row, now_curved);
+      changed = changed | less(zone, ws.zone[j]) | less(ws.zone[j], zone);
+      ws.zone[j] = zone;
+    }
+    const auto same_pieces = !(changed | curved | now_curved);
+    curved = now_curved;
+    current = !any(changed | now_curved);
+    constraint_slopes(model, constraints, false, ws);
+    find_gradient();
+    const auto whole = less_equal(Real(1), alpha) & less_equal(alpha, Real(1));
+    auto small = gradient_is_small(model, M, force, ws, gradient, largest);
+    // no better than the step before, and as near as rounding lets it come
+    small = small | (less(largest, Real(1e-16)) & less(Real(0.25) * before, largest));
+    done = done | (whole & same_pieces) | small;
+  }
+  ws.settled = done;
+  if (factors && !current) factorize_at(model, M, constraints, ws);
+}
+
+}  // namespace revolute

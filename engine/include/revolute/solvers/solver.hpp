@@ -1,0 +1,38 @@
+// What a step asks of a solver of the hard contact model: rows in, impulses out, and the adjoint of that.
+//
+//   lambda = solver(A, b, bounds),   A = J M^-1 J' in blocks of islands, b = J v* + bias
+//   adjoint: from lambda_bar to those of A, b and the bounds
+// A solver owns its sizes: its workspaces take what they need from the arena, for at most `capacity` rows.
+#pragma once
+
+#include <cstddef>
+
+#include "revolute/scalar/scalar.hpp"
+
+namespace revolute {
+
+enum class RowKind : int { bilateral, unilateral, friction, box };
+
+struct SolverRow {
+  RowKind kind;
+  int normal;      // friction: the row of its normal, the last unilateral one before it
+  int begin, end;  // rows of its island
+  std::size_t A;   // offset of the row in A; entry (r, j) is A[row.A + j - begin]
+};
+
+template <class Real>
+struct SolverProblem {
+  int count, iterations;
+  const SolverRow* rows;
+  const Real* A;
+  const Real* b;
+  const Real* bound;  // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere; bilateral: unused
+};
+
+// Where the cotangents go: [count], but A as A. x is used up, the others are added to.
+template <class Bar>
+struct SolverCotangent {
+  Bar *x, *b, *A, *bound;
+};
+
+}  // namespace revolute

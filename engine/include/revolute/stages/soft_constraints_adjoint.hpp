@@ -1,0 +1,275 @@
+// The reverse of soft_constraints.hpp: equations (3) and (4) there.
+#pragma once
+
+#include "revolute/stages/soft_constraints.hpp"
+
+namespace revolute {
+
+// The solution, and w of the adjoint.
+template <class Real, class Bar>
+struct SoftAdjointInput {
+  const Real* a;
+  const Motion<Real>* A;  // link velocities of a
+  const Real *y, *slope, *curvature;
+  const Bar* w;
+  const Motion<Bar>* W;  // link velocities of w
+};
+
+template <class Bar>
+struct SoftConstraintsCotangent {
+  Force<Bar>*F_x, *A_bar;  // [nv] of a's part of J a, and of the velocity-product accelerations
+
+  SoftConstraintsCotangent(const Model& model, Arena& arena)
+      : F_x(arena.take<Force<Bar>>(model.nv)), A_bar(arena.take<Force<Bar>>(model.nv)) {}
+};
+
+// Of one constraint.
+template <class Bar>
+struct SoftRowsCotangent {
+  RowJacobianCotangent<Bar> J[most_rows];
+  Bar x_[most_rows];   // aref_bar
+  Bar pos[most_rows];  // of x in (1), by aref alone
+  Bar impedance, stiffness, damping, friction_damping;
+  ConstraintCostCotangent<Bar> cost;
+};
+
+// z, x_, and what follows from them for each row: J_bar, and the links' forces of (3).
+template <class Real, class Bar>
+REVOLUTE_HD void soft_rows_adjoint(const Model& model, const SoftContext<Real>& at,
+                                   const SoftConstraints<Real>& constraints, const SoftConstraint<Real>& c,
+                                   const SoftAdjointInput<Real, Bar>& in, SoftConstraintsCotangent<Bar>& ws,
+                                   Force<Bar>* F_v, Bar* qvel_bar, SoftRowsCotangent<Bar>& out) {
+  const int rows = c.cost.rows;
+  const Real* const B = in.curvature + c.block;
+  Bar z[most_rows];
+  constraint_times(model, constraints, c, in.w, z);
+  out.cost = cost_adjoint(c.cost, in.y + c.row, z);
+  out.impedance = out.stiffness = out.damping = out.friction_damping = Bar(0);
+  for (int r = 0; r < rows; ++r) {
+    Bar x_ = B[r * rows] * z[0];
+    for (int s = 1; s < rows; ++s) x_ = multiply_add(B[r * rows + s], z[s], x_);
+    const RowJacobian<Real>& J = constraints.row_J[c.row + r];
+    const Real damping = r == 0 ? c.damping : c.friction_damping, x = constraints.pos[c.row + r];
+    const Real force = -in.slope[c.row + r];
+    RowJacobianCotangent<Bar>& J_bar = out.J[r];
+    J_bar.force_a = J_bar.force_b = zero_force<Bar>();
+    for (int i = 0; i < row_dofs; ++i) J_bar.coefficient[i] = Bar(0);
+    add_row_cotangent(J, force, in.w, in.W, J_bar);
+    add_row_cotangent(J, -x_, in.a, in.A, J_bar);
+    const Bar velocity_bar = -(damping * x_);
+    add_row_cotangent(J, velocity_bar, at.qvel, at.kinematics->V, J_bar);
+    add_row_transpose(J, velocity_bar, qvel_bar, F_v);
+    if (J.link_a >= 0) ws.F_x[J.link_a] -= x_ * J.force_a;
+    if (J.link_b >= 0) ws.F_x[J.link_b] -= x_ * J.force_b;
+    out.x_[r] = x_;
+    out.pos[r] = -(c.stiffness * c.impedance) * x_;
+    out.impedance -= (c.stiffness * x) * x_;
+    out.stiffness -= (c.impedance * x) * x_;
+    (r == 0 ? out.damping : out.friction_damping) -= constraints.velocity[c.row + r] * x_;
+  }
+}
+
+// From D_bar to those of I and of the scale in (2).
+template <class Real, class Bar>
+REVOLUTE_HD inline Bar softness_adjoint(const SoftConstraint<Real>& c, const Real& D, const Real& weight,
+                                        const Bar& D_bar, Bar& impedance_bar) {
+  const auto free = less(Real(least_value) * D, Real(1));  // R is not cut
+  const Bar R_bar = -(select(free, D * D, Real(0)) * D_bar);
+  impedance_bar -= (weight / (c.impedance * c.impedance)) * R_bar;
+  return ((Real(1) - c.impedance) / c.impedance) * R_bar;
+}
+
+// Cotangents of the numbers that (1) and (2) are made of.
+template <class Bar>
+struct ReferenceCotangent {
+  Bar x, solref[2], solref_friction[2], solimp[5];
+};
+// From those of I, K and B, at the violation x that I was taken at.
+template <class Real, class Bar>
+REVOLUTE_HD ReferenceCotangent<Bar> reference_adjoint(const Model& model, const Real& h,
+                                                      const SoftConstraint<Real>& c, const Real& x,
+                                                      const SoftRowsCotangent<Bar>& bar) {
+  ReferenceCotangent<Bar> out;
+  ImpedanceSlopes<Real> slopes;
+  const Impedance<Real> I = impedance(c.solimp, x, &slopes);
+  const Reference<Real> of_all = reference(model, h, c.solref, I.most);
+  Bar most_bar = of_all.stiffness_by_most * bar.stiffness + of_all.damping_by_most * bar.damping;
+  Bar damping_bar = bar.damping;
+  out.x = I.slope * bar.impedance;
+  out.solref_friction[0] = out.solref_friction[1] = Bar(0);
+  if (c.cost.kind == CostKind::ellipse) {
+    const auto own = own_friction_reference(c);
+    const Reference<Real> sliding = reference(model, h, c.solref_friction, I.most);
+    const Real yes = indicator<Real>(own), no = Real(1) - yes;
+    damping_bar += no * bar.friction_damping;
+    most_bar += (select(own, sliding.damping_by_most, of_all.damping_by_most)) * bar.friction_damping;
+    for (int i = 0; i < 2; ++i)
+      out.solref_friction[i] = select(own, sliding.damping_by_solref[i], Real(0)) * bar.friction_damping;
+  } else {
+    damping_bar += bar.friction_damping;
+    most_bar += of_all.damping_by_most * bar.friction_damping;
+  }
+  for (int i = 0; i < 2; ++i)
+    out.solref[i] = of_all.stiffness_by_solref[i] * bar.stiffness + of_all.damping_by_solref[i] * damping_bar;
+  for (int i = 0; i < 5; ++i) out.solimp[i] = slopes.by_solimp[i] * bar.impedance;
+  const auto free = within(c.solimp[1], least_impedance, most_impedance);
+  out.solimp[1] += indicator<Real>(free) * most_bar;
+  return out;
+}
+
+template <class Real, class Bar>
+REVOLUTE_HD void soft_equality_adjoint(const Model& model, const SoftContext<Real>& at,
+                                       const SoftConstraints<Real>& constraints,
+                                       const SoftConstraint<Real>& c, SoftRowsCotangent<Bar>& bar,
+                                       SoftConstraintsCotangent<Bar>& ws, Force<Bar>* F_v, Bar* qpos_bar,
+                                       KinematicsCotangent<Bar>& kin_bar) {
+  const Kinematics<Real>& kin = *at.kinematics;
+  const Equality& equality = model.equalities[c.index];
+  const EqualityRows<Real> values = soft_equality_rows(model, at, equality, constraints.A_bias);
+  Real inverse;
+  const Real norm = violation_norm(values, c.cost.rows, inverse);
+  for (int part = 0; part < 2; ++part)
+    softness_adjoint(c, c.cost.D[part], Real(equality.weight[part]), bar.cost.D[part], bar.impedance);
+  const ReferenceCotangent<Bar> reference_bar = reference_adjoint(model, at.h, c, norm, bar);
+  EqualityRowsCotangent<Bar> rows_bar;
+  for (int r = 0; r < c.cost.rows; ++r) {
+    rows_bar.J[r] = bar.J[r];
+    rows_bar.violation[r] = bar.pos[r] + (values.violation[r] * inverse) * reference_bar.x;
+    rows_bar.bias[r] = -bar.x_[r];
+  }
+  if (equality.type == EqualityType::joint)
+    return joint_equality_row_adjoint(equality, at.qpos, rows_bar, qpos_bar);
+  HeldFrameCotangent<Bar> of[2];
+  for (HeldFrameCotangent<Bar>& frame : of) frame.V = frame.A = zero_force<Bar>();
+  body_equality_rows_adjoint(model, kin, equality, held_frame(kin, constraints.A_bias, equality.link_a),
+                             held_frame(kin, constraints.A_bias, equality.link_b), rows_bar, of[0], of[1],
+                             kin_bar);
+  const int links[2] = {equality.link_a, equality.link_b};
+  for (int side = 0; side < 2; ++side) {
+    if (links[side] < 0) continue;
+    F_v[links[side]] += of[side].V;
+    ws.A_bar[links[side]] += of[side].A;
+  }
+}
+
+template <class Real, class Bar>
+REVOLUTE_HD void soft_dry_friction_adjoint(const Parameters<Real>& parameters, const SoftConstraint<Real>& c,
+                                           const SoftRowsCotangent<Bar>& bar,
+                                           Parameters<Bar>& parameters_bar) {
+  const auto rubs = less(Real(0), parameters.frictionloss[c.index]);
+  parameters_bar.frictionloss[c.index] += indicator<Real>(rubs) * bar.cost.bound;
+}
+
+template <class Real, class Bar>
+REVOLUTE_HD void soft_limit_adjoint(const Model& model, const SoftContext<Real>& at,
+                                    const SoftConstraint<Real>& c, SoftRowsCotangent<Bar>& bar, Bar* qpos_bar,
+                                    Parameters<Bar>&) {
+  const Limit& limit = model.limits_list[c.index];
+  Real gap;
+  limit_jacobian(limit, at.qpos, gap);
+  softness_adjoint(c, c.cost.D[0], c.scale, bar.cost.D[0], bar.impedance);
+  const ReferenceCotangent<Bar> reference_bar =
+      reference_adjoint(model, at.h, c, gap - Real(limit.margin), bar);
+  limit_gap_adjoint(limit, at.qpos, bar.pos[0] + reference_bar.x, bar.J[0], qpos_bar);
+}
+
+// From D_bar to those of I and the friction coefficients.
+template <class Real, class Bar>
+REVOLUTE_HD void contact_softness_adjoint(const Model& model, const SoftConstraint<Real>& c,
+                                          const Real& weight, SoftRowsCotangent<Bar>& bar) {
+  const Bar scale_bar = softness_adjoint(c, c.cost.D[0], c.scale, bar.cost.D[0], bar.impedance);
+  const Real inverse_ratio(1.0 / std::sqrt(std::fmax(least_value, model.friction_to_normal)));
+  const Real mu = c.cost.mu[0], m = c.cost.normal_mu;
+  Bar m_bar = bar.cost.normal_mu;
+  if (c.cost.kind == CostKind::pyramid) {
+    m_bar += (Real(4) * m * (Real(1) + mu * mu) * weight) * scale_bar;
+    bar.cost.mu[0] += (Real(4) * m * m * mu * weight) * scale_bar;
+  }
+  bar.cost.mu[0] += inverse_ratio * m_bar;
+}
+
+template <class Real, class Bar>
+REVOLUTE_HD void soft_contact_adjoint(const Model& model, const SoftContext<Real>& at,
+                                      const Contacts<Real>& contacts, const SoftConstraint<Real>& c,
+                                      SoftRowsCotangent<Bar>& bar, KinematicsCotangent<Bar>& kin_bar,
+                                      Parameters<Bar>& parameters_bar) {
+  const Contact<Real>& contact = contacts.list[c.index];
+  const Candidate& candidate = model.candidates[contact.candidate];
+  contact_softness_adjoint(model, c, Real(candidate.weight), bar);
+  const ReferenceCotangent<Bar> reference_bar =
+      reference_adjoint(model, at.h, c, contact.gap - Real(candidate.margin), bar);
+  ContactCotangent<Bar> contact_bar;
+  contact_bar.clear();
+  const Real active = indicator<Real>(contact.active);
+  contact_bar.gap = active * (bar.pos[0] + reference_bar.x);
+  for (int r = 0; r < c.cost.rows; ++r) {
+    if (r < 3) {
+      contact_bar.force_a[r] += bar.J[r].force_a;
+      contact_bar.force_b[r] += bar.J[r].force_b;
+    } else {
+      contact_bar.axis[rotation_axis(r)] += bar.J[r].force_b.n - bar.J[r].force_a.n;
+    }
+  }
+  collision_detection_adjoint(model, *at.kinematics, contact, contact_bar, kin_bar);
+  PairSoftness<Bar>& out = parameters_bar.softness[candidate.friction];
+  for (int k = 1; k < c.cost.rows; ++k) out.friction[k - 1] += bar.cost.mu[k - 1];
+  for (int i = 0; i < 2; ++i) {
+    out.solref[i] += reference_bar.solref[i];
+    out.solref_friction[i] += reference_bar.solref_friction[i];
+  }
+  for (int i = 0; i < 5; ++i) out.solimp[i] += reference_bar.solimp[i];
+}
+
+// Reverse of the velocity-product accelerations, from their cotangents in ws.A_bar.
+template <class Real, class Bar>
+REVOLUTE_HD void bias_adjoint(const Model& model, const SoftContext<Real>& at,
+                              SoftConstraintsCotangent<Bar>& ws, Force<Bar>* F_v, Bar* qvel_bar,
+                              KinematicsCotangent<Bar>& kin_bar) {
+  const Kinematics<Real>& kin = *at.kinematics;
+  for (int k = model.nv - 1; k >= 0; --k) {
+    const Dof& dof = model.dofs[k];
+    if (dof.velocity_base >= 0) {
+      const Motion<Real>& base = kin.V[dof.velocity_base];
+      qvel_bar[k] += dot(cross_motion(base, kin.S[k]), ws.A_bar[k]);
+      kin_bar.S[k] -= at.qvel[k] * cross_force(base, ws.A_bar[k]);
+      F_v[dof.velocity_base] += at.qvel[k] * cross_force(kin.S[k], ws.A_bar[k]);
+    }
+    if (dof.parent >= 0) ws.A_bar[dof.parent] += ws.A_bar[k];
+  }
+}
+
+// Adds to F_v (cotangents of the links' velocities), qpos_bar, qvel_bar, kin_bar and parameters_bar.
+template <class Real, class Bar>
+REVOLUTE_HD void soft_constraints_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                          const SoftContext<Real>& at, const Contacts<Real>& contacts,
+                                          const SoftConstraints<Real>& constraints,
+                                          const SoftAdjointInput<Real, Bar>& in,
+                                          SoftConstraintsCotangent<Bar>& ws, Force<Bar>* F_v, Bar* qpos_bar,
+                                          Bar* qvel_bar, KinematicsCotangent<Bar>& kin_bar,
+                                          Parameters<Bar>& parameters_bar) {
+  for (int k = 0; k < model.nv; ++k) ws.F_x[k] = ws.A_bar[k] = zero_force<Bar>();
+  SoftRowsCotangent<Bar> bar;
+  for (int i = 0; i < constraints.count; ++i) {
+    const SoftConstraint<Real>& c = constraints.list[i];
+    soft_rows_adjoint(model, at, constraints, c, in, ws, F_v, qvel_bar, bar);
+    switch (c.source) {
+      case RowSource::equality:
+        soft_equality_adjoint(model, at, constraints, c, bar, ws, F_v, qpos_bar, kin_bar);
+        break;
+      case RowSource::dry_friction:
+        soft_dry_friction_adjoint(parameters, c, bar, parameters_bar);
+        break;
+      case RowSource::limit:
+        soft_limit_adjoint(model, at, c, bar, qpos_bar, parameters_bar);
+        break;
+      default:
+        soft_contact_adjoint(model, at, contacts, c, bar, kin_bar, parameters_bar);
+    }
+  }
+  // the axes in J a
+  sum_towards_root(model, ws.F_x);
+  for (int k = 0; k < model.nv; ++k) kin_bar.S[k] += in.a[k] * ws.F_x[k];
+  if (has_bias<Real>(model)) bias_adjoint(model, at, ws, F_v, qvel_bar, kin_bar);
+}
+
+}  // namespace revolute

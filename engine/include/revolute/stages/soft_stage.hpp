@@ -1,0 +1,157 @@
+// The constrained acceleration of the contact model "mujoco" at one state, and its reverse: what an integrator calls.
+//
+//   tau         = actuation(qpos, qvel, ctrl)
+//   S, V, I     = kinematics(qpos, qvel)
+//   M           = mass_matrix(I, S)                            without implicit damping
+//   a0          = M^-1 f,  f = tau - C(qpos, qvel)
+//   contacts    = collision_detection(links)
+//   rows        = soft_constraints(contacts)
+//   a           = newton(M, f, rows)
+//
+// Adjoint (docs/adjoint.md, section 5), from a_bar and the factors of H that Newton's method leaves:
+//   w = H^-1 a_bar,  z = J w,  x_ = s'' z,                     the only solve                  (1)
+//   M_bar = -w a',  f_bar = w,  the rows as in soft_constraints.hpp                            (2)
+// The terms of M and C are those of acceleration.hpp with w0 = w, a0 = a. F there, the sum of the links' forces, has those of
+// the constraints taken off, since J' f acts on the links as well.
+#pragma once
+
+#include "revolute/solvers/newton.hpp"
+#include "revolute/stages/actuation.hpp"
+#include "revolute/stages/collision_detection.hpp"
+#include "revolute/stages/soft_constraints_adjoint.hpp"
+
+namespace revolute {
+
+template <class Real>
+struct SoftStage {
+  Kinematics<Real> kinematics;
+  MassMatrix<Real> M;
+  MassFactors<Real> factors;
+  Acceleration<Real> acceleration;  // for the adjoint: its a0 is a, its X belongs to the integrator
+  Contacts<Real> contacts;
+  SoftConstraints<Real> constraints;
+  Newton<Real> newton;
+  Real* force;              // [nv] f
+  Force<Real>* constraint;  // [nv] forces of the constraints on the links, summed towards the root
+  Motion<Real>* A;          // [nv] S a summed from the root
+
+  SoftStage(const Model& model, Arena& arena)
+      : kinematics(model, arena),
+        M(model, arena),
+        factors(model, arena),
+        acceleration(model, arena),
+        contacts(model, arena),
+        constraints(model, arena),
+        newton(model, arena),
+        force(arena.take<Real>(model.nv)),
+        constraint(arena.take<Force<Real>>(model.nv)),
+        A(arena.take<Motion<Real>>(model.nv)) {}
+};
+
+template <class Real>
+REVOLUTE_HD void soft_stage(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
+                            const Real* qvel, const Real* ctrl, bool record, SoftStage<Real>& out) {
+  const Real h(model.timestep);
+  Newton<Real>& newton_ws = out.newton;
+  actuation(model, parameters, Real(0), qpos, qvel, ctrl, out.acceleration.tau, out.acceleration.diagonal);
+  kinematics(model, parameters, qpos, qvel, out.kinematics);
+  mass_matrix(model, parameters, out.kinematics, out.M);
+  smooth_force(model, parameters, out.kinematics, qvel, out.acceleration, out.force);
+  factorize(model, out.M, static_cast<const Real*>(nullptr), out.factors);
+  for (int k = 0; k < model.nv; ++k) newton_ws.a[k] = newton_ws.Ma[k] = out.force[k];
+  solve(model, out.factors, newton_ws.a);
+  collision_detection(model, out.kinematics, out.kinematics.V, Real(0), out.contacts);
+  soft_constraints(model, parameters, SoftContext<Real>{h, &out.kinematics, qpos, qvel}, out.contacts,
+                   out.constraints);
+  newton_ws.settled = less(Real(0), Real(1));
+  if (out.constraints.count > 0) newton(model, out.M, out.constraints, out.force, record, newton_ws);
+}
+
+// What the adjoint needs. `x` of acceleration.hpp may be null.
+template <class Real>
+REVOLUTE_HD void record_soft_stage(const Model& model, const Parameters<Real>& parameters, const Real* qvel,
+                                   const Real* x, SoftStage<Real>& at) {
+  Acceleration<Real>& out = at.acceleration;
+  for (int k = 0; k < model.nv; ++k) {
+    out.a0[k] = at.newton.a[k];
+    out.W_bar[k] = at.constraint[k] = zero_force<Real>();
+  }
+  record_acceleration(model, parameters, at.kinematics, qvel, x, out);
+  link_velocities(model, at.kinematics.S, at.newton.a, at.A);
+  for (int i = 0; i < at.constraints.count; ++i) {
+    const SoftConstraint<Real>& c = at.constraints.list[i];
+    for (int r = c.row; r < c.row + c.cost.rows; ++r) {
+      const RowJacobian<Real>& J = at.constraints.row_J[r];
+      if (J.link_a >= 0) at.constraint[J.link_a] -= at.newton.slope[r] * J.force_a;
+      if (J.link_b >= 0) at.constraint[J.link_b] -= at.newton.slope[r] * J.force_b;
+    }
+  }
+  sum_towards_root(model, at.constraint);
+  for (int k = 0; k < model.nv; ++k) out.F[k] -= at.constraint[k];
+}
+
+template <class Bar>
+struct SoftStageAdjointWorkspace {
+  KinematicsCotangent<Bar> kinematics;
+  AccelerationAdjointScratch<Bar> acceleration;
+  SoftConstraintsCotangent<Bar> constraints;
+  Bar *w, *armature_bar;
+  Motion<Bar>* W;
+  Force<Bar>* F_v;
+
+  SoftStageAdjointWorkspace(const Model& model, Arena& arena)
+      : kinematics(model, arena),
+        acceleration(model, arena),
+        constraints(model, arena),
+        w(arena.take<Bar>(model.nv)),
+        armature_bar(arena.take<Bar>(model.nv)),
+        W(arena.take<Motion<Bar>>(model.nv)),
+        F_v(arena.take<Force<Bar>>(model.nv)) {}
+};
+
+// What the integrator adds to the adjoint of a stage: -<p, M x> (null: nothing), and the cotangent of its own diagonal.
+template <class Real, class Bar>
+struct IntegratorCotangent {
+  const Bar* p;
+  const Real* x;
+  const Bar* implicit;
+};
+
+// From a_bar to cotangents of qpos, qvel, ctrl and parameters, all of which are added to.
+template <class Real, class Bar>
+REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
+                                    const Real* qvel, const Real* ctrl, const SoftStage<Real>& at,
+                                    const Bar* a_bar, const IntegratorCotangent<Real, Bar>& integrator,
+                                    SoftStageAdjointWorkspace<Bar>& ws, Bar* qpos_bar, Bar* qvel_bar,
+                                    Bar* ctrl_bar, Parameters<Bar>& parameters_bar) {
+  const Real h(model.timestep);
+  const Kinematics<Real>& kin = at.kinematics;
+  const bool rows = at.constraints.count > 0;
+  for (int k = 0; k < model.nv; ++k) {
+    ws.w[k] = a_bar[k];
+    ws.armature_bar[k] = Bar(0);
+    ws.F_v[k] = zero_force<Bar>();
+  }
+  if (rows)
+    solve(model, at.newton.H, ws.w);  // (1)
+  else
+    solve(model, at.factors, ws.w);
+  ws.kinematics.clear(model);
+  if (rows) {
+    link_velocities(model, kin.S, ws.w, ws.W);
+    const SoftAdjointInput<Real, Bar> in = {at.newton.a,         at.A, at.newton.y, at.newton.slope,
+                                            at.newton.curvature, ws.w, ws.W};
+    soft_constraints_adjoint(model, parameters, SoftContext<Real>{h, &kin, qpos, qvel}, at.contacts,
+                             at.constraints, in, ws.constraints, ws.F_v, qpos_bar, qvel_bar, ws.kinematics,
+                             parameters_bar);
+  }
+  const AccelerationAdjointInput<Real, Bar> in = {ws.w, integrator.p, integrator.x, ws.F_v};
+  acceleration_adjoint(model, kin, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, qvel_bar,
+                       ws.armature_bar, parameters_bar);
+  kinematics_adjoint(model, kin, ws.kinematics, qpos_bar, parameters_bar);
+  actuation_adjoint(model, parameters, h, qpos, qvel, ctrl,
+                    ActuationCotangent<Bar>{ws.w, ws.armature_bar, integrator.implicit}, qpos_bar, qvel_bar,
+                    ctrl_bar, parameters_bar);
+}
+
+}  // namespace revolute

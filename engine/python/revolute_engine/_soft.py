@@ -1,0 +1,51 @@
+"""What the contact model "mujoco" reads of a compiled model: how soft each constraint is, and by which method it moves.
+
+For the contact model "hard" these arrays are empty.
+"""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from ._arrays import Arrays, is_disabled
+from ._equalities import active_equalities
+from ._options import CONES, CONTACT_MODELS, Options
+
+INTEGRATORS = {
+    int(mujoco.mjtIntegrator.mjINT_EULER): 0,
+    int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST): 1,
+    int(mujoco.mjtIntegrator.mjINT_IMPLICIT): 2,
+    int(mujoco.mjtIntegrator.mjINT_RK4): 3,
+}
+"""The compiled engine's number of each of MuJoCo's integrators."""
+
+_COPIED = (
+    *("body_invweight0", "dof_invweight0", "jnt_solref", "jnt_solimp", "jnt_margin"),
+    *("dof_solref", "dof_solimp", "geom_solref", "geom_solimp"),
+)
+
+
+def soft_arrays(model: mujoco.MjModel, options: Options) -> Arrays:
+    """Return the arrays, by the names of the compiled engine."""
+    soft = options.contact_model == "mujoco"
+    arrays: Arrays = {name: _real(getattr(model, name), soft) for name in _COPIED}
+    arrays["geom_torsional_friction"] = _real(model.geom_friction[:, 1], soft)
+    arrays["geom_rolling_friction"] = _real(model.geom_friction[:, 2], soft)
+    held = active_equalities(model)
+    arrays["eq_solref"] = _real(model.eq_solref[held], soft)
+    arrays["eq_solimp"] = _real(model.eq_solimp[held], soft)
+    arrays["contact_model"] = CONTACT_MODELS.index(options.contact_model)
+    elliptic = model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
+    arrays["cone"] = CONES.index(options.cone) if options.cone else int(elliptic)
+    arrays["impratio"] = float(model.opt.impratio)
+    arrays["refsafe"] = int(not is_disabled(model, "REFSAFE"))
+    arrays["eulerdamp"] = int(not is_disabled(model, "EULERDAMP"))
+    if soft:
+        arrays["integrator"] = INTEGRATORS[int(model.opt.integrator)]
+    return arrays
+
+
+def _real(values: np.ndarray, soft: bool) -> np.ndarray:
+    """Return a copy of the values, or nothing."""
+    return np.array(values if soft else np.zeros(0), dtype=np.float64, order="C")
