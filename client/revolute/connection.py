@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import os
@@ -44,9 +45,9 @@ def connect(
         threads: most threads of the engine in this process, None for one per core; a call with little to
             do takes fewer. A server has its own setting.
         timeout: seconds that one call over the network may take, with all its retries; None for no limit.
-        retries: how often a call over the network is tried again when the server cannot be reached, is
-            stopping, or refuses with a hint when to return. A call that changes something has a request id,
-            the same for all attempts, so that it happens once.
+        retries: how often a call over the network, the first one here included, is tried again when the
+            server cannot be reached, is stopping, or refuses with a hint when to return. A call that changes
+            something has a request id, the same for all attempts, so that it happens once.
         token: bearer token for the server.
         ca: file with the certificates (PEM) that sign the server's, for grpcs:// and https://; None for those
             of the system.
@@ -112,19 +113,17 @@ def _over_network(
     address: Address, timeout: float | None, retries: int, credentials: Credentials
 ) -> Simulator:
     """Return a simulator whose server has answered and speaks our version of the protocol."""
-    transport = _network_transport(address, timeout, credentials)
+    transport = RetryingTransport(_network_transport(address, timeout, credentials), retries, timeout)
     try:
         first = CONNECT_SECONDS if timeout is None else min(timeout, CONNECT_SECONDS)
-        info = transport.call("GetServerInfo", {}, timeout=first)
+        explain = functools.partial(explained, address=address, credentials=credentials)
+        info = transport.call("GetServerInfo", {}, timeout=first, explain=explain)
         if API_VERSION not in info["api_versions"]:
             raise other_version(address, API_VERSION, info)
-    except UnavailableError as error:
-        transport.close()
-        raise explained(error, address, credentials) from None
     except BaseException:
         transport.close()
         raise
-    return Simulator(RetryingTransport(transport, retries, timeout))
+    return Simulator(transport)
 
 
 def _network_transport(address: Address, timeout: float | None, credentials: Credentials) -> Transport:

@@ -224,6 +224,7 @@ class Application:
         self.service.close()
         for http in self._http:
             http.should_exit = True
+        await self.calls.end(_LAST_ANSWERS)
         servers = [server for server in (self._grpc, self._dm_env_rpc) if server]
         await asyncio.gather(*(server.stop(_LAST_ANSWERS) for server in servers), *self._http_tasks)
         if self._memory is not None:

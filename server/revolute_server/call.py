@@ -22,7 +22,6 @@ class Call:
         peer: where it comes from: what the client calls itself, or else its host.
         deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
         started: time of its first byte, in s of the monotonic clock.
-        one_part: whether its answer must be a single part.
     """
 
     id: str
@@ -33,7 +32,6 @@ class Call:
     peer: str = ""
     deadline: float | None = None
     started: float = field(default_factory=time.monotonic)
-    one_part: bool = False
 
 
 _current: ContextVar[Call | None] = ContextVar("call", default=None)

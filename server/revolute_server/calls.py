@@ -6,6 +6,7 @@ A transport opens a call before it reads the request and closes it when the answ
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import re
@@ -13,6 +14,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 from revolute.contract.verbs import BY_RPC
 from revolute.errors import UnavailableError
@@ -44,6 +46,10 @@ class Calls:
         access: decides who may call what.
         record: context manager of a call and its headers, which counts and times the call.
         check_workers: raises a LimitError when no more calls can wait for a worker of the engine.
+
+    Attributes:
+        draining: whether new calls are refused.
+        ending: whether calls that are cancelled end because the server does.
     """
 
     def __init__(
@@ -56,7 +62,9 @@ class Calls:
         self._check_workers = check_workers
         self._record = record
         self.draining = False
+        self.ending = False
         self.running = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._last = -math.inf
         self._idle = asyncio.Event()
         self._idle.set()
@@ -151,6 +159,28 @@ class Calls:
         until = time.monotonic() + limit
         while (now := time.monotonic()) < until and (self.running or now - self._last < seconds):
             await asyncio.sleep(0.02)
+
+    @contextmanager
+    def cancelled_at_the_end(self) -> Iterator[None]:
+        """Let `end` cancel the task that runs the block."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            yield
+        finally:
+            self._tasks.discard(task)
+
+    async def end(self, seconds: float) -> None:
+        """Wait so many seconds until no call runs, then cancel those that asked for it.
+
+        Left to the library, calls over gRPC would end as CANCELLED, which looks like the client's own doing.
+        """
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self.idle(), seconds)
+        self.ending = True
+        for task in self._tasks:
+            task.cancel()
 
     def _finish(self, call: Call) -> None:
         level = logging.DEBUG if call.verb in _QUIET else logging.INFO

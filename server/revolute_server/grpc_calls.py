@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,15 +15,14 @@ import grpc
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
-from revolute.codec.chunks import read_part
-from revolute.codec.parts import ONE, PARTS_HEADER
 from revolute.codec.shared_memory import AVAILABLE, HEADER, OPENED
 from revolute.codec.status import DETAILS_KEY, encode_status
 from revolute.errors import ArgumentError, RevoluteError, kind_of
 
 from .call import Call
 from .calls import CALL_ID_HEADER, Calls
-from .errors import public_error
+from .errors import public_error, stopping
+from .grpc_messages import ReceivedPart
 from .offered_memory import Offer, OpenBlocks, current_offer, set_offer
 
 _OURS = "/revolute.v1."
@@ -31,8 +30,8 @@ _OURS = "/revolute.v1."
 _CONVERSATION = "TrajectoryService.ValueAndGradient"
 """The rpc whose client may wait for an answer before it ends its request."""
 
-_ONE_PART = (PARTS_HEADER, ONE)
-"""Metadata of a call whose request is one part, and whose answer shall be."""
+_PARTS_HEADER = "x-parts"
+"""Metadata by which older clients ask for an answer of one part; refused, they call again without it."""
 
 _INFO = "ServerService.GetServerInfo"
 """The rpc by which a client asks whether we can open its memory."""
@@ -52,7 +51,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def __init__(self, calls: Calls, memory: OpenBlocks | None = None) -> None:
         self._calls = calls
         self._memory = memory if AVAILABLE else None
-        self._handlers: dict[tuple[str, bool], Any] = {}
+        self._handlers: dict[str, Any] = {}
 
     async def intercept_service(
         self,
@@ -60,23 +59,20 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
         method = handler_call_details.method
-        one = _ONE_PART in (handler_call_details.invocation_metadata or ())
-        if (known := self._handlers.get((method, one))) is not None:
+        if (known := self._handlers.get(method)) is not None:
             return known
         handler = await continuation(handler_call_details)
         if handler is None or not method.startswith(_OURS):
             return handler
-        found = self._handlers[method, one] = self._guarded(method, handler, one)
+        found = self._handlers[method] = self._guarded(method, handler)
         return found
 
-    def _guarded(self, method: str, handler: Any, one: bool) -> Any:
+    def _guarded(self, method: str, handler: Any) -> Any:
         """Return the handler of a method of ours whose requests are calls.
 
         Args:
             method: its name.
             handler: what answers, or raises.
-            one: whether request and answer of a stream are one part each: as unary ones they take gRPC fewer
-                turns of the event loop.
         """
         kinds: dict[tuple[bool, bool], tuple[Callable[..., Any], Any]] = {
             (False, False): (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
@@ -87,10 +83,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         build, inner = kinds[handler.request_streaming, handler.response_streaming]
         guard: Callable[..., Any] = _guard_stream if handler.response_streaming else _guard_unary
         name = method.removeprefix("/").replace("/", ".")
-        reader = _Reader(name, handler.request_streaming, self._calls, self._memory)
-        if one and handler.request_streaming and handler.response_streaming:
-            guarded = _guard_one_part(inner, reader, self._calls)
-            return grpc.unary_unary_rpc_method_handler(guarded, response_serializer=_serialized)
+        reader = _Reader(name, self._calls, self._memory)
         # bytes are decoded under the guard, so that broken ones are the client's error and no fault of ours
         return build(guard(inner, reader, self._calls), response_serializer=_serialized)
 
@@ -100,17 +93,16 @@ class _Reader:
 
     Args:
         method: full name, e.g. "revolute.v1.TrajectoryService.Rollout".
-        streaming: whether its requests are streams of parts.
         calls: the server's calls.
         memory: where their arrays may lie; None for nowhere.
     """
 
-    def __init__(self, method: str, streaming: bool, calls: Calls, memory: OpenBlocks | None) -> None:
+    def __init__(self, method: str, calls: Calls, memory: OpenBlocks | None) -> None:
         self.verb = f"/{method}".removeprefix(_OURS)
-        self._type = message_factory.GetMessageClass(
-            descriptor_pool.Default().FindMethodByName(method).input_type
-        )
-        self._streaming = streaming
+        rpc = descriptor_pool.Default().FindMethodByName(method)
+        self._type = message_factory.GetMessageClass(rpc.input_type)
+        self._streaming = rpc.client_streaming
+        self.streams_both_ways = rpc.client_streaming and rpc.server_streaming
         self._calls = calls
         # segments overtake each other there
         self.memory = memory if self.verb != "TrajectoryService.StreamRollout" else None
@@ -124,13 +116,13 @@ class _Reader:
         """
         return self._parts(request) if self._streaming else self._message(request)
 
-    async def _parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    async def _parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[ReceivedPart]:
         first = True
         async for content in stream:
             if first:
                 first = False
                 await self._check_room(stream)
-            yield self._message(content)
+            yield ReceivedPart(self._message(content), len(content))
 
     async def _check_room(self, stream: AsyncIterator[bytes]) -> None:
         """Refuse a request of which the first part is there, if no worker will be free for it.
@@ -149,16 +141,15 @@ class _Reader:
 
     def _message(self, content: bytes) -> Any:
         try:
-            return read_part(content, self._type) if self._streaming else self._type.FromString(content)
+            return self._type.FromString(content)
         except DecodeError:
             raise ArgumentError.expected(
                 "request", f"a message of {self.verb}", f"{len(content)} bytes that are none"
             ) from None
 
 
-def _serialized(answer: Message | bytes) -> bytes:
-    """Return an answer's bytes; large ones are written as bytes from the start."""
-    return answer if isinstance(answer, bytes) else answer.SerializeToString()
+def _serialized(answer: Message) -> bytes:
+    return answer.SerializeToString()
 
 
 def _guard_unary(
@@ -170,59 +161,26 @@ def _guard_unary(
             try:
                 _let_in(call, calls, reader, headers, context)
                 return await inner(reader.read(request), context)
-            except Exception as error:
-                return await _abort(context, error, call)
+            except (Exception, asyncio.CancelledError) as error:
+                return await _abort(context, _end_of(error, calls), call)
 
     return guarded
-
-
-def _guard_one_part(
-    inner: Callable[..., AsyncIterator[Any]], reader: _Reader, calls: Calls
-) -> Callable[..., Awaitable[Any]]:
-    async def guarded(request: Any, context: grpc.aio.ServicerContext) -> Any:
-        headers = metadata_of(context)
-        with _opened(calls, reader.verb, context, headers) as call:
-            call.one_part = True
-            try:
-                _let_in(call, calls, reader, headers, context)
-                return await _only_part(inner(reader.read(_single(request)), context))
-            except Exception as error:
-                return await _abort(context, error, call)
-
-    return guarded
-
-
-async def _single(part: bytes) -> AsyncIterator[bytes]:
-    """Yield the one part of a request."""
-    yield part
-
-
-async def _only_part(answer: AsyncIterator[Any]) -> Any:
-    """Return the one part of an answer.
-
-    Raises:
-        ArgumentError: it is larger; what the call did stays done, for its repeat.
-    """
-    parts = [part async for part in answer]
-    if len(parts) != 1:
-        raise ArgumentError.expected(
-            PARTS_HEADER, "nothing for an answer that large", "'one'", advice="call again without it"
-        )
-    return parts[0]
 
 
 def _guard_stream(
-    inner: Callable[..., AsyncIterator[Any]], reader: _Reader, calls: Calls
-) -> Callable[..., AsyncIterator[Any]]:
-    async def guarded(request: Any, context: grpc.aio.ServicerContext) -> AsyncIterator[Any]:
+    inner: Callable[..., AsyncGenerator[Any, None]], reader: _Reader, calls: Calls
+) -> Callable[..., Awaitable[None]]:
+    async def guarded(request: Any, context: grpc.aio.ServicerContext) -> None:
         headers = metadata_of(context)
         with _opened(calls, reader.verb, context, headers) as call:
             try:
                 _let_in(call, calls, reader, headers, context)
-                async for part in inner(reader.read(request), context):
-                    yield part
-            except Exception as error:
-                await _abort(context, error, call)
+                async with contextlib.aclosing(inner(reader.read(request), context)) as parts:
+                    # not by `yield`: a call that is ended while it sends would not come by here
+                    async for part in parts:
+                        await context.write(part)
+            except (Exception, asyncio.CancelledError) as error:
+                await _abort(context, _end_of(error, calls), call)
 
     return guarded
 
@@ -232,7 +190,8 @@ def _opened(
     calls: Calls, verb: str, context: grpc.aio.ServicerContext, headers: Mapping[str, str]
 ) -> Iterator[Call]:
     host, seconds = _host(context.peer()), context.time_remaining()
-    with calls.open("grpc", headers, verb, host=host, seconds=seconds) as call:
+    opened = calls.open("grpc", headers, verb, host=host, seconds=seconds)
+    with opened as call, calls.cancelled_at_the_end():
         context.set_trailing_metadata(((CALL_ID_HEADER, call.id),))
         try:
             yield call
@@ -246,6 +205,10 @@ def _let_in(
 ) -> None:
     """Admit a call, and take note of the memory that its client shares."""
     calls.admit(call, headers.get("authorization"))
+    if reader.streams_both_ways and _PARTS_HEADER in headers:
+        raise ArgumentError.expected(
+            _PARTS_HEADER, "nothing", repr(headers[_PARTS_HEADER])[:80], advice="call again without it"
+        )
     words = headers.get(HEADER)
     if words is None:
         return
@@ -270,6 +233,19 @@ def _is_local(peer: str) -> bool:
     """Tell whether gRPC's name of a peer is one on this machine."""
     host = _host(peer)
     return host in ("unix", "[::1]", "%5B::1%5D") or host.startswith("127.")
+
+
+def _end_of(error: BaseException, calls: Calls) -> Exception:
+    """Return the error that a call ends with.
+
+    Raises:
+        CancelledError: the client has cancelled the call.
+    """
+    if isinstance(error, Exception):
+        return error
+    if not calls.ending:
+        raise error
+    return stopping()
 
 
 async def _abort(context: grpc.aio.ServicerContext, error: Exception, call: Call) -> None:

@@ -4,95 +4,110 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from google.protobuf.message import Message
 
 from revolute.codec.documents import fill_message, read_message
-from revolute.codec.parts import CHUNK_BYTES, ONE_PART_BYTES, Assembler, GradualWriter, locate, to_wire
+from revolute.codec.parts import Assembler, count_entries, locate, to_parts
 from revolute.codec.tensor import encode_tensor
-from revolute.errors import UnavailableError
+from revolute.errors import LimitError
 
 from . import offered_memory
 from .answers import Document
-from .call import current_call
-from .drafts import Draft
 from .memory import Reservation
 from .offered_memory import current_offer
+from .settings import Settings
 from .telemetry import Telemetry
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 Result = TypeVar("Result")
 
+_FEW_ENTRIES = 500
+"""Entries of a message that are read on the event loop, in about a millisecond."""
 
-async def receive(parts: AsyncIterable[Any], reservation: Reservation, limit: int) -> dict[str, Any]:
-    """Read a streamed request.
 
-    A request that is whole with its first part is not waited for any longer: the end of its stream would cost
+class ReceivedPart(NamedTuple):
+    """A part of a request, and the bytes that it came in."""
+
+    message: Any
+    size: int
+
+
+async def receive(
+    parts: AsyncIterable[ReceivedPart],
+    reservation: Reservation,
+    settings: Settings,
+    first: str = "start",
+    *,
+    to_end: bool = True,
+) -> dict[str, Any]:
+    """Read a message of a streamed request.
+
+    A message that is whole with its first part is not waited for any longer: the end of its stream would cost
     as much as another part. After chunks the end is waited for, so that an overlap is seen.
 
     Args:
-        parts: the request's parts.
-        reservation: grows by the bytes that the request declares, before they arrive.
-        limit: bytes of one request.
+        parts: the stream's parts.
+        reservation: grows by the bytes of each part as it arrives.
+        settings: has the limits on a request.
+        first: name of the field that begins the message.
+        to_end: whether the stream ends with the message; else what comes after it is left there.
 
     Raises:
         ArgumentError: the parts do not make up one message.
         LimitError: it is too large.
     """
-    assembler = Assembler(limit, limit_name="max_request")
-    begun = False
+    assembler = Assembler(settings.max_request, limit_name="max_request", first=first)
+    entries, begun = 0, False
     async for part in parts:
-        assembler.feed(part)
-        if not begun:
-            begun = True
-            await _begin(assembler, reservation)
-            if assembler.complete:
-                break
-    return read_message(*assembler.finish())
-
-
-async def receive_one(
-    parts: AsyncIterable[Any], reservation: Reservation, limit: int, first: str = "start"
-) -> dict[str, Any]:
-    """Read one message of a stream that goes on after it; as `receive` otherwise.
-
-    Args:
-        parts: the stream's parts; those after the message are left in it.
-        reservation: grows by the bytes that the message declares.
-        limit: bytes of one message.
-        first: name of the field that begins the message.
-    """
-    assembler = Assembler(limit, limit_name="max_request", first=first)
-    begun = False
-    async for part in parts:
-        assembler.feed(part)
-        if not begun:
-            begun = True
-            await _begin(assembler, reservation)
-        if assembler.complete:
+        reservation.grow(part.size)
+        if begun:
+            assembler.feed(part.message)
+        else:
+            entries = _count_entries(part.message, settings)
+            await _off_the_loop(entries, assembler.feed, part.message)
+            await _begin(assembler, reservation, part.size)
+        if assembler.complete and not (begun and to_end):
             break
-    return read_message(*assembler.finish())
+        begun = True
+    return await _off_the_loop(entries, lambda: read_message(*assembler.finish()))
 
 
-async def _begin(assembler: Assembler, reservation: Reservation) -> None:
-    """Make room for a message whose first part is there, and take what it has in shared memory."""
-    reservation.grow(assembler.declared_bytes)
+async def _begin(assembler: Assembler, reservation: Reservation, received: int) -> None:
+    """Refuse a message at its first part if there is no room for the rest, and take what it has in shared
+    memory."""
+    reservation.check(assembler.declared_bytes - received)
     if assembler.shared_bytes:
+        reservation.grow(assembler.shared_bytes)
         await offered_memory.load(assembler, current_offer())
 
 
-def _part_bytes() -> int:
-    """Return the bytes of arrays that a part of the answer to the call that runs now may have."""
-    return ONE_PART_BYTES if wants_one_part() else CHUNK_BYTES
+def _count_entries(message: Any, settings: Settings) -> int:
+    """Count the entries of lists and maps in a message, before anything looks at each of them.
+
+    Raises:
+        LimitError: it has too many.
+    """
+    most = settings.max_entries
+    count = count_entries(message, most)
+    if count > most:
+        raise LimitError.expected(
+            "request",
+            f"at most {most} entries in its lists and maps",
+            f"{count} or more",
+            advice="send fewer at once, or start the server with a larger --max-entries",
+        )
+    return count
 
 
-def wants_one_part() -> bool:
-    """Tell whether the answer to the call that runs now must be one part."""
-    call = current_call()
-    return call is not None and call.one_part
+async def _off_the_loop(entries: int, work: Callable[..., Result], *arguments: Any) -> Result:
+    """Do work that takes time for each entry of a message: in a thread if there are many."""
+    if entries <= _FEW_ENTRIES:
+        return work(*arguments)
+    return await asyncio.to_thread(work, *arguments)
 
 
 async def send(
@@ -101,99 +116,14 @@ async def send(
     document: Document,
     telemetry: Telemetry,
     first: str = "start",
-) -> AsyncIterator[Any]:
-    """Yield an answer part by part, as bytes, and report the time it took to make them.
+) -> AsyncGenerator[Any, None]:
+    """Yield an answer part by part, and report the time it took to make them.
 
     Its arrays go into the memory that the client shares, if it does.
     """
     clock = _Clock()
     values = await clock.time(offered_memory.put(start, fill_message(start, document), current_offer()))
-    for part in clock.each(to_wire(part_type, start, values, chunk_bytes=_part_bytes(), first=first)):
-        yield part
-    clock.report(telemetry)
-
-
-async def send_draft(
-    part_type: type[Message],
-    start: Message,
-    draft: Draft,
-    work: asyncio.Future[Document],
-    count: Callable[[Document], None],
-    telemetry: Telemetry,
-) -> AsyncIterator[Any]:
-    """Yield an answer part by part while it is made, all of it once the verb is through.
-
-    Args:
-        part_type: message of the parts.
-        start: the answer's empty message.
-        draft: what is known of the answer.
-        work: the verb.
-        count: counts the memory of the answer, when the verb is through and no longer does.
-        telemetry: gets the time it takes to make the parts.
-
-    Raises:
-        UnavailableError: the answer became another one than what was sent of it; the caller may ask again.
-        BaseException: the verb failed.
-    """
-    clock = _Clock()
-    writer: GradualWriter | None = None
-    begun: Document = {}
-    values: dict[str, np.ndarray] = {}
-    while not work.done():
-        await draft.changed(work)
-        if draft.document is None or work.done():
-            continue
-        if writer is None:
-            begun = draft.document
-            # its arrays are fields of the message itself
-            values = {path: np.asarray(value) for path, value in fill_message(start, begun).items()}
-            writer = GradualWriter(part_type, start, values, draft.known)
-        else:
-            values = _arrays(draft.document, values)
-        for part in clock.each(writer.more(values, draft.known)):
-            yield part
-    document = await work
-    count(document)
-    if writer is None:
-        async for part in send(part_type, start, document, telemetry):
-            yield part
-        return
-    if not _continues(begun, document):
-        raise UnavailableError.expected(
-            "answer", "one that stays as it was sent", "another server's", advice="call again"
-        )
-    for part in clock.each(writer.rest(_arrays(document, values))):
-        yield part
-    clock.report(telemetry)
-
-
-async def send_whole(
-    part_type: type[Message],
-    start: Message,
-    draft: Draft,
-    work: asyncio.Future[Document],
-    count: Callable[[Document], None],
-    telemetry: Telemetry,
-) -> AsyncIterator[Any]:
-    """Yield an answer when the verb is through; its arrays are put into the client's memory before.
-
-    The arguments are those of `send_draft`, of a draft whose arrays are complete.
-    """
-    clock = _Clock()
-    values: dict[str, Any] = {}
-    await draft.changed(work)
-    # the verb first hands its record to the store, whose thread then works at the same time
-    await asyncio.sleep(0)
-    if (begun := draft.document) is not None and not work.done():
-        values = await clock.time(offered_memory.put(start, fill_message(start, begun), current_offer()))
-    document = await work
-    count(document)
-    if not values or begun is None or not _continues(begun, document):
-        start.Clear()
-        async for part in send(part_type, start, document, telemetry):
-            yield part
-        return
-    for part in clock.each(to_wire(part_type, start, values, chunk_bytes=_part_bytes())):
+    for part in clock.each(to_parts(part_type, start, values, first=first)):
         yield part
     clock.report(telemetry)
 
@@ -205,29 +135,13 @@ def whole(message: AnyMessage, document: Document) -> AnyMessage:
     return message
 
 
-def _arrays(document: Document, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """Return some of a document's arrays."""
-    return {name: np.asarray(document[name]) for name in names}
-
-
-def _continues(begun: Document, document: Document) -> bool:
-    """Tell whether an answer is the one that was begun: its plain values are, and its arrays' shapes."""
-
-    def plain(value: Any) -> Any:
-        return value.shape if isinstance(value, np.ndarray) else value
-
-    return {name: plain(value) for name, value in begun.items()} == {
-        name: plain(value) for name, value in document.items()
-    }
-
-
 class _Clock:
     """Adds up the time in which parts are made, apart from that in which they are sent."""
 
     def __init__(self) -> None:
         self._spent = 0
 
-    def each(self, parts: Iterator[bytes]) -> Iterator[bytes]:
+    def each(self, parts: Iterator[Any]) -> Iterator[Any]:
         began = time.time_ns()
         for part in parts:
             self._spent += time.time_ns() - began

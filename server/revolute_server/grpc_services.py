@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 import grpc
@@ -27,19 +26,10 @@ from revolute.v1 import (
 
 from .answers import Document, document_bytes
 from .calls import Calls
-from .drafts import Draft
 from .grpc_calls import CallInterceptor
-from .grpc_messages import (
-    receive,
-    receive_one,
-    send,
-    send_draft,
-    send_whole,
-    wants_one_part,
-    whole,
-)
+from .grpc_messages import receive, send, whole
 from .memory import Reservation
-from .offered_memory import OpenBlocks, current_offer
+from .offered_memory import OpenBlocks
 from .verbs import Verbs
 
 Verb = Callable[..., Coroutine[Any, Any, Document]]
@@ -55,8 +45,6 @@ CHANNEL_OPTIONS = (
     ("grpc.experimental.tcp_read_chunk_size", 256 * 1024),
     # a second server on the same port is an error, not a silent sharing of its calls
     ("grpc.so_reuseport", 0),
-    # parts are at most 1 MiB; a client that sends a small message whole gets some room
-    ("grpc.max_receive_message_length", 16 * 1024**2),
     # by default calls that the event loop has not come to yet are dropped, as CANCELLED, when there are a
     # thousand of them or after 30 s; here each gets an answer or a reason, or reaches its deadline
     ("grpc.server.max_pending_requests", _MOST),
@@ -67,6 +55,9 @@ CHANNEL_OPTIONS = (
     ("grpc.keepalive_permit_without_calls", 1),
 )
 
+_LARGEST_PART = ("grpc.max_receive_message_length", 2 * 1024**2)
+"""Parts are at most 1 MiB. Protobuf parses 2 MiB of the worst kind in 50 ms, in which nothing else runs."""
+
 SERVICES = tuple(
     descriptor.services_by_name[name].full_name
     for descriptor, name in (
@@ -76,10 +67,6 @@ SERVICES = tuple(
         (server_pb2.DESCRIPTOR, "ServerService"),
     )
 )
-
-
-_LARGE = 64 * 1024
-"""Bytes of a request whose answer is likely to be large as well, and sent while it is made."""
 
 
 class Health:
@@ -107,7 +94,9 @@ def create_server(
         calls: the calls of all listeners.
         memory: what clients on this machine share with us; None where they shall not.
     """
-    server = grpc.aio.server(interceptors=[CallInterceptor(calls, memory)], options=CHANNEL_OPTIONS)
+    server = grpc.aio.server(
+        interceptors=[CallInterceptor(calls, memory)], options=(*CHANNEL_OPTIONS, _LARGEST_PART)
+    )
     model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(verbs), server)
     session_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(verbs), server)
     trajectory_pb2_grpc.add_TrajectoryServiceServicer_to_server(TrajectoryServicer(verbs), server)
@@ -125,11 +114,11 @@ class _Servicer:
 
     async def read(self, parts: Any, memory: Reservation) -> dict[str, Any]:
         """Read a streamed request."""
-        return await receive(parts, memory, self.verbs.service.settings.max_request)
+        return await receive(parts, memory, self.verbs.service.settings)
 
     async def read_one(self, parts: Any, memory: Reservation, first: str = "start") -> dict[str, Any]:
         """Read one message of a stream that goes on after it."""
-        return await receive_one(parts, memory, self.verbs.service.settings.max_request, first)
+        return await receive(parts, memory, self.verbs.service.settings, first, to_end=False)
 
     def memory(self) -> Reservation:
         """Count the memory of a request and its answer; nothing yet."""
@@ -137,7 +126,7 @@ class _Servicer:
 
     def send(
         self, part_type: type[Message], start: Message, document: Document, first: str = "start"
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any, None]:
         """Write a message of an answer part by part; `first` names the field that begins it."""
         return send(part_type, start, document, self.verbs.service.telemetry, first)
 
@@ -148,9 +137,8 @@ class _Servicer:
         part_type: type[Message],
         start: Message,
         *,
-        gradual: bool = False,
         undo: Undo | None = None,
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any, None]:
         """Answer a streamed request with a stream.
 
         Args:
@@ -158,56 +146,22 @@ class _Servicer:
             verb: what to do.
             part_type: message of the answer's parts.
             start: the answer's empty message.
-            gradual: whether the verb tells a draft what it knows of the answer meanwhile.
             undo: forgets what the verb kept for the caller, who did not get the whole answer. The answer's
                 arrays are counted while they are sent, unless they are those of a kept trajectory with all
                 its states.
         """
         with self.memory() as memory:
             request = await self.read(parts, memory)
-
-            def count(document: Document) -> None:
-                if undo is None or document.get("checkpoints") != "every":
-                    memory.grow(document_bytes(document))
-
-            if gradual and memory.count >= _LARGE and (draft := self._draft()) is not None:
-                work = asyncio.ensure_future(verb(request, draft))
-                send = send_draft if draft.gradual else send_whole
-                try:
-                    telemetry = self.verbs.service.telemetry
-                    async for part in send(part_type, start, draft, work, count, telemetry):
-                        yield part
-                except BaseException:
-                    await _give_up(work, undo)
-                    raise
-                return
             document = await verb(request)
             try:
-                count(document)
+                if undo is None or document.get("checkpoints") != "every":
+                    memory.grow(document_bytes(document))
                 async for part in self.send(part_type, start, document):
                     yield part
             except BaseException:
                 if undo is not None:
                     undo(document)
                 raise
-
-    def _draft(self) -> Draft | None:
-        """Return what shall learn of a large answer before the verb is through; None if nothing is gained."""
-        offer = current_offer()
-        if offer is not None and offer.is_open():
-            return Draft(gradual=False)
-        # beside other calls no core would be idle meanwhile, and one part costs less than several
-        return None if self.verbs.service.pool.occupied or wants_one_part() else Draft()
-
-
-async def _give_up(work: asyncio.Future[Document], undo: Undo | None) -> None:
-    """End a verb whose caller does not get the answer; what it has kept is forgotten."""
-    work.cancel()
-    while not work.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([work])
-    if not work.cancelled() and work.exception() is None and undo is not None:
-        undo(work.result())
 
 
 class ModelServicer(_Servicer, model_pb2_grpc.ModelServiceServicer):
@@ -253,33 +207,32 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
         document = await self.verbs.fork_session(*_named(request, "session_id"))
         return whole(session_pb2.ForkSessionResponse(), document)
 
-    def SetState(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def SetState(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.set_state(request.pop("session_id"), request)
 
         return self.stream(request_iterator, verb, session_pb2.SetStateResponse, session_pb2.SessionState())
 
-    def Reset(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
-        async def verb(request: dict[str, Any], draft: Draft | None = None) -> Document:
-            return await self.verbs.reset(request.pop("session_id"), request, draft)
+    def Reset(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
+        async def verb(request: dict[str, Any]) -> Document:
+            return await self.verbs.reset(request.pop("session_id"), request)
 
-        answer = session_pb2.ResetResponse, session_pb2.SessionState()
-        return self.stream(request_iterator, verb, *answer, gradual=True)
+        return self.stream(request_iterator, verb, session_pb2.ResetResponse, session_pb2.SessionState())
 
-    def Step(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Step(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.step(request.pop("session_id"), request)
 
         return self.stream(request_iterator, verb, session_pb2.StepResponse, session_pb2.SessionState())
 
-    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.session_jacobian(request.pop("session_id"), request)
 
         answer = session_pb2.SessionServiceJacobianResponse, trajectory_pb2.StepJacobian()
         return self.stream(request_iterator, verb, *answer)
 
-    async def GetState(self, request: Any, context: Any) -> AsyncIterator[Any]:
+    async def GetState(self, request: Any, context: Any) -> AsyncGenerator[Any, None]:
         state = await self.verbs.get_state(request.session_id)
         async for part in self.send(session_pb2.GetStateResponse, session_pb2.SessionState(), state):
             yield part
@@ -292,12 +245,12 @@ class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
 class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceServicer):
     """TrajectoryService over gRPC."""
 
-    def Rollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Rollout(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         answer = trajectory_pb2.RolloutResponse, trajectory_pb2.Trajectory()
         undo = self.verbs.undo_rollout
-        return self.stream(request_iterator, self.verbs.rollout, *answer, gradual=True, undo=undo)
+        return self.stream(request_iterator, self.verbs.rollout, *answer, undo=undo)
 
-    async def StreamRollout(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    async def StreamRollout(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         part_type = trajectory_pb2.StreamRolloutResponse
         with self.memory() as memory:
             request = await self.read(request_iterator, memory)
@@ -313,7 +266,7 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
                         self.verbs.undo_rollout(piece)
                         raise
 
-    async def GetTrajectory(self, request: Any, context: Any) -> AsyncIterator[Any]:
+    async def GetTrajectory(self, request: Any, context: Any) -> AsyncGenerator[Any, None]:
         states = request.states if request.HasField("states") else None
         answer = trajectory_pb2.GetTrajectoryResponse, trajectory_pb2.Trajectory()
         with self.memory() as memory:
@@ -323,20 +276,20 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
             async for part in self.send(*answer, trajectory):
                 yield part
 
-    def Backward(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Backward(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.backward(request.pop("trajectory_id"), request)
 
         return self.stream(request_iterator, verb, trajectory_pb2.BackwardResponse, trajectory_pb2.Gradient())
 
-    def Jvp(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Jvp(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         async def verb(request: dict[str, Any]) -> Document:
             return await self.verbs.jvp(request.pop("trajectory_id"), request)
 
         answer = trajectory_pb2.JvpResponse, trajectory_pb2.TrajectoryTangent()
         return self.stream(request_iterator, verb, *answer)
 
-    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         answer = trajectory_pb2.JacobianResponse, trajectory_pb2.StepJacobian()
         return self.stream(request_iterator, self.verbs.jacobian, *answer)
 
@@ -345,7 +298,7 @@ class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceService
             report = await self.verbs.check_gradient(await self.read(request_iterator, memory))
         return whole(trajectory_pb2.CheckGradientResponse(), {"report": report})
 
-    async def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:
+    async def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
         with self.memory() as memory:
             request = await self.read_one(request_iterator, memory)
             answers = self._given_loss if "loss" in request else self._own_loss

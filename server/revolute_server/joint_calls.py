@@ -58,7 +58,6 @@ def rollout_work(engine: Engine, model: Model, call: RolloutCall) -> Work:
             checkpoints=only.checkpoints,
             states=only.states,
             cancel=token,
-            growing=only.growing,
         )
 
     key, size = _rollout_key("rollout", model, call)

@@ -62,7 +62,23 @@ class Reservation:
         self.count = 0
 
     def grow(self, count: int) -> None:
-        """Set further bytes aside."""
+        """Set further bytes aside.
+
+        Raises:
+            LimitError: the bytes in use would exceed the limit, or the client's own would exceed its quota.
+        """
+        self._make_room(count)
+        self._budget.quotas.add_memory(self.client, count, self._what)
+        self._budget.used += count
+        self.count += count
+
+    def check(self, count: int) -> None:
+        """Raise the error of `grow` if it could not set so many bytes aside now."""
+        if count > 0:
+            self.grow(count)
+            self.grow(-count)
+
+    def _make_room(self, count: int) -> None:
         budget = self._budget
         if count > 0:
             budget.make_room(count)
@@ -73,9 +89,6 @@ class Reservation:
                 "delete trajectories or sessions, or start the server with a larger --memory",
                 argument="memory",
             )
-        budget.quotas.add_memory(self.client, count, self._what)
-        budget.used += count
-        self.count += count
 
     def shared(self) -> Reservation:
         """Charge no client for the bytes, now and later: the server holds them for everybody."""

@@ -28,7 +28,6 @@ from .trajectories import Trajectories
 
 API_VERSIONS = ("v1",)
 FEATURES = (
-    "answers.one_part",
     "backward.many_cotangents",
     "check_gradient",
     *(f"backward.{name}" for name in PARAMETERS),

@@ -209,14 +209,7 @@ class Sessions:
         self._store.check_room(SESSION, current_client(), _bytes(session.model, session.batch))
         return await self._open(session.model, session.batch, duration, session.state, ticket)
 
-    async def reset(
-        self,
-        session_id: str,
-        qpos: Any,
-        qvel: Any,
-        ticket: Ticket,
-        early: Callable[[State], None] = lambda _state: None,
-    ) -> State:
+    async def reset(self, session_id: str, qpos: Any, qvel: Any, ticket: Ticket) -> State:
         """Put all environments back to a state, by default the model's own, at time zero.
 
         Args:
@@ -224,7 +217,6 @@ class Sessions:
             qpos: [batch, nq], or [nq] for all environments; the model's own when None.
             qvel: [batch, nv], or [nv] for all environments; the model's own when None.
             ticket: of the request.
-            early: takes the state before it is kept.
 
         Raises:
             ArgumentError: the state does not fit the model.
@@ -234,11 +226,9 @@ class Sessions:
 
         async def start(session: Session) -> State:
             model, batch = session.model, session.batch
-            state = await self._prepared(
+            return await self._prepared(
                 model, batch, lambda: start_state(self._engine, model, batch, qpos, qvel)
             )
-            early(state)
-            return state
 
         return await self._change(session_id, start, ticket)
 

@@ -154,6 +154,12 @@ class Settings:
     )
     max_mesh: int = _flag(64 * 1024**2, "bytes of one mesh file", parse_bytes, "SIZE")
     max_batch: int = _flag(65536, "environments of one session or call", int, "N")
+    max_entries: int = _flag(
+        20_000,
+        "entries of lists and maps in one request over gRPC; a hundred numbers count as one",
+        int,
+        "N",
+    )
     grace: float = _flag(10.0, "seconds that running calls get to finish after SIGTERM", float, "SECONDS")
     otlp_endpoint: str | None = _flag(
         None, "send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318", None, "URL"
@@ -178,6 +184,7 @@ class Settings:
             "max_model",
             "max_mesh",
             "max_batch",
+            "max_entries",
             "store_bytes",
             "max_requests",
         ):

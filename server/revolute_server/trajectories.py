@@ -23,7 +23,6 @@ from .call import current_client
 from .callers import caller_name
 from .deletion import delete_owned, owned
 from .engine_pool import EnginePool
-from .growing import growing_states, reported
 from .identifiers import new_id
 from .joint_calls import backward_work, rollout_work
 from .leases import alive, expiry, is_over, missing, renew
@@ -39,8 +38,6 @@ _REPEAT_SECONDS = 600.0
 """Time for which a trajectory waits for a caller that lost the answer and may repeat the request."""
 
 _log = logging.getLogger("revolute.server")
-
-Early = Callable[["Trajectory", Mapping[str, int]], None]
 
 Pull = Callable[[Any, Any, Sequence[str], Sequence[int] | None], Awaitable[Gradient]]
 
@@ -89,8 +86,6 @@ class Trajectories:
         checkpoints: str = "every",
         states: str | None = None,
         forget: Sequence[str] = (),
-        early: Early | None = None,
-        gradual: bool = False,
     ) -> Trajectory:
         """Simulate and keep the trajectory, unless its checkpoints are "none"; it then has no id.
 
@@ -104,9 +99,6 @@ class Trajectories:
             checkpoints: which states are kept.
             states: which states are asked for, "all" or "final".
             forget: trajectories of the caller's that are deleted with it.
-            early: takes the trajectory as it will be returned, before it is kept, and the bytes that are
-                there of arrays which are not complete.
-            gradual: whether it takes them also while a long trajectory is computed.
 
         Returns:
             The trajectory with the states that were asked for; those that no gradient needs are not kept.
@@ -129,35 +121,15 @@ class Trajectories:
         ):
             trajectory_id = new_id() if policy.differentiable else ""
             call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states)
-            rollout = await self._compute(model, call, trajectory_id, early if gradual else None)
+            rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
             answered = dataclasses.replace(rollout, all_states=None) if states == "final" else rollout
             answer = Trajectory(trajectory_id, model, answered)
             if policy.differentiable:
-                if early:
-                    early(answer, {})
                 kept = dataclasses.replace(answer, rollout=rollout.without_states())
                 await self._keep_for_caller(kept, reservation, ticket, forget)
             elif forget:
                 await settled(self._forget(forget))
             return answer
-
-    async def _compute(
-        self, model: Model, call: RolloutCall, trajectory_id: str, early: Early | None
-    ) -> Rollout:
-        """Simulate, and hand a long trajectory out while it is computed."""
-        everything = call.states == "all" or (call.states is None and call.checkpoints == EVERY)
-        if early is None or not everything or call.checkpoints.policy not in ("every", "none"):
-            return await self._pool.run_work(rollout_work(self._engine, model, call))
-        growing = growing_states(model, call.ctrl)
-        if growing is None:
-            return await self._pool.run_work(rollout_work(self._engine, model, call))
-
-        def report(rollout: Rollout, known: Mapping[str, int]) -> None:
-            early(Trajectory(trajectory_id, model, rollout), known)
-
-        async with reported(growing, model, call.ctrl, call.checkpoints, report):
-            call = dataclasses.replace(call, growing=growing)
-            return await self._pool.run_work(rollout_work(self._engine, model, call))
 
     async def stream_rollout(
         self,

@@ -17,7 +17,6 @@ from revolute_engine._segments import Segment
 
 from . import answers, schemas
 from .answers import Document
-from .drafts import Draft
 from .models import Source
 from .pages import page
 from .requests import Ticket
@@ -125,19 +124,14 @@ class Verbs:
         schemas.validate(schemas.KeepAlive, request)
         return {"lease": await self.service.sessions.keep_alive(session_id)}
 
-    async def reset(self, session_id: str, request: Request, draft: Draft | None = None) -> Document:
+    async def reset(self, session_id: str, request: Request) -> Document:
         body = schemas.validate(schemas.ResetInputs, request)
         qpos, qvel = schemas.array("qpos", body.qpos), schemas.array("qvel", body.qvel)
-
-        def early(state: State) -> None:
-            if draft is not None:
-                draft.update(answers.session_state(state))
-
         return await self._once(
             body.request_id,
             "Reset",
             {"session_id": session_id, "qpos": qpos, "qvel": qvel},
-            lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, ticket, early),
+            lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, ticket),
             answers.session_state,
             again=_session_state,
         )
@@ -191,7 +185,7 @@ class Verbs:
     async def delete_session(self, session_id: str, request: Request) -> Document:
         return await self._delete("DeleteSession", session_id, request, self.service.sessions.delete)
 
-    async def rollout(self, request: Request, draft: Draft | None = None) -> Document:
+    async def rollout(self, request: Request) -> Document:
         body = schemas.validate(schemas.RolloutInputs, request)
         qpos, qvel, ctrl, params = self._inputs(body)
 
@@ -203,10 +197,6 @@ class Verbs:
         async def again(known: Document) -> Document:
             kept = await self.service.trajectories.with_states(known["trajectory_id"], states)
             return answers.trajectory(kept, with_ctrl=False)
-
-        def early(trajectory: Trajectory, known: Mapping[str, int]) -> None:
-            if draft is not None:
-                draft.update(answers.trajectory(trajectory, with_ctrl=False), known)
 
         return await self._once(
             body.request_id,
@@ -220,8 +210,6 @@ class Verbs:
                 params,
                 ticket,
                 **chosen,
-                early=early if draft else None,
-                gradual=draft is not None and draft.gradual,
             ),
             lambda kept: answers.trajectory(kept, with_ctrl=False),
             record=_trajectory_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -11,6 +12,7 @@ import pytest
 
 import revolute
 from revolute.transports.network import parse_address
+from tests.server.processes import ServerProcess
 
 GOOD = {
     "grpc://robots": ("grpc", "robots", 50051, False),
@@ -72,6 +74,53 @@ def test_nobody_listens(scheme: str, free_port: int) -> None:
     flag = {"grpc": "--grpc-port", "http": "--http-port"}[scheme]
     assert f"`revolute serve --host 127.0.0.1 {flag} {free_port}`" in str(caught.value)
     assert time.monotonic() - began < 10
+
+
+@contextlib.contextmanager
+def appearing(port: int, target: str, seconds: float) -> Iterator[None]:
+    """Listen on a port after some seconds, and forward what comes to a server."""
+    over = threading.Event()
+    open_ends: list[socket.socket] = []
+
+    def copy(source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+
+    def listen() -> None:
+        over.wait(seconds)
+        with socket.create_server(("127.0.0.1", port)) as listener:
+            listener.settimeout(0.1)
+            while not over.is_set():
+                with contextlib.suppress(TimeoutError):
+                    near = listener.accept()[0]
+                    host, _, number = target.rpartition(":")
+                    far = socket.create_connection((host, int(number)))
+                    open_ends.extend((near, far))
+                    for ends in ((near, far), (far, near)):
+                        threading.Thread(target=copy, args=ends, daemon=True).start()
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        for end in open_ends:
+            end.close()
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_a_server_that_starts_a_moment_later_is_found(
+    scheme: str, free_port: int, server: ServerProcess
+) -> None:
+    target = getattr(server, scheme).rpartition("/")[2]
+    with appearing(free_port, target, 0.5):
+        with pytest.raises(revolute.UnavailableError):
+            revolute.connect(f"{scheme}://127.0.0.1:{free_port}", retries=0)
+        with revolute.connect(f"{scheme}://127.0.0.1:{free_port}", retries=20) as simulator:
+            assert simulator.server_info()["version"]
 
 
 @pytest.fixture

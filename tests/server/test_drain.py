@@ -6,16 +6,23 @@ import contextlib
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 
 import revolute
 from benchmarks.service.drain import drain_once
+from revolute.codec.documents import fill_message
+from revolute.codec.parts import to_parts
+from revolute.v1 import trajectory_pb2, trajectory_pb2_grpc
 
+from .conftest import CART
 from .processes import ServerProcess, running_server
+from .wire import GrpcWire
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -68,6 +75,55 @@ def test_a_call_that_outlasts_the_grace_may_be_tried_again(scheme: str) -> None:
             thread.join(20)
         assert [type(error) for error in found] == [revolute.UnavailableError] * 2
         assert all(not error.permanent for error in found if isinstance(error, revolute.UnavailableError))
+
+
+@pytest.mark.parametrize("kind", ["computes", "waits for a part", "waits for cotangents", "sends"])
+def test_a_grpc_call_that_outlasts_the_grace_ends_as_unavailable(kind: str) -> None:
+    """A bare client sees the code: CANCELLED would be its own doing."""
+    with running_server("--grace", "0.2") as server:
+        wire = GrpcWire(server.grpc_target)
+        cart = wire.call("RegisterModel", {"text": CART})["model_id"]
+        inputs = {"model_id": cart, "qpos": np.zeros(1), "qvel": np.zeros(1)}
+        end = threading.Event()
+        if kind == "computes":
+            session_id = wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]
+            call = wire.start("Step", {"session_id": session_id, "ctrl": np.ones(1), "steps": 10**12})
+        elif kind == "sends":
+            # 160 MB, of which the client takes the first part
+            call = wire.start("Rollout", {**inputs, "ctrl": np.ones((10**7, 1))})
+            next(call)
+        else:
+            call = unfinished(wire, inputs, end, own_loss=kind == "waits for cotangents")
+        time.sleep(0.5)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(20) == 0
+        end.set()
+        with pytest.raises(grpc.RpcError) as caught:
+            list(call)
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        # behind bytes that the client does not take, our own words do not reach it
+        assert "stopping" in caught.value.details() or kind == "sends"
+        assert "incident" not in server.log.read_text()
+        wire.close()
+
+
+def unfinished(wire: GrpcWire, inputs: dict[str, Any], end: threading.Event, *, own_loss: bool) -> Any:
+    """Begin ValueAndGradient: all of a request without a loss, or the first part of a rollout's; return the
+    call, whose client sends nothing more until `end`."""
+    start = trajectory_pb2.ValueAndGradientInputs()
+    values = fill_message(start, {"inputs": {**inputs, "ctrl": np.ones((1000, 1))}})
+    parts = to_parts(
+        trajectory_pb2.ValueAndGradientRequest, start, values, chunk_bytes=100_000 if own_loss else 100
+    )
+
+    def requests() -> Iterator[trajectory_pb2.ValueAndGradientRequest]:
+        yield from parts if own_loss else [next(parts)]
+        end.wait(60)
+
+    call = trajectory_pb2_grpc.TrajectoryServiceStub(wire.channel).ValueAndGradient(requests())
+    if own_loss:
+        next(call)
+    return call
 
 
 def test_an_upload_that_outlasts_the_grace_is_refused_as_a_problem() -> None:

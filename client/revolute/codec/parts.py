@@ -2,7 +2,7 @@
 
 The first part, `start`, holds every field; a Tensor or Blob that does not fit into it keeps only its declared
 size, and its bytes follow as chunks in order. Writing: `to_parts`. Reading: `Assembler`, fed part by part, so
-that the same checks serve blocking and asynchronous streams.
+that the same checks serve blocking and asynchronous streams. Protobuf itself writes and parses the parts.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from ..errors import ArgumentError, LimitError
 from ..v1 import tensor_pb2
 from . import tensor as tensors
 from .buffers import BUFFERS
-from .chunks import write_chunk
-from .starts import LARGE, can_inline, is_map, write_start
 
 if TYPE_CHECKING:
     from .shared_memory import SharedMemory
@@ -26,14 +24,11 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1000 * 1024
 """Largest payload of one part that this implementation sends; the part itself is at most 1 MiB."""
 
-PARTS_HEADER, ONE = "x-parts", "one"
-"""Metadata of a call whose request is one part and whose answer shall be one."""
+_FREE_CHUNKS, _CHUNK_LEAST = 1000, 1024
+"""A message may come in so many chunks, and in one more for every 1024 bytes that it declares."""
 
-ONE_PART_BYTES = 3 * 1024**2
-"""Largest payload of such an answer: gRPC's default limit of a message is 4 MiB."""
-
-_HELD_BYTES = 4 * 1024
-"""Most bytes that a GradualWriter holds back."""
+_NUMBERS_PER_ENTRY = 100
+"""So many numbers of a list take about as long to read as one other entry."""
 
 _TENSOR = tensor_pb2.Tensor.DESCRIPTOR.full_name
 _BLOB = tensor_pb2.Blob.DESCRIPTOR.full_name
@@ -53,7 +48,7 @@ def to_parts(
 
     Args:
         part_type: message with a oneof of `start` and `chunk`, e.g. RolloutRequest.
-        start: the message's fields apart from its arrays; its Tensors and Blobs are filled in here.
+        start: the message's fields apart from its arrays; its Tensors and Blobs are declared here.
         values: arrays and bytes by field path, e.g. {"ctrl": array, "params.body_mass": array}.
         chunk_bytes: largest payload of one part.
         first: name of the field of `part_type` that `start` goes to.
@@ -62,95 +57,38 @@ def to_parts(
         Messages of `part_type`.
     """
     inline, later = _split(start, values, chunk_bytes)
+    part = part_type(**{first: start})
     for path, view in inline:
-        locate(start, path).data = view.tobytes()
-    yield part_type(**{first: start})
+        locate(getattr(part, first), path).data = view.tobytes()
+    yield part
     for path, offset, data in _pieces(later, chunk_bytes):
-        yield part_type(chunk=tensor_pb2.Chunk(field=path, offset=offset, data=bytes(data)))
+        yield part_type(chunk=tensor_pb2.Chunk(field=path, offset=offset, data=data.tobytes()))
 
 
-def to_wire(
-    part_type: type[Message],
-    start: Message,
-    values: Mapping[str, Value],
-    *,
-    chunk_bytes: int = CHUNK_BYTES,
-    first: str = "start",
-) -> Iterator[bytes]:
-    """Yield the parts of one message as `to_parts` does, but as bytes: their arrays are copied once."""
-    inline, later = _split(start, values, chunk_bytes)
-    yield _start_part(part_type, start, dict(inline), first)
-    for path, offset, data in _pieces(later, chunk_bytes):
-        yield write_chunk(path, offset, data)
-
-
-class GradualWriter:
-    """Writes the parts of one message while its arrays become known.
-
-    The last bytes of its smallest array are held back until `rest`: nobody has the whole message before.
+def count_entries(message: Any, most: int) -> int:
+    """Count the entries of a message's lists and maps; a hundred numbers count as one entry.
 
     Args:
-        part_type: as for `to_wire`.
-        start: likewise.
-        values: arrays by field path; of those in `known` only the first bytes are there yet.
-        known: bytes that are there, of arrays that are not complete.
-        chunk_bytes: largest payload of one part.
+        message: the message, at any depth.
+        most: counting stops above this.
     """
-
-    def __init__(
-        self,
-        part_type: type[Message],
-        start: Message,
-        values: Mapping[str, np.ndarray],
-        known: Mapping[str, int],
-        *,
-        chunk_bytes: int = CHUNK_BYTES,
-    ) -> None:
-        self._part_type = part_type
-        self._start = start
-        self._chunk_bytes = chunk_bytes
-        views = {path: declare(locate(start, path), value)[1] for path, value in values.items()}
-        self._last = min((path for path in views if len(views[path])), key=lambda path: len(views[path]))
-        self._whole: dict[str, memoryview] = {}
-        self._sent: dict[str, int] = {}
-        budget = chunk_bytes
-        for path, view in views.items():
-            if path in known or path == self._last or len(view) > budget:
-                self._sent[path] = 0
-            else:
-                self._whole[path] = view
-                budget -= len(view)
-        self._begun = False
-
-    def more(self, values: Mapping[str, np.ndarray], known: Mapping[str, int]) -> Iterator[bytes]:
-        """Yield what has become known, the first time with the start, but for what is held back.
-
-        Args:
-            values: the arrays as they are now.
-            known: bytes that are there, of arrays that are not complete.
-        """
-        if not self._begun:
-            self._begun = True
-            yield _start_part(self._part_type, self._start, self._whole, "start")
-        for path in self._sent:
-            size = values[path].nbytes
-            end = known.get(path, size)
-            if path == self._last:
-                end = min(end, size - min(size, _HELD_BYTES))
-            yield from self._pieces(path, values[path], end)
-
-    def rest(self, values: Mapping[str, np.ndarray]) -> Iterator[bytes]:
-        """Yield all that has not been sent, of the arrays as they are at the end."""
-        for path in self._sent:
-            yield from self._pieces(path, values[path], values[path].nbytes)
-
-    def _pieces(self, path: str, value: np.ndarray, end: int) -> Iterator[bytes]:
-        if self._sent[path] >= end:
-            return
-        view = _bytes_of(value)
-        while (begin := self._sent[path]) < end:
-            self._sent[path] = min(end, begin + self._chunk_bytes)
-            yield write_chunk(path, begin, view[begin : self._sent[path]])
+    count = 0
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            if field.is_repeated:
+                count += len(value) // (1 if field.type == field.TYPE_STRING else _NUMBERS_PER_ENTRY)
+            continue
+        children: Iterable[Any] = (value,)
+        if field.is_repeated:
+            count += len(value)
+            children = value.values() if is_map(field) else value
+        if count > most:
+            return count
+        for child in children:
+            count += count_entries(child, most - count)
+            if count > most:
+                return count
+    return count
 
 
 class Assembler:
@@ -170,6 +108,8 @@ class Assembler:
         self._first = first
         self._start: Any = None
         self._fields: dict[str, _Field] = {}
+        self._chunks = 0
+        self._received_bytes = 0
         self.declared_bytes = 0
         """Bytes of all arrays and blobs that `start` declares; 0 until it has come."""
         self.shared_bytes = 0
@@ -184,7 +124,7 @@ class Assembler:
         """
         kind = part.WhichOneof("part")
         if kind == self._first and self._start is None:
-            self._begin(getattr(part, self._first), getattr(part, "inline", {}))
+            self._begin(getattr(part, self._first))
         elif kind == "chunk" and self._start is not None:
             self._append(part.chunk)
         else:
@@ -201,12 +141,13 @@ class Assembler:
         """
         for field in self._fields.values():
             field.load(memory)
+        self._received_bytes += self.shared_bytes
         self.shared_bytes = 0
 
     @property
     def complete(self) -> bool:
         """Whether all bytes have come that the message declares."""
-        return self._start is not None and all(field.filled for field in self._fields.values())
+        return self._start is not None and self._received_bytes == self.declared_bytes
 
     def finish(self) -> tuple[Any, dict[str, Any]]:
         """Return the message and its values.
@@ -222,7 +163,7 @@ class Assembler:
             raise ArgumentError.expected("part", f"'{self._first}'", "an empty stream")
         return self._start, {path: field.value() for path, field in self._fields.items()}
 
-    def _begin(self, start: Any, inline: Mapping[str, memoryview]) -> None:
+    def _begin(self, start: Any) -> None:
         self._start = start
         declared = {path: _Field(path, message) for path, message in _walk(start)}
         total = sum(field.size for field in declared.values())
@@ -233,8 +174,8 @@ class Assembler:
                 argument=self._limit_name,
             )
         self.declared_bytes = total
-        for path, field in declared.items():
-            field.take_inline_data(inline.get(path))
+        for field in declared.values():
+            self._received_bytes += field.take_inline_data()
         self._fields = declared
         self.shared_bytes = sum(field.size for field in declared.values() if field.is_shared)
 
@@ -245,7 +186,16 @@ class Assembler:
             raise ArgumentError.expected(
                 "chunk.field", f"a field declared in start ({known})", repr(chunk.field)
             )
-        field.append(chunk.offset, chunk.data)
+        self._chunks += 1
+        most = _FREE_CHUNKS + self.declared_bytes // _CHUNK_LEAST
+        if self._chunks > most:
+            raise ArgumentError.expected(
+                "chunk",
+                f"at most {most} chunks for {self.declared_bytes} bytes",
+                "one more",
+                advice="send more bytes at once",
+            )
+        self._received_bytes += field.append(chunk.offset, chunk.data)
 
 
 def assemble(
@@ -305,19 +255,18 @@ class _Field:
                 name, f"a place with {self.size} bytes in the memory", f"{place}, which has {self._filled}"
             )
 
-    def take_inline_data(self, data: memoryview | bytes | None = None) -> None:
-        data = data or self._message.data
+    def take_inline_data(self) -> int:
+        """Take the bytes that the message has in itself; return how many there are."""
+        data = self._message.data
         if data and (self.is_shared or len(data) != self.size):
             raise self._wrong_count(len(data) + self.size * self.is_shared)
-        if self.is_shared:
-            return
-        self._buffer = BUFFERS.empty(self.size)
         if data:
-            self._buffer.data[:] = data
-        self._filled = len(data)
-        self._message.ClearField("data")
+            self.append(0, data)
+            self._message.ClearField("data")
+        return len(data)
 
-    def append(self, offset: int, data: bytes | memoryview) -> None:
+    def append(self, offset: int, data: bytes) -> int:
+        """Take the next bytes; return how many there are."""
         if self.is_shared:
             raise self._wrong_count(self.size + len(data))
         if offset != self._filled:
@@ -326,8 +275,12 @@ class _Field:
             )
         if offset + len(data) > self.size or not data:
             raise self._wrong_count(offset + len(data))
+        if not offset:
+            # only now: a size that is declared, and never comes, takes no memory
+            self._buffer = BUFFERS.empty(self.size)
         self._buffer.data[offset : offset + len(data)] = data
         self._filled += len(data)
+        return len(data)
 
     def value(self) -> Any:
         if self.is_shared:
@@ -344,19 +297,6 @@ class _Field:
         if self._is_tensor:
             return tensors.wrong_byte_count(self._path, self._message, got)
         return ArgumentError.expected(self._path, f"{self.size} bytes", f"{got} bytes")
-
-
-def _start_part(
-    part_type: type[Message], start: Message, inline: Mapping[str, memoryview], first: str
-) -> bytes:
-    """Return the first part with arrays in it; what is large is copied once."""
-    by_hand = {path: view for path, view in inline.items() if len(view) >= LARGE and can_inline(start, path)}
-    for path, view in inline.items():
-        if path not in by_hand:
-            locate(start, path).data = view.tobytes()
-    if by_hand:
-        return write_start(part_type.DESCRIPTOR.fields_by_name[first].number, start, by_hand)
-    return part_type(**{first: start}).SerializeToString()
 
 
 def _split(
@@ -439,3 +379,8 @@ def _walk(message: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
                 yield child_path, child
             else:
                 yield from _walk(child, f"{child_path}.")
+
+
+def is_map(field: Any) -> bool:
+    """Tell whether a field is a map of messages or values."""
+    return field.message_type is not None and field.message_type.GetOptions().map_entry

@@ -63,8 +63,8 @@ def declared_bytes(name: str, tensor: tensor_pb2.Tensor) -> int:
     """
     if tensor.dtype not in WIRE_DTYPES:
         raise ArgumentError.expected(f"{name}.dtype", f"one of {', '.join(WIRE_DTYPES)}", repr(tensor.dtype))
-    if any(length < 0 for length in tensor.shape):
-        raise ArgumentError.expected(f"{name}.shape", "lengths of at least 0", list(tensor.shape)[:MOST_AXES])
+    if len(tensor.shape) <= MOST_AXES and any(length < 0 for length in tensor.shape):
+        raise ArgumentError.expected(f"{name}.shape", "lengths of at least 0", list(tensor.shape))
     check_axes(f"{name}.shape", tensor.shape)
     return prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
 

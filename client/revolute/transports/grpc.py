@@ -18,7 +18,6 @@ from google.protobuf import message_factory
 from google.protobuf.message import Message
 
 from ..codec import documents, parts
-from ..codec.chunks import read_part
 from ..codec.shared_memory import HEADER, OPENED, SHARED_FROM, SharedMemory, array_bytes, shared
 from ..codec.status import DETAILS_KEY, decode_status
 from ..contract.verbs import VERBS, Verb
@@ -125,20 +124,16 @@ class GrpcTransport:
         self._channel.close()
 
     def _tried(self, verb: str, deadline: Deadline, attempt: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return the answer of a call; what the server cannot take or answer in the short way goes the long
-        one."""
+        """Return the answer of a call; arrays that the server cannot take from shared memory are sent."""
         try:
             try:
                 return attempt()
             except grpc.RpcError as error:
                 raise self._error(error, verb, deadline.seconds) from None
         except ArgumentError as error:
-            if error.argument == HEADER:
-                self._memory.give_up()
-            elif error.argument == parts.PARTS_HEADER:
-                self._methods[verb].takes_one_part = False
-            else:
+            if error.argument != HEADER:
                 raise
+            self._memory.give_up()
         return self._tried(verb, deadline, attempt)
 
     def _shown(self) -> tuple[tuple[str, str], ...]:
@@ -201,8 +196,6 @@ class _Method:
         self._streams_response = method.server_streaming
         self._much_in_answer = verb.large_answer
         self._callables: dict[str, Any] = {}
-        self.takes_one_part = self._streams_request and self._streams_response
-        """Whether answers to short requests are asked for as one part: until one was too large for that."""
 
     def call(self, document: Mapping[str, Any], deadline: Deadline, metadata: Any) -> dict[str, Any]:
         """Send a document and return the answer's."""
@@ -210,19 +203,14 @@ class _Method:
         with self._memory.lent(self._gains(values), deadline) as memory:
             first, rest = self._requests(start, values, memory)
             metadata = _with_offer(metadata, memory)
-            if rest is None and self._takes_one_part(values, memory):
-                metadata = (*metadata, (parts.PARTS_HEADER, parts.ONE))
-                answer = self._callable("unary", "unary")(first, timeout=deadline.rest(), metadata=metadata)
-                return documents.read_message(*parts.assemble(self._parts([answer]), memory=memory))
             kind = "unary" if rest is None else "stream"
             send = self._callable(kind, "stream" if self._streams_response else "unary")
             request = first if rest is None else itertools.chain([first], rest)
             answer = send(request, timeout=deadline.rest(), metadata=metadata)
             if not self._streams_response:
-                message = self._response.FromString(answer)
-                return documents.read_message(message, parts.read_values(message))
+                return documents.read_message(answer, parts.read_values(answer))
             try:
-                return documents.read_message(*parts.assemble(self._parts(answer), memory=memory))
+                return documents.read_message(*parts.assemble(answer, memory=memory))
             except BaseException:
                 answer.cancel()
                 raise
@@ -235,8 +223,7 @@ class _Method:
         request = [first] if rest is None else itertools.chain([first], rest)
         answer = self._callable("stream", "stream")(iter(request), timeout=timeout, metadata=metadata)
         try:
-            received = self._parts(answer)
-            while (found := self._next_message(received)) is not None:
+            while (found := self._next_message(answer)) is not None:
                 yield found
         finally:
             answer.cancel()
@@ -263,9 +250,9 @@ class _Method:
         start, values = self._filled(document)
         with self._memory.lent(True, deadline) as memory:
             first, rest = self._requests(start, values, memory)
-            replies: queue.SimpleQueue[Iterator[bytes]] = queue.SimpleQueue()
+            replies: queue.SimpleQueue[Iterator[Message]] = queue.SimpleQueue()
 
-            def requests() -> Iterator[bytes]:
+            def requests() -> Iterator[Message]:
                 yield first
                 yield from rest or ()
                 yield from replies.get()
@@ -273,34 +260,21 @@ class _Method:
             call = self._callable("stream", "stream")
             answer = call(requests(), timeout=deadline.rest(), metadata=_with_offer(metadata, memory))
             try:
-                received = self._parts(answer)
-                asked = self._next_message(received, question, memory)
+                asked = self._next_message(answer, question, memory)
                 if asked is None:
                     raise ArgumentError.expected("part", f"'{question}'", "an empty stream")
                 # not where the server cannot read it: then the caller's loss would be asked for again
                 used = memory if memory is not None and memory.was_read else None
                 replies.put(self._message_parts(*self._filled(respond(asked), reply), used, reply))
-                return documents.read_message(*parts.assemble(received, memory=memory))
+                return documents.read_message(*parts.assemble(answer, memory=memory))
             finally:
                 # an iterator of requests that still waits would wait for ever
                 replies.put(iter(()))
                 answer.cancel()
 
-    def _takes_one_part(self, values: Mapping[str, Any], memory: SharedMemory | None) -> bool:
-        """Tell whether the answer to a request with these arrays is best taken as one part.
-
-        It is the cheaper way by some turns of the server's loop, but a large answer comes earlier in pieces.
-        """
-        return self.takes_one_part and (memory is not None or array_bytes(values) < SHARED_FROM)
-
     def _gains(self, values: Mapping[str, Any]) -> bool:
         """Tell whether a call with these arrays is likely to gain by shared memory."""
         return self._streams_response and (self._much_in_answer or array_bytes(values) >= SHARED_FROM)
-
-    def _parts(self, answer: Any) -> Iterator[Any]:
-        """Yield the parts of an answer."""
-        for content in answer:
-            yield read_part(content, self._response)
 
     def _next_message(
         self, received: Iterator[Any], first: str = "start", memory: SharedMemory | None = None
@@ -328,16 +302,16 @@ class _Method:
 
     def _message_parts(
         self, message: Message, values: dict[str, Any], memory: SharedMemory | None, first: str = "start"
-    ) -> Iterator[bytes]:
+    ) -> Iterator[Message]:
         """Return a message of a request as parts."""
-        return parts.to_wire(self._request, message, shared(message, values, memory), first=first)
+        return parts.to_parts(self._request, message, shared(message, values, memory), first=first)
 
     def _requests(
         self, start: Message, values: dict[str, Any], memory: SharedMemory | None = None
-    ) -> tuple[bytes, Iterator[bytes] | None]:
+    ) -> tuple[Message, Iterator[Message] | None]:
         """Return the first part of a request and the others, None if there are none."""
         if not self._streams_request:
-            return start.SerializeToString(), None
+            return start, None
         stream = self._message_parts(start, values, memory)
         first, second = next(stream), next(stream, None)
         return first, None if second is None else itertools.chain([second], stream)
@@ -347,6 +321,9 @@ class _Method:
         here."""
         kind = f"{request}_{response}"
         if kind not in self._callables:
-            # bytes on both sides: arrays are written and read with fewer copies than messages make
-            self._callables[kind] = getattr(self._channel, kind)(self._path)
+            self._callables[kind] = getattr(self._channel, kind)(
+                self._path,
+                request_serializer=self._request.SerializeToString,
+                response_deserializer=self._response.FromString,
+            )
         return self._callables[kind]

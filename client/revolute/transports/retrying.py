@@ -43,8 +43,23 @@ class RetryingTransport:
         self._timeout = timeout
         self._closed = threading.Event()
 
-    def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
-        """Carry out one verb; see `Transport.call`."""
+    def call(
+        self,
+        verb: str,
+        document: Mapping[str, Any],
+        *,
+        timeout: float | None = None,
+        explain: Callable[[UnavailableError], UnavailableError] = lambda error: error,
+    ) -> dict[str, Any]:
+        """Carry out one verb; see `Transport.call`.
+
+        Args:
+            verb: what to do.
+            document: the request.
+            timeout: seconds for all attempts; None for those of the transport.
+            explain: returns what to raise when the server cannot be reached; what is permanent ends the
+                attempts.
+        """
         limit = self._timeout if timeout is None else timeout
         if VERBS[verb].mutation:
             document = _named(document)
@@ -53,7 +68,7 @@ class RetryingTransport:
             try:
                 return self._inner.call(verb, document, timeout=attempts.rest())
             except RevoluteError as error:
-                attempts.pause_after(error)
+                attempts.pause_after(explain(error) if isinstance(error, UnavailableError) else error)
             except (RuntimeError, ValueError):
                 # the libraries' words for a connection that another thread has closed
                 if self._closed.is_set():

@@ -19,7 +19,6 @@ from . import _native
 from ._arguments import QUATERNION_SQUARES, Problem, check_rollout, check_step
 from ._cotangents import INPUTS, check_cotangents, check_tangents, check_times, check_wrt
 from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_cotangents
-from ._growing import GrowingStates
 from ._model import Model
 from ._options import positive_integer
 from ._parameters import check_params_tan, parameter_rows
@@ -67,7 +66,6 @@ class Engine:
         checkpoints: str | Checkpoints = "every",
         states: str | None = None,
         cancel: _native.CancelToken | None = None,
-        growing: GrowingStates | None = None,
     ) -> Rollout:
         """Simulate one trajectory per environment.
 
@@ -87,7 +85,6 @@ class Engine:
             states: "all" or "final": which states the result holds to be read, besides those kept; by default
                 all with "every" and the final one otherwise.
             cancel: token whose `cancel()` stops the call within one step.
-            growing: takes all states, which are asked for, so that they can be read before the call returns.
 
         Returns:
             The trajectories; an environment that diverges says so in `status` and does not disturb the
@@ -111,7 +108,7 @@ class Engine:
             all_states=wanted,
             own_ctrl=policy.differentiable,
         )
-        return self._simulate(model, problem, policy, wanted, cancel, growing)
+        return self._simulate(model, problem, policy, wanted, cancel)
 
     def advance(
         self,
@@ -215,7 +212,6 @@ class Engine:
         checkpoints: Checkpoints,
         all_states: bool,
         cancel: _native.CancelToken | None,
-        growing: GrowingStates | None = None,
     ) -> Rollout:
         """Run a rollout whose arguments were checked."""
         every = checkpoints.policy == "every"
@@ -231,8 +227,8 @@ class Engine:
                 all_states and not every,
                 self.threads,
                 cancel,
-                None if growing is None else (growing.qpos, growing.qvel),
-                None if growing is None else growing.progress,
+                None,  # no memory of the caller's for the states
+                None,  # and nobody who counts them
             )
         except MemoryError:
             batch, steps = problem.ctrl.shape[:2]

@@ -23,7 +23,6 @@ from ._arguments import Problem, check_rollout
 from ._cotangents import INPUTS, check_cotangents, check_wrt
 from ._engine import Engine
 from ._failures import all_diverged, not_finite
-from ._growing import GrowingStates
 from ._model import Model
 from ._parameters import PARAMETERS, default_parameter, is_per_environment, summed_over_environments
 from ._results import OK, Gradient, Rollout
@@ -37,7 +36,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RolloutCall:
-    """The arguments of one `Engine.rollout`; `growing` stays empty where it is computed with others."""
+    """The arguments of one `Engine.rollout`."""
 
     qpos: Any
     qvel: Any
@@ -45,7 +44,6 @@ class RolloutCall:
     params: Mapping[str, Any] | None = None
     checkpoints: Checkpoints = EVERY
     states: str | None = None
-    growing: GrowingStates | None = None
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,6 @@ def _choose() -> ModuleType:
 _extension = _choose()
 Model = _extension.Model
 CancelToken = _extension.CancelToken
-Progress = _extension.Progress
 advance = _extension.advance
 rollout = _extension.rollout
 backward = _extension.backward

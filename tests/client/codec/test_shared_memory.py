@@ -40,9 +40,9 @@ def _values() -> dict[str, Any]:
 def _put(block: SharedMemory) -> trajectory_pb2.RolloutRequest:
     start = trajectory_pb2.RolloutInputs(model_id="m")
     left = shm.shared(start, _values(), block)
-    (part,) = parts.to_wire(trajectory_pb2.RolloutRequest, start, left)
-    assert len(part) < 1000
-    return trajectory_pb2.RolloutRequest.FromString(part)
+    (part,) = parts.to_parts(trajectory_pb2.RolloutRequest, start, left)
+    assert part.ByteSize() < 1000
+    return part
 
 
 def test_what_one_process_puts_the_other_reads(block: SharedMemory) -> None:
@@ -61,10 +61,7 @@ def test_what_does_not_fit_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     start = trajectory_pb2.RolloutInputs(model_id="m")
     left = block.put(start, _values())
     assert set(left) == {"qpos", "ctrl", "params.body_mass", "params.gravity"}
-    stream = [
-        trajectory_pb2.RolloutRequest.FromString(part)
-        for part in parts.to_wire(trajectory_pb2.RolloutRequest, start, left)
-    ]
+    stream = parts.to_parts(trajectory_pb2.RolloutRequest, start, left)
     _, values = parts.assemble(stream, memory=block)
     block.close()
     for name, expected in _values().items():
