@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 from .errors import ArgumentError, ModelError, NotFoundError
 from .model import Source
+from .names import check_file_names, check_name
 
 _PACKAGE = "package://"
 _SCHEMES = (_PACKAGE, "model://", "file://")
@@ -55,8 +56,10 @@ def read_source(
         NotFoundError: the file does not exist.
     """
     given = _checked_assets(assets)
+    check_file_names(given)
     if name is not None and not isinstance(name, str):
         raise ArgumentError.expected("name", "a string", type(name).__name__)
+    check_name("name", name or "")
     if not isinstance(source, (str, os.PathLike)) or not str(source).strip():
         got = repr(source) if isinstance(source, str) else type(source).__name__
         raise ArgumentError.expected(

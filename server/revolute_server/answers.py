@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from revolute.errors import shortened
 from revolute.gradient_report import GradientReport
+from revolute.names import LONGEST_NAME
 from revolute_engine import Gradient, Jvp, Model, StepJacobian
 from revolute_engine._parameters import PARAMETERS, default_parameter
 from revolute_engine._segments import Segment
@@ -23,6 +25,7 @@ from .service import ServerInfo
 from .sessions import Session, SessionInfo
 from .stateless_calls import ValueAndGradient
 from .stepping import State
+from .store import Entry
 from .trajectories import Trajectory
 
 Document = dict[str, Any]
@@ -82,8 +85,13 @@ def _keyframes(model: Model) -> list[Document]:
 
 def model_list(builtins: list[str], page: Page) -> Document:
     """List models (message ListModelsResponse)."""
-    models = [{"model_id": entry.key, "name": entry.summary.get("name", "")} for entry in page.entries]
+    models = [{"model_id": entry.key, "name": model_name(entry)} for entry in page.entries]
     return {"builtin": builtins, "models": models, "next_page_token": page.next_token}
+
+
+def model_name(entry: Entry) -> str:
+    """Return a model's name for a list; an earlier release may have kept one that is too long."""
+    return shortened(str(entry.summary.get("name", "")), LONGEST_NAME)
 
 
 def session_handle(session: Session) -> Document:

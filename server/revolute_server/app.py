@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ import grpc
 import uvicorn
 from fastapi import FastAPI
 
-from revolute.errors import ArgumentError
+from revolute.errors import ArgumentError, RevoluteError
 
 from . import dm_env_rpc, grpc_services, http_routes, listeners
 from .auth import Access, TokenFile
@@ -73,9 +73,10 @@ class Application:
         """Bind and serve all listeners, then say that the server is ready.
 
         Raises:
-            ArgumentError: an address cannot be bound.
+            ArgumentError: an address cannot be bound, or the store or the port file not be used.
         """
-        await self.service.open()
+        if self.settings.port_file:
+            _check_port_file(Path(self.settings.port_file))
         try:
             await self._start()
         except BaseException:
@@ -83,7 +84,7 @@ class Application:
             raise
 
     async def _start(self) -> None:
-        """Bind and serve all listeners over a service whose store is open."""
+        """Bind all listeners, open the store, and serve."""
         verbs = Verbs(self.service)
         if self.settings.dm_env_rpc is not None:
             self._dm_env_rpc = dm_env_rpc.create_listener(verbs, self.calls)
@@ -91,9 +92,15 @@ class Application:
         try:
             self._grpc, self._health = grpc_services.create_server(verbs, self.calls, self._memory)
             self._bind_grpc(self._grpc)
+            self._bind_dm_env_rpc()
+            # not before: a start that fails for its addresses makes no files
+            await self.service.open()
             await self._grpc.start()
-            await self._start_dm_env_rpc()
+            if self._dm_env_rpc:
+                await self._dm_env_rpc.start()
         except BaseException:
+            for server in self._grpc_servers():
+                await server.stop(0)
             for listener, _ in sockets:
                 listener.close()
             listeners.remove_unix(self.settings.http_socket)
@@ -108,8 +115,14 @@ class Application:
                 if task.done():
                     await task
                 await asyncio.sleep(0.005)
-        self.service.ready = True
-        await self._health.set_serving(True)
+        self.service.serving = True
+        self.service.store_watch.changed = self._report_health
+        await self._report_health()
+
+    async def _report_health(self) -> None:
+        """Tell those who watch the gRPC health service whether calls are taken."""
+        if self._health is not None:
+            await self._health.set_serving(self.service.ready)
 
     def _bind_http(self) -> list[tuple[socket.socket, listeners.Tls | None]]:
         """Open the sockets of HTTP, the Unix one without TLS, and note their addresses."""
@@ -134,6 +147,7 @@ class Application:
         """Open the addresses of gRPC, the Unix one without TLS, and note them."""
         settings = self.settings
         if not settings.no_tcp:
+            listeners.check_free(settings.host, settings.grpc_port, setting="grpc_port")
             place = listeners.join(settings.host, settings.grpc_port)
             try:
                 if self._tls:
@@ -154,29 +168,29 @@ class Application:
                 raise listeners.taken("grpc_socket", path) from error
             self.addresses["grpc_socket"] = f"unix://{path}"
 
-    async def _start_dm_env_rpc(self) -> None:
+    def _bind_dm_env_rpc(self) -> None:
         """Open the address of the façade, if there is one, and note it."""
         port = self.settings.dm_env_rpc
         if self._dm_env_rpc is None or port is None:
             return
+        listeners.check_free(self.settings.host, port, setting="dm_env_rpc")
         place = listeners.join(self.settings.host, port)
         try:
             port = self._dm_env_rpc.bind(place, self._tls.credentials() if self._tls else None)
         except RuntimeError as error:
             raise listeners.taken("dm_env_rpc", place) from error
-        await self._dm_env_rpc.start()
         place = listeners.join(self.settings.host, port)
         self.addresses["dm_env_rpc"] = f"grpc{'s' if self._tls else ''}://{place}"
+
+    def _grpc_servers(self) -> list[grpc.aio.Server | Listener]:
+        return [server for server in (self._grpc, self._dm_env_rpc) if server]
 
     def announce(self) -> None:
         """Print where the server listens and how it is set, and write the port file if one was asked for."""
         kinds = ("grpc", "http", "grpc_socket", "http_socket", "dm_env_rpc")
         addresses = {kind: self.addresses[kind] for kind in kinds if kind in self.addresses}
         if self.settings.port_file:
-            path = Path(self.settings.port_file)
-            draft = path.with_name(f".{path.name}.{os.getpid()}")
-            draft.write_text(json.dumps({**addresses, "pid": os.getpid()}) + "\n", encoding="utf-8")
-            draft.replace(path)
+            _write_port_file(Path(self.settings.port_file), {**addresses, "pid": os.getpid()})
         info = self.service.info
         if self.settings.log_format == "json":
             line = {
@@ -211,10 +225,10 @@ class Application:
 
     async def stop(self) -> None:
         """Refuse new calls, give running ones the grace time, then end the listeners."""
-        assert self._health and self._grpc
-        self.service.ready = False
+        assert self._grpc
+        self.service.serving = False
         self.calls.draining = True
-        await self._health.set_serving(False)
+        await self._report_health()
         if self._dm_env_rpc:
             self._dm_env_rpc.drain()
         with contextlib.suppress(asyncio.TimeoutError):
@@ -225,14 +239,40 @@ class Application:
         for http in self._http:
             http.should_exit = True
         await self.calls.end(_LAST_ANSWERS)
-        servers = [server for server in (self._grpc, self._dm_env_rpc) if server]
-        await asyncio.gather(*(server.stop(_LAST_ANSWERS) for server in servers), *self._http_tasks)
+        servers = (server.stop(_LAST_ANSWERS) for server in self._grpc_servers())
+        await asyncio.gather(*servers, *self._http_tasks)
         if self._memory is not None:
             self._memory.close()
         listeners.remove_unix(self.settings.grpc_socket)
         listeners.remove_unix(self.settings.http_socket)
         await self.service.close_store()
         await asyncio.to_thread(self.telemetry.tracing.close)
+
+
+def _check_port_file(path: Path) -> None:
+    """Refuse a path where no file can be written, before anything is made elsewhere.
+
+    Raises:
+        ArgumentError: it is a folder, or its folder does not exist or takes no files.
+    """
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ArgumentError.expected("port_file", "a path in a folder that can be written", path)
+
+
+def _write_port_file(path: Path, content: Mapping[str, str | int]) -> None:
+    """Write where the server listens, in one move.
+
+    Raises:
+        ArgumentError: there is no such folder, or the file cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(json.dumps(content) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        found = f"{path} ({error.strerror or error})"
+        raise ArgumentError.expected("port_file", "a path that can be written", found) from None
 
 
 class _HttpListener(uvicorn.Server):
@@ -253,6 +293,8 @@ class _HttpListener(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 lifespan="off",
+                # who calls is who connects; a header could say anything
+                proxy_headers=False,
                 **(tls.for_uvicorn() if tls else {}),
                 # a client that stalls in the middle of a request does not hold up the end for ever
                 timeout_graceful_shutdown=_LAST_ANSWERS,
@@ -264,10 +306,36 @@ class _HttpListener(uvicorn.Server):
         yield
 
 
+async def _started(settings: Settings) -> Application:
+    """Return an application that serves and has said where.
+
+    Raises:
+        RevoluteError: it cannot start; the text is one line.
+    """
+    try:
+        application = Application(settings)
+        await application.start()
+        try:
+            application.announce()
+        except BaseException:
+            await application.stop()
+            raise
+    except RevoluteError:
+        raise
+    except Exception as error:
+        _log.debug("the server cannot start", exc_info=error)
+        raise RevoluteError.expected(
+            "server",
+            "a start",
+            f"{type(error).__name__}: {error}",
+            advice="--log-level debug tells where",
+        ) from error
+    return application
+
+
 async def serve(settings: Settings) -> None:
     """Run a server until SIGTERM or SIGINT."""
-    application = Application(settings)
-    await application.start()
+    application = await _started(settings)
     stopping = asyncio.Event()
 
     def interrupt() -> None:
@@ -280,7 +348,6 @@ async def serve(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, interrupt)
     if hasattr(signal, "SIGHUP"):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, application.reload)
-    application.announce()
     await stopping.wait()
     _log.info("stopping")
     await application.stop()

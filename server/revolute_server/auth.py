@@ -7,6 +7,7 @@ again when it has changed.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import logging
@@ -166,6 +167,31 @@ def token_line(name: str, role: str, token: str) -> str:
     return (
         f"{_name(name, None)}:{_role(role, None).name.lower()}:{hashlib.sha256(token.encode()).hexdigest()}"
     )
+
+
+def add_token(path: Path, name: str, role: str, token: str) -> None:
+    """Add a token's line to a file that only its owner may read; the file is made where there is none.
+
+    Raises:
+        ArgumentError: the name or the role is none, the file has the name with another role, or a line of the
+            file is malformed; the file stays as it was.
+        OSError: the file cannot be written.
+    """
+    line = token_line(name, role, token)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
+        # two that are made at once see each other
+        fcntl.flock(file, fcntl.LOCK_EX)
+        known = {entry.caller.name: entry.caller.role for entry in _read(path)}
+        if known.get(name, _role(role, None)) != _role(role, None):
+            raise ArgumentError.expected(
+                "role",
+                f"{known[name].name.lower()}, which {name!r} has in {path}",
+                role,
+                advice="a name has one role: choose another name, or remove the name's other lines first",
+            )
+        text = file.read()
+        file.write(("" if not text or text.endswith("\n") else "\n") + line + "\n")
 
 
 def _read(path: Path) -> list[Token]:

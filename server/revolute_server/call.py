@@ -19,7 +19,7 @@ class Call:
         verb: `Service.Rpc`; for HTTP known after routing.
         caller: who calls; None until they are let in.
         reason: reason of the error it ended with, "OK" for none.
-        peer: where it comes from: what the client calls itself, or else its host.
+        peer: address of the host that it comes from.
         deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
         started: time of its first byte, in s of the monotonic clock.
     """
@@ -54,7 +54,7 @@ def name_call(verb: str) -> None:
 
 
 def current_client() -> str:
-    """Name who is charged for the call that runs now: the holder of its token, or else its peer."""
+    """Name who is charged for the call that runs now: the holder of its token, or without tokens its host."""
     call = _current.get()
     if call is None:
         return "server"

@@ -1,7 +1,10 @@
 """Who calls: a name and a role, known to everything that a call runs through.
 
-The transports set the caller of each call; quotas, logs and the check of owners ask for it. Without a token
+The transports set the caller of each call; quotas, logs and the checks of owners ask for it. Without a token
 file everybody who can reach the server is `ANONYMOUS` and may do everything.
+
+Sessions, trajectories and worlds belong to the name of the token that made them. For the holders of other
+tokens they do not exist, except for admins. Models are shared by everybody; see `models`.
 """
 
 from __future__ import annotations
@@ -50,21 +53,30 @@ def caller_name() -> str:
     return _current.get().name
 
 
-def require_owner(noun: str, owner: str) -> None:
-    """Refuse to change or delete what belongs to another caller; an admin may.
+def is_visible(owner: str) -> bool:
+    """Tell whether something exists for the current caller.
 
     Args:
-        noun: "model", "session" or "trajectory".
+        owner: name of the caller who made it; empty where nobody knows, so that only an admin sees it.
+    """
+    caller = current_caller()
+    return caller.name == owner or caller.role >= Role.ADMIN
+
+
+def require_owner(noun: str, owner: str) -> None:
+    """Refuse to delete what everybody may see and another caller has made; an admin may.
+
+    Args:
+        noun: "model".
         owner: name of the caller who made it.
 
     Raises:
         PermissionDeniedError: it is another's.
     """
-    caller = current_caller()
-    if caller.name != owner and caller.role < Role.ADMIN:
+    if not is_visible(owner):
         raise PermissionDeniedError.expected(
             f"{noun}_id",
-            f"a {noun} of {caller.name!r}",
-            f"one of {owner!r}",
-            advice="only its owner and an admin may change or delete it",
+            f"a {noun} of {caller_name()!r}",
+            "one of another caller",
+            advice="only its owner and an admin may delete it",
         )

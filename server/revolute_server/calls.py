@@ -25,9 +25,6 @@ from .callers import set_caller
 
 _log = logging.getLogger("revolute.access")
 
-CLIENT_ID_HEADER = "x-client-id"
-"""Header and metadata by which a client without a token names itself, so that it has a share of its own."""
-
 CALL_ID_HEADER = "x-request-id"
 """Header and metadata with a call's id; a client may choose it, the answer always has it."""
 
@@ -89,7 +86,7 @@ class Calls:
             seconds: time until the client gives up; None for no limit.
         """
         call = Call(_call_id(headers.get(CALL_ID_HEADER)), transport, verb)
-        call.peer = headers.get(CLIENT_ID_HEADER, "")[:64] or host
+        call.peer = host
         if seconds is not None:
             call.deadline = call.started + seconds
         set_call(call)

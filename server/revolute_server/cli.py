@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import logging
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from revolute.errors import RevoluteError
 from revolute.transports.heap import keep_freed_memory
 
 from . import logs, settings
 from .settings import Settings
+
+_log = logging.getLogger("revolute.server")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +30,12 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         Exit status: 0 after a clean stop, 2 when the server could not start.
     """
-    serve = _serve()
     try:
         chosen = settings.from_arguments(arguments)
         logs.configure(chosen.log_level, chosen.log_format)
+        for warning in settings.unknown_variables():
+            _log.warning("%s", warning)
+        serve = _serve()
         keep_freed_memory()
         _run(serve(chosen))
     except RevoluteError as error:
@@ -66,10 +71,16 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
         uvloop.run(work)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong with the flags, as `run` does with their values."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and exit with status 2."""
+        self.exit(2, f"{self.prog}: {' '.join(message.split())}; see {self.prog} --help\n")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the server from the command line."""
-    parser = argparse.ArgumentParser(
-        prog="revolute serve", description="Serve models, sessions and trajectories."
-    )
+    parser = _Parser(prog="revolute serve", description="Serve models, sessions and trajectories.")
     add_arguments(parser)
     return run(parser.parse_args(argv))

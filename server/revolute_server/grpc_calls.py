@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf import descriptor_pool, message_factory
@@ -189,7 +190,7 @@ def _guard_stream(
 def _opened(
     calls: Calls, verb: str, context: grpc.aio.ServicerContext, headers: Mapping[str, str]
 ) -> Iterator[Call]:
-    host, seconds = _host(context.peer()), context.time_remaining()
+    host, seconds = host_of(context.peer()), context.time_remaining()
     opened = calls.open("grpc", headers, verb, host=host, seconds=seconds)
     with opened as call, calls.cancelled_at_the_end():
         context.set_trailing_metadata(((CALL_ID_HEADER, call.id),))
@@ -223,16 +224,16 @@ def metadata_of(context: grpc.aio.ServicerContext) -> dict[str, str]:
     return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
 
 
-def _host(peer: str) -> str:
-    """Return the address in gRPC's name of a peer, e.g. "ipv4:127.0.0.1:40000", without the port."""
+def host_of(peer: str) -> str:
+    """Return the address in gRPC's name of a peer, e.g. "ipv4:127.0.0.1:40000" or "ipv6:%5B::1%5D:4"."""
     kind, _, place = peer.partition(":")
-    return place.rpartition(":")[0] if kind in ("ipv4", "ipv6") else kind
+    return unquote(place.rpartition(":")[0]).strip("[]") if kind in ("ipv4", "ipv6") else kind
 
 
 def _is_local(peer: str) -> bool:
     """Tell whether gRPC's name of a peer is one on this machine."""
-    host = _host(peer)
-    return host in ("unix", "[::1]", "%5B::1%5D") or host.startswith("127.")
+    host = host_of(peer)
+    return host in ("unix", "::1") or host.startswith("127.")
 
 
 def _end_of(error: BaseException, calls: Calls) -> Exception:

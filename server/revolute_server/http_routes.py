@@ -149,9 +149,13 @@ def _health(verbs: Verbs) -> APIRouter:
         name_call(HEALTH)
         return {"status": "alive"}
 
-    @router.get("/readyz", operation_id="Ready", responses={503: {"description": "It starts or stops."}})
+    @router.get(
+        "/readyz",
+        operation_id="Ready",
+        responses={503: {"description": "It starts or stops, or its store does not answer."}},
+    )
     async def readyz(response: Response) -> dict[str, str]:
-        """Say whether both listeners serve; 503 while the server starts or stops."""
+        """Say whether calls are taken; 503 while the server starts or stops, or its store does not answer."""
         name_call(HEALTH)
         ready = verbs.service.ready
         response.status_code = 200 if ready else 503

@@ -16,6 +16,7 @@ from typing import Any
 
 from revolute.errors import ArgumentError, LimitError, NotFoundError, RevoluteError, UnavailableError
 
+from .callers import is_visible
 from .clock import ExpiryClock
 from .store import (
     REQUEST,
@@ -104,42 +105,45 @@ def checked_lease(lease: float | None, default: float, most: float) -> float:
 
 
 async def alive(store: Store, kind: str, identifier: str) -> Entry:
-    """Look up a record that may expire.
+    """Look up a session or trajectory of the caller's.
 
     Raises:
-        NotFoundError: it was deleted, has expired, or was never there.
+        NotFoundError: it was deleted, has expired, was never there, or is another caller's.
     """
     entry = await store.look(kind, identifier)
-    if entry is None or is_over(entry.expires):
+    if entry is None or is_over(entry.expires) or not is_visible(entry.owner):
         raise await missing(store, kind, identifier)
     return entry
 
 
 async def missing(store: Store, noun: str, identifier: str) -> NotFoundError:
-    """Return the error for an id that nothing has, which says so if something had it until it expired."""
+    """Return the error for an id that nothing of the caller's has.
+
+    It says so if something of the caller's had it until it expired. For an id of another caller it is the
+    error for an id that nothing ever had.
+    """
     entry = await store.look(noun, identifier) or await store.look(TOMBSTONE, f"{noun} {identifier}")
-    if entry is None or (entry.kind != TOMBSTONE and not is_over(entry.expires)):
+    ended = entry is not None and (entry.kind == TOMBSTONE or is_over(entry.expires))
+    if entry is None or not ended or not is_visible(entry.owner):
         return NotFoundError.missing(noun, identifier)
     unused = float(entry.summary.get("lease", 0.0))
-    ended = {
+    reasons = {
         SESSION: f"its lease of {unused:g} s ended; any call on a session renews it, as KeepAlive does",
         TRAJECTORY: "it expired; it was not used for the server's --trajectory-ttl",
     }
-    return NotFoundError.missing(noun, identifier, ended[noun])
+    return NotFoundError.missing(noun, identifier, reasons[noun])
 
 
 class Sweeper:
-    """Deletes what has expired, and the oldest requests beyond their number.
+    """Deletes what has expired, and the oldest requests beyond the store's limits.
 
     Args:
         store: from where.
-        max_requests: requests that are remembered.
         forget: called with kind and id of what was deleted.
     """
 
-    def __init__(self, store: Store, max_requests: int, forget: Callable[[str, str], None]) -> None:
+    def __init__(self, store: Store, forget: Callable[[str, str], None]) -> None:
         self._store = store
-        self._max_requests = max_requests
         self._forget = forget
         self._task: asyncio.Task[None] | None = None
 
@@ -167,12 +171,12 @@ class Sweeper:
             for entry in expired:
                 if entry not in plain:
                     await self._end(entry, now)
-        await trim(self._store, REQUEST, self._max_requests)
+        await trim(self._store, REQUEST, self._store.limits.requests, self._store.limits.request_bytes)
         await trim(self._store, TOMBSTONE, _MAX_TOMBSTONES)
 
     async def _end(self, entry: Entry, now: float) -> None:
         """Delete a session or trajectory and leave a note that it has expired."""
-        kept: Mapping[str, Any] = {"lease": entry.summary.get("lease", 0.0)}
+        kept: Mapping[str, Any] = {"lease": entry.summary.get("lease", 0.0), "owner": entry.owner}
         note = Put(
             TOMBSTONE,
             f"{entry.kind} {entry.key}",

@@ -111,6 +111,16 @@ def bind_tcp(host: str, port: int, *, setting: str) -> socket.socket:
     return listener
 
 
+def check_free(host: str, port: int, *, setting: str) -> None:
+    """Refuse a port that is taken, before gRPC tries it, which would print a line of its own.
+
+    Raises:
+        ArgumentError: the address cannot be bound.
+    """
+    if port:
+        bind_tcp(host, port, setting=setting).close()
+
+
 def bind_unix(path: str, *, setting: str) -> socket.socket:
     """Open a Unix socket that only this user may connect to.
 

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from revolute.errors import ArgumentError, DataLossError, NotFoundError
+from revolute.names import check_file_names, check_name
 from revolute_engine import Model, load_model
 from revolute_engine import models as builtin_models
 
@@ -75,6 +76,10 @@ class Models:
 
     The store has what a client sent; it is compiled again when a model is first used after a restart, or on
     another replica.
+
+    Models are shared: the id is a hash of the content, so that two callers who send the same content get the
+    same model. Every caller may list, describe and simulate each of them. The first caller who registered a
+    model is its owner, whose share of the limits it takes; only the owner and an admin may delete it.
     """
 
     def __init__(self, pool: EnginePool, budget: MemoryBudget, store: Store) -> None:
@@ -141,7 +146,7 @@ class Models:
         entry = await self._store.look(MODEL, model_id)
         if entry is None:
             raise NotFoundError.missing("model", model_id)
-        require_owner("model", entry.summary.get("owner", ""))
+        require_owner("model", entry.owner)
         try:
             await settled(self._store.commit(Delete(MODEL, model_id), *ticket.writes(None)))
         except Conflict as conflict:
@@ -221,6 +226,8 @@ class Models:
 
 
 def _check(source: Source) -> None:
+    check_file_names(source.assets)
+    check_name("name", source.name)
     if bool(source.text) == bool(source.builtin):
         raise ArgumentError.expected(
             "source",

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 from revolute.errors import ArgumentError
 
+from .callers import is_visible
 from .leases import is_over
-from .store import Entry, Store
+from .store import MODEL, Entry, Store
 
 MOST = 1000
 """Entries of a page."""
+
+MOST_BYTES = 1024**2
+"""Bytes of what a page says of its entries; a gRPC message takes 4 MiB."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,12 +32,12 @@ class Page:
 
 
 async def page(store: Store, kind: str, size: int, token: str) -> Page:
-    """Read a page of the records of a kind.
+    """Read a page of those records of a kind that the caller may see: all models, and sessions of its own.
 
     Args:
         store: from where.
         kind: of what.
-        size: entries of the page, 1 to MOST.
+        size: entries of the page, 1 to MOST; it has fewer where they have more than MOST_BYTES.
         token: `next_token` of the page before; empty for the first.
 
     Raises:
@@ -42,6 +47,25 @@ async def page(store: Store, kind: str, size: int, token: str) -> Page:
         raise ArgumentError.expected("page_size", f"1 to {MOST}", size)
     if token and not (token.isascii() and token.isdigit() and len(token) < 19):
         raise ArgumentError.expected("page_token", "a next_page_token, or nothing", repr(token[:40]))
-    found = await store.scan(kind, int(token or 0), size + 1)
-    rest = str(found[size - 1].sequence) if len(found) > size else ""
-    return Page([entry for entry in found[:size] if not is_over(entry.expires)], rest)
+    entries: list[Entry] = []
+    after, used, most = int(token or 0), 0, size + 1
+    while found := await store.scan(kind, after, most):
+        for entry in found:
+            if is_over(entry.expires) or not (kind == MODEL or is_visible(entry.owner)):
+                after = entry.sequence
+                continue
+            used += entry_bytes(entry)
+            if len(entries) == size or (entries and used > MOST_BYTES):
+                return Page(entries, str(after))
+            entries.append(entry)
+            after = entry.sequence
+        if len(found) < most:
+            break
+        # most of them are other callers'
+        most = MOST
+    return Page(entries, "")
+
+
+def entry_bytes(entry: Entry) -> int:
+    """Return the bytes of what a list says of an entry, about."""
+    return len(entry.key) + len(json.dumps(dict(entry.summary)))

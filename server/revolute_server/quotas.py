@@ -1,7 +1,7 @@
 """What one client may use of the server, so that one that asks for everything leaves room for others.
 
-A client is the holder of a token; without tokens, everybody who sends the same `x-client-id`, or else
-everybody on the same host. What it keeps is counted by the store, see `store.Limits`.
+A client is the holder of a token; on a server without tokens, everybody on the same host. Nothing that a
+caller may choose counts. What it keeps is counted by the store, see `store.Limits`.
 Everything here runs on the event loop, so no lock is needed.
 """
 

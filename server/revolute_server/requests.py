@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from revolute.errors import ArgumentError, NotFoundError
 
 from .callers import ANONYMOUS, current_caller
-from .store import REQUEST, Conflict, Put, Store
+from .store import REQUEST, Conflict, Put, Store, bytes_of
 from .store.codec import decode, encode, fingerprint
 from .store.interface import Payload
 
@@ -94,6 +94,14 @@ class Requests:
         self._store = store
         self._ttl = ttl
         self._running: dict[str, tuple[str, asyncio.Future[None]]] = {}
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the requests that are remembered, with their answers."""
+        return bytes_of(self._store.usage, REQUEST)
+
+    def __len__(self) -> int:
+        return self._store.count(REQUEST)
 
     async def once(
         self,

@@ -23,6 +23,7 @@ from .sessions import Sessions
 from .settings import Settings
 from .stateless_calls import StatelessCalls
 from .store import MODEL, SESSION, TRAJECTORY, Limits, MeasuredStore, default_address, open_store
+from .store_watch import StoreWatch
 from .telemetry import Telemetry
 from .trajectories import Trajectories
 
@@ -66,6 +67,10 @@ LIMITS = (
 """The settings that GetServerInfo reports as limits."""
 
 
+_REQUESTS_SHARE = 8
+"""Of `--memory`, the part that remembered requests may take where the store is this process's memory."""
+
+
 @dataclasses.dataclass(frozen=True)
 class ServerInfo:
     """What GetServerInfo answers."""
@@ -78,12 +83,16 @@ class ServerInfo:
 
 
 class Service:
-    """What the server holds."""
+    """What the server holds.
+
+    Attributes:
+        serving: whether all listeners serve; set by the application.
+    """
 
     def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
         self.settings = settings
         self.telemetry = telemetry or Telemetry()
-        self.ready = False
+        self.serving = False
         self.engine = Engine(threads=settings.threads)
         self.quotas = Quotas(settings.max_client_calls, settings.max_client_memory)
         self.pool = EnginePool(
@@ -116,9 +125,15 @@ class Service:
             self.engine, self.pool, self.budget, self.models, self.store, settings.trajectory_ttl
         )
         self.stateless = StatelessCalls(self.engine, self.pool, self.budget, self.models)
-        self._sweeper = Sweeper(self.store, settings.max_requests, self._forget)
+        self._sweeper = Sweeper(self.store, self._forget)
+        self.store_watch = StoreWatch(self.store)
         self.info = _server_info(settings)
         self.telemetry.metrics.watch(self._gauges())
+
+    @property
+    def ready(self) -> bool:
+        """Whether calls are taken: all listeners serve, and the store answers."""
+        return self.serving and self.store_watch.answers
 
     async def open(self) -> None:
         """Open the store, and begin to delete what expires.
@@ -128,6 +143,7 @@ class Service:
         """
         await self.store.open()
         self._sweeper.start()
+        self.store_watch.start()
 
     def close(self) -> None:
         """Stop every engine call within one control step and refuse new ones."""
@@ -135,6 +151,7 @@ class Service:
 
     async def close_store(self) -> None:
         """Let go of the store, when no call runs any more."""
+        await self.store_watch.stop()
         await self._sweeper.stop()
         await self.store.close()
 
@@ -147,6 +164,12 @@ class Service:
         yield "revolute_models", "Models kept.", lambda: len(self.models)
         yield "revolute_sessions", "Sessions kept.", lambda: len(self.sessions)
         yield "revolute_trajectories", "Trajectories kept.", lambda: len(self.trajectories)
+        yield "revolute_requests_remembered", "Mutations remembered by id.", lambda: len(self.requests)
+        yield (
+            "revolute_requests_remembered_bytes",
+            "Bytes of these mutations and their answers.",
+            lambda: self.requests.kept_bytes,
+        )
         yield "revolute_memory_bytes", "Bytes of what is kept and under way.", lambda: budget.used
         yield "revolute_memory_limit_bytes", "Bound on these bytes, --memory.", lambda: budget.limit
         yield "revolute_ready", "1 while new calls are taken.", lambda: float(self.ready)
@@ -166,7 +189,18 @@ def _limits(settings: Settings) -> Limits:
         TRAJECTORY: settings.max_trajectories,
     }
     mine = {} if settings.max_client_sessions is None else {SESSION: settings.max_client_sessions}
-    return Limits(counts, settings.store_bytes, mine, settings.max_client_memory)
+    request_bytes = settings.request_bytes
+    if settings.store == "memory:":
+        # what is remembered must leave room for what it is about
+        request_bytes = min(request_bytes, settings.memory // _REQUESTS_SHARE)
+    return Limits(
+        counts,
+        settings.store_bytes,
+        mine,
+        settings.max_client_memory,
+        requests=settings.max_requests,
+        request_bytes=request_bytes,
+    )
 
 
 def _server_info(settings: Settings) -> ServerInfo:

@@ -22,7 +22,7 @@ from revolute_engine import Engine, Model, StepJacobian
 
 from .cache import Cache
 from .call import current_client
-from .callers import caller_name, require_owner
+from .callers import caller_name, is_visible
 from .deletion import delete_owned
 from .engine_pool import EnginePool
 from .identifiers import new_id
@@ -201,7 +201,7 @@ class Sessions:
 
         Raises:
             ArgumentError: the lease is not one that the server gives.
-            NotFoundError: the session was deleted, has expired, or was never there.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
             LimitError: there is no room for another session.
         """
         session = await self._current(session_id)
@@ -220,8 +220,7 @@ class Sessions:
 
         Raises:
             ArgumentError: the state does not fit the model.
-            NotFoundError: the session was deleted, has expired, or was never there.
-            PermissionDeniedError: it is another caller's.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
 
         async def start(session: Session) -> State:
@@ -243,8 +242,7 @@ class Sessions:
 
         Raises:
             ArgumentError: the control does not fit the model, or `steps` is negative.
-            NotFoundError: the session was deleted, has expired, or was never there.
-            PermissionDeniedError: it is another caller's.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
 
         async def take(session: Session) -> State:
@@ -267,8 +265,7 @@ class Sessions:
 
         Raises:
             ArgumentError: the state does not fit the model, or `step_count` is negative.
-            NotFoundError: the session was deleted, has expired, or was never there.
-            PermissionDeniedError: it is another caller's.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
 
         async def change(session: Session) -> State:
@@ -285,7 +282,7 @@ class Sessions:
         """Return the state after the last step that is through.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, or was never there.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
         return (await self._current(session_id)).state
 
@@ -298,7 +295,7 @@ class Sessions:
 
         Raises:
             ArgumentError: the control does not fit the model.
-            NotFoundError: the session was deleted, has expired, or was never there.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
             DivergedError: no environment is left that has not diverged.
         """
         session = await self._current(session_id)
@@ -310,7 +307,7 @@ class Sessions:
         """Renew the lease and return its duration.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, or was never there.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
         return (await self._current(session_id, must_renew=True)).lease
 
@@ -318,14 +315,16 @@ class Sessions:
         """Describe a session; its lease goes on as it is.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, or was never there.
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
         return SessionInfo.of(await alive(self._store, SESSION, session_id))
 
     async def state_bytes(self, session_id: str) -> int:
         """Return the bytes of a session's state; 0 if it cannot be had, as a call on it will say."""
         try:
-            session = self._cache.get(session_id) or await self._load(session_id)
+            session = await self._held(session_id)
+        except UnavailableError:
+            raise
         except RevoluteError:
             return 0
         return _bytes(session.model, session.batch)
@@ -334,8 +333,7 @@ class Sessions:
         """End a session; calls that wait for it find it gone.
 
         Raises:
-            NotFoundError: it was deleted before, has expired, or was never there.
-            PermissionDeniedError: it is another caller's.
+            NotFoundError: it was deleted before, has expired, was never there, or is another caller's.
         """
         await delete_owned(self._store, SESSION, session_id, ticket, self.forget)
 
@@ -410,6 +408,8 @@ class Sessions:
         if entry is None or is_over(entry.expires):
             self.forget(session_id)
             raise await missing(self._store, SESSION, session_id)
+        if not is_visible(entry.owner):
+            raise await missing(self._store, SESSION, session_id)
         if session is None:
             session = await self._load(session_id)
         elif session.version < entry.version:
@@ -418,6 +418,20 @@ class Sessions:
         expires = await renew(self._store, entry, session.lease, must=must_renew)
         if expires is not None:
             session.expires = expires
+        return session
+
+    async def _held(self, session_id: str) -> Session:
+        """Return a session of the caller's as this process knows it, read from the store if it does not.
+
+        Raises:
+            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
+        """
+        session = self._cache.get(session_id)
+        if session is None:
+            await alive(self._store, SESSION, session_id)
+            session = await self._load(session_id)
+        if not is_visible(session.owner):
+            raise await missing(self._store, SESSION, session_id)
         return session
 
     async def _load(self, session_id: str, *, cached: bool = True) -> Session:
@@ -432,7 +446,7 @@ class Sessions:
             model,
             batch=len(state.status),
             lease=known["lease"],
-            owner=known["owner"],
+            owner=known.get("owner", ""),
             state=state,
             version=record.version,
             expires=record.expires,
@@ -458,8 +472,7 @@ class Sessions:
     @contextlib.asynccontextmanager
     async def _use(self, session_id: str) -> AsyncIterator[Session]:
         """Hold a session of the caller's for one call; its lock is first come, first served."""
-        session = self._cache.get(session_id) or await self._load(session_id)
-        require_owner("session", session.owner)
+        session = await self._held(session_id)
         if session.waiting > self._pool.queue:
             raise LimitError.expected(
                 "queue",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 import ipaddress
 import os
 import re
@@ -20,6 +21,11 @@ from revolute.errors import ArgumentError
 
 PREFIX = "REVOLUTE_"
 """Of the environment variables: `--max-request` is REVOLUTE_MAX_REQUEST."""
+
+_OTHER_VARIABLES = tuple(
+    PREFIX + name for name in ("ISA", "ADDRESS", "TOKEN", "TOKEN_FILE", "HEALTH_URL", "RANDOM_MODELS")
+)
+"""Variables of the engine, of clients and of what runs beside the server."""
 
 _WORDS = {
     "1": True,
@@ -139,6 +145,13 @@ class Settings:
     max_requests: int = _flag(
         200_000, "mutations remembered by their request ids; the oldest are forgotten first", int, "N"
     )
+    request_bytes: int = _flag(
+        1024**3,
+        "bytes of these mutations and their answers, likewise; with --store memory: an eighth of --memory "
+        "at most",
+        parse_bytes,
+        "SIZE",
+    )
     memory: int = _flag(
         4 * 1024**3, "bytes of models, sessions, trajectories and arrays under way", parse_bytes, "SIZE"
     )
@@ -187,6 +200,7 @@ class Settings:
             "max_entries",
             "store_bytes",
             "max_requests",
+            "request_bytes",
         ):
             _require(name, getattr(self, name) >= 1, "a positive number", getattr(self, name))
         for name in ("grpc_port", "http_port", "dm_env_rpc"):
@@ -199,6 +213,12 @@ class Settings:
         for name in ("lease", "max_lease", "trajectory_ttl", "request_ttl"):
             value = getattr(self, name)
             _require(name, 0 < value < float("inf"), "a positive number of seconds", value)
+        _require(
+            "lease",
+            self.lease <= self.max_lease,
+            f"at most max_lease, {self.max_lease:g} s",
+            self.lease,
+        )
         _require("durability", self.durability in ("process", "disk"), "process or disk", self.durability)
         _require("engine_nice", 0 <= self.engine_nice <= 19, "0 to 19", self.engine_nice)
         _require("queue", self.queue >= 0, "zero or a positive number", self.queue)
@@ -317,7 +337,22 @@ def from_arguments(arguments: argparse.Namespace, environment: Mapping[str, str]
     chosen = _from_environment(os.environ if environment is None else environment)
     names = [field.name for field in dataclasses.fields(Settings)]
     chosen.update({name: value for name, value in vars(arguments).items() if name in names})
+    if "lease" not in chosen and chosen.get("max_lease", Settings.lease) < Settings.lease:
+        # the default is for those who bound neither
+        chosen["lease"] = chosen["max_lease"]
     return Settings(**chosen)
+
+
+def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]:
+    """Return a warning for each variable that looks like a setting and is none, so has no effect."""
+    known = [PREFIX + field.name.upper() for field in dataclasses.fields(Settings)]
+    found = []
+    for name in sorted(os.environ if environment is None else environment):
+        if name.startswith(PREFIX) and name not in (*known, *_OTHER_VARIABLES):
+            close = difflib.get_close_matches(name, known, 1)
+            advice = f"did you mean {close[0]}?" if close else "`revolute serve --help` lists the settings"
+            found.append(f"{name}: expected the variable of a setting, got an unknown one; {advice}")
+    return found
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

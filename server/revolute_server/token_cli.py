@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from revolute.errors import RevoluteError
 
-from .auth import new_token, token_line
+from .auth import add_token, new_token, token_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make a token; it is printed once and stands nowhere else.
 
     Returns:
-        Exit status: 0, or 2 for a name or a role that is none.
+        Exit status: 0, or 2 for a name or a role that is none or does not fit the file.
     """
     parser = argparse.ArgumentParser(prog="revolute token", description="Make tokens for `revolute serve`.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -29,15 +28,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     token = new_token()
     try:
         line = token_line(arguments.name, arguments.role, token)
+        if arguments.tokens:
+            add_token(Path(arguments.tokens), arguments.name, arguments.role, token)
     except RevoluteError as error:
         print(f"revolute token: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"revolute token: tokens: expected a file to write, got {error}", file=sys.stderr)
+        return 2
     if arguments.tokens:
-        try:
-            _append(Path(arguments.tokens), line)
-        except OSError as error:
-            print(f"revolute token: tokens: expected a file to write, got {error}", file=sys.stderr)
-            return 2
         print(
             f"the token of {arguments.name} is known to servers with --tokens {arguments.tokens}",
             file=sys.stderr,
@@ -46,11 +45,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"line for the file of --tokens:\n{line}\ntoken:", file=sys.stderr)
     print(token)
     return 0
-
-
-def _append(path: Path, line: str) -> None:
-    """Add a line to a file that only its owner may read."""
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-    with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
-        text = file.read()
-        file.write(("" if not text or text.endswith("\n") else "\n") + line + "\n")

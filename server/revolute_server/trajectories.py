@@ -20,7 +20,7 @@ from revolute_engine._segments import Segment, SegmentedRollout, segments_of
 from . import rollout_records
 from .cache import Cache
 from .call import current_client
-from .callers import caller_name
+from .callers import caller_name, is_visible
 from .deletion import delete_owned, owned
 from .engine_pool import EnginePool
 from .identifiers import new_id
@@ -204,7 +204,7 @@ class Trajectories:
         """Look a trajectory up, and keep it for another while.
 
         Raises:
-            NotFoundError: it was deleted, has expired, or was never there.
+            NotFoundError: it was deleted, has expired, was never there, or is another caller's.
             DataLossError: its record is damaged.
         """
         trajectory = self._cache.get(trajectory_id)
@@ -215,6 +215,8 @@ class Trajectories:
             entry, trajectory = await self._read(trajectory_id)
         if entry is None or is_over(entry.expires):
             self.forget(trajectory_id)
+            raise await missing(self._store, TRAJECTORY, trajectory_id)
+        if not is_visible(entry.owner):
             raise await missing(self._store, TRAJECTORY, trajectory_id)
         await renew(self._store, entry, self._ttl)
         return trajectory
@@ -340,8 +342,7 @@ class Trajectories:
         """Forget a trajectory.
 
         Raises:
-            NotFoundError: it was deleted before, has expired, or was never there.
-            PermissionDeniedError: it is another caller's.
+            NotFoundError: it was deleted before, has expired, was never there, or is another caller's.
         """
         await delete_owned(self._store, TRAJECTORY, trajectory_id, ticket, self.forget)
 
@@ -435,9 +436,8 @@ class Trajectories:
                 raise await missing(self._store, TRAJECTORY, trajectory_id)
             document = decode(record.payload)
             model = await self._models.get(document["model_id"])
-            owner = record.summary.get("owner", "")
             rollout = rollout_records.from_document(document["rollout"])
-            trajectory = Trajectory(trajectory_id, model, rollout, owner)
+            trajectory = Trajectory(trajectory_id, model, rollout, record.owner)
             if not self._store.in_memory:
                 trajectory = self._cache.add(trajectory_id, trajectory, reservation)
             return record, trajectory

@@ -301,7 +301,7 @@ def test_each_client_has_its_share_of_calls() -> None:
         pool = EnginePool(1, 10, quotas=Quotas(calls=2))
 
         async def one(client: str) -> Any:
-            with calls.open("grpc", {"x-client-id": client}):
+            with calls.open("grpc", {}, host=client):
                 return await pool.run(lambda _token: release.wait(30.0))
 
         greedy = [asyncio.create_task(one("greedy")) for _ in range(2)]

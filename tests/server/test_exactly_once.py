@@ -277,3 +277,22 @@ def test_replicas_share_everything(replicas: list[GrpcWire]) -> None:
     assert answers == [51] * 8
     one.call("DeleteSession", session)
     assert other.error("Step", step)[0].reason == "NOT_FOUND"
+
+
+def test_remembered_requests_take_a_bounded_part_of_the_memory() -> None:
+    with running_server("--store", "memory:", "--memory", "1MiB", "--threads", "1") as server:
+        wire = GrpcWire(server.grpc_target)
+        model = wire.call("RegisterModel", {"text": CART})["model_id"]
+        bound = 1024**2 // 8
+        used = []
+        for number in range(200):
+            request = {"model_id": model, "batch": 1, "request_id": f"create-{number}"}
+            session = wire.call("CreateSession", request)["session_id"]
+            # the last ones are always remembered
+            assert wire.call("CreateSession", request)["session_id"] == session
+            wire.call("DeleteSession", {"session_id": session, "request_id": f"delete-{number}"})
+            used.append(server.metric("revolute_memory_bytes"))
+        assert used[-1] - used[0] < bound and used[-1] - used[100] < 4096
+        assert 50 < server.metric("revolute_requests_remembered") < 128
+        assert server.metric("revolute_requests_remembered_bytes") > 1000
+        wire.close()

@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -17,11 +18,12 @@ from benchmarks.service import overload
 from revolute.codec.documents import fill_message
 from revolute.codec.parts import to_parts
 from revolute.codec.status import DETAILS_KEY
-from revolute.v1 import error_pb2, session_pb2, session_pb2_grpc, trajectory_pb2
+from revolute.v1 import error_pb2, trajectory_pb2
 from revolute_server.grpc_services import CHANNEL_OPTIONS
 
 from .conftest import CART
 from .processes import ServerProcess, running_server
+from .token_files import write_tokens
 from .wire import GrpcWire, HttpWire
 
 FLAGS = (
@@ -154,35 +156,40 @@ def test_a_full_server_still_says_that_it_lives(small: ServerProcess, json_wire:
     assert json_wire.client.get("/readyz").status_code == 200
 
 
-def test_each_client_has_its_share_of_sessions(small: ServerProcess, cart: str) -> None:
-    stub = session_pb2_grpc.SessionServiceStub(grpc.insecure_channel(small.grpc_target))
-    request = session_pb2.CreateSessionRequest(model_id=cart, batch=1)
-
-    def create(client: str) -> str:
-        return stub.CreateSession(request, metadata=(("x-client-id", client),)).session_id
-
-    held = [create("greedy") for _ in range(2)]
-    with pytest.raises(grpc.RpcError, match="--max-client-sessions"):
-        create("greedy")
-    other = create("modest")
-    stub.DeleteSession(session_pb2.DeleteSessionRequest(session_id=held.pop()))
-    for session_id in (*held, other, create("greedy")):
-        stub.DeleteSession(session_pb2.DeleteSessionRequest(session_id=session_id))
+def test_each_client_has_its_share_of_sessions(two_clients: tuple[GrpcWire, GrpcWire]) -> None:
+    greedy, modest = two_clients
+    model = greedy.call("RegisterModel", {"text": CART})["model_id"]
+    request = {"model_id": model, "batch": 1}
+    held = [greedy.call("CreateSession", request)["session_id"] for _ in range(2)]
+    error, code = greedy.error("CreateSession", request)
+    assert code == "RESOURCE_EXHAUSTED" and "--max-client-sessions" in str(error)
+    assert modest.call("CreateSession", request)
+    greedy.call("DeleteSession", {"session_id": held[0]})
+    assert greedy.call("CreateSession", request)
 
 
-def test_each_client_has_its_share_of_memory(json_wire: HttpWire, cart: str) -> None:
-    def rollout(client: str) -> int:
-        body = {"model_id": cart, "qpos": [0.0], "qvel": [0.0], "ctrl": np.zeros((20_000, 1)).tolist()}
-        answer = json_wire.client.post("/v1/trajectories", json=body, headers={"x-client-id": client})
-        if answer.status_code == 429:
-            assert "--max-client-memory" in answer.json()["detail"]
-        return answer.status_code
+def test_each_client_has_its_share_of_memory(two_clients: tuple[GrpcWire, GrpcWire]) -> None:
+    greedy, modest = two_clients
+    request = _rollout(greedy.call("RegisterModel", {"text": CART})["model_id"], 20_000)
+    for _ in range(20):
+        try:
+            greedy.call("Rollout", request)
+        except grpc.RpcError:
+            break
+    error, code = greedy.error("Rollout", request)
+    assert code == "RESOURCE_EXHAUSTED" and "--max-client-memory" in str(error)
+    assert modest.call("Rollout", request)
 
-    assert rollout("greedy") == 201
-    while (status := rollout("greedy")) == 201:
-        pass
-    assert status == 429
-    assert rollout("modest") == 201
+
+@pytest.fixture
+def two_clients(tmp_path: Path) -> Iterator[tuple[GrpcWire, GrpcWire]]:
+    """Return the ways of two tokens to one server."""
+    tokens = write_tokens(tmp_path / "tokens", {"greedy": "run", "modest": "run"})
+    with running_server(*FLAGS, "--tokens", str(tmp_path / "tokens")) as server:
+        greedy, modest = (GrpcWire(server.grpc_target, token) for token in tokens.values())
+        yield greedy, modest
+        greedy.close()
+        modest.close()
 
 
 @contextlib.contextmanager

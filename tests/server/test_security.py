@@ -110,36 +110,6 @@ def test_what_each_role_may_do(address: str, keyring: Keyring) -> None:
         admin.load_model(CART)
 
 
-def test_what_is_anothers_may_be_read_but_not_changed(tmp_path: Path) -> None:
-    tokens = {name: auth.new_token() for name in ("ann", "ben", "root")}
-    file = tmp_path / "tokens"
-    roles = {"ann": "run", "ben": "run", "root": "admin"}
-    file.write_text("".join(auth.token_line(name, roles[name], tokens[name]) + "\n" for name in roles))
-    with running_server("--tokens", str(file)) as server:
-        wires = {name: GrpcWire(server.grpc_target, token) for name, token in tokens.items()}
-        cart = wires["ann"].call("RegisterModel", {"text": CART})["model_id"]
-        session = {
-            "session_id": wires["ann"].call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]
-        }
-        inputs = {"model_id": cart, "qpos": np.zeros(1), "qvel": np.zeros(1), "ctrl": np.ones((3, 1))}
-        kept = {"trajectory_id": wires["ann"].call("Rollout", inputs)["trajectory_id"]}
-        for verb, document in (
-            ("Step", {**session, "ctrl": np.ones(1), "steps": 1}),
-            ("Reset", session),
-            ("DeleteSession", session),
-            ("DeleteTrajectory", kept),
-        ):
-            error, code = wires["ben"].error(verb, document)
-            assert code == "PERMISSION_DENIED" and "only its owner and an admin" in str(error)
-        assert wires["ben"].call("GetState", session)["step_count"] == 0
-        assert wires["ben"].call("Backward", {**kept, "qpos_bar": np.ones((4, 1))})["arrays"]
-        wires["ann"].call("Step", {**session, "ctrl": np.ones(1), "steps": 1})
-        wires["ann"].call("DeleteTrajectory", kept)
-        wires["root"].call("DeleteSession", session)
-        for wire in wires.values():
-            wire.close()
-
-
 def test_a_refused_call_is_not_read(guarded: ServerProcess) -> None:
     """A body of any size without a token costs the server nothing."""
     answer = httpx.post(guarded.http + "/v1/models", content=b"\x00" * 1000, headers={"content-type": "x/y"})
@@ -218,6 +188,29 @@ def test_tokens_are_made_on_the_command_line(tmp_path: Path) -> None:
         caller = auth.TokenFile(file).find(token)
         assert caller is not None and (caller.name, caller.role) == ("ann", Role.RUN)
     assert auth.TokenFile(file).find(made[0] + "x") is None
+
+
+def test_a_name_has_one_role(tmp_path: Path) -> None:
+    """A second role would break the file for a server that is started with it."""
+    file = tmp_path / "tokens"
+
+    def make(name: str, role: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "revolute", "token", "new", "--name", name, "--role", role]
+        return subprocess.run(
+            [*command, "--tokens", str(file)], capture_output=True, text=True, check=False, timeout=60
+        )
+
+    assert make("ann", "run").returncode == 0
+    before = file.read_text()
+    refused = make("ann", "admin")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("revolute token: role: expected run, which 'ann' has in")
+    assert file.read_text() == before
+    assert make("ben", "admin").returncode == 0 and make("ann", "run").returncode == 0
+    file.write_text("no line of ours\n")
+    broken = make("ann", "run")
+    assert broken.returncode == 2 and "name:role:sha256" in broken.stderr
+    assert file.read_text() == "no line of ours\n"
 
 
 @dataclass

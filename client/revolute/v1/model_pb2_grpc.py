@@ -84,7 +84,8 @@ class ModelServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeleteModel(self, request, context):
-        """Forgets a model that no session or trajectory uses. Errors: NOT_FOUND; INVALID_ARGUMENT while one does.
+        """Forgets a model that no session or trajectory uses. Errors: NOT_FOUND; INVALID_ARGUMENT while one does; PERMISSION_DENIED
+        where another caller registered it first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

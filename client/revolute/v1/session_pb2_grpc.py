@@ -111,7 +111,7 @@ class SessionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """Lists the sessions, oldest first; does not renew their leases. Errors: INVALID_ARGUMENT.
+        """Lists the caller's sessions, oldest first, for an admin all; does not renew their leases. Errors: INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from revolute.errors import ArgumentError, NotFoundError
 from revolute.known_arguments import known_arguments
+from revolute.names import check_file_names, check_name
 
 from . import _native
 from ._arrays import Arrays, compiled_arrays, disabled_switches
@@ -25,6 +26,7 @@ from ._faces import notes_on_faces
 from ._files import FileFinder
 from ._model import Model
 from ._mujoco import collected_warnings
+from ._names import check_names
 from ._options import Options
 from ._pairs import Pair, candidate_pairs, pair_arrays, soft_pair_arrays
 from ._soft import soft_arrays
@@ -142,6 +144,7 @@ def load_model(
         notes += notes_on_faces(compiled, arrays)
     alarming = [*document.warnings, *dict.fromkeys(mujoco_warnings), *alarming]
     model_name = given.name or document.declared_name or "model"
+    check_names(model_name, compiled, document.label)
     model = _model(model_name, given, document, compiled, arrays, options, notes, alarming)
     for note in alarming if warn else ():
         warnings.warn(f"{document.label}: {note}", stacklevel=3)
@@ -175,6 +178,8 @@ def _open(
 ) -> _Given:
     """Find out whether `source` is text, a built-in name or a path, and read it."""
     _check_assets(assets)
+    check_file_names(assets)
+    check_name("name", name or "")
     folders = [Path(path) for path in mesh_paths]
     packages = {package: Path(path) for package, path in package_paths.items()}
     if _is_text(source):

@@ -1,8 +1,11 @@
-"""How messages name the elements of a model."""
+"""The names of a model and its elements: how messages write them, and what they may be."""
 
 from __future__ import annotations
 
 import mujoco
+
+from revolute.errors import ModelError
+from revolute.names import fault_of
 
 JOINT_TYPES = ("free", "ball", "slide", "hinge")
 """Names of joint types, by MuJoCo's numbers."""
@@ -17,6 +20,35 @@ def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
         body = int(model.geom_bodyid[index] if kind == "geom" else model.jnt_bodyid[index])
         return f"{kind} {index} of {_body_name(model.body(body).name, body)}"
     return f"{kind} {index}"
+
+
+_LISTED = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("actuator", "nu"), ("key", "nkey"))
+"""Elements whose names a model's description lists, and where their number is."""
+
+
+def check_names(model_name: str, compiled: mujoco.MjModel, label: str) -> None:
+    """Refuse names that may not be kept and listed.
+
+    Args:
+        model_name: the model's own.
+        compiled: has the names of the elements.
+        label: what messages call the model.
+
+    Raises:
+        ModelError: a name is too long, or has a character that is not seen.
+    """
+    _check("the model", model_name, label)
+    for kind, count in _LISTED:
+        accessor = getattr(compiled, kind)
+        for index in range(getattr(compiled, count)):
+            _check(f"{kind} {index}", accessor(index).name, label)
+
+
+def _check(element: str, name: str, label: str) -> None:
+    if fault := fault_of(name):
+        raise ModelError.expected(
+            label, f"{fault[0]} in the name of {element}", fault[1], advice="choose another name"
+        )
 
 
 def joint_name(joint: mujoco.MjsJoint, index: int) -> str:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..pages import entry_bytes
 from ..service import Service
 from ..store import MODEL, SESSION, TRAJECTORY, Entry, Store
 
@@ -15,6 +16,9 @@ Document = dict[str, Any]
 
 _LONGEST = 200
 """Entries of a list; the newest, so that a server with thousands of sessions has a page that can be read."""
+
+_MOST_BYTES = 64 * 1024
+"""Bytes of what a list says of its entries; the page asks for it once a second."""
 
 _STARTED = time.monotonic()
 
@@ -34,7 +38,7 @@ async def status(service: Service, *, draining: bool) -> Document:
         "server": {
             "version": service.info.version,
             "isa": service.info.build["isa"],
-            "state": "draining" if draining else "ready" if service.ready else "starting",
+            "state": "draining" if draining else _state(service),
             "uptime_seconds": time.monotonic() - _STARTED,
         },
         "load": {
@@ -54,9 +58,21 @@ async def status(service: Service, *, draining: bool) -> Document:
     }
 
 
+def _state(service: Service) -> str:
+    if service.ready:
+        return "ready"
+    return "waiting for the store" if service.serving else "starting"
+
+
 async def _list(store: Store, kind: str, describe: Callable[[Entry], Document]) -> Document:
-    newest = await store.newest(kind, _LONGEST)
-    return {"total": store.count(kind), "items": [describe(entry) for entry in newest]}
+    items: list[Document] = []
+    used = 0
+    for entry in await store.newest(kind, _LONGEST):
+        used += entry_bytes(entry)
+        if used > _MOST_BYTES:
+            break
+        items.append(describe(entry))
+    return {"total": store.count(kind), "items": items}
 
 
 def _model(entry: Entry) -> Document:

@@ -16,7 +16,7 @@ from revolute.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
 
 from ..calls import Calls
 from ..errors import public_error
-from ..grpc_calls import metadata_of
+from ..grpc_calls import host_of, metadata_of
 from ..verbs import Verbs
 from . import tensors
 from .task import START_SETTINGS, check_names
@@ -62,7 +62,7 @@ class EnvironmentServicer:
         stopping = asyncio.create_task(self._stopping.wait(), name="dm_env_rpc drain")
         try:
             while (content := await _next(requests, stopping)) is not None:
-                yield await self._answer(agent, content, metadata)
+                yield await self._answer(agent, content, metadata, host_of(context.peer()))
             if self._stopping.is_set():
                 await context.abort(
                     grpc.StatusCode.UNAVAILABLE,
@@ -73,11 +73,11 @@ class EnvironmentServicer:
             agent.close()
 
     async def _answer(
-        self, agent: _Agent, content: bytes, metadata: Mapping[str, str]
+        self, agent: _Agent, content: bytes, metadata: Mapping[str, str], host: str
     ) -> pb.EnvironmentResponse:
         """Answer one request; what fails is an answer as well, and the stream goes on."""
         response = pb.EnvironmentResponse()
-        with self._calls.open("dm_env_rpc", metadata) as call:
+        with self._calls.open("dm_env_rpc", metadata, host=host) as call:
             try:
                 request = _decode(content)
                 kind = request.WhichOneof("payload")

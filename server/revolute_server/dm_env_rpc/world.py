@@ -20,6 +20,8 @@ from revolute.arrays import Float64Array
 from revolute.errors import DivergedError
 from revolute_engine import Model
 
+from ..callers import caller_name
+from ..call import current_client
 from ..service import Service
 from ..stepping import State, advance, start_state
 from .specs import DISCOUNT, QPOS, QVEL, REWARD, specs_of
@@ -43,6 +45,8 @@ class World:
 
     def __init__(self, service: Service, model: Model, task: Task) -> None:
         self.name = secrets.token_hex(16)
+        self.owner = caller_name()
+        self.client = current_client()
         self.model = model
         self.specs = specs_of(model, task)
         self.joined = False

@@ -8,6 +8,8 @@ from typing import Any
 
 from revolute.errors import ArgumentError, LimitError, NotFoundError
 
+from ..callers import is_visible
+from ..call import current_client
 from ..memory import Reservation
 from ..verbs import Verbs
 from .task import model_request, read_task
@@ -20,6 +22,7 @@ IDLE_SECONDS = 600.0
 class Worlds:
     """CreateWorld, JoinWorld, LeaveWorld and DestroyWorld.
 
+    A world belongs to the token that made it; holders of other tokens, except admins, find no such world.
     A stream holds the worlds that it made and the one that it is joined to. A world that no stream holds ends
     after IDLE_SECONDS, so that agents that died leave nothing behind.
     """
@@ -42,14 +45,7 @@ class Worlds:
             LimitError: there are too many worlds.
         """
         service = self._verbs.service
-        limit = service.settings.max_sessions
-        if len(self._worlds) >= limit:
-            raise LimitError.expected(
-                "worlds",
-                f"at most {limit}, as many as sessions",
-                "one more",
-                advice="destroy one, or start the server with a larger --max-sessions",
-            )
+        self._check_room()
         request = model_request(settings)
         if "model_id" not in request:
             request = await self._verbs.register_model(request)
@@ -59,13 +55,33 @@ class Worlds:
         self.hold(world)
         return world
 
+    def _check_room(self) -> None:
+        """Refuse a world more than the server, or the caller, may have.
+
+        Raises:
+            LimitError: there are too many.
+        """
+        settings, client = self._verbs.service.settings, current_client()
+        own = sum(world.client == client for world, _ in self._worlds.values())
+        for count, limit, whose, flag in (
+            (own, settings.max_client_sessions, " of one client", "--max-client-sessions"),
+            (len(self._worlds), settings.max_sessions, "", "--max-sessions"),
+        ):
+            if limit is not None and count >= limit:
+                raise LimitError.expected(
+                    "worlds",
+                    f"at most {limit}{whose}, as many as sessions",
+                    "one more",
+                    advice=f"destroy one, or start the server with a larger {flag}",
+                )
+
     def get(self, name: str) -> World:
         """Look a world up.
 
         Raises:
-            NotFoundError: it was destroyed or never there.
+            NotFoundError: it was destroyed, was never there, or is another caller's.
         """
-        if name not in self._worlds:
+        if name not in self._worlds or not is_visible(self._worlds[name][0].owner):
             advice = "it was destroyed or made elsewhere"
             raise NotFoundError.expected("world_name", "the name of a world", repr(name[:80]), advice=advice)
         return self._worlds[name][0]
@@ -74,7 +90,7 @@ class Worlds:
         """Give the world to one agent, which holds it.
 
         Raises:
-            NotFoundError: it was destroyed or never there.
+            NotFoundError: as for `get`.
             ArgumentError: it has an agent.
         """
         world = self.get(name)
@@ -93,10 +109,12 @@ class Worlds:
         """End a world; its agent is told at its next request.
 
         Raises:
-            NotFoundError: it was destroyed or never there.
+            NotFoundError: as for `get`.
         """
-        world = self.get(name)
-        _, reservation = self._worlds.pop(name)
+        self._end(self.get(name).name)
+
+    def _end(self, name: str) -> None:
+        world, reservation = self._worlds.pop(name)
         del self._holders[name]
         if name in self._ends:
             self._ends.pop(name).cancel()
@@ -117,4 +135,4 @@ class Worlds:
         self._holders[world.name] -= 1
         if not self._holders[world.name]:
             loop = asyncio.get_running_loop()
-            self._ends[world.name] = loop.call_later(IDLE_SECONDS, self.destroy, world.name)
+            self._ends[world.name] = loop.call_later(IDLE_SECONDS, self._end, world.name)

@@ -20,6 +20,7 @@ from .interface import (
     Store,
     Touch,
     Write,
+    bytes_of,
     delete_each,
     trim,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "Store",
     "Touch",
     "Write",
+    "bytes_of",
     "default_address",
     "delete_each",
     "open_store",

@@ -12,6 +12,7 @@ import abc
 import contextlib
 import dataclasses
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,9 @@ Payload = tuple[Any, ...]
 
 _MOST_TOGETHER = 256
 """Deletes of one transaction."""
+
+LONGEST_SUMMARY = 16 * 1024
+"""Characters of a summary as it is stored; earlier releases, which did not bound names, wrote longer ones."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +58,11 @@ class Entry:
     expires: float | None
     size: int
     summary: Mapping[str, Any]
+
+    @property
+    def owner(self) -> str:
+        """Name of the caller who made it; empty where that is not known."""
+        return str(self.summary.get("owner", ""))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,12 +158,16 @@ class Limits:
         total: bytes of all of them together; None for no limit.
         client_counts: number of one client's by kind.
         client_total: bytes of one client's, all kinds together; None for no limit.
+        requests: number of remembered requests; the oldest go when there are more. None for no limit.
+        request_bytes: bytes of remembered requests, likewise.
     """
 
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     total: int | None = None
     client_counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     client_total: int | None = None
+    requests: int | None = None
+    request_bytes: int | None = None
 
     def check(self, usage: Usage, kind: str, client: str, count: int, size: int) -> None:
         """Refuse what does not fit.
@@ -186,9 +199,26 @@ class Limits:
                 raise too_large(kind, "store_bytes", "kept", self.total, sum(held.values()), size)
 
 
+def read_summary(text: str | bytes) -> dict[str, Any]:
+    """Read a summary as it is stored; one that is damaged or longer than LONGEST_SUMMARY says nothing.
+
+    A record without its summary keeps its payload, but has no owner: only admins see it.
+    """
+    try:
+        found = json.loads(text) if len(text) <= LONGEST_SUMMARY else None
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {}
+
+
 def count_of(usage: Usage, kind: str) -> int:
     """Return the number of records of a kind."""
     return sum(count for (name, _), (count, _) in usage.items() if name == kind)
+
+
+def bytes_of(usage: Usage, kind: str) -> int:
+    """Return the bytes of the records of a kind."""
+    return sum(size for (name, _), (_, size) in usage.items() if name == kind)
 
 
 def add_to_usage(
@@ -233,6 +263,14 @@ class Store(abc.ABC):
         Raises:
             ArgumentError: it is not a store, or one of a newer release.
             UnavailableError: it cannot be reached.
+        """
+
+    @abc.abstractmethod
+    async def check(self) -> None:
+        """Ask the store for a sign of life.
+
+        Raises:
+            RevoluteError: it cannot be used now.
         """
 
     @abc.abstractmethod
@@ -288,13 +326,22 @@ async def delete_each(store: Store, deletes: Sequence[Delete]) -> None:
                 await store.commit(delete)
 
 
-async def trim(store: Store, kind: str, keep: int) -> None:
-    """Delete the oldest records of a kind beyond a number."""
-    while (surplus := store.count(kind) - keep) > 0:
-        oldest = await store.scan(kind, limit=min(surplus, _MOST_TOGETHER))
-        if not oldest:
+async def trim(store: Store, kind: str, keep: int | None, keep_bytes: int | None = None) -> None:
+    """Delete the oldest records of a kind beyond a number and a number of bytes; None for no bound."""
+    while True:
+        surplus = 0 if keep is None else max(0, store.count(kind) - keep)
+        heavy = 0 if keep_bytes is None else max(0, bytes_of(store.usage, kind) - keep_bytes)
+        if not surplus and not heavy:
             return
-        await delete_each(store, [Delete(kind, entry.key) for entry in oldest])
+        going: list[Delete] = []
+        for entry in await store.scan(kind, limit=_MOST_TOGETHER):
+            if len(going) >= surplus and heavy <= 0:
+                break
+            going.append(Delete(kind, entry.key))
+            heavy -= entry.size
+        if not going:
+            return
+        await delete_each(store, going)
 
 
 def too_many(kind: str, most: int, *, of_one_client: bool = False) -> LimitError:

@@ -28,6 +28,9 @@ class MeasuredStore(Store):
     async def open(self) -> None:
         await self._inner.open()
 
+    async def check(self) -> None:
+        await self._inner.check()
+
     async def get(self, kind: str, key: str) -> Record | None:
         with self._telemetry.measure("store", operation="get"):
             return await self._inner.get(kind, key)

@@ -8,7 +8,30 @@ import itertools
 import time
 from collections.abc import Callable
 
-from .interface import MODEL, Conflict, Delete, Entry, Limits, Put, Record, Store, Touch, Write, add_to_usage
+from .interface import (
+    MODEL,
+    REQUEST,
+    Conflict,
+    Delete,
+    Entry,
+    Limits,
+    Put,
+    Record,
+    Store,
+    Touch,
+    Usage,
+    Write,
+    add_to_usage,
+    bytes_of,
+    count_of,
+    joined,
+)
+
+RECORD_BYTES = 1024
+"""Bytes of a record beside its payload: the objects that hold it, its key and its summary, about."""
+
+_JOINED_BYTES = 16 * 1024
+"""Payloads up to this size are kept as one piece; an object for each piece would take more than the bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +47,7 @@ class MemoryStore(Store):
     """Records in one dictionary per kind, which keep the order of creation.
 
     Args:
-        limits: what may be kept.
+        limits: what may be kept. The oldest remembered requests go at once when there are too many.
         reserve: takes the bytes of records that come and, negative, of those that go; raises LimitError when
             they do not fit into the process's memory.
     """
@@ -34,13 +57,16 @@ class MemoryStore(Store):
     def __init__(self, limits: Limits, reserve: Callable[[int], None] = lambda _count: None) -> None:
         self.limits = limits
         self._reserve = reserve
-        self._kinds: dict[str, dict[str, _Kept]] = collections.defaultdict(dict)
+        self._kinds: dict[str, dict[str, _Kept]] = collections.defaultdict(collections.OrderedDict)
         self._children: collections.Counter[str] = collections.Counter()
         self._sequence = 0
         self.usage: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def open(self) -> None:
         """Nothing to do."""
+
+    async def check(self) -> None:
+        """It is there as long as the process is."""
 
     async def get(self, kind: str, key: str) -> Record | None:
         found = self._kinds[kind].get(key)
@@ -53,6 +79,7 @@ class MemoryStore(Store):
         stage = _Stage(self._kinds, self._children, self.usage, self.limits, self._sequence)
         for write in writes:
             stage.apply(write)
+        self._forget_requests(stage)
         self._reserve(_total(stage.usage) - _total(self.usage))
         for (kind, key), kept in stage.changes.items():
             if kept is None:
@@ -75,6 +102,21 @@ class MemoryStore(Store):
 
     async def close(self) -> None:
         """Nothing to do."""
+
+    def _forget_requests(self, stage: _Stage) -> None:
+        """Let the oldest remembered requests go until the others are within the limits."""
+        for key in self._kinds[REQUEST]:
+            if not self._has_too_many_requests(stage.usage):
+                return
+            if (REQUEST, key) not in stage.changes:
+                stage.apply(Delete(REQUEST, key))
+
+    def _has_too_many_requests(self, usage: Usage) -> bool:
+        most, most_bytes = self.limits.requests, self.limits.request_bytes
+        count = count_of(usage, REQUEST)
+        if most is not None and count > most:
+            return True
+        return most_bytes is not None and bytes_of(usage, REQUEST) + RECORD_BYTES * count > most_bytes
 
 
 class _Stage:
@@ -141,7 +183,7 @@ class _Stage:
             expires=write.expires,
             size=write.size,
             summary=dict(write.summary),
-            payload=write.payload,
+            payload=(joined(write.payload),) if write.size <= _JOINED_BYTES else write.payload,
         )
         self.changes[place] = _Kept(record, kept.parent if kept else write.parent, client)
         add_to_usage(self.usage, write.kind, client, int(old is None), grown)
@@ -162,4 +204,4 @@ def _is_over(entry: Entry, now: float) -> bool:
 
 
 def _total(usage: dict[tuple[str, str], tuple[int, int]]) -> int:
-    return sum(size for _, size in usage.values())
+    return sum(size + RECORD_BYTES * count for count, size in usage.values())

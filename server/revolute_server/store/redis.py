@@ -18,6 +18,7 @@ done by its token or carried out now. So a Redis server that was started again i
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import time
@@ -45,6 +46,7 @@ from .interface import (
     damaged,
     disk_full,
     joined,
+    read_summary,
     unanswered,
     unwritable,
 )
@@ -52,9 +54,16 @@ from .interface import (
 SCHEMA = 1
 _TAG = "{revolute}"
 _FIELDS = ("version", "sequence", "created", "expires", "size", "summary")
-_SECONDS = 30.0
+_SECONDS, _BYTES_PER_SECOND = 4.0, 10 * 1024**2
+"""Time for an answer, so that a server that hangs holds no call for long; a large payload gets more."""
+
+_CONNECT_SECONDS = 2.0
+
 _TOKEN_SECONDS = 600
-"""For which the token of a transaction is kept; the second attempt comes in less than _SECONDS."""
+"""For which the token of a transaction is kept; the second attempt comes within the time for an answer."""
+
+_UNKNOWN_ENDS = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, asyncio.TimeoutError)
+"""After these a transaction may have been carried out."""
 
 _COMMIT = """
 -- ARGV: the tag; the plan in JSON; a token; seconds for which it is kept; the payload of each write, empty
@@ -199,8 +208,9 @@ class RedisStore(Store):
         try:
             self._redis = redis.asyncio.Redis.from_url(
                 address,
-                socket_timeout=_SECONDS,
-                socket_connect_timeout=5.0,
+                # `_ask` bounds the time for each answer
+                socket_timeout=None,
+                socket_connect_timeout=_CONNECT_SECONDS,
                 # once more, over a new connection: reads change nothing, transactions have tokens
                 retry=Retry(NoBackoff(), 1, (redis.exceptions.ConnectionError,)),
             )
@@ -227,9 +237,17 @@ class RedisStore(Store):
                 "store", "a Redis server that answers", f"{error.message} at {self._shown}"
             ) from error
 
+    async def check(self) -> None:
+        await self._ask(self._redis.ping())
+
     async def get(self, kind: str, key: str) -> Record | None:
+        size = await self._ask(self._redis.hget(_name(kind, key), "size"))
+        # most requests are new, so that mostly there is nothing to read
+        if size is None:
+            return None
         names = (*_FIELDS, "checksum", "payload")
-        *plain, digest, payload = await self._ask(self._redis.hmget(_name(kind, key), names))
+        question = self._redis.hmget(_name(kind, key), names)
+        *plain, digest, payload = await self._ask(question, int(size))
         if plain[0] is None:
             return None
         content = payload if isinstance(payload, bytes) else b""
@@ -259,9 +277,10 @@ class RedisStore(Store):
             *payloads,
         ]
         try:
-            answer = await self._ask(self._commit(keys=[f"{_TAG}:usage"], args=arguments))
+            question = self._commit(keys=[f"{_TAG}:usage"], args=arguments)
+            answer = await self._ask(question, sum(map(len, payloads)))
         except UnavailableError as error:
-            if isinstance(error.__cause__, (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)):
+            if isinstance(error.__cause__, _UNKNOWN_ENDS):
                 raise unanswered(self._shown) from error.__cause__
             raise
         if answer[0] == b"conflict":
@@ -307,17 +326,17 @@ class RedisStore(Store):
             if fields[0] is not None
         ]
 
-    async def _ask(self, question: Any) -> Any:
-        """Await an answer of the Redis server and translate its errors."""
+    async def _ask(self, question: Any, size: int = 0) -> Any:
+        """Await an answer of the Redis server and translate its errors; `size` bytes go or come."""
         try:
-            return await question
+            return await asyncio.wait_for(question, _SECONDS + size / _BYTES_PER_SECOND)
         except RevoluteError:
             raise
         except ResponseError as error:
             if isinstance(error, OutOfMemoryError) or "MISCONF" in str(error):
                 raise disk_full("the Redis server has no room") from error
             raise unwritable(str(error)) from error
-        except (RedisError, OSError) as error:
+        except (RedisError, OSError, asyncio.TimeoutError) as error:
             raise unwritable(
                 f"no answer from {self._shown} ({str(error) or type(error).__name__})"
             ) from error
@@ -381,5 +400,5 @@ def _entry(kind: str, key: str, fields: list[bytes | None]) -> Entry:
         created=float(created),
         expires=float(expires) if expires else None,
         size=int(size),
-        summary=json.loads(summary or b"{}"),
+        summary=read_summary(summary),
     )

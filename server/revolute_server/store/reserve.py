@@ -11,6 +11,8 @@ import shutil
 import time
 from pathlib import Path
 
+from .private_files import make_private
+
 _BYTES = 1024**2
 _PLENTY = 3 * _BYTES
 _AGAIN_SECONDS = 1.0
@@ -38,6 +40,7 @@ class Reserve:
             if self._path.exists() and self._path.stat().st_size == _BYTES:
                 self._there = True
             elif shutil.disk_usage(self._path.parent).free >= _PLENTY:
+                make_private(self._path)
                 self._path.write_bytes(bytes(_BYTES))
                 self._there = True
 

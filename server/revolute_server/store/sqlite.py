@@ -33,6 +33,7 @@ from revolute.errors import RevoluteError, UnavailableError
 from .blobs import Blobs
 from .codec import checksum
 from .interface import (
+    MODEL,
     Conflict,
     Delete,
     Entry,
@@ -44,6 +45,7 @@ from .interface import (
     damaged,
 )
 from .place import Place
+from .private_files import make_private, take_from_others
 from .reserve import Reserve
 from .sqlite_faults import os_fault, reading, sql_fault, unusable, wrong_schema
 from .sqlite_tables import (
@@ -129,6 +131,10 @@ class SqliteStore(Store):
         self._place = Place(self._path)
         self._writer.start()
 
+    async def check(self) -> None:
+        self._place.check()
+        await self.look(MODEL, "")
+
     async def get(self, kind: str, key: str) -> Record | None:
         # most requests are new, so that mostly there is nothing to read
         if await self.look(kind, key) is None:
@@ -202,10 +208,13 @@ class SqliteStore(Store):
             if not self._path.parent.exists():
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 _log.warning("store: there was no folder %s; it was made", self._path.parent)
+            make_private(self._path)
             self._blobs.open()
+            take_from_others(self._path)
             self._open_tables()
             self._take_stock()
             self._reserve.make()
+            take_from_others(self._path)
         except (sqlite3.Error, OSError) as error:
             self._close_connections()
             raise unusable(self._path, error) from error

@@ -13,7 +13,20 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .interface import MODEL, Conflict, Delete, Entry, Limits, Put, Touch, Write, add_to_usage, joined
+from .interface import (
+    LONGEST_SUMMARY,
+    MODEL,
+    Conflict,
+    Delete,
+    Entry,
+    Limits,
+    Put,
+    Touch,
+    Write,
+    add_to_usage,
+    joined,
+    read_summary,
+)
 
 SCHEMA = 1
 """Number of the format of the file; a larger one is a newer release's."""
@@ -75,7 +88,11 @@ _COLUMNS: dict[str, tuple[type, ...]] = {
 """Types of the values in the columns that are read back."""
 
 _ENTRY = ("kind", "key", "version", "sequence", "created", "expires", "size", "summary")
-ENTRY_COLUMNS = ", ".join(_ENTRY)
+ENTRY_COLUMNS = ", ".join(
+    # one that is far too long is not even read
+    f"CASE WHEN length(summary) > {LONGEST_SUMMARY} THEN '' ELSE summary END" if name == "summary" else name
+    for name in _ENTRY
+)
 
 
 @contextlib.contextmanager
@@ -125,16 +142,7 @@ def entry_of(row: Any) -> Entry | None:
     if not is_row(row, _ENTRY):
         return None
     *plain, summary = row
-    return Entry(**dict(zip(_ENTRY, (*plain, _summary(summary)), strict=True)))
-
-
-def _summary(text: str) -> dict[str, Any]:
-    """Read a summary; it only informs, so damage to it costs the record nothing."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {}
+    return Entry(**dict(zip(_ENTRY, (*plain, read_summary(summary)), strict=True)))
 
 
 def usage_of(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, int]]:

@@ -27,6 +27,7 @@ from revolute.codec.status import decode_status
 from revolute_server.auth import new_token, token_line
 from tests.server.conftest import CART
 from tests.server.processes import ServerProcess, running_server
+from tests.server.token_files import write_tokens
 
 from .conftest import Connect
 
@@ -342,6 +343,33 @@ def test_a_stream_needs_a_token_that_may_run(tmp_path: Path) -> None:
             is grpc.StatusCode.PERMISSION_DENIED
         )
         assert code(channel, [("authorization", f"Bearer {tokens['run']}")]) is None
+
+
+def test_a_world_belongs_to_the_token_that_made_it(tmp_path: Path) -> None:
+    roles = {"ann": "run", "ben": "run", "root": "admin"}
+    tokens = write_tokens(tmp_path / "tokens", roles)
+    flags = ("--dm-env-rpc", "0", "--tokens", str(tmp_path / "tokens"), "--max-client-sessions", "1")
+    with running_server(*flags) as server, grpc.insecure_channel(server.dm_env_rpc_target) as channel:
+
+        def stream(name: str) -> connections.Connection:
+            return connections.Connection(channel, [("authorization", f"Bearer {tokens[name]}")])
+
+        ann, ben, root = stream("ann"), stream("ben"), stream("root")
+        world = create(ann, text=CART)
+        for request in (pb.JoinWorldRequest, pb.ResetWorldRequest, pb.DestroyWorldRequest):
+            found, missing = (refusal(ben, request(world_name=name)) for name in (world, "0" * 32))
+            assert isinstance(found, revolute.NotFoundError)
+            assert str(found).replace(world, "0" * 32) == str(missing)
+        # each token has its share of worlds
+        assert "--max-client-sessions" in str(
+            refusal(ann, pb.CreateWorldRequest(settings=packed({"text": CART})))
+        )
+        assert create(ben, text=CART)
+        join(ann, world)
+        step(ann)
+        ann.send(pb.LeaveWorldRequest())
+        root.send(pb.DestroyWorldRequest(world_name=world))
+        assert isinstance(refusal(ann, pb.JoinWorldRequest(world_name=world)), revolute.NotFoundError)
 
 
 def test_bytes_that_are_no_request(facade: ServerProcess, connection: connections.Connection) -> None:

@@ -369,6 +369,27 @@ def own_folder() -> Iterator[Path]:
                 os.chmod(part, 0o700)
 
 
+def test_files_are_for_this_user_alone(tmp_path: Path) -> None:
+    """Also those of an earlier release, which everybody could read."""
+    path = tmp_path / "new" / "store.db"
+    names = ("", "-wal", "-shm", "-reserve", "-blobs")
+    paths = [path.with_name(f"{path.name}{suffix}") for suffix in names]
+
+    async def look(store: Store) -> list[Path]:
+        await fill(store)
+        return [file for file in (*paths, *paths[-1].iterdir()) if file.stat().st_mode & 0o077]
+
+    before = os.umask(0o022)
+    try:
+        assert use(path, look) == []
+        assert not path.parent.stat().st_mode & 0o077
+        for file in path.parent.iterdir():
+            file.chmod(0o755 if file.is_dir() else 0o644)
+        assert use(path, survey) and use(path, look) == []
+    finally:
+        os.umask(before)
+
+
 NOBODY = 65534
 
 

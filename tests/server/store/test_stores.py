@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from revolute.errors import LimitError
@@ -24,6 +26,8 @@ from revolute_server.store import (
     open_store,
     trim,
 )
+from revolute_server.store.codec import encode
+from revolute_server.store.memory import RECORD_BYTES
 
 Test = Callable[[Store], Awaitable[None]]
 SMALL, LARGE = b"small", bytes(range(256)) * 400
@@ -162,6 +166,66 @@ def test_listings_go_on_where_they_ended(run: Any) -> None:
         assert [entry.summary["number"] for entry in await store.scan(SESSION)] == [5, 6]
 
     run(test)
+
+
+def test_the_oldest_go_when_there_are_too_many_bytes(run: Any) -> None:
+    async def test(store: Store) -> None:
+        for number in range(20):
+            await store.commit(Put(REQUEST, str(number), (bytes(1000 + number),)))
+        await trim(store, REQUEST, None, 3100)
+        assert [entry.key for entry in await store.scan(REQUEST)] == ["17", "18", "19"]
+        await trim(store, REQUEST, 2, 3100)
+        assert [entry.key for entry in await store.scan(REQUEST)] == ["18", "19"]
+        await trim(store, REQUEST, None, 0)
+        assert await store.scan(REQUEST) == []
+
+    run(test)
+
+
+def test_requests_in_memory_are_bounded_and_counted() -> None:
+    """At once, not when the sweeper comes; each record counts with the objects that hold it."""
+    reserved = [0]
+
+    def reserve(count: int) -> None:
+        reserved[0] += count
+
+    async def main() -> None:
+        limits = Limits(requests=50, request_bytes=100_000)
+        store = open_store("memory:", "process", limits, reserve)
+        for number in range(200):
+            await store.commit(Put(SESSION, str(number), (b"",)), Put(REQUEST, str(number), (bytes(100),)))
+            await store.commit(Delete(SESSION, str(number)))
+        assert [entry.key for entry in await store.scan(REQUEST)] == list(map(str, range(150, 200)))
+        for number in range(200, 300):
+            await store.commit(Put(REQUEST, str(number), (bytes(10_000),)))
+            assert reserved[0] <= 100_000
+        assert [entry.key for entry in await store.scan(REQUEST)] == list(map(str, range(291, 300)))
+        assert reserved[0] == sum(10_000 + RECORD_BYTES for _ in range(9))
+        # one alone that is too large is kept: it is the answer that is being given
+        await store.commit(Put(REQUEST, "large", (bytes(200_000),)))
+        assert [entry.key for entry in await store.scan(REQUEST)] == ["large"]
+
+    asyncio.run(main())
+
+
+def test_a_record_in_memory_takes_no_more_than_is_counted() -> None:
+    async def main() -> None:
+        counted = [0]
+
+        def reserve(count: int) -> None:
+            counted[0] += count
+
+        store = open_store("memory:", "process", Limits(), reserve)
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(1000):
+            arrays = {str(place): np.full(3, float(number)) for place in range(5)}
+            await store.commit(Put(REQUEST, f"{number:032}", encode({"fingerprint": "x" * 32, **arrays})))
+        used = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        assert 0.5 * counted[0] < used < counted[0]
+
+    asyncio.run(main())
 
 
 def test_what_expires_is_listed_and_deleted_unless_it_was_renewed(run: Any) -> None:
