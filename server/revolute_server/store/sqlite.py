@@ -19,7 +19,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import errno
 import logging
+import os
 import queue
 import sqlite3
 import threading
@@ -205,6 +207,8 @@ class SqliteStore(Store):
     def _prepare(self) -> None:
         """Open the file or make it, and refuse one that is none of ours or of a newer release."""
         try:
+            if self._path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self._path))
             if not self._path.parent.exists():
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 _log.warning("store: there was no folder %s; it was made", self._path.parent)

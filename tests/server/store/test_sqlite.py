@@ -412,6 +412,16 @@ def test_what_may_not_be_written_is_named(own_folder: Path, part: str, mode: int
         use(path, survey)
 
 
+def test_a_folder_is_refused_and_keeps_its_rights(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(ArgumentError, match=r"store: expected an SQLite file .*, got is a directory at .*shared"):
+        use(folder, fill)
+    assert folder.stat().st_mode & 0o777 == 0o777
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 def test_a_newer_format_is_refused(path: Path) -> None:
     use(path, fill)
     with sqlite3.connect(path) as connection:
