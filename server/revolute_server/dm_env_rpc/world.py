@@ -20,8 +20,8 @@ from revolute.arrays import Float64Array
 from revolute.errors import DivergedError
 from revolute_engine import Model
 
-from ..callers import caller_name
 from ..call import current_client
+from ..callers import caller_name
 from ..service import Service
 from ..stepping import State, advance, start_state
 from .specs import DISCOUNT, QPOS, QVEL, REWARD, specs_of

@@ -8,8 +8,8 @@ from typing import Any
 
 from revolute.errors import ArgumentError, LimitError, NotFoundError
 
-from ..callers import is_visible
 from ..call import current_client
+from ..callers import is_visible
 from ..memory import Reservation
 from ..verbs import Verbs
 from .task import model_request, read_task
