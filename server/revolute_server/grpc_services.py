@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Coroutine
+import functools
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from revolute.codec.documents import read_message
+from revolute.contract.verbs import VERBS, Verb
 from revolute.errors import ArgumentError
-from revolute.v1 import (
-    model_pb2,
-    model_pb2_grpc,
-    server_pb2,
-    server_pb2_grpc,
-    session_pb2,
-    session_pb2_grpc,
-    trajectory_pb2,
-    trajectory_pb2_grpc,
-)
+from revolute.v1 import trajectory_pb2
 
 from .answers import Document, document_bytes
 from .calls import Calls
@@ -31,9 +24,6 @@ from .grpc_messages import receive, send, whole
 from .memory import Reservation
 from .offered_memory import OpenBlocks
 from .verbs import Verbs
-
-Verb = Callable[..., Coroutine[Any, Any, Document]]
-Undo = Callable[[Document], None]
 
 _MOST = 2**31 - 1
 """Largest value of an option of gRPC."""
@@ -58,15 +48,7 @@ CHANNEL_OPTIONS = (
 _LARGEST_PART = ("grpc.max_receive_message_length", 2 * 1024**2)
 """Parts are at most 1 MiB. Protobuf parses 2 MiB of the worst kind in 50 ms, in which nothing else runs."""
 
-SERVICES = tuple(
-    descriptor.services_by_name[name].full_name
-    for descriptor, name in (
-        (model_pb2.DESCRIPTOR, "ModelService"),
-        (session_pb2.DESCRIPTOR, "SessionService"),
-        (trajectory_pb2.DESCRIPTOR, "TrajectoryService"),
-        (server_pb2.DESCRIPTOR, "ServerService"),
-    )
-)
+SERVICES = tuple(dict.fromkeys(verb.method.containing_service.full_name for verb in VERBS.values()))
 
 
 class Health:
@@ -97,260 +79,149 @@ def create_server(
     server = grpc.aio.server(
         interceptors=[CallInterceptor(calls, memory)], options=(*CHANNEL_OPTIONS, _LARGEST_PART)
     )
-    model_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(verbs), server)
-    session_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(verbs), server)
-    trajectory_pb2_grpc.add_TrajectoryServiceServicer_to_server(TrajectoryServicer(verbs), server)
-    server_pb2_grpc.add_ServerServiceServicer_to_server(ServerServicer(verbs), server)
+    server.add_generic_rpc_handlers(tuple(_Services(verbs).handlers()))
     reported = Health(server)
     reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
     return server, reported
 
 
-class _Servicer:
-    """What the four services share: the verbs, and how a streamed request is answered."""
+class _Services:
+    """The rpcs of all services over the verbs.
+
+    Args:
+        verbs: what they do.
+    """
 
     def __init__(self, verbs: Verbs) -> None:
-        self.verbs = verbs
+        self._verbs = verbs
 
-    async def read(self, parts: Any, memory: Reservation) -> dict[str, Any]:
-        """Read a streamed request."""
-        return await receive(parts, memory, self.verbs.service.settings)
+    def handlers(self) -> Iterator[grpc.GenericRpcHandler]:
+        """Yield what serves each service."""
+        for service in SERVICES:
+            rpcs = {
+                verb.method.name: self._handler(verb)
+                for verb in VERBS.values()
+                if verb.method.containing_service.full_name == service
+            }
+            yield grpc.method_handlers_generic_handler(service, rpcs)
 
-    async def read_one(self, parts: Any, memory: Reservation, first: str = "start") -> dict[str, Any]:
-        """Read one message of a stream that goes on after it."""
-        return await receive(parts, memory, self.verbs.service.settings, first, to_end=False)
+    def _handler(self, verb: Verb) -> grpc.RpcMethodHandler:
+        """Return the handler of one rpc."""
+        special = {"StreamRollout": self._segments, "ValueAndGradient": self._value_and_gradient}
+        streams = verb.method.client_streaming, verb.method.server_streaming
+        answer = special.get(verb.name, self._parts if verb.method.server_streaming else self._whole)
+        return _BUILD[streams](functools.partial(answer, verb))
 
-    def memory(self) -> Reservation:
-        """Count the memory of a request and its answer; nothing yet."""
-        return self.verbs.service.budget.reserve("a request")
+    async def _whole(self, verb: Verb, request: Any, _context: Any) -> Any:
+        """Answer with one message."""
+        with self._memory() as memory:
+            document = await self._verbs.call(verb, await self._document(verb, request, memory))
+        message = GetMessageClass(verb.method.output_type)()
+        return whole(message, {verb.wrapped_in: document} if verb.wrapped_in else document)
 
-    def send(
-        self, part_type: type[Message], start: Message, document: Document, first: str = "start"
-    ) -> AsyncGenerator[Any, None]:
-        """Write a message of an answer part by part; `first` names the field that begins it."""
-        return send(part_type, start, document, self.verbs.service.telemetry, first)
+    async def _parts(self, verb: Verb, request: Any, _context: Any) -> AsyncGenerator[Any, None]:
+        """Answer with a message in parts.
 
-    async def stream(
-        self,
-        parts: Any,
-        verb: Verb,
-        part_type: type[Message],
-        start: Message,
-        *,
-        undo: Undo | None = None,
-    ) -> AsyncGenerator[Any, None]:
-        """Answer a streamed request with a stream.
-
-        Args:
-            parts: the request's parts.
-            verb: what to do.
-            part_type: message of the answer's parts.
-            start: the answer's empty message.
-            undo: forgets what the verb kept for the caller, who did not get the whole answer. The answer's
-                arrays are counted while they are sent, unless they are those of a kept trajectory with all
-                its states.
+        The answer's arrays are counted while they are sent, unless they are those of a kept trajectory with
+        all its states.
         """
-        with self.memory() as memory:
-            request = await self.read(parts, memory)
-            document = await verb(request)
+        undo = self._verbs.undo(verb)
+        with self._memory() as memory:
+            document = await self._verbs.call(verb, await self._document(verb, request, memory))
             try:
-                if undo is None or document.get("checkpoints") != "every":
+                if document.get("checkpoints") != "every":
                     memory.grow(document_bytes(document))
-                async for part in self.send(part_type, start, document):
+                async for part in self._send(verb, document):
                     yield part
             except BaseException:
                 if undo is not None:
                     undo(document)
                 raise
 
-
-class ModelServicer(_Servicer, model_pb2_grpc.ModelServiceServicer):
-    """ModelService over gRPC."""
-
-    async def RegisterModel(self, request_iterator: Any, context: Any) -> Any:
-        with self.memory() as memory:
-            request = await self.read(request_iterator, memory)
-            info = await self.verbs.register_model({**request, "text": _text(request.get("text", b""))})
-        return whole(model_pb2.RegisterModelResponse(), {"model": info})
-
-    async def GetModel(self, request: Any, context: Any) -> Any:
-        return whole(model_pb2.GetModelResponse(), {"model": await self.verbs.get_model(request.model_id)})
-
-    async def ListModels(self, request: Any, context: Any) -> Any:
-        return whole(model_pb2.ListModelsResponse(), await self.verbs.list_models(read_message(request, {})))
-
-    async def DeleteModel(self, request: Any, context: Any) -> Any:
-        await self.verbs.delete_model(*_named(request, "model_id"))
-        return model_pb2.DeleteModelResponse()
-
-
-class SessionServicer(_Servicer, session_pb2_grpc.SessionServiceServicer):
-    """SessionService over gRPC."""
-
-    async def CreateSession(self, request: Any, context: Any) -> Any:
-        document = await self.verbs.create_session(read_message(request, {}))
-        return whole(session_pb2.CreateSessionResponse(), document)
-
-    async def GetSession(self, request: Any, context: Any) -> Any:
-        document = await self.verbs.get_session(request.session_id)
-        return whole(session_pb2.GetSessionResponse(), {"session": document})
-
-    async def ListSessions(self, request: Any, context: Any) -> Any:
-        document = await self.verbs.list_sessions(read_message(request, {}))
-        return whole(session_pb2.ListSessionsResponse(), document)
-
-    async def KeepAlive(self, request: Any, context: Any) -> Any:
-        document = await self.verbs.keep_alive(*_named(request, "session_id"))
-        return whole(session_pb2.KeepAliveResponse(), document)
-
-    async def ForkSession(self, request: Any, context: Any) -> Any:
-        document = await self.verbs.fork_session(*_named(request, "session_id"))
-        return whole(session_pb2.ForkSessionResponse(), document)
-
-    def SetState(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
-        async def verb(request: dict[str, Any]) -> Document:
-            return await self.verbs.set_state(request.pop("session_id"), request)
-
-        return self.stream(request_iterator, verb, session_pb2.SetStateResponse, session_pb2.SessionState())
-
-    def Reset(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
-        async def verb(request: dict[str, Any]) -> Document:
-            return await self.verbs.reset(request.pop("session_id"), request)
-
-        return self.stream(request_iterator, verb, session_pb2.ResetResponse, session_pb2.SessionState())
-
-    def Step(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
-        async def verb(request: dict[str, Any]) -> Document:
-            return await self.verbs.step(request.pop("session_id"), request)
-
-        return self.stream(request_iterator, verb, session_pb2.StepResponse, session_pb2.SessionState())
-
-    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
-        async def verb(request: dict[str, Any]) -> Document:
-            return await self.verbs.session_jacobian(request.pop("session_id"), request)
-
-        answer = session_pb2.SessionServiceJacobianResponse, trajectory_pb2.StepJacobian()
-        return self.stream(request_iterator, verb, *answer)
-
-    async def GetState(self, request: Any, context: Any) -> AsyncGenerator[Any, None]:
-        state = await self.verbs.get_state(request.session_id)
-        async for part in self.send(session_pb2.GetStateResponse, session_pb2.SessionState(), state):
-            yield part
-
-    async def DeleteSession(self, request: Any, context: Any) -> Any:
-        await self.verbs.delete_session(*_named(request, "session_id"))
-        return session_pb2.DeleteSessionResponse()
-
-
-class TrajectoryServicer(_Servicer, trajectory_pb2_grpc.TrajectoryServiceServicer):
-    """TrajectoryService over gRPC."""
-
-    def Rollout(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
-        answer = trajectory_pb2.RolloutResponse, trajectory_pb2.Trajectory()
-        undo = self.verbs.undo_rollout
-        return self.stream(request_iterator, self.verbs.rollout, *answer, undo=undo)
-
-    async def StreamRollout(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
-        part_type = trajectory_pb2.StreamRolloutResponse
-        with self.memory() as memory:
-            request = await self.read(request_iterator, memory)
-            async with contextlib.aclosing(self.verbs.stream_rollout(request)) as pieces:
+    async def _segments(self, verb: Verb, parts: Any, _context: Any) -> AsyncGenerator[Any, None]:
+        """Answer with segments, and at last the end of the trajectory."""
+        part_type = GetMessageClass(verb.method.output_type)
+        with self._memory() as memory:
+            request = await self._document(verb, parts, memory)
+            async with contextlib.aclosing(self._verbs.stream(verb, request)) as pieces:
                 async for piece in pieces:
                     if "trajectory_id" not in piece:
-                        async for part in self.send(part_type, trajectory_pb2.RolloutSegment(), piece):
+                        async for part in self._send(verb, piece):
                             yield part
                         continue
                     try:
                         yield part_type(end=whole(trajectory_pb2.RolloutEnd(), piece))
                     except BaseException:
-                        self.verbs.undo_rollout(piece)
+                        self._verbs.undo_rollout(piece)
                         raise
 
-    async def GetTrajectory(self, request: Any, context: Any) -> AsyncGenerator[Any, None]:
-        states = request.states if request.HasField("states") else None
-        answer = trajectory_pb2.GetTrajectoryResponse, trajectory_pb2.Trajectory()
-        with self.memory() as memory:
-            trajectory = await self.verbs.get_trajectory(request.trajectory_id, states)
-            if trajectory["checkpoints"] != "every":
-                memory.grow(document_bytes(trajectory))
-            async for part in self.send(*answer, trajectory):
-                yield part
-
-    def Backward(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
-        async def verb(request: dict[str, Any]) -> Document:
-            return await self.verbs.backward(request.pop("trajectory_id"), request)
-
-        return self.stream(request_iterator, verb, trajectory_pb2.BackwardResponse, trajectory_pb2.Gradient())
-
-    def Jvp(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
-        async def verb(request: dict[str, Any]) -> Document:
-            return await self.verbs.jvp(request.pop("trajectory_id"), request)
-
-        answer = trajectory_pb2.JvpResponse, trajectory_pb2.TrajectoryTangent()
-        return self.stream(request_iterator, verb, *answer)
-
-    def Jacobian(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
-        answer = trajectory_pb2.JacobianResponse, trajectory_pb2.StepJacobian()
-        return self.stream(request_iterator, self.verbs.jacobian, *answer)
-
-    async def CheckGradient(self, request_iterator: Any, context: Any) -> Any:
-        with self.memory() as memory:
-            report = await self.verbs.check_gradient(await self.read(request_iterator, memory))
-        return whole(trajectory_pb2.CheckGradientResponse(), {"report": report})
-
-    async def ValueAndGradient(self, request_iterator: Any, context: Any) -> AsyncGenerator[Any, None]:
-        with self.memory() as memory:
-            request = await self.read_one(request_iterator, memory)
+    async def _value_and_gradient(self, verb: Verb, parts: Any, _context: Any) -> AsyncGenerator[Any, None]:
+        """Answer for a loss that is given, or else in a conversation."""
+        with self._memory() as memory:
+            request = await self._one(parts, memory)
             answers = self._given_loss if "loss" in request else self._own_loss
-            async with contextlib.aclosing(answers(request, request_iterator, memory)) as parts:
-                async for part in parts:
+            async with contextlib.aclosing(answers(verb, request, parts, memory)) as answer:
+                async for part in answer:
                     yield part
 
     async def _given_loss(
-        self, request: dict[str, Any], request_iterator: Any, memory: Reservation
+        self, verb: Verb, request: dict[str, Any], parts: Any, memory: Reservation
     ) -> AsyncGenerator[Any, None]:
         """Answer with the loss and its gradient."""
-        async for _ in request_iterator:
+        async for _ in parts:
             raise ArgumentError.expected("part", "the end of the stream", "one part more")
-        document = await self.verbs.value_and_gradient(_with_default_words(request))
+        document = await self._verbs.call(verb, _with_default_words(request))
         memory.grow(document_bytes(document))
-        answer = trajectory_pb2.ValueAndGradientResponse, trajectory_pb2.ValueAndGradientResult()
-        async for part in self.send(*answer, document):
+        async for part in self._send(verb, document):
             yield part
 
     async def _own_loss(
-        self, request: dict[str, Any], request_iterator: Any, memory: Reservation
+        self, verb: Verb, request: dict[str, Any], parts: Any, memory: Reservation
     ) -> AsyncGenerator[Any, None]:
         """Send the trajectory, wait for the client's cotangents, and answer with the gradient."""
-        part_type = trajectory_pb2.ValueAndGradientResponse
-        async with self.verbs.own_loss(request) as (trajectory, differentiate):
-            async for part in self.send(part_type, trajectory_pb2.Trajectory(), trajectory, "trajectory"):
+        async with self._verbs.own_loss(request) as (trajectory, differentiate):
+            async for part in self._send(verb, trajectory, "trajectory"):
                 yield part
-            cotangents = await self.read_one(request_iterator, memory, "cotangents")
+            cotangents = await self._one(parts, memory, "cotangents")
             for name in ("trajectory_id", "wrt"):
                 if cotangents.pop(name):
                     raise ArgumentError.expected(f"cotangents.{name}", "nothing", "a value")
             document = await differentiate(cotangents)
             memory.grow(document_bytes(document))
-            async for part in self.send(part_type, trajectory_pb2.ValueAndGradientResult(), document):
+            async for part in self._send(verb, document):
                 yield part
 
-    async def DeleteTrajectory(self, request: Any, context: Any) -> Any:
-        await self.verbs.delete_trajectory(*_named(request, "trajectory_id"))
-        return trajectory_pb2.DeleteTrajectoryResponse()
+    def _memory(self) -> Reservation:
+        """Count the memory of a request and its answer; nothing yet."""
+        return self._verbs.service.budget.reserve("a request")
+
+    async def _document(self, verb: Verb, request: Any, memory: Reservation) -> dict[str, Any]:
+        """Read a request, whole or in parts."""
+        if not verb.method.client_streaming:
+            return read_message(request, {})
+        found = await receive(request, memory, self._verbs.service.settings)
+        return {**found, "text": _text(found.get("text", b""))} if verb.name == "RegisterModel" else found
+
+    async def _one(self, parts: Any, memory: Reservation, first: str = "start") -> dict[str, Any]:
+        """Read one message of a stream that goes on after it."""
+        return await receive(parts, memory, self._verbs.service.settings, first, to_end=False)
+
+    def _send(self, verb: Verb, document: Document, first: str = "start") -> AsyncGenerator[Any, None]:
+        """Write a message of an answer part by part; `first` names the field that begins it."""
+        output = verb.method.output_type
+        message = output.fields_by_name[first].message_type
+        assert message is not None
+        start = GetMessageClass(message)()
+        return send(GetMessageClass(output), start, document, self._verbs.service.telemetry, first)
 
 
-class ServerServicer(_Servicer, server_pb2_grpc.ServerServiceServicer):
-    """ServerService over gRPC."""
-
-    async def GetServerInfo(self, request: Any, context: Any) -> Any:
-        return whole(server_pb2.GetServerInfoResponse(), await self.verbs.get_server_info())
-
-
-def _named(request: Message, name: str) -> tuple[str, dict[str, Any]]:
-    """Return the id that a request names, and the rest of it."""
-    document = read_message(request, {})
-    return document.pop(name), document
+_BUILD: dict[tuple[bool, bool], Callable[..., grpc.RpcMethodHandler]] = {
+    (False, False): grpc.unary_unary_rpc_method_handler,
+    (True, False): grpc.stream_unary_rpc_method_handler,
+    (False, True): grpc.unary_stream_rpc_method_handler,
+    (True, True): grpc.stream_stream_rpc_method_handler,
+}
+"""By whether request and answer are streams."""
 
 
 def _text(content: bytes) -> str:

@@ -72,5 +72,5 @@ def admission(
 
 
 def rpc_of(route: Any) -> str:
-    """Name the rpc that a route mirrors: its tag is the service, its function the method in snake case."""
-    return f"{route.tags[0]}.{''.join(word.capitalize() for word in route.name.split('_'))}"
+    """Name the rpc that a route mirrors: its tag is the service, its name the method."""
+    return f"{route.tags[0]}.{route.name}"

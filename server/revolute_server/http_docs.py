@@ -15,14 +15,14 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.staticfiles import StaticFiles
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import Message
 
-from . import schemas
+from revolute.contract.verbs import BY_RPC, Verb
+
 from .http_bodies import JSON, NPZ
-from .http_examples import EXAMPLES
 from .http_problems import PROBLEM
 from .http_schemas import Schema, add_answer, comments, common_schemas, reference, request_schemas
 from .http_streams import NDJSON, NPZ_FRAMES
+from .verbs import Body, body_of
 
 _ASSETS = Path(fastapi_offline.__file__).parent / "static"
 _MESSAGE = "x-message"  # carries an answer's message from a route to the description
@@ -60,39 +60,53 @@ _BEARER: Schema = {
 }
 
 
-def describe(
-    answer: type[Message] | None = None,
-    request: type[schemas.Body] | None = None,
-    query: type[schemas.Body] | None = None,
-    last: type[Message] | None = None,
-) -> Schema:
-    """Describe a route's bodies, which the route reads and writes by itself: they may be JSON or npz.
-
-    Args:
-        answer: the message that the answer mirrors; None for an answer without a body.
-        request: the request's schema; None for a route without a body.
-        query: the schema of the request's query; None for a route without one.
-        last: the message that the last one of many answers mirrors, `answer` then being the others.
-    """
-    extra: Schema = {} if answer is None else {_MESSAGE: answer.DESCRIPTOR.full_name}
-    if last is not None:
-        extra[_LAST] = last.DESCRIPTOR.full_name
-    if query is not None:
-        extra["parameters"] = [
-            {
-                "name": name,
-                "in": "query",
-                "required": False,
-                "description": schema.pop("description"),
-                "schema": schema,
-            }
-            for name, schema in query.model_json_schema()["properties"].items()
-        ]
-    if request is not None:
-        name = request.__name__
-        content = {JSON: {"schema": reference(name), "example": EXAMPLES[name]}, NPZ: _ARCHIVE}
+def describe(verb: Verb) -> Schema:
+    """Describe a verb's bodies, which its route reads and writes by itself: they may be JSON or npz."""
+    extra: Schema = {}
+    if verb.http_method != "DELETE":
+        extra[_MESSAGE] = answer_of(verb).full_name
+    if verb.name == "StreamRollout":
+        extra[_LAST] = _field_message(verb.method.output_type, "end").full_name
+    parameters = [_path_parameter(verb.id_field)] if verb.id_field else []
+    body = body_of(verb)
+    if body is not None and verb.http_method in ("GET", "DELETE"):
+        parameters += _query_parameters(body)
+    elif body is not None:
+        name = body.__name__
+        content = {JSON: {"schema": reference(name), "example": dict(body.example)}, NPZ: _ARCHIVE}
         extra["requestBody"] = {"required": True, "content": content}
-    return extra
+    return {**extra, "parameters": parameters} if parameters else extra
+
+
+def answer_of(verb: Verb) -> Descriptor:
+    """Return the message that a verb's answer mirrors; of many answers that of all but the last."""
+    output = verb.method.output_type
+    field = "start" if verb.method.server_streaming else verb.wrapped_in
+    return _field_message(output, field) if field else output
+
+
+def _field_message(message: Descriptor, field: str) -> Descriptor:
+    found = message.fields_by_name[field].message_type
+    assert found is not None
+    return found
+
+
+def _path_parameter(name: str) -> Schema:
+    title = name.replace("_", " ").title()
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "title": title}}
+
+
+def _query_parameters(body: type[Body]) -> list[Schema]:
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": schema.pop("description"),
+            "schema": schema,
+        }
+        for name, schema in body.model_json_schema()["properties"].items()
+    ]
 
 
 def install(app: FastAPI) -> None:
@@ -138,9 +152,9 @@ def _describe(app: FastAPI) -> Schema:
 
 def _describe_rpc(operation: Schema, schemas_by_name: Schema) -> None:
     """Describe the operation of an rpc: its name, its comment, its answer."""
-    service, rpc = operation["tags"][0], operation["summary"].replace(" ", "")
-    operation["operationId"] = "SessionJacobian" if (service, rpc) == ("SessionService", "Jacobian") else rpc
-    operation["description"] = comments()[f"{service}.{rpc}"]
+    rpc = f"{operation['tags'][0]}.{operation['summary'].replace(' ', '')}"
+    operation["operationId"] = BY_RPC[rpc].name
+    operation["description"] = comments()[rpc]
     status = next(status for status in operation["responses"] if status.startswith("2"))
     success = operation["responses"][status]
     success |= {"description": "The call succeeded.", "headers": {"x-request-id": _CALL_ID}}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
-from typing import Annotated, Any
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
-from revolute.v1 import gradient_report_pb2, model_pb2, server_pb2, session_pb2, trajectory_pb2
+from revolute.contract.verbs import VERBS, Verb
 
-from . import http_problems, schemas
+from . import http_problems
 from .admin.page import HEADERS, PAGE
 from .admin.status import status as server_status
 from .answers import Document
@@ -29,12 +30,7 @@ from .http_hosts import LoopbackHosts
 from .http_streams import open_stream
 from .memory import Reservation
 from .metrics import CONTENT_TYPE
-from .verbs import Verbs
-
-Verb = Callable[[dict[str, Any]], Coroutine[Any, Any, Document]]
-Undo = Callable[[Document], None]
-
-_STATES = "'all', or 'final' for the last state alone; left out: all"
+from .verbs import Verbs, body_of
 
 
 def create_app(verbs: Verbs, calls: Calls) -> FastAPI:
@@ -50,8 +46,7 @@ def create_app(verbs: Verbs, calls: Calls) -> FastAPI:
     exchange = _Exchange(verbs, calls)
     app.include_router(_health(verbs))
     app.include_router(_seeing_inside(verbs, calls))
-    for routes in (_models, _sessions, _trajectories, _server):
-        app.include_router(routes(exchange, verbs), dependencies=[Depends(admission(calls))])
+    app.include_router(_rpcs(exchange), dependencies=[Depends(admission(calls))])
     http_problems.install(app)
     install_docs(app)
     if verbs.service.settings.checks_host_names:
@@ -64,60 +59,67 @@ class _Exchange:
     """Reads a request's body, runs the verb while the client waits, writes the answer."""
 
     def __init__(self, verbs: Verbs, calls: Calls) -> None:
+        self._verbs = verbs
         self._service = verbs.service
         self._calls = calls
 
-    async def answer(
-        self,
-        request: Request,
-        verb: Verb,
-        status: int = 200,
-        undo: Undo | None = None,
-        size: Callable[[], Awaitable[int]] | None = None,
-    ) -> Response:
+    def route(self, verb: Verb) -> Callable[[Request], Awaitable[Response]]:
+        """Return what answers the requests of a verb."""
+        if verb.http_method in ("GET", "DELETE"):
+            answer = self._without_body
+        elif verb.name == "StreamRollout":
+            answer = self._stream
+        else:
+            answer = self._with_body
+
+        async def endpoint(request: Request) -> Response:
+            return await answer(verb, request)
+
+        return endpoint
+
+    async def _with_body(self, verb: Verb, request: Request) -> Response:
         """Answer a request with a body.
 
-        Args:
-            request: the request.
-            verb: what to do.
-            status: status of the answer.
-            undo: forgets what the verb kept for the caller, when the answer cannot be written, or when the
-                caller leaves before all of it is sent.
-            size: bytes of the answer of a verb that cannot be undone, asked before it begins.
+        What the verb kept for the caller is forgotten when the answer cannot be written, or when the caller
+        leaves before all of it is sent. An answer that cannot be undone is measured before the verb begins.
         """
+        undo = self._verbs.undo(verb)
         with self._service.budget.reserve("a request") as memory, _faults_logged(request):
-            document = await self._read(request, memory)
-            if size is not None and not wants_npz(request):
-                check_answer(request, await size(), self._service.settings)
-            found = await while_connected(request, verb(document))
+            document = await self._read(verb, request, memory)
+            if verb.mutation and verb.id_field == "session_id" and undo is None and not wants_npz(request):
+                size = await self._verbs.state_bytes(document["session_id"])
+                check_answer(request, size, self._service.settings)
+            found = await while_connected(request, self._verbs.call(verb, document))
             try:
                 left = None if undo is None else functools.partial(undo, found)
-                return await self._write(request, found, memory, status, left)
+                return await self._write(request, found, memory, _status(verb), left)
             except BaseException:
                 if undo is not None:
                     undo(found)
                 raise
 
-    async def stream(
-        self,
-        request: Request,
-        verb: Callable[[dict[str, Any]], AsyncGenerator[Document, None]],
-        undo: Undo,
-    ) -> Response:
-        """Answer a request with many documents, each as soon as it is there; arguments as for `answer`."""
+    async def _stream(self, verb: Verb, request: Request) -> Response:
+        """Answer a request with many documents, each as soon as it is there."""
         with self._service.budget.reserve("a request") as memory, _faults_logged(request):
-            document = await self._read(request, memory)
-            return await open_stream(request, verb(document), memory, undo)
+            document = await self._read(verb, request, memory)
+            documents = self._verbs.stream(verb, document)
+            return await open_stream(request, documents, memory, self._verbs.undo_rollout)
 
-    async def give(self, request: Request, document: Awaitable[Document]) -> Response:
-        """Answer a request without a body."""
+    async def _without_body(self, verb: Verb, request: Request) -> Response:
+        """Answer a request that has a query at most."""
         with self._service.budget.reserve("an answer") as memory, _faults_logged(request):
-            return await self._write(request, await document, memory)
+            document = await self._verbs.call(verb, {**_query(verb, request), **request.path_params})
+            if verb.http_method == "DELETE":
+                return Response(status_code=204)
+            return await self._write(request, document, memory)
 
-    async def _read(self, request: Request, memory: Reservation) -> dict[str, Any]:
+    async def _read(self, verb: Verb, request: Request, memory: Reservation) -> dict[str, Any]:
         """Read a request's body, unless no worker will be free for it."""
         self._calls.check_room()
-        return await read_document(request, self._service.settings, memory)
+        document = await read_document(request, self._service.settings, memory)
+        if verb.name == "RegisterModel":
+            document = {**document, "assets": asset_bytes(document.get("assets", {}))}
+        return {**document, **request.path_params}
 
     async def _write(
         self,
@@ -129,6 +131,15 @@ class _Exchange:
     ) -> Response:
         telemetry, settings = self._service.telemetry, self._service.settings
         return await write_document(request, document, memory, telemetry, settings, status, undo)
+
+
+def _query(verb: Verb, request: Request) -> dict[str, Any]:
+    """Read a request's query; one that describes a single thing passes over what it does not know."""
+    found = read_query(request)
+    if verb.http_method == "DELETE" or not verb.id_field:
+        return found
+    body = body_of(verb)
+    return {name: value for name, value in found.items() if body is not None and name in body.model_fields}
 
 
 @contextlib.contextmanager
@@ -195,204 +206,26 @@ def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
     return router
 
 
-def _models(exchange: _Exchange, verbs: Verbs) -> APIRouter:
-    router = APIRouter(prefix="/v1/models", tags=["ModelService"])
-
-    @router.post("", openapi_extra=describe(model_pb2.ModelInfo, schemas.ModelSource))
-    async def register_model(request: Request) -> Response:
-        """Compile a model and keep it; the same content and options always give the same id."""
-
-        async def verb(document: dict[str, Any]) -> Document:
-            return await verbs.register_model({**document, "assets": asset_bytes(document.get("assets", {}))})
-
-        return await exchange.answer(request, verb)
-
-    @router.get("", openapi_extra=describe(model_pb2.ListModelsResponse, query=schemas.Listing))
-    async def list_models(request: Request) -> Response:
-        """List built-in names and registered models, page by page."""
-        return await exchange.give(request, verbs.list_models(read_query(request)))
-
-    @router.get("/{model_id}", openapi_extra=describe(model_pb2.ModelInfo))
-    async def get_model(request: Request, model_id: str) -> Response:
-        """Describe a registered model."""
-        return await exchange.give(request, verbs.get_model(model_id))
-
-    @router.delete("/{model_id}", status_code=204, openapi_extra=describe(query=schemas.Deletion))
-    async def delete_model(request: Request, model_id: str) -> None:
-        """Forget a model that no session or trajectory uses."""
-        await verbs.delete_model(model_id, read_query(request))
-
-    return router
-
-
-def _sessions(exchange: _Exchange, verbs: Verbs) -> APIRouter:
-    router = APIRouter(prefix="/v1/sessions", tags=["SessionService"])
-
-    @router.post(
-        "", status_code=201, openapi_extra=describe(session_pb2.CreateSessionResponse, schemas.CreateSession)
-    )
-    async def create_session(request: Request) -> Response:
-        """Open a session at the model's default state."""
-        return await exchange.answer(request, verbs.create_session, 201)
-
-    @router.get("", openapi_extra=describe(session_pb2.ListSessionsResponse, query=schemas.Listing))
-    async def list_sessions(request: Request) -> Response:
-        """List the sessions, page by page."""
-        return await exchange.give(request, verbs.list_sessions(read_query(request)))
-
-    @router.get("/{session_id}", openapi_extra=describe(session_pb2.SessionInfo))
-    async def get_session(request: Request, session_id: str) -> Response:
-        """Describe a session; does not renew its lease."""
-        return await exchange.give(request, verbs.get_session(session_id))
-
-    @router.post(
-        "/{session_id}/keep-alive", openapi_extra=describe(session_pb2.KeepAliveResponse, schemas.KeepAlive)
-    )
-    async def keep_alive(request: Request, session_id: str) -> Response:
-        """Renew the lease."""
-        return await exchange.answer(request, lambda document: verbs.keep_alive(session_id, document))
-
-    @router.post(
-        "/{session_id}/fork",
-        status_code=201,
-        openapi_extra=describe(session_pb2.ForkSessionResponse, schemas.ForkSession),
-    )
-    async def fork_session(request: Request, session_id: str) -> Response:
-        """Open another session in the same state."""
-        return await exchange.answer(request, lambda document: verbs.fork_session(session_id, document), 201)
-
-    @router.put(
-        "/{session_id}/state", openapi_extra=describe(session_pb2.SessionState, schemas.SetStateInputs)
-    )
-    async def set_state(request: Request, session_id: str) -> Response:
-        """Replace the state, or parts of it, and go on from there."""
-        return await exchange.answer(
-            request,
-            lambda document: verbs.set_state(session_id, document),
-            size=lambda: verbs.state_bytes(session_id),
+def _rpcs(exchange: _Exchange) -> APIRouter:
+    """Return a route for each verb of the protocol, as its options say."""
+    router = APIRouter()
+    for verb in VERBS.values():
+        router.add_api_route(
+            verb.http_path.format(f"{{{verb.id_field}}}"),
+            exchange.route(verb),
+            methods=[verb.http_method],
+            status_code=_status(verb),
+            tags=[verb.method.containing_service.name],
+            name=verb.method.name,
+            summary=re.sub(r"(?<!^)(?=[A-Z])", " ", verb.method.name),
+            response_model=None,
+            openapi_extra=describe(verb),
         )
-
-    @router.post("/{session_id}/reset", openapi_extra=describe(session_pb2.SessionState, schemas.ResetInputs))
-    async def reset(request: Request, session_id: str) -> Response:
-        """Set the state and put time and step count back to 0."""
-        return await exchange.answer(
-            request,
-            lambda document: verbs.reset(session_id, document),
-            size=lambda: verbs.state_bytes(session_id),
-        )
-
-    @router.post("/{session_id}/step", openapi_extra=describe(session_pb2.SessionState, schemas.StepInputs))
-    async def step(request: Request, session_id: str) -> Response:
-        """Advance all environments with controls held; all or nothing."""
-        return await exchange.answer(
-            request,
-            lambda document: verbs.step(session_id, document),
-            size=lambda: verbs.state_bytes(session_id),
-        )
-
-    @router.post(
-        "/{session_id}/jacobian",
-        openapi_extra=describe(trajectory_pb2.StepJacobian, schemas.SessionJacobianInputs),
-    )
-    async def jacobian(request: Request, session_id: str) -> Response:
-        """Differentiate one step from the state, by the state and the controls; takes no step."""
-        return await exchange.answer(request, lambda document: verbs.session_jacobian(session_id, document))
-
-    @router.get("/{session_id}/state", openapi_extra=describe(session_pb2.SessionState))
-    async def get_state(request: Request, session_id: str) -> Response:
-        """Read the state."""
-        return await exchange.give(request, verbs.get_state(session_id))
-
-    @router.delete("/{session_id}", status_code=204, openapi_extra=describe(query=schemas.Deletion))
-    async def delete_session(request: Request, session_id: str) -> None:
-        """Close a session."""
-        await verbs.delete_session(session_id, read_query(request))
-
     return router
 
 
-def _trajectories(exchange: _Exchange, verbs: Verbs) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["TrajectoryService"])
-
-    @router.post(
-        "/trajectories",
-        status_code=201,
-        openapi_extra=describe(trajectory_pb2.Trajectory, schemas.RolloutInputs),
-    )
-    async def rollout(request: Request) -> Response:
-        """Simulate T steps from a state and keep the trajectory until it is deleted."""
-        return await exchange.answer(request, verbs.rollout, 201, verbs.undo_rollout)
-
-    @router.post(
-        "/stream-rollout",
-        openapi_extra=describe(
-            trajectory_pb2.RolloutSegment, schemas.StreamRolloutInputs, last=trajectory_pb2.RolloutEnd
-        ),
-    )
-    async def stream_rollout(request: Request) -> Response:
-        """Simulate as by Rollout, and send the states segment by segment as they are computed."""
-        return await exchange.stream(request, verbs.stream_rollout, verbs.undo_rollout)
-
-    @router.get("/trajectories/{trajectory_id}", openapi_extra=describe(trajectory_pb2.Trajectory))
-    async def get_trajectory(
-        request: Request, trajectory_id: str, states: Annotated[str | None, Query(description=_STATES)] = None
-    ) -> Response:
-        """Send a kept trajectory again, with all its states, or with states=final the last one."""
-        return await exchange.give(request, verbs.get_trajectory(trajectory_id, states))
-
-    @router.post(
-        "/trajectories/{trajectory_id}/backward",
-        openapi_extra=describe(trajectory_pb2.Gradient, schemas.Cotangents),
-    )
-    async def backward(request: Request, trajectory_id: str) -> Response:
-        """Pull cotangents back through a kept trajectory."""
-        return await exchange.answer(request, lambda document: verbs.backward(trajectory_id, document))
-
-    @router.post(
-        "/trajectories/{trajectory_id}/jvp",
-        openapi_extra=describe(trajectory_pb2.TrajectoryTangent, schemas.Tangents),
-    )
-    async def jvp(request: Request, trajectory_id: str) -> Response:
-        """Push a direction of the inputs forward through a kept trajectory."""
-        return await exchange.answer(request, lambda document: verbs.jvp(trajectory_id, document))
-
-    @router.delete(
-        "/trajectories/{trajectory_id}", status_code=204, openapi_extra=describe(query=schemas.Deletion)
-    )
-    async def delete_trajectory(request: Request, trajectory_id: str) -> None:
-        """Forget a trajectory."""
-        await verbs.delete_trajectory(trajectory_id, read_query(request))
-
-    @router.post("/jacobian", openapi_extra=describe(trajectory_pb2.StepJacobian, schemas.JacobianInputs))
-    async def jacobian(request: Request) -> Response:
-        """Differentiate one step by its state and controls; nothing is kept."""
-        return await exchange.answer(request, verbs.jacobian)
-
-    @router.post(
-        "/check-gradient",
-        openapi_extra=describe(gradient_report_pb2.GradientReport, schemas.CheckGradientInputs),
-    )
-    async def check_gradient(request: Request) -> Response:
-        """Check the gradients of one trajectory against finite differences and forward derivatives."""
-        return await exchange.answer(request, verbs.check_gradient)
-
-    @router.post(
-        "/value-and-gradient",
-        openapi_extra=describe(trajectory_pb2.ValueAndGradientResult, schemas.ValueAndGradientInputs),
-    )
-    async def value_and_gradient(request: Request) -> Response:
-        """Simulate, evaluate a loss and differentiate it in one call; nothing is kept."""
-        return await exchange.answer(request, verbs.value_and_gradient)
-
-    return router
-
-
-def _server(exchange: _Exchange, verbs: Verbs) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["ServerService"])
-
-    @router.get("/server", openapi_extra=describe(server_pb2.GetServerInfoResponse))
-    async def get_server_info(request: Request) -> Response:
-        """Describe this server."""
-        return await exchange.give(request, verbs.get_server_info())
-
-    return router
+def _status(verb: Verb) -> int:
+    """Return the status of success."""
+    if verb.http_method == "DELETE":
+        return 204
+    return 201 if verb.creates else 200

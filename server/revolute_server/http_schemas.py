@@ -12,11 +12,13 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from pydantic.json_schema import models_json_schema
 
+from revolute.contract.verbs import VERBS
 from revolute.errors import KINDS
 from revolute.loss import FORMS, MOMENTS, QUANTITIES
 from revolute.v1 import gradient_report_pb2
 
-from . import schemas
+from .verbs import Body, body_of
+from .verbs.body import NUMBER_OR_NUMBERS
 
 Schema = dict[str, Any]
 
@@ -76,10 +78,16 @@ def comments() -> Mapping[str, str]:
     return found
 
 
+def _bodies() -> list[type[Body]]:
+    """Return the bodies of requests that have one over HTTP."""
+    verbs = [verb for verb in VERBS.values() if verb.http_method not in ("GET", "DELETE")]
+    return [body for verb in verbs if (body := body_of(verb)) is not None]
+
+
 def request_schemas() -> Schema:
     """Return the schemas of the requests by name, and those of what they hold."""
     _, found = models_json_schema(
-        [(kind, "validation") for kind in schemas.REQUESTS], ref_template="#/components/schemas/{model}"
+        [(kind, "validation") for kind in _bodies()], ref_template="#/components/schemas/{model}"
     )
     bodies: Schema = found["$defs"]
     bodies["ValueAndGradientInputs"]["properties"]["loss"] = reference("Loss")
@@ -149,8 +157,8 @@ def _loss_term() -> Schema:
     entries: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "uniqueItems": True}
     fields = {
         "quantity": {"type": "string", "enum": list(QUANTITIES)},
-        "weight": {**schemas.NUMBER_OR_NUMBERS, "default": 1.0},
-        "target": {**schemas.NUMBER_OR_NUMBERS, "default": 0.0},
+        "weight": {**NUMBER_OR_NUMBERS, "default": 1.0},
+        "target": {**NUMBER_OR_NUMBERS, "default": 0.0},
         "when": {"type": "string", "enum": list(MOMENTS), "default": MOMENTS[0]},
         "index": {"anyOf": [entries, {"type": "null"}], "default": None},
         "form": {"type": "string", "enum": list(FORMS), "default": FORMS[0]},

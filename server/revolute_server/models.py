@@ -14,8 +14,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from revolute.errors import ArgumentError, DataLossError, NotFoundError
-from revolute.names import check_file_names, check_name
+from revolute.errors import ArgumentError, DataLossError, NotFoundError, shortened
+from revolute.names import LONGEST_NAME, check_file_names, check_name
 from revolute_engine import Model, load_model
 from revolute_engine import models as builtin_models
 
@@ -24,6 +24,7 @@ from .call import current_client
 from .callers import caller_name, require_owner
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
+from .pages import Page, page
 from .requests import Ticket
 from .settled import settled
 from .store import MODEL, Conflict, Delete, Put, Store
@@ -134,6 +135,16 @@ class Models:
             model = self._compiled.get(model_id) or await self._compile(Source(**decode(record.payload)))
             self._seen[model_id] = time.monotonic()
             return model
+
+    async def page(self, size: int, token: str) -> Page[tuple[str, str]]:
+        """List id and name of the models page by page; see `pages.page`.
+
+        An earlier release may have kept a name that is too long.
+        """
+        found = await page(self._store, MODEL, size, token)
+        names = [shortened(str(entry.summary.get("name", "")), LONGEST_NAME) for entry in found.entries]
+        pairs = zip((entry.key for entry in found.entries), names, strict=True)
+        return Page(list(pairs), found.next_token)
 
     async def delete(self, model_id: str, ticket: Ticket) -> None:
         """Forget a model.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Generic, TypeVar
 
 from revolute.errors import ArgumentError
 
 from .callers import is_visible
 from .leases import is_over
 from .store import MODEL, Entry, Store
+
+Item = TypeVar("Item")
 
 MOST = 1000
 """Entries of a page."""
@@ -19,7 +22,7 @@ MOST_BYTES = 1024**2
 
 
 @dataclasses.dataclass(frozen=True)
-class Page:
+class Page(Generic[Item]):
     """A part of a list.
 
     Attributes:
@@ -27,11 +30,11 @@ class Page:
         next_token: where the next page begins; empty on the last one.
     """
 
-    entries: list[Entry]
+    entries: list[Item]
     next_token: str
 
 
-async def page(store: Store, kind: str, size: int, token: str) -> Page:
+async def page(store: Store, kind: str, size: int, token: str) -> Page[Entry]:
     """Read a page of those records of a kind that the caller may see: all models, and sessions of its own.
 
     Args:

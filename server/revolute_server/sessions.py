@@ -30,6 +30,7 @@ from .joint_calls import step_work
 from .leases import alive, checked_lease, expiry, is_over, missing, renew, seconds_left
 from .memory import MemoryBudget
 from .models import Models
+from .pages import Page, page
 from .requests import KeptAnswer, Ticket
 from .settled import settled
 from .stepping import State, StepCall, changed_state, jacobian, jacobian_bytes, start_state
@@ -318,6 +319,11 @@ class Sessions:
             NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
         """
         return SessionInfo.of(await alive(self._store, SESSION, session_id))
+
+    async def page(self, size: int, token: str) -> Page[SessionInfo]:
+        """Describe the caller's sessions page by page, for an admin all; see `pages.page`."""
+        found = await page(self._store, SESSION, size, token)
+        return Page([SessionInfo.of(entry) for entry in found.entries], found.next_token)
 
     async def state_bytes(self, session_id: str) -> int:
         """Return the bytes of a session's state; 0 if it cannot be had, as a call on it will say."""
