@@ -72,7 +72,9 @@ class Checkpoints:
         if isinstance(value, Checkpoints):
             value = str(value)
         if isinstance(value, str):
-            if value in ("every", "none"):
+            if value == "every":
+                return EVERY
+            if value == "none":
                 return cls(value)
             form = _FORM.fullmatch(value)
             if form and int(form[2]) <= MAX_COUNT:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .codec.text import check_text
-from .contract.transport import IN_PROCESS, Transport
+from .contract.transport import Transport
 from .errors import LimitError, NotFoundError, RevoluteError, UnavailableError
 
 _MOST_FORGOTTEN = 1000
@@ -53,15 +53,14 @@ class Link:
 
     def rollout(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out a rollout, and have the trajectories deleted that nobody holds any more."""
-        if self.address == IN_PROCESS:
-            self._delete_dropped()
-            return self.call("Rollout", inputs)
         dropped = self._take_dropped()
+        if not dropped:
+            return self.call("Rollout", inputs)
         try:
             return self.call("Rollout", {**inputs, "forget": dropped})
         except BaseException as error:
             self._dropped.extend(dropped)
-            if not (dropped and isinstance(error, LimitError)):
+            if not isinstance(error, LimitError):
                 raise
         # perhaps there is room when they are gone
         self._delete_dropped()

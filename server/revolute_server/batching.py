@@ -31,17 +31,19 @@ class Work:
         item: what this call adds.
         key: calls with the same key may be gathered; None for a call that stays alone.
         size: environments; 0 where that means nothing.
+        steps: steps of single environments, about; 0 for few.
     """
 
     run: Callable[[Sequence[Any], CancelToken], Sequence[Any | RevoluteError]]
     item: Any
     key: Hashable = None
     size: int = 1
+    steps: int = 0
 
 
-def alone(call: Callable[[CancelToken], Any]) -> Work:
+def alone(call: Callable[[CancelToken], Any], steps: int = 0) -> Work:
     """Return a call that is not gathered with others."""
-    return Work(lambda items, token: [items[0](token)], call, size=0)
+    return Work(lambda items, token: [items[0](token)], call, size=0, steps=steps)
 
 
 @dataclass

@@ -134,9 +134,10 @@ class EnginePool:
         """Calls that run or wait."""
         return self.waiting + self.running
 
-    async def run(self, call: Callable[[CancelToken], Result]) -> Result:
-        """Run `call(token)` on a worker and return its result; see `run_work`."""
-        return await self.run_work(alone(call))
+    async def run(self, call: Callable[[CancelToken], Result], steps: int = 0) -> Result:
+        """Run `call(token)`, which takes about so many steps, on a worker and return its result; see
+        `run_work`."""
+        return await self.run_work(alone(call, steps))
 
     async def run_work(self, work: Work) -> Any:
         """Run a call on a worker, perhaps together with others, and return its result.

@@ -42,7 +42,7 @@ def step_work(engine: Engine, model: Model, call: StepCall) -> Work:
 
     size = len(call.state.status)
     key = ("step", model.id, call.steps) if size <= MOST_ENVIRONMENTS and call.steps > 0 else None
-    return _work(one, partial(advance_together, engine, model), call, key, size)
+    return _work(one, partial(advance_together, engine, model), call, key, size, size * call.steps)
 
 
 def rollout_work(engine: Engine, model: Model, call: RolloutCall) -> Work:
@@ -60,8 +60,8 @@ def rollout_work(engine: Engine, model: Model, call: RolloutCall) -> Work:
             cancel=token,
         )
 
-    key, size = _rollout_key("rollout", model, call)
-    return _work(one, partial(rollout_together, engine, model), call, key, size)
+    key, size, steps = _rollout_key("rollout", model, call)
+    return _work(one, partial(rollout_together, engine, model), call, key, size, steps)
 
 
 def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
@@ -85,7 +85,7 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
     small = size <= MOST_ENVIRONMENTS and rollout.report.checkpoint_bytes * cotangents <= MOST_BYTES
     plain = rollout.checkpoints == EVERY and call.times is None
     key = ("backward", model.id, rollout.steps, cotangents) if small and plain else None
-    return _work(one, partial(backward_together, engine, model), call, key, size)
+    return _work(one, partial(backward_together, engine, model), call, key, size, size * rollout.steps)
 
 
 def value_and_gradient_work(engine: Engine, model: Model, call: ValueAndGradientCall) -> Work:
@@ -105,20 +105,21 @@ def value_and_gradient_work(engine: Engine, model: Model, call: ValueAndGradient
             cancel=token,
         )
 
-    key, size = _rollout_key("value_and_gradient", model, call.inputs)
-    return _work(one, partial(value_and_gradient_together, engine, model), call, key, size)
+    key, size, steps = _rollout_key("value_and_gradient", model, call.inputs)
+    return _work(one, partial(value_and_gradient_together, engine, model), call, key, size, steps)
 
 
-def _rollout_key(verb: str, model: Model, call: RolloutCall) -> tuple[Hashable, int]:
-    """Return key and environments of a rollout; no key for one that stays alone or will be refused."""
+def _rollout_key(verb: str, model: Model, call: RolloutCall) -> tuple[Hashable, int, int]:
+    """Return key, environments and steps of a rollout; no key for one that stays alone or will be refused."""
     shape = np.shape(call.ctrl)
     if len(shape) not in (2, 3):
-        return None, 1
+        return None, 1, 0
     size = shape[0] if len(shape) == 3 else 1
     steps = shape[-2]
     small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nv) <= MOST_BYTES
     plain = call.checkpoints == EVERY
-    return ((verb, model.id, steps) if small and plain and size and steps else None), size
+    key = (verb, model.id, steps) if small and plain and size and steps else None
+    return key, size, size * steps
 
 
 def _work(
@@ -127,10 +128,11 @@ def _work(
     call: Any,
     key: Hashable,
     size: int,
+    steps: int,
 ) -> Work:
     """Return work that is carried out the plain way when it turns out to be alone."""
 
     def run(calls: Sequence[Any], token: Any) -> Sequence[Any]:
         return [one(calls[0], token)] if len(calls) == 1 else together(calls, token)
 
-    return Work(run, call, key, size)
+    return Work(run, call, key, size, steps)

@@ -104,7 +104,7 @@ class Models:
             ModelError: the text does not compile or asks for something unsupported.
             LimitError: there is no room for another model.
         """
-        _check(source)
+        check_source(source)
         digest = await self._digest(source)
         async with self._turn(digest):
             model = self._compiled.get(self._ids.get(digest, ""))
@@ -204,7 +204,7 @@ class Models:
     async def _compile(self, source: Source) -> Model:
         """Compile a model and hold it."""
         with self._budget.reserve("a model", source.size) as reservation:
-            model = await self._pool.run(lambda _token: _load(source))
+            model = await self._pool.run(lambda _token: compiled(source))
             reservation.grow(sum(np.asarray(array).nbytes for array in model.arrays.values()))
             return self._compiled.add(model.id, model, reservation)
 
@@ -236,7 +236,7 @@ class Models:
             return
 
 
-def _check(source: Source) -> None:
+def check_source(source: Source) -> None:
     check_file_names(source.assets)
     check_name("name", source.name)
     if bool(source.text) == bool(source.builtin):
@@ -259,7 +259,7 @@ def _digest(source: Source) -> str:
     return digest.hexdigest()
 
 
-def _load(source: Source) -> Model:
+def compiled(source: Source) -> Model:
     """Run MuJoCo's compiler on text and bytes only; no path that a client names is ever opened."""
     return load_model(
         # bytes are always a model's text, never a name or a path

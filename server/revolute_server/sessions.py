@@ -302,7 +302,10 @@ class Sessions:
         session = await self._current(session_id)
         state, model = session.state, session.model
         with self._budget.reserve("a Jacobian", jacobian_bytes(model, session.batch)):
-            return await self._pool.run(lambda token: jacobian(self._engine, model, state, ctrl, token))
+            steps = session.batch * 2 * model.nv
+            return await self._pool.run(
+                lambda token: jacobian(self._engine, model, state, ctrl, token), steps
+            )
 
     async def keep_alive(self, session_id: str) -> float:
         """Renew the lease and return its duration.

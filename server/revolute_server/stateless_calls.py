@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,24 @@ class ValueAndGradient:
 
     value: np.ndarray
     gradient: Gradient
+
+
+_MANY_STEPS = 100_000
+"""Steps of a check, about: it takes hundreds of trajectories."""
+
+Progress = Callable[[str, int, int], None]
+
+_progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
+
+
+@contextlib.contextmanager
+def reporting_progress(report: Progress | None) -> Iterator[None]:
+    """Have checks of gradients within the block report what they have checked; see `check_gradient`."""
+    token = _progress.set(report)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
 
 
 class StatelessCalls:
@@ -94,7 +114,8 @@ class StatelessCalls:
             return await self._pool.run(
                 lambda token: self._engine.jacobian(
                     model, qpos, qvel, ctrl, params=params or None, cancel=token
-                )
+                ),
+                batch * 2 * model.nv,
             )
 
     async def check_gradient(
@@ -129,6 +150,10 @@ class StatelessCalls:
         numbers = dataclasses.asdict(check_options(steps, directions, seed, tolerance))
         length = steps if start["ctrl"] is None else len(np.atleast_1d(start["ctrl"]))
         with self._budget.reserve("a check of gradients", held_bytes(model, length, directions)):
+            progress = _progress.get()
             return await self._pool.run(
-                lambda token: check_gradient(self._engine, model, **start, **numbers, wrt=wrt, cancel=token)
+                lambda token: check_gradient(
+                    self._engine, model, **start, **numbers, wrt=wrt, progress=progress, cancel=token
+                ),
+                _MANY_STEPS,
             )

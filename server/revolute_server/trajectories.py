@@ -242,7 +242,7 @@ class Trajectories:
             return kept
         with self._budget.reserve("all its states", states_bytes(kept.model, kept.rollout.ctrl)):
             found = await self._pool.run(
-                lambda token: self._engine.states(kept.model, kept.rollout, cancel=token)
+                lambda token: self._engine.states(kept.model, kept.rollout, cancel=token), _steps(kept)
             )
         return dataclasses.replace(kept, rollout=dataclasses.replace(kept.rollout, all_states=found))
 
@@ -304,7 +304,8 @@ class Trajectories:
             states += states_bytes(kept.model, kept.rollout.ctrl)
         with self._cache.using(trajectory_id), self._budget.reserve("tangents", controls + states):
             return await self._pool.run(
-                lambda token: self._engine.jvp(kept.model, kept.rollout, **tangents, cancel=token)
+                lambda token: self._engine.jvp(kept.model, kept.rollout, **tangents, cancel=token),
+                _steps(kept),
             )
 
     @contextlib.asynccontextmanager
@@ -456,3 +457,8 @@ class Trajectories:
             return
         except RevoluteError as error:
             _log.warning("trajectory %s stays until it expires: %s", trajectory_id, error)
+
+
+def _steps(trajectory: Trajectory) -> int:
+    """Return the steps of all environments of a trajectory."""
+    return trajectory.rollout.batch * trajectory.rollout.steps

@@ -26,12 +26,17 @@ Undo = Callable[[Document], None]
 
 
 class Verbs(ModelVerbs, SessionVerbs, TrajectoryVerbs, ServerVerbs):
-    """Every verb: checks the request's fields, calls the service, shapes the answer."""
+    """Every verb: checks the request's fields, calls the service, shapes the answer.
 
-    def __init__(self, service: Service) -> None:
-        super().__init__(service)
-        names = {verb.name: method_name(verb) for verb in VERBS.values()}
-        self._methods = {name: getattr(self, method) for name, method in names.items()}
+    Args:
+        service: what is held.
+        with_ctrl: whether Rollout answers with the controls, which the caller knows.
+    """
+
+    def __init__(self, service: Service, *, with_ctrl: bool = False) -> None:
+        super().__init__(service, with_ctrl=with_ctrl)
+        methods = {verb.name: getattr(self, method_name(verb)) for verb in VERBS.values()}
+        self._methods = {name: (method, hasattr(method, "body")) for name, method in methods.items()}
 
     def call(self, verb: Verb, request: dict[str, Any]) -> Coroutine[Any, Any, Document]:
         """Carry out a verb with one answer.
@@ -53,9 +58,9 @@ class Verbs(ModelVerbs, SessionVerbs, TrajectoryVerbs, ServerVerbs):
         return self.undo_rollout if verb.name in ("Rollout", "StreamRollout") else None
 
     def _called(self, verb: Verb, request: dict[str, Any]) -> Any:
-        method = self._methods[verb.name]
+        method, has_body = self._methods[verb.name]
         identifier = (request.pop(verb.id_field, ""),) if verb.id_field else ()
-        return method(*identifier, request) if hasattr(method, "body") else method(*identifier)
+        return method(*identifier, request) if has_body else method(*identifier)
 
 
 def method_name(verb: Verb) -> str:

@@ -17,11 +17,13 @@ class ServiceVerbs:
     """The verbs of one service of the protocol.
 
     Args:
-        service: what the server holds.
+        service: what is held.
+        with_ctrl: whether Rollout answers with the controls, which the caller knows.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, *, with_ctrl: bool = False) -> None:
         self.service = service
+        self._with_ctrl = with_ctrl
 
     def _check_batch(self, name: str, batch: int) -> None:
         """Refuse more environments than the server takes at once."""
@@ -34,9 +36,9 @@ class ServiceVerbs:
                 advice=f"split them, or start the server with more than {settings.flag('max_batch')}",
             )
 
-    async def _once(self, request_id: str, *arguments: Any, **options: Any) -> Document:
+    def _once(self, request_id: str, *arguments: Any, **options: Any) -> Awaitable[Document]:
         """Carry out a mutation once, however often it is asked for; see `Requests.once`."""
-        return await self.service.requests.once(request_id, *arguments, **options)
+        return self.service.requests.once(request_id, *arguments, **options)
 
     async def _delete(
         self, verb: str, identifier: str, body: Deletion, delete: Callable[[str, Ticket], Awaitable[None]]

@@ -79,8 +79,7 @@ def takes(kind: type[Body]) -> Callable[[Callable[..., Result]], Callable[..., R
     def decorate(method: Callable[..., Result]) -> Callable[..., Result]:
         @functools.wraps(method)
         def checked(self: Any, *arguments: Any) -> Result:
-            *identifier, request = arguments
-            return method(self, *identifier, validate(kind, request))
+            return method(self, *arguments[:-1], validate(kind, arguments[-1]))
 
         checked.body = kind  # type: ignore[attr-defined]
         return checked
@@ -95,7 +94,9 @@ def validate(kind: type[AnyBody], document: Request) -> AnyBody:
         ArgumentError: a field is missing, unknown or of a wrong type; named by its path.
     """
     try:
-        return kind.model_validate(document)
+        # model_validate, without the time that its options take
+        found: AnyBody = kind.__pydantic_validator__.validate_python(document)
+        return found
     except ValidationError as error:
         raise _argument_error(error) from None
 

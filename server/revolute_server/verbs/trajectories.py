@@ -60,7 +60,7 @@ class RolloutInputs(Body):
     checkpoints: str = "every"
     states: str | None = None
     request_id: str = REQUEST_ID
-    forget: list[str] = Field(default=[], max_length=1000)
+    forget: list[str] = Field(default_factory=list, max_length=1000, json_schema_extra={"default": []})
 
 
 class StreamRolloutInputs(Body):
@@ -187,7 +187,7 @@ class TrajectoryVerbs(ServiceVerbs):
             lambda ticket: self.service.trajectories.rollout(
                 body.model_id, qpos, qvel, ctrl, params, ticket, **chosen
             ),
-            lambda kept: answers.trajectory(kept, with_ctrl=False),
+            lambda kept: answers.trajectory(kept, with_ctrl=self._with_ctrl),
             record=_trajectory_id,
             again=again,
         )
