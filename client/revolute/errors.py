@@ -103,7 +103,7 @@ class ModelError(RevoluteError, ValueError):
 
 
 class NotFoundError(RevoluteError, LookupError):
-    """A model, session or trajectory does not exist (any more)."""
+    """A model, session or trajectory of the caller's does not exist (any more)."""
 
     reason = "NOT_FOUND"
 
@@ -129,7 +129,7 @@ class NotFoundError(RevoluteError, LookupError):
 
 
 class PermissionDeniedError(RevoluteError, PermissionError):
-    """The caller's role does not allow this, or the thing belongs to another caller."""
+    """The caller's role does not allow this, or it would delete a model that another caller registered."""
 
     reason = "PERMISSION_DENIED"
 

@@ -14,7 +14,7 @@ import numpy as np
 from .arrays import Float64Array
 from .errors import ArgumentError
 
-_WORDS = ("base", "solver")
+_WORDS = ("base", "contact_model", "cone", "solver")
 _SWITCHES = ("ground", "fuse_fixed", "contact", "limits", "dry_friction")
 _COUNTS = ("iterations",)
 _NUMBERS = ("timestep", "erp", "cfm", "restitution", "margin")
@@ -61,8 +61,10 @@ class ModelHandle:
         timestep: length of a step in s.
         qpos0: default configuration, [nq].
         qvel0: default velocity, [nv].
-        body_names: names by index; so are the other lists.
+        body_names: unique names by index, as the other lists; a body without a name is `body_<number>`.
+        joint_names: a joint without a name is `<body>/<number among the body's joints>`.
         geom_names: a shape without a name is `<body>/<number among the body's shapes>`.
+        actuator_names: an actuator without a name has the name of the joint that it drives.
         ctrlrange: range of each control, [nu, 2].
         body_mass: mass of each body in kg, [nbody].
         geom_friction: sliding friction coefficient of each shape, [ngeom].

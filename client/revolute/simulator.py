@@ -49,6 +49,8 @@ class Simulator(StaysHere):
         ground: bool | None = None,
         fuse_fixed: bool | None = None,
         timestep: float | None = None,
+        contact_model: str | None = None,
+        cone: str | None = None,
         solver: str | None = None,
         iterations: int | None = None,
         contact: bool | None = None,
@@ -74,8 +76,11 @@ class Simulator(StaysHere):
             ground: adds the plane z = 0; default False.
             fuse_fixed: URDF only: merges bodies that fixed joints hold together; default False.
             timestep: length of a step in s; default the file's.
-            solver: constraint solver, "pgs".
-            iterations: sweeps of the solver per step; default 50.
+            contact_model: "hard" (default), impulses that keep shapes apart, or "mujoco", MuJoCo's soft
+                constraints with the file's solref, solimp and integrator.
+            cone: of contact_model="mujoco": "pyramidal" or "elliptic"; default the file's.
+            solver: of contact_model="hard": constraint solver, "pgs".
+            iterations: of that solver: sweeps per step; default 50.
             contact: whether contacts act; default True.
             limits: whether joint limits act; default True.
             dry_friction: whether dry friction of joints acts; default True.
@@ -102,6 +107,8 @@ class Simulator(StaysHere):
                 "ground": ground,
                 "fuse_fixed": fuse_fixed,
                 "timestep": timestep,
+                "contact_model": contact_model,
+                "cone": cone,
                 "solver": solver,
                 "iterations": iterations,
                 "contact": contact,
@@ -163,8 +170,11 @@ class Simulator(StaysHere):
             params: model parameters to replace, by name, for all environments or, with a batch axis in front,
                 for each: geom_friction [ngeom] (sliding), body_mass [nbody], body_ipos [nbody, 3],
                 body_inertia [nbody, 3], dof_damping [nv], dof_armature [nv], dof_frictionloss [nv],
-                jnt_stiffness [njnt], gravity [3], actuator_gear [nu], restitution []. `ModelHandle.params`
-                has the model's own.
+                jnt_stiffness [njnt], gravity [3], actuator_gear [nu], actuator_gainprm [nu, 3] and
+                actuator_biasprm [nu, 3] (by 1, length, velocity), qpos_spring [nq], jnt_range [njnt, 2],
+                geom_torsional_friction [ngeom], geom_rolling_friction [ngeom]; restitution [] of contact
+                model "hard"; geom_solref [ngeom, 2] and geom_solimp [ngeom, 5] of "mujoco".
+                `ModelHandle.params` has the model's own.
             checkpoints: which states are kept for the gradient, which is the same under all: "every" (T + 1
                 states), "interval=k" (each k-th), "slots=s" (at most s, however long the trajectory), or
                 "none", when there will be no gradient; nothing is kept or copied then.

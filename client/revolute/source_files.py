@@ -1,9 +1,9 @@
 """Reads a model file and the files it refers to on the caller's side, so that no transport ever sends a path.
 
-References are found by a scan of the XML: collision meshes of a URDF, meshes and includes of an MJCF file.
-Each file that exists is taken along under its reference as written; one that does not is left out. The engine
-says so if it needs it, and `explained` adds where it was looked for. Text that is not XML is passed on as it
-is: judging it is the engine's business as well.
+References are found by a scan of the XML: collision meshes of a URDF, meshes, includes and attached models of
+an MJCF file. Each file that exists is taken along under its reference as written; one that does not is left
+out. The engine says so if it needs it, and `explained` adds where it was looked for. Text that is not XML is
+passed on as it is: judging it is the engine's business as well.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from .errors import ArgumentError, ModelError, NotFoundError
@@ -24,7 +24,7 @@ _PACKAGE = "package://"
 _SCHEMES = (_PACKAGE, "model://", "file://")
 _SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro")
 _MAX_DEPTH = 64
-"""Files that include each other in a chain; the engine refuses a file that includes itself."""
+"""Files that include or attach each other in a chain; the engine refuses a file that does so to itself."""
 
 _NOT_SENT = "expected its bytes in assets, got none"
 """What the engine says about a file that it does not have."""
@@ -104,7 +104,8 @@ def _from_text(
     assets = dict(given)
     documents = _Documents(search, assets)
     documents.add(text)
-    _collect_meshes(documents.roots, search, assets)
+    for model in documents.models:
+        _collect_meshes(model, search, assets)
     return Source(name=name, text=text, assets=assets, options=options, missing=search.missing)
 
 
@@ -184,66 +185,98 @@ class _Search:
             yield place / package / rest
 
 
-class _Documents:
-    """The text of a model and of the files it includes, and theirs.
+class _Model(NamedTuple):
+    """A model's text and the texts that it includes.
 
     Attributes:
-        roots: root elements, the model's first.
+        roots: their root elements, the model's first.
+        included: the files that it includes.
+        folder: where an attached model lies, relative to the main file; None for the main model.
+    """
+
+    roots: list[ElementTree.Element]
+    included: set[str]
+    folder: str | None
+
+
+class _Documents:
+    """The text of a model, and those of the files that it includes and of the models that it attaches.
+
+    Attributes:
+        models: the main model first, then those that are attached.
     """
 
     def __init__(self, search: _Search, assets: dict[str, bytes]) -> None:
-        self.roots: list[ElementTree.Element] = []
+        self.models = [_Model([], set(), None)]
         self._search = search
         self._assets = assets
-        self._seen: set[str] = set()
+        self._attached: set[str] = set()
 
-    def add(self, text: str, folder: str = "", depth: int = 0) -> None:
-        """Take in a document, and add the files it includes to the assets.
+    def add(self, text: str) -> None:
+        """Take in the main document, and add the files that it includes and attaches to the assets."""
+        self._add(self.models[0], text, "", 0)
+
+    def _add(self, model: _Model, text: str, folder: str, depth: int) -> None:
+        """Take in a document of a model.
 
         Args:
+            model: the model.
             text: the document.
             folder: where it lies, relative to the main file; what it includes is known by paths from there.
-            depth: how many files include each other down to this one.
+            depth: how many files include or attach each other down to this one.
         """
         try:
             root = ElementTree.fromstring(text.lstrip("\ufeff"))
         except (ElementTree.ParseError, ValueError):
             return
-        self.roots.append(root)
-        for include in root.iter("include"):
-            reference = include.get("file", "").replace("\\", "/")
-            nested = posixpath.normpath(posixpath.join(folder, reference))
-            if not reference or nested in self._seen or depth == _MAX_DEPTH:
+        model.roots.append(root)
+        for element in root.iter():
+            if element.tag not in ("include", "model") or depth == _MAX_DEPTH:
                 continue
-            self._seen.add(nested)
-            content = self._content(nested, reference)
-            if content is not None:
-                inner = content.decode("utf-8", errors="replace")
-                self.add(inner, posixpath.dirname(nested), depth + 1)
+            found = self._content(folder, element.get("file", "").replace("\\", "/"))
+            if found is None:
+                continue
+            name, content = found
+            seen = model.included if element.tag == "include" else self._attached
+            if name in seen:
+                continue
+            seen.add(name)
+            within = model
+            if element.tag == "model":
+                within = _Model([], set(), posixpath.dirname(name))
+                self.models.append(within)
+            self._add(within, content.decode("utf-8", errors="replace"), posixpath.dirname(name), depth + 1)
 
-    def _content(self, nested: str, reference: str) -> bytes | None:
-        """Return the bytes of an included file, which was given or is on disk; None when it is neither."""
-        for name in dict.fromkeys((nested, reference)):
-            if name in self._assets:
-                return self._assets[name]
-            content = self._search.read(name, written=reference)
+    def _content(self, folder: str, reference: str) -> tuple[str, bytes] | None:
+        """Return name and bytes of a file that was given or is on disk; None when it is neither."""
+        nested = posixpath.normpath(posixpath.join(folder, reference))
+        for name in dict.fromkeys((nested, reference)) if reference else ():
+            content = self._assets.get(name)
+            if content is None:
+                content = self._search.read(name, written=reference)
             if content is not None:
-                self._assets[nested] = content
-                return content
+                self._assets[name] = content
+                return name, content
         return None
 
 
-def _collect_meshes(roots: Sequence[ElementTree.Element], search: _Search, assets: dict[str, bytes]) -> None:
-    """Add the mesh files that documents refer to; any of them may say in which folder meshes are."""
-    compilers = [compiler for root in roots for compiler in root.iter("compiler")]
+def _collect_meshes(model: _Model, search: _Search, assets: dict[str, bytes]) -> None:
+    """Add the mesh files of a model; any of its documents may say in which folder meshes are."""
+    compilers = [compiler for root in model.roots for compiler in root.iter("compiler")]
     folders = {compiler.get("meshdir", compiler.get("assetdir", "")): None for compiler in compilers}
     strip = any(compiler.get("strippath") == "true" for compiler in compilers)
-    for root in roots:
+    for root in model.roots:
         for written in _mesh_references(root):
             reference = posixpath.basename(written.replace("\\", "/")) if strip else written
-            content = None if reference in assets else search.read(reference, (*folders, ""), written=written)
+            if model.folder is None:
+                name, places = reference, (*folders, "")
+            else:
+                # beside the attached model, where the engine looks first
+                places = tuple(posixpath.join(model.folder, folder) for folder in (*folders, ""))
+                name = posixpath.normpath(posixpath.join(places[-2 if folders else -1], reference))
+            content = None if name in assets else search.read(reference, places, written=written)
             if content is not None:
-                assets[reference] = content
+                assets[name] = content
 
 
 def _mesh_references(root: ElementTree.Element) -> list[str]:

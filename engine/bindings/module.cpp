@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "contact_pairs.hpp"
 #include "read_arrays.hpp"
 #include "revolute/batch.hpp"
+#include "revolute/contacts.hpp"
 #include "revolute/sound_inputs.hpp"
 
 #ifndef REVOLUTE_MODULE_NAME
@@ -123,9 +125,11 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   if (all_states && !arrays.states.qpos) arrays.states = states("states", steps + 1);
   arrays.last = states("last", 1);
   py::array_t<std::int32_t> status(batch);
-  py::array_t<std::int64_t> diverged_step(batch);
+  py::array_t<std::int64_t> diverged_step(batch), unsettled_step(batch);
   out["status"] = status;
   out["diverged_step"] = diverged_step;
+  out["unsettled_step"] = unsettled_step;
+  arrays.unsettled_step = unsettled_step.mutable_data();
   arrays.status = status.mutable_data();
   arrays.diverged_step = diverged_step.mutable_data();
   if (!unlocked([&] { return rollout(model, arrays, {threads, cancel}); })) return py::none();
@@ -350,6 +354,27 @@ py::array_t<bool> finite_rows_python(const Array& values) {
   return out;
 }
 
+py::dict contacts_python(const ModelStorage& model, const Array& qpos) {
+  const std::vector<ContactRecord> contacts = find_contacts(model, qpos.data());
+  const auto count = py::ssize_t(contacts.size());
+  py::array_t<int> geom(Shape{count, 2});
+  py::array_t<double> distance(Shape{count}), position(Shape{count, 3}), frame(Shape{count, 3, 3});
+  for (py::ssize_t i = 0; i < count; ++i) {
+    const ContactRecord& contact = contacts[std::size_t(i)];
+    geom.mutable_at(i, 0) = contact.geom_a;
+    geom.mutable_at(i, 1) = contact.geom_b;
+    distance.mutable_at(i) = contact.distance;
+    std::copy_n(contact.position, 3, position.mutable_data(i));
+    std::copy_n(contact.frame, 9, frame.mutable_data(i));
+  }
+  py::dict out;
+  out["geom"] = geom;
+  out["distance"] = distance;
+  out["position"] = position;
+  out["frame"] = frame;
+  return out;
+}
+
 }  // namespace
 }  // namespace revolute
 
@@ -378,6 +403,10 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
         return model.parameter_size(Parameter(parameter_index(name)));
       });
 
+  module.def("contact_pairs", &contact_pairs_python, py::arg("model"), py::arg("most"),
+             "The pairs of shapes [n, 2] that may touch, from MuJoCo's arrays by name and `margin` [ngeom]; "
+             "ValueError "
+             "when there are more than `most`.");
   module.def("all_finite", &all_finite_python, py::arg("values"),
              "Whether an array has neither NaN nor infinity.");
   module.def("finite_rows", &finite_rows_python, py::arg("values"),
@@ -389,6 +418,9 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       },
       py::arg("model"), py::arg("qpos"), py::arg("least"), py::arg("most"),
       "Whether every quaternion in qpos [..., nq] has a squared length between these two.");
+  module.def("contacts", &contacts_python, py::arg("model"), py::arg("qpos"),
+             "Dict of the contacts at qpos [nq], at rest: geom [n, 2], distance [n], position [n, 3], frame "
+             "[n, 3, 3] (rows: normal from the first shape to the second, two tangents).");
   module.def("is_sound_step", &is_sound_step, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
              py::arg("ctrl"), py::arg("least"), py::arg("most"),
              "Whether these are states and controls of one environment, [nq], [nv], [nu], or of few, with an "

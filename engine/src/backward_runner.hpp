@@ -142,7 +142,7 @@ struct BackwardRunner {
         add_loss(arrays, seats, g, Quantity::qvel, t, arrays.shape.steps, qvel, model.nv, tangent);
       }
       for (int i = 0; i < model.nv; ++i) states[g].qvel[i] += tangent[i];
-      add_projected(model, qpos, states[g].qpos);
+      add_projected(model, qpos, t == 0, states[g].qpos);
     }
   }
   // Adds d loss / d ctrl at fixed states, summed over the terms first, to ctrl_bar.
@@ -172,22 +172,23 @@ struct BackwardRunner {
           arrays.cotangents_finite[seats.slice.environment(lane)] = 0;
   }
 
-  // Adds the cotangent in `ambient`, projected on the tangent space at qpos.
-  void add_projected(const Model& model, const Real* qpos, Real* out) const {
+  // Adds the cotangent in `ambient`, projected on the tangent space at qpos. A state of a rollout has quaternions of unit
+  // length, but the start is as it was given: a tangent moves a quaternion of length s by s times as much.
+  void add_projected(const Model& model, const Real* qpos, bool is_start, Real* out) const {
     for (int j = 0; j < model.njnt; ++j) {
       const Joint& joint = model.joints[j];
       const int linear = linear_coordinates(joint.type);
       for (int i = 0; i < linear; ++i) out[joint.dof + i] += ambient[joint.qpos + i];
       if (joint.type > JointType::ball) continue;
       const Real* bar = ambient + joint.qpos + linear;
-      const Quaternion<Real> q = load_quaternion(qpos + joint.qpos + linear);
-      add3(out + joint.dof + linear, tangent_cotangent(q, Quaternion<Real>{bar[0], bar[1], bar[2], bar[3]}));
+      const Real* q = qpos + joint.qpos + linear;
+      const Vector3<Real> pulled =
+          tangent_cotangent(load_quaternion(q), Quaternion<Real>{bar[0], bar[1], bar[2], bar[3]});
+      add3(out + joint.dof + linear, is_start ? length(q) * pulled : pulled);
     }
   }
 
-  static Real inverse_length(const Real* q) {
-    return Real(1) / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
-  }
+  static Real length(const Real* q) { return sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]); }
 
   void write_results(const ModelStorage& storage, const BackwardArrays& arrays, const Seats<Real>& seats,
                      int group) {
@@ -225,7 +226,7 @@ struct BackwardRunner {
       if (joint.type > JointType::ball) continue;
       const Real* q = forward.qpos + joint.qpos + linear;
       const Quaternion<Real> bar =
-          ambient_cotangent(load_quaternion(q), inverse_length(q) * load3(tangent + joint.dof + linear));
+          ambient_cotangent(load_quaternion(q), (Real(1) / length(q)) * load3(tangent + joint.dof + linear));
       Real* out = ambient + joint.qpos + linear;
       out[0] = bar.w;
       out[1] = bar.x;

@@ -55,6 +55,7 @@ struct ForwardRunner {
     for (int lane = 0; lane < slice.count; ++lane) {
       arrays.status[slice.environment(lane)] = std::int32_t(Status::completed);
       arrays.diverged_step[slice.environment(lane)] = -1;
+      if (arrays.unsettled_step) arrays.unsettled_step[slice.environment(lane)] = -1;
     }
     for (std::int64_t t = 0;; ++t) {
       if (arrays.states.qpos) scatter_state(model, arrays.states, steps + 1, t, slice);
@@ -67,6 +68,7 @@ struct ForwardRunner {
       if (arrays.loss) add_ctrl_values(arrays, slice, t, sums);
       const MaskOf<Real> finite = advance(model);
       note_divergence(finite, arrays, slice, t);
+      if (arrays.unsettled_step && is_soft(model)) note_unsettled(arrays, slice, t);
       if (arrays.held && !any(finite)) break;  // NaN for good, and nobody counts the steps
     }
     if (arrays.last.qpos) scatter_state(model, arrays.last, 1, 0, slice);
@@ -105,6 +107,13 @@ struct ForwardRunner {
   }
 
  private:
+  void note_unsettled(const RolloutArrays& arrays, const Slice& slice, std::int64_t t) const {
+    if (all(workspace.soft.settled)) return;
+    for (int lane = 0; lane < slice.count; ++lane) {
+      std::int64_t& first = arrays.unsettled_step[slice.environment(lane)];
+      if (!get_lane(workspace.soft.settled, lane) && first < 0) first = t;
+    }
+  }
   void note_divergence(const MaskOf<Real>& finite, const RolloutArrays& arrays, const Slice& slice,
                        std::int64_t t) const {
     if (all(finite)) return;

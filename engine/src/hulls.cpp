@@ -58,6 +58,7 @@ class HullBuilder {
     geom.vertices = int(vertices.size());
     geom.faces = int(out_.faces.size()) - geom.face;
     geom.edges = int(out_.edges.size()) - geom.edge;
+    add_vertex_faces(geom);
     add_trees(vertices, geom);
   }
 
@@ -84,6 +85,18 @@ class HullBuilder {
     }
     store(0.5 * (low + high), geom.box_centre);
     store(0.5 * (high - low), geom.box_half);
+  }
+
+  void add_vertex_faces(const Geom& geom) {
+    std::vector<Ints> faces(geom.vertices);
+    for (int f = geom.face; f < geom.face + geom.faces; ++f) {
+      const HullFace& face = out_.faces[f];
+      for (int i = 0; i < face.polygon_corners; ++i) faces[out_.corners[face.polygon + i]].push_back(f);
+    }
+    for (const Ints& around : faces) {
+      out_.vertex_faces.insert(out_.vertex_faces.end(), around.begin(), around.end());
+      out_.vertex_faces_begin.push_back(int(out_.vertex_faces.size()));
+    }
   }
 
   // `vertices`: in the link's frame.
@@ -134,11 +147,14 @@ class HullBuilder {
                         vertices[polygon[(i + 1) % polygon.size()]] - vertices[polygon[0]]);
       if (dot(normal, normal) <= 0) continue;
       normal = (1 / std::sqrt(dot(normal, normal))) * normal;
+      HullFace face{};
+      face.polygon = int(out_.corners.size());
+      face.polygon_corners = int(polygon.size());
+      out_.corners.insert(out_.corners.end(), polygon.begin(), polygon.end());
       if (dot(normal, vertices[polygon[0]] - middle) < 0) {
         normal = -normal;
         std::reverse(polygon.begin(), polygon.end());
       }
-      HullFace face{};
       store(normal, face.normal);
       face.corner = int(out_.corners.size());
       const Ints corners = thinned_polygon(vertices, polygon, polygon_corners);

@@ -1,5 +1,5 @@
 // The Jacobian of a step: one forward step, and a backward step for each row of qvel+. The rows of qpos+ follow from these,
-// since a step ends with  qpos+ = qpos (+) h qvel+.
+// since a step ends with  qpos+ = qpos (+) h qvel+; but for the integrator rk4, whose rows are all pulled back.
 #include <limits>
 
 #include "forward_runner.hpp"
@@ -122,13 +122,15 @@ struct JacobianRunner {
          qpos_next, qvel_next);
     // an impact ends the motion at the old velocity, so qpos+ depends on the state by its moment as well
     const Impact<Real>& impact = forward.workspace.impact;
-    for (int row = impact.any ? 0 : model.nv; row < 2 * model.nv;) {
+    const bool by_velocity = !is_runge_kutta(model);  // whether qpos+ = qpos (+) h qvel+
+    for (int row = impact.any || !by_velocity ? 0 : model.nv; row < 2 * model.nv;) {
       if (cancel && cancel->cancelled()) return false;
       row = pull_back(model, arrays, slice, row);
     }
     const auto through_moment = less(Real(0), impact.time);
     for (int lane = 0; lane < slice.count; ++lane) {
-      if (!get_lane(through_moment, lane)) position_rows(model, arrays, slice.environment(lane), lane);
+      if (by_velocity && !get_lane(through_moment, lane))
+        position_rows(model, arrays, slice.environment(lane), lane);
       mark(model, arrays, slice.environment(lane));
     }
     return true;

@@ -17,7 +17,7 @@ namespace revolute {
 namespace {
 
 constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_ellipsoid = 4,
-              mujoco_cylinder = 5, mujoco_box = 6;
+              mujoco_cylinder = 5, mujoco_box = 6, mujoco_mesh = 7;
 
 // A rotation whose third column is the axis.
 Matrix3<double> frame_with_z(const Vector3<double>& axis) {
@@ -40,9 +40,11 @@ class ModelBuilder {
     add_options();
     add_bodies();
     add_dof_supports();
+    find_single_free();
     add_actuators();
     add_geoms();
     add_candidates();
+    out_.near_pairs_.build(out_.model_, out_.candidates_, out_.geoms_);
     add_dof_constraints();
     add_equalities();
     add_parameters();
@@ -55,6 +57,7 @@ class ModelBuilder {
   std::vector<int> body_link_;
   std::vector<Pose> body_pose_;  // in the link's frame
   std::map<std::pair<int, int>, int> path_of_, support_of_;
+  std::vector<Path> chain_of_;  // of each degree of freedom, once listed
 
   static void expect(const char* name, std::size_t got, std::size_t wanted) {
     if (got != wanted)
@@ -93,6 +96,8 @@ class ModelBuilder {
         {"geom_quat", in_.geom_quat.size(), 4 * ng},
         {"geom_size", in_.geom_size.size(), 3 * ng},
         {"geom_friction", in_.geom_friction.size(), ng},
+        {"geom_torsional_friction", in_.geom_torsional_friction.size(), ng},
+        {"geom_rolling_friction", in_.geom_rolling_friction.size(), ng},
         {"geom_rbound", in_.geom_rbound.size(), ng},
         {"hull_adr", in_.hull_adr.size(), ng},
         {"hull_num", in_.hull_num.size(), ng},
@@ -135,8 +140,6 @@ class ModelBuilder {
         {"eq_solimp", in_.eq_solimp.size(), 5 * ne},
         {"geom_solref", in_.geom_solref.size(), 2 * ng},
         {"geom_solimp", in_.geom_solimp.size(), 5 * ng},
-        {"geom_torsional_friction", in_.geom_torsional_friction.size(), ng},
-        {"geom_rolling_friction", in_.geom_rolling_friction.size(), ng},
         {"pair_weight", in_.pair_weight.size(), np},
         {"pair_solref", in_.pair_solref.size(), 2 * np},
         {"pair_solreffriction", in_.pair_solreffriction.size(), 2 * np},
@@ -201,9 +204,7 @@ class ModelBuilder {
     joint.dof = in_.jnt_dofadr[j];
     joint.parent = link;
     joint.limited = in_.jnt_limited[j] != 0;
-    std::copy_n(&in_.jnt_range[2 * j], 2, joint.range);
     joint.reference = in_.qpos0[joint.qpos];
-    std::copy_n(&in_.qpos_spring[joint.qpos], joint.type == JointType::ball ? 4 : 1, joint.spring);
     const Vector3<double> anchor = vector3<double>(&in_.jnt_pos[3 * j]);
     const bool along_axis = joint.type == JointType::prismatic || joint.type == JointType::revolute;
     const Pose moved = {along_axis ? frame_with_z(vector3<double>(&in_.jnt_axis[3 * j])) : identity().R,
@@ -252,8 +253,6 @@ class ModelBuilder {
       Actuator actuator{};
       actuator.dof = in_.act_dof[a];
       actuator.qpos = in_.act_qpos[a];
-      std::copy_n(&in_.act_gain[3 * a], 3, actuator.gain);
-      std::copy_n(&in_.act_bias[3 * a], 3, actuator.bias);
       actuator.ctrl_limited = in_.act_ctrllimited[a] != 0;
       actuator.force_limited = in_.act_forcelimited[a] != 0;
       std::copy_n(&in_.act_ctrlrange[2 * a], 2, actuator.ctrl_range);
@@ -278,8 +277,10 @@ class ModelBuilder {
         return Shape::cylinder;
       case mujoco_box:
         return Shape::box;
-      default:
+      case mujoco_mesh:
         return Shape::mesh;
+      default:
+        throw std::invalid_argument("geom_type: no shape is of type " + std::to_string(mujoco_type));
     }
   }
 
@@ -306,17 +307,45 @@ class ModelBuilder {
 
   // Ancestors of both links, leaf to root.
   int path(int link_a, int link_b) {
-    const auto key = std::minmax(link_a, link_b);
-    const auto found = path_of_.find(key);
+    const auto [below, above] = std::make_pair(std::max(link_a, link_b), std::min(link_a, link_b));
+    const auto found = path_of_.find({above, below});
     if (found != path_of_.end()) return found->second;
-    std::vector<int> dofs;
-    for (int link : {link_a, link_b})
-      for (int k = link; k >= 0; k = out_.dofs_[k].parent) dofs.push_back(k);
-    std::sort(dofs.rbegin(), dofs.rend());
-    dofs.erase(std::unique(dofs.begin(), dofs.end()), dofs.end());
-    out_.paths_.push_back({int(out_.path_dofs_.size()), int(dofs.size())});
-    out_.path_dofs_.insert(out_.path_dofs_.end(), dofs.begin(), dofs.end());
-    return path_of_[key] = int(out_.paths_.size()) - 1;
+    out_.paths_.push_back(carries(above, below) ? chain(below) : merged_chains(above, below));
+    return path_of_[{above, below}] = int(out_.paths_.size()) - 1;
+  }
+  // Whether the world or a link is among the ancestors of another.
+  bool carries(int above, int below) const {
+    while (below > above) below = out_.dofs_[below].parent;
+    return below == above;
+  }
+  // A link and its ancestors: the end of the list of a leaf below it, so that a long chain is listed once.
+  Path chain(int link) {
+    if (link < 0) return {0, 0};
+    if (chain_of_.empty()) list_chains();
+    return chain_of_[link];
+  }
+  void list_chains() {
+    chain_of_.assign(in_.nv, {-1, 0});
+    for (int leaf = in_.nv - 1; leaf >= 0; --leaf) {
+      if (chain_of_[leaf].count > 0) continue;
+      const int first = int(out_.path_dofs_.size());
+      for (int k = leaf; k >= 0; k = out_.dofs_[k].parent) out_.path_dofs_.push_back(k);
+      const int end = int(out_.path_dofs_.size());
+      for (int i = first; i < end; ++i) {
+        Path& suffix = chain_of_[out_.path_dofs_[i]];
+        if (suffix.count == 0) suffix = {i, end - i};
+      }
+    }
+  }
+  Path merged_chains(int link_a, int link_b) {
+    const int first = int(out_.path_dofs_.size());
+    for (int a = link_a, b = link_b; a >= 0 || b >= 0;) {
+      const int k = std::max(a, b);
+      out_.path_dofs_.push_back(k);
+      if (a == k) a = out_.dofs_[k].parent;
+      if (b == k) b = out_.dofs_[k].parent;
+    }
+    return {first, int(out_.path_dofs_.size()) - first};
   }
 
   // mujoco: the degrees of freedom that move one link and not the other; those that move both leave the constraint as it is.
@@ -324,23 +353,24 @@ class ModelBuilder {
     const auto found = support_of_.find({link_a, link_b});
     if (found != support_of_.end()) return found->second;
     std::vector<std::pair<int, int>> dofs;
-    for (int side : {0, 1}) {
-      std::vector<int> others;
-      for (int k = side ? link_a : link_b; k >= 0; k = out_.dofs_[k].parent) others.push_back(k);
-      for (int k = side ? link_b : link_a; k >= 0; k = out_.dofs_[k].parent)
-        if (std::find(others.begin(), others.end(), k) == others.end()) dofs.push_back({k, side});
+    // leaf to root, until the chains meet
+    for (int a = link_a, b = link_b; a != b;) {
+      const int side = b > a, k = std::max(a, b);
+      dofs.push_back({k, side});
+      (side ? b : a) = out_.dofs_[k].parent;
     }
     return support_of_[{link_a, link_b}] = add_support(std::move(dofs));
   }
+  // Degrees of freedom, each with its side.
   int add_support(std::vector<std::pair<int, int>> dofs) {
     std::sort(dofs.rbegin(), dofs.rend());
     Support support = {int(out_.support_dofs_.size()), int(dofs.size()), true};
-    for (std::size_t i = 0; i < dofs.size(); ++i) {
-      out_.support_dofs_.push_back(dofs[i].first);
-      out_.support_sides_.push_back(dofs[i].second);
-      int k = dofs[0].first;
-      while (k >= 0 && k != dofs[i].first) k = out_.dofs_[k].parent;
-      support.chain = support.chain && k >= 0;
+    int k = dofs.empty() ? -1 : dofs[0].first;
+    for (const auto& [dof, side] : dofs) {
+      out_.support_dofs_.push_back(dof);
+      out_.support_sides_.push_back(side);
+      while (k > dof) k = out_.dofs_[k].parent;
+      support.chain = support.chain && k == dof;
     }
     out_.supports_.push_back(support);
     return int(out_.supports_.size()) - 1;
@@ -366,6 +396,14 @@ class ModelBuilder {
     }
     out_.mass_rows_.push_back(entries);
   }
+  // A free joint, and no other joint in its tree.
+  void find_single_free() {
+    std::vector<int> dofs(out_.model_.ntree, 0);
+    for (const Dof& dof : out_.dofs_) ++dofs[dof.tree];
+    out_.single_free_ = std::make_unique<bool[]>(dofs.size());
+    for (std::size_t t = 0; t < dofs.size(); ++t)
+      out_.single_free_[t] = out_.tree_qpos_[t] >= 0 && dofs[t] == 6;
+  }
   double body_weight(int a, int b, int part) const {
     return soft() ? in_.body_invweight0[2 * a + part] + in_.body_invweight0[2 * b + part] : 0.0;
   }
@@ -378,7 +416,12 @@ class ModelBuilder {
       const double* friction = &in_.pair_friction[3 * i];
       const bool fixed = !std::isnan(friction[0]);
       const int from = in_.pair_mu_from[i];
-      out_.map_.pairs.push_back({a, b, !fixed && from != 2, !fixed && from != 1, fixed ? friction[0] : 0.0});
+      out_.map_.pairs.push_back({a,
+                                 b,
+                                 !fixed && from != 2,
+                                 !fixed && from != 1,
+                                 fixed ? friction[0] : 0.0,
+                                 {friction[1], friction[2]}});
       if (soft()) out_.map_.soft_pairs.push_back(soft_pair(i));
       Candidate candidate{};
       candidate.geom_a = a;
@@ -389,11 +432,9 @@ class ModelBuilder {
       candidate.path = path(link_a, link_b);
       candidate.support = soft() ? support(link_a, link_b) : 0;
       candidate.weight = body_weight(in_.geom_bodyid[a], in_.geom_bodyid[b], 0);
+      candidate.condim = in_.pair_condim[i];
       candidate.margin = in_.pair_margin[i];
       candidate.gap = in_.pair_gap[i];
-      candidate.condim = in_.pair_condim[i];
-      candidate.torsional = friction[1];
-      candidate.rolling = friction[2];
       add_pair(candidate);
     }
   }
@@ -411,8 +452,11 @@ class ModelBuilder {
       throw std::invalid_argument("pair_geom2: no contact between two planes, geoms " +
                                   std::to_string(candidate.geom_a) + " and " +
                                   std::to_string(candidate.geom_b));
-    if (a == Shape::plane && (b == Shape::sphere || b == Shape::capsule || b == Shape::box))
+    if (out_.model_.contact_model == ContactModel::mujoco && add_mujoco_pair(candidate)) return;
+    if (a == Shape::plane && (b == Shape::sphere || b == Shape::capsule || b == Shape::box)) {
+      candidate.pair = Pair::plane_point;
       return add_plane_points(candidate, out_.geoms_[candidate.geom_b]);
+    }
     candidate.slots = 1;
     if (a == Shape::sphere && b == Shape::sphere)
       candidate.pair = Pair::sphere_sphere;
@@ -431,21 +475,64 @@ class ModelBuilder {
       candidate.slots = slots(a == Shape::plane ? b : a, b);
       ++out_.model_.nconvex;
     }
+    add_slots(candidate);
+  }
+  void add_slots(Candidate candidate) {
     for (candidate.slot = 0; candidate.slot < candidate.slots; ++candidate.slot)
       out_.candidates_.push_back(candidate);
   }
 
+  // Adds a pair for which MuJoCo has a closed formula; false for the others, which go to the general search.
+  bool add_mujoco_pair(Candidate candidate) {
+    struct Kind {
+      Shape a, b;
+      Pair pair;
+      int slots;
+    };
+    static const Kind kinds[] = {{Shape::plane, Shape::sphere, Pair::plane_point, 1},
+                                 {Shape::plane, Shape::capsule, Pair::plane_capsule, 2},
+                                 {Shape::plane, Shape::box, Pair::plane_box, 8},
+                                 {Shape::plane, Shape::cylinder, Pair::plane_cylinder, 4},
+                                 {Shape::plane, Shape::ellipsoid, Pair::plane_ellipsoid, 1},
+                                 {Shape::plane, Shape::mesh, Pair::plane_mesh, 4},
+                                 {Shape::sphere, Shape::sphere, Pair::sphere_sphere, 1},
+                                 {Shape::sphere, Shape::capsule, Pair::sphere_capsule, 1},
+                                 {Shape::sphere, Shape::cylinder, Pair::sphere_cylinder, 1},
+                                 {Shape::sphere, Shape::box, Pair::sphere_box, 1},
+                                 {Shape::capsule, Shape::capsule, Pair::capsule_capsule, 2},
+                                 {Shape::capsule, Shape::box, Pair::capsule_box, 2},
+                                 {Shape::box, Shape::box, Pair::box_box, 8}};
+    const Geom &a = out_.geoms_[candidate.geom_a], &b = out_.geoms_[candidate.geom_b];
+    for (const Kind& kind : kinds) {
+      if (kind.a != a.shape || kind.b != b.shape) continue;
+      candidate.pair = kind.pair;
+      candidate.slots = kind.slots;
+      const bool fixed_points =
+          kind.pair == Pair::plane_point || kind.pair == Pair::plane_capsule || kind.pair == Pair::plane_box;
+      if (fixed_points)
+        add_plane_points(candidate, b);
+      else
+        add_slots(candidate);
+      return true;
+    }
+    return false;
+  }
+
   // The points of a shape that can be nearest to a plane: a sphere's centre, a capsule's ends, a box's corners.
   void add_plane_points(Candidate candidate, const Geom& shape) {
-    candidate.pair = Pair::plane_point;
-    candidate.slots = 1;
     candidate.radius = shape.radius;
     const bool ends = shape.shape == Shape::capsule, corners = shape.shape == Shape::box;
     const double x = corners ? shape.half[0] : 0, y = corners ? shape.half[1] : 0,
                  z = corners || ends ? shape.half[2] : 0;
     const int count = corners ? 8 : ends ? 2 : 1;
+    // MuJoCo counts a box's corners from the lowest, x first
+    const bool mujoco_box = candidate.pair == Pair::plane_box;
+    if (candidate.pair == Pair::plane_point) candidate.slots = 1;
     for (int i = 0; i < count; ++i) {
-      const Vector3<double> local = {i & 4 ? -x : x, i & 2 ? -y : y, i & 1 ? -z : z};
+      const Vector3<double> local = mujoco_box
+                                        ? Vector3<double>{i & 1 ? x : -x, i & 2 ? y : -y, i & 4 ? z : -z}
+                                        : Vector3<double>{i & 4 ? -x : x, i & 2 ? -y : y, i & 1 ? -z : z};
+      candidate.slot = candidate.slots == 1 ? 0 : i;
       store(vector3<double>(shape.position) + matrix3<double>(shape.rotation) * local, candidate.point);
       out_.candidates_.push_back(candidate);
     }
@@ -460,7 +547,6 @@ class ModelBuilder {
       const int last = ball ? joint.dof + 2 : joint.dof;
       Limit limit{};
       limit.ball = ball;
-      limit.joint = int(j);
       limit.dof = joint.dof;
       limit.qpos = joint.qpos;
       limit.path = path(last, -1);
@@ -473,7 +559,7 @@ class ModelBuilder {
       }
       for (int side = ball ? 1 : 0; side < 2; ++side) {
         limit.sign = side == 0 ? 1.0 : -1.0;
-        limit.bound = joint.range[side];
+        limit.bound = int(2 * j) + side;
         out_.limits_.push_back(limit);
       }
     }
@@ -565,6 +651,10 @@ class ModelBuilder {
     set(Parameter::restitution, {in_.restitution});
     set(Parameter::geom_torsional_friction, in_.geom_torsional_friction);
     set(Parameter::geom_rolling_friction, in_.geom_rolling_friction);
+    set(Parameter::actuator_gainprm, in_.act_gain);
+    set(Parameter::actuator_biasprm, in_.act_bias);
+    set(Parameter::qpos_spring, in_.qpos_spring);
+    set(Parameter::jnt_range, in_.jnt_range);
     set(Parameter::geom_solref, in_.geom_solref);
     set(Parameter::geom_solimp, in_.geom_solimp);
   }
@@ -580,6 +670,7 @@ class ModelBuilder {
     m.actuators = out_.actuators_.data();
     m.geoms = out_.geoms_.data();
     m.candidates = out_.candidates_.data();
+    out_.near_pairs_.point(m);
     m.limits_list = out_.limits_.data();
     m.equalities = out_.equalities_.data();
     m.paths = out_.paths_.data();
@@ -595,10 +686,13 @@ class ModelBuilder {
     m.faces = out_.hulls_.faces.data();
     m.edges = out_.hulls_.edges.data();
     m.corners = out_.hulls_.corners.data();
+    m.vertex_faces = out_.hulls_.vertex_faces.data();
+    m.vertex_faces_begin = out_.hulls_.vertex_faces_begin.data();
     m.hull_nodes = out_.hulls_.nodes.data();
     m.hull_items = out_.hulls_.items.data();
     m.tree_origin = out_.tree_origin_.data();
     m.tree_qpos = out_.tree_qpos_.data();
+    m.single_free = out_.single_free_.get();
     const Doubles& loss = out_.map_.defaults[int(Parameter::dof_frictionloss)];
     out_.model_as_loaded_ = m;
     out_.model_as_loaded_.dry_friction =

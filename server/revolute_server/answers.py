@@ -14,7 +14,7 @@ import numpy as np
 
 from revolute.gradient_report import GradientReport
 from revolute_engine import Gradient, Jvp, Model, StepJacobian
-from revolute_engine._parameters import PARAMETERS, default_parameter
+from revolute_engine._parameters import default_parameter, parameters_of
 from revolute_engine._segments import Segment
 
 from .models import OPTIONS
@@ -69,7 +69,7 @@ def model_info(model: Model) -> Document:
         "options": options,
         "notes": list(model.notes),
         "warnings": list(model.warnings),
-        "params": {name: default_parameter(model, name) for name in PARAMETERS},
+        "params": {name: default_parameter(model, name) for name in parameters_of(model)},
         "keyframes": _keyframes(model),
     }
 

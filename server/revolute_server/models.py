@@ -35,6 +35,8 @@ OPTIONS = (
     "ground",
     "fuse_fixed",
     "timestep",
+    "contact_model",
+    "cone",
     "solver",
     "iterations",
     "contact",

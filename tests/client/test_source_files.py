@@ -106,6 +106,26 @@ def test_includes_that_are_given_are_read_too(tmp_path: Path) -> None:
     assert set(read_source(scene, options={}, assets=given).assets) == {"leg.xml", "toe.xml", "toe.stl"}
 
 
+def test_attached_models_are_taken_along_with_what_they_name(tmp_path: Path) -> None:
+    """Their meshes go by paths from the main file, so that equal names stay apart."""
+    scene = '<mujoco><asset><model name="leg" file="leg/leg.xml"/><mesh file="bone.stl"/></asset></mujoco>'
+    leg = (
+        '<mujoco><compiler meshdir="stl"/><include file="motors.xml"/><asset><mesh file="bone.stl"/>'
+        '<model file="leg.xml"/></asset></mujoco>'
+    )
+    _write(tmp_path / "leg/leg.xml", leg)
+    _write(tmp_path / "leg/motors.xml", "<mujocoinclude/>")
+    _write(tmp_path / "leg/stl/bone.stl", "of the leg")
+    _write(tmp_path / "bone.stl", "of the scene")
+    assets = read_source(_write(tmp_path / "scene.xml", scene), options={}).assets
+    assert assets == {
+        "leg/leg.xml": leg.encode(),
+        "leg/motors.xml": b"<mujocoinclude/>",
+        "leg/stl/bone.stl": b"of the leg",
+        "bone.stl": b"of the scene",
+    }
+
+
 def test_missing_files_are_left_out(tmp_path: Path) -> None:
     robot = _write(tmp_path / "robot.urdf", URDF.format("foot.stl"))
     more = tmp_path / "more"

@@ -112,7 +112,8 @@ MISTAKES = {
     ),
     "include of itself": (
         {"parts/settings.xml": b'<mujocoinclude><include file="settings.xml"/></mujocoinclude>'},
-        "scene.xml: include 'settings.xml': expected a file once, got it twice",
+        "scene.xml: include 'settings.xml': expected files that do not include themselves, got "
+        "parts/settings.xml -> parts/settings.xml",
     ),
     "broken include": ({"parts/robot.xml": b"<mujocoinclude>"}, "scene.xml: include 'parts/robot.xml': "),
     "height field": (

@@ -105,6 +105,8 @@ class ModelMaker {
     append(a.geom_quat, exponential(turn));
     append(a.geom_size, size);
     a.geom_friction.push_back(friction);
+    a.geom_torsional_friction.push_back(0.02);
+    a.geom_rolling_friction.push_back(0.003);
     a.geom_rbound.push_back(std::sqrt(dot(size, size)));
     a.hull_adr.push_back(int(a.hull_vert.size() / 3));
     a.hull_num.push_back(0);
@@ -140,6 +142,37 @@ class ModelMaker {
     arrays.pair_gap.push_back(0);
     arrays.pair_mu_from.push_back(from);
     arrays.pair_condim.push_back(condim);
+  }
+  // Turns the finished model into one of MuJoCo's contact model, with MuJoCo's defaults and unit weights.
+  void make_soft() {
+    MujocoArrays& a = arrays;
+    a.contact_model = int(ContactModel::mujoco);
+    const Doubles solref = {0.02, 1}, solimp = {0.9, 0.95, 0.001, 0.5, 2};
+    const auto repeat = [](Doubles& array, std::size_t count, const Doubles& row) {
+      array.clear();
+      for (std::size_t i = 0; i < count; ++i) array.insert(array.end(), row.begin(), row.end());
+    };
+    const std::size_t nv = a.nv, ng = a.ngeom, np = a.pair_geom1.size(), ne = a.eq_type.size();
+    repeat(a.body_invweight0, a.nbody, {1, 1});
+    repeat(a.dof_invweight0, nv, {1});
+    repeat(a.jnt_margin, a.njnt, {0});
+    for (auto [array, count] : {std::pair(&a.jnt_solref, std::size_t(a.njnt)),
+                                {&a.dof_solref, nv},
+                                {&a.eq_solref, ne},
+                                {&a.geom_solref, ng},
+                                {&a.pair_solref, np}})
+      repeat(*array, count, solref);
+    for (auto [array, count] : {std::pair(&a.jnt_solimp, std::size_t(a.njnt)),
+                                {&a.dof_solimp, nv},
+                                {&a.eq_solimp, ne},
+                                {&a.geom_solimp, ng},
+                                {&a.pair_solimp, np}})
+      repeat(*array, count, solimp);
+    repeat(a.geom_torsional_friction, ng, {0.005});
+    repeat(a.geom_rolling_friction, ng, {0.0001});
+    repeat(a.pair_weight, np, {0.5});
+    repeat(a.pair_solreffriction, np, {0, 0});
+    repeat(a.pair_friction5, np, {1, 1, 0.005, 0.0001, 0.0001});
   }
   // MuJoCo's data: connect, weld: by bodies; joint: polynomial of joint b, which may be -1
   void add_equality(EqualityType type, int a, int b, Doubles data) {
@@ -185,5 +218,39 @@ class ModelMaker {
     array[3 * row + 2] = a.z;
   }
 };
+
+// The same model with MuJoCo's soft constraints: softness and inverse weights that differ from element to element.
+inline MujocoArrays softened(MujocoArrays a, Cone cone, Integrator integrator) {
+  a.contact_model = int(ContactModel::mujoco);
+  a.cone = int(cone);
+  a.integrator = int(integrator);
+  a.impratio = 1.7;
+  const auto fill = [](Doubles& out, int rows, std::initializer_list<double> row, double growth) {
+    for (int i = 0; i < rows; ++i)
+      for (double value : row) out.push_back(value * (1 + growth * i));
+  };
+  fill(a.body_invweight0, a.nbody, {0.8, 3.0}, 0.2);
+  fill(a.dof_invweight0, a.nv, {2.0}, 0.1);
+  const std::initializer_list<double> solref = {0.03, 0.9}, solimp = {0.7, 0.9, 0.01, 0.4, 2.3};
+  fill(a.jnt_solref, a.njnt, solref, 0.02);
+  fill(a.dof_solref, a.nv, solref, 0.02);
+  fill(a.geom_solref, a.ngeom, solref, 0.02);
+  fill(a.eq_solref, int(a.eq_type.size()), solref, 0.02);
+  fill(a.jnt_solimp, a.njnt, solimp, 0.001);
+  fill(a.dof_solimp, a.nv, solimp, 0.001);
+  fill(a.geom_solimp, a.ngeom, solimp, 0.001);
+  fill(a.eq_solimp, int(a.eq_type.size()), solimp, 0.001);
+  a.jnt_margin.assign(a.njnt, 0.01);
+  const std::size_t pairs = a.pair_geom1.size();
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const bool own = !std::isnan(a.pair_friction[3 * i]);
+    a.pair_weight.push_back(own ? std::numeric_limits<double>::quiet_NaN() : 0.3 + 0.1 * double(i % 4));
+    for (double value : {0.025, 1.1}) a.pair_solref.push_back(value);
+    for (double value : {0.04, 0.8}) a.pair_solreffriction.push_back(value);
+    a.pair_solimp.insert(a.pair_solimp.end(), solimp);
+    for (double value : {0.7, 0.5, 0.02, 0.003, 0.004}) a.pair_friction5.push_back(value);
+  }
+  return a;
+}
 
 }  // namespace revolute::check

@@ -20,9 +20,9 @@ struct Stage {
     const Model& m = model();
     std::vector<Block> out;
     int begin = 0;
-    const std::pair<const char*, int> sizes[] = {{"qpos", m.nv},    {"qvel", m.nv},     {"ctrl", m.nu},
-                                                 {"damping", m.nv}, {"armature", m.nv}, {"stiffness", m.njnt},
-                                                 {"gear", m.nu}};
+    const std::pair<const char*, int> sizes[] = {
+        {"qpos", m.nv},        {"qvel", m.nv}, {"ctrl", m.nu},     {"damping", m.nv},  {"armature", m.nv},
+        {"stiffness", m.njnt}, {"gear", m.nu}, {"gain", 3 * m.nu}, {"bias", 3 * m.nu}, {"spring", m.nq}};
     for (const auto& [name, size] : sizes) {
       out.push_back({name, begin, size});
       begin += size;
@@ -31,8 +31,13 @@ struct Stage {
   }
   Doubles inputs(Random& random) const {
     Doubles in(model().nv, 0.0);
-    const Doubles rest = random.normals(blocks().back().begin + model().nu - model().nv);
+    const int drawn = blocks()[6].begin + model().nu;
+    const Doubles rest = random.normals(drawn - model().nv);
     in.insert(in.end(), rest.begin(), rest.end());
+    for (Parameter p : {Parameter::actuator_gainprm, Parameter::actuator_biasprm, Parameter::qpos_spring}) {
+      const Doubles& own = storage.parameters().defaults[int(p)];
+      in.insert(in.end(), own.begin(), own.end());
+    }
     return in;
   }
 
@@ -52,10 +57,11 @@ struct Stage {
     const std::vector<Real> start(qpos.begin(), qpos.end());
     displace(m, start.data(), in, out.qpos.data());
     const Real* next = out.ctrl + m.nu;
-    const std::pair<Real*, int> arrays[] = {{out.parameters->damping, m.nv},
-                                            {out.parameters->armature, m.nv},
-                                            {out.parameters->stiffness, m.njnt},
-                                            {out.parameters->gear, m.nu}};
+    const std::pair<Real*, int> arrays[] = {
+        {out.parameters->damping, m.nv},     {out.parameters->armature, m.nv},
+        {out.parameters->stiffness, m.njnt}, {out.parameters->gear, m.nu},
+        {out.parameters->gain, 3 * m.nu},    {out.parameters->bias, 3 * m.nu},
+        {out.parameters->spring, m.nq}};
     for (const auto& [array, size] : arrays) {
       std::copy_n(next, size, array);
       next += size;
@@ -77,11 +83,13 @@ struct StageAdjoint {
     Owned<Parameters<Real>> bar(m);
     bar->clear(m);
     Real* ctrl_bar = in_bar + 2 * m.nv;
-    actuation_adjoint(m, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl, out_bar, out_bar + m.nv,
-                      in_bar, in_bar + m.nv, ctrl_bar, *bar);
+    actuation_adjoint(m, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl,
+                      ActuationCotangent<Real>{out_bar, out_bar + m.nv, out_bar + m.nv}, in_bar,
+                      in_bar + m.nv, ctrl_bar, *bar);
     Real* next = ctrl_bar + m.nu;
     const std::pair<const Real*, int> arrays[] = {
-        {bar->damping, m.nv}, {bar->armature, m.nv}, {bar->stiffness, m.njnt}, {bar->gear, m.nu}};
+        {bar->damping, m.nv},  {bar->armature, m.nv}, {bar->stiffness, m.njnt}, {bar->gear, m.nu},
+        {bar->gain, 3 * m.nu}, {bar->bias, 3 * m.nu}, {bar->spring, m.nq}};
     for (const auto& [array, size] : arrays) {
       std::copy_n(array, size, next);
       next += size;
@@ -148,7 +156,10 @@ void ranges_pass_nothing_back_beyond_and_all_on_the_bound() {
   const Stage stage{storage, {0.0}};
   const StageAdjoint adjoint{stage};
   const auto slopes = [&](double ctrl_a, double ctrl_b) {
-    const Doubles in = {0, 0, ctrl_a, ctrl_b, 0, 0, 0, 1, 1}, tau_bar = {1, 0};
+    Doubles in = {0, 0, ctrl_a, ctrl_b, 0, 0, 0, 1, 1};
+    in.insert(in.end(), {2, 0, 0, 2, 0, 0});     // gain
+    in.insert(in.end(), {0, 0, 0, 0, 0, 0, 0});  // bias, rest
+    const Doubles tau_bar = {1, 0};
     Doubles in_bar(in.size(), 0.0);
     adjoint(in.data(), tau_bar.data(), in_bar.data());
     return Doubles{in_bar[2], in_bar[3]};
@@ -181,8 +192,9 @@ void adjoint_lanes_and_allocation() {
     Doubles tau(model.nv), diagonal(model.nv), q_bar(model.nv, 0.0), ctrl_bar(model.nu, 0.0);
     check_no_allocation("actuation", [&] {
       actuation(model, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl, tau.data(), diagonal.data());
-      actuation_adjoint(model, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl, tau.data(),
-                        diagonal.data(), q_bar.data(), q_bar.data(), ctrl_bar.data(), *bar);
+      actuation_adjoint(model, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl,
+                        ActuationCotangent<double>{tau.data(), diagonal.data(), diagonal.data()},
+                        q_bar.data(), q_bar.data(), ctrl_bar.data(), *bar);
     });
   }
 }

@@ -1,8 +1,7 @@
 // Collision detection: which candidates are active, their frames and wrenches, the deepest vertices of
 // meshes, adjoint.
 #include "allocation.hpp"
-#include "models.hpp"
-#include "packing.hpp"
+#include "contact_stage.hpp"
 #include "reference.hpp"
 
 using namespace revolute;
@@ -201,76 +200,6 @@ void lowest_vertices_of_meshes() {
 
 // --- adjoint -----------------------------------------------------------------------------------------------
 
-// in: tangent of qpos. out: gap, axes and wrenches of every contact, about reference points that stay where
-// they are at zero.
-struct Stage {
-  const ModelStorage& storage;
-  Doubles qpos;
-
-  const Model& model() const { return storage.model(); }
-  int n_out() const { return 46 * model().ncandidate; }
-  template <class Real>
-  void run(const Real* in, Parameters<Real>& parameters, Kinematics<Real>& kin,
-           Contacts<Real>& contacts) const {
-    load_defaults(storage, parameters);
-    std::vector<Real> start(qpos.begin(), qpos.end()), moved(model().nq), still(model().nv, Real(0));
-    displace(model(), start.data(), in, moved.data());
-    kinematics(model(), parameters, moved.data(), still.data(), kin);
-    collision_detection(model(), kin, kin.V, Real(model().timestep), contacts);
-  }
-  template <class Real>
-  Force<Real> about_fixed_point(const Kinematics<Real>& kin, int link, const Force<Real>& force) const {
-    const int address = link < 0 ? -1 : model().tree_qpos[model().dofs[link].tree];
-    if (address < 0) return force;
-    return {force.n + cross(tree_origin(model(), kin, link) - vector3<Real>(&qpos[address]), force.f),
-            force.f};
-  }
-  template <class Real>
-  void operator()(const Real* in, Real* out) const {
-    Owned<Parameters<Real>> parameters(model());
-    Owned<Kinematics<Real>> kin(model());
-    Owned<Contacts<Real>> contacts(model());
-    run(in, *parameters, *kin, *contacts);
-    for (int c = 0; c < contacts->count; ++c) {
-      const Contact<Real>& contact = contacts->list[c];
-      Writer<Real> to{out + 46 * contact.candidate};
-      const Real active = indicator<Real>(contact.active);
-      const Candidate& candidate = model().candidates[contact.candidate];
-      to.add(active * contact.gap);
-      for (const Vector3<Real>& axis : contact.axis) to.add(active * axis);
-      for (const Force<Real>& force : contact.force_a)
-        to.add(active * about_fixed_point(*kin, candidate.link_a, force));
-      for (const Force<Real>& force : contact.force_b)
-        to.add(active * about_fixed_point(*kin, candidate.link_b, force));
-    }
-  }
-};
-struct StageAdjoint {
-  const Stage& of;
-  template <class Real>
-  void operator()(const Real* in, const Real* out_bar, Real* in_bar) const {
-    const Model& model = of.model();
-    Owned<Parameters<Real>> parameters(model), parameters_bar(model);
-    Owned<Kinematics<Real>> kin(model);
-    Owned<Contacts<Real>> contacts(model);
-    Owned<KinematicsCotangent<Real>> kin_bar(model);
-    of.run(in, *parameters, *kin, *contacts);
-    parameters_bar->clear(model);
-    kin_bar->clear(model);
-    for (int c = 0; c < contacts->count; ++c) {
-      Reader<Real> from{out_bar + 46 * contacts->list[c].candidate};
-      const Real active = indicator<Real>(contacts->list[c].active);
-      ContactCotangent<Real> bar;
-      bar.gap = active * from.scalar();
-      for (Vector3<Real>& axis : bar.axis) axis = active * from.vector();
-      for (Force<Real>& force : bar.force_a) force = active * from.force();
-      for (Force<Real>& force : bar.force_b) force = active * from.force();
-      collision_detection_adjoint(model, *kin, contacts->list[c], bar, *kin_bar);
-    }
-    kinematics_adjoint(model, *kin, *kin_bar, in_bar, *parameters_bar);
-  }
-};
-
 void adjoint_and_lanes() {
   Random random(114);
   for (const MujocoArrays& base :
@@ -278,8 +207,8 @@ void adjoint_and_lanes() {
     const MujocoArrays arrays = wide_margin(base);
     const ModelStorage storage(arrays);
     for (int trial = 0; trial < 3; ++trial) {
-      const Stage stage{storage, random_qpos(storage, arrays, random, 0.2)};
-      const StageAdjoint adjoint{stage};
+      const ContactStage stage{storage, random_qpos(storage, arrays, random, 0.2)};
+      const ContactStageAdjoint adjoint{stage};
       const Doubles in(arrays.nv, 0.0);
       check_adjoint("collision_detection", random, in, stage.n_out(), stage, adjoint, smooth);
       const std::vector<Doubles> environments = environments_around(random, in, 0.3);

@@ -24,8 +24,6 @@ Joint random_joint(JointType type, Random& random) {
   std::copy_n(rotation_matrix(random_quaternion(random)).m, 9, joint.rotation);
   for (double& entry : joint.position) entry = random.normal();
   joint.reference = random.normal();
-  const Quaternion<double> rest = random_quaternion(random);
-  std::copy_n(&rest.w, 4, joint.spring);
   return joint;
 }
 // unit quaternions; those of the state may have any length
@@ -248,7 +246,7 @@ void integration_adjoints() {
 
 // --- springs -----------------------------------------------------------------------------------------------
 
-// in: tangent of qpos, stiffness. out: generalized force.
+// in: tangent of qpos, stiffness, rest position. out: generalized force.
 struct Spring {
   Joint joint;
   Doubles qpos;
@@ -258,8 +256,9 @@ struct Spring {
     Real moved[7];
     move(joint.type, qpos, in, moved);
     const Real stiffness = in[dofs(joint.type)];
-    if (joint.type == JointType::ball) return BallJoint::add_spring(joint, stiffness, moved, out);
-    RevoluteJoint::add_spring(joint, stiffness, moved, out);
+    const Real* const rest = in + dofs(joint.type) + 1;
+    if (joint.type == JointType::ball) return BallJoint::add_spring(joint, stiffness, rest, moved, out);
+    RevoluteJoint::add_spring(joint, stiffness, rest, moved, out);
   }
 };
 struct SpringAdjoint {
@@ -272,8 +271,10 @@ struct SpringAdjoint {
     move(joint.type, of.qpos, in, moved);
     const int n = dofs(joint.type);
     if (joint.type == JointType::ball)
-      return BallJoint::add_spring_adjoint(joint, in[n], moved, out_bar, in_bar, in_bar[n]);
-    RevoluteJoint::add_spring_adjoint(joint, in[n], moved, out_bar, in_bar, in_bar[n]);
+      return BallJoint::add_spring_adjoint(joint, in[n], in + n + 1, moved, out_bar, in_bar, in_bar[n],
+                                           in_bar + n + 1);
+    RevoluteJoint::add_spring_adjoint(joint, in[n], in + n + 1, moved, out_bar, in_bar, in_bar[n],
+                                      in_bar + n + 1);
   }
 };
 
@@ -284,9 +285,10 @@ struct SpringEnergy {
     const Joint& joint = of.joint;
     double moved[7];
     move(joint.type, of.qpos, in, moved);
-    double length = moved[0] - joint.spring[0];
+    const double* const at_rest = in + dofs(joint.type) + 1;
+    double length = moved[0] - at_rest[0];
     if (joint.type == JointType::ball) {
-      const Quaternion<double> rest = load_quaternion(joint.spring), q = load_quaternion(moved);
+      const Quaternion<double> rest = load_quaternion(at_rest), q = load_quaternion(moved);
       length = 2 * std::acos(std::fabs(rest.w * q.w + rest.x * q.x + rest.y * q.y + rest.z * q.z));
     }
     out[0] = 0.5 * in[dofs(joint.type)] * length * length;
@@ -301,16 +303,18 @@ void springs() {
       const Spring function{random_joint(type, random), random_state(type, random)};
       Doubles in(n + 1, 0.0);
       in[n] = 3.5;
+      const Doubles rest = random_state(type, random, 1.3);
+      in.insert(in.end(), rest.begin(), rest.end());
       // force = -dE/dq
       const Doubles force = value(function, in, n);
       for (int i = 0; i < n; ++i) {
-        Doubles direction(n + 1, 0.0);
+        Doubles direction(in.size(), 0.0);
         direction[i] = 1;
         CHECK_CLOSE(-force[i], differences(SpringEnergy{function}, in, direction, 1e-3, 1)[0], smooth);
       }
       const SpringAdjoint adjoint{function};
       check_adjoint("spring", random, in, n, function, adjoint, smooth,
-                    {{"qpos", 0, n}, {"stiffness", n, 1}});
+                    {{"qpos", 0, n}, {"stiffness", n, 1}, {"rest", n + 1, positions(type)}});
       const std::vector<Doubles> environments = environments_around(random, in, 0.5);
       check_lanes("spring", environments, n, function);
       check_adjoint_lanes("spring", random, environments, n, adjoint);
@@ -321,10 +325,11 @@ void springs() {
 void springs_are_finite_at_rest() {
   Random random(35);
   for (JointType type : {JointType::ball, JointType::revolute}) {
-    Spring function{random_joint(type, random), {}};
-    function.qpos.assign(function.joint.spring, function.joint.spring + positions(type));
-    Doubles in(dofs(type) + 1, 0.0), in_bar(in.size(), 0.0);
+    const Spring function{random_joint(type, random), random_state(type, random)};
+    Doubles in(dofs(type) + 1, 0.0);
     in.back() = 2.0;
+    in.insert(in.end(), function.qpos.begin(), function.qpos.end());
+    Doubles in_bar(in.size(), 0.0);
     CHECK_CLOSE(value(function, in, dofs(type)), Doubles(dofs(type), 0.0), rounding);
     const Doubles out_bar = random.normals(dofs(type));
     SpringAdjoint{function}(in.data(), out_bar.data(), in_bar.data());

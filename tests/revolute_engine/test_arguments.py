@@ -40,7 +40,8 @@ def _put(array: np.ndarray, index: tuple[int, ...], value: float) -> np.ndarray:
 
 PARAMETERS = (
     "geom_friction, body_mass, body_ipos, body_inertia, dof_damping, dof_armature, dof_frictionloss, "
-    "jnt_stiffness, gravity, actuator_gear, restitution"
+    "jnt_stiffness, gravity, actuator_gear, restitution, geom_torsional_friction, geom_rolling_friction, "
+    "actuator_gainprm, actuator_biasprm, qpos_spring, jnt_range"
 )
 SIZES = "model 'laikago' has 12 actuators and 18 velocities"
 QUATERNION = "it is the orientation of joint 'root', at rest [1 0 0 0]"

@@ -66,7 +66,7 @@ def _mjcf(inside: str, after: str = "") -> str:
             '<robot name="r"><link name="a"/><joint name="j" type="revolute"><parent link="a"/><child '
             'link="b"/></joint>'
             "</robot>",
-            "a.xml: joint 'j': URDF joint parent or child missing at line 1",
+            "a.xml: joint 'j': expected the name of a link as child, got 'b'; correct it",
         ),
     ],
 )
@@ -133,8 +133,8 @@ def test_the_base_of_an_mjcf_can_be_freed_and_fixed() -> None:
         ),
         (
             _mjcf('<body name="b"/><body name="c"><joint/><geom size="1"/></body>'),
-            "expected one body attached to the world, got 2; leave base out and write the joints into the "
-            "file",
+            "expected one body attached to the world, got 2 ('b', 'c'); leave base out and write the "
+            "joints into the file",
         ),
     ],
 )
@@ -175,14 +175,17 @@ def test_a_mimic_joint_is_an_equality_and_has_no_motor(follower: str) -> None:
     assert arrays["eq_type"].tolist() == [2]
     assert model.joint_names[arrays["eq_obj1"][0]] == "finger"
     assert model.joint_names[arrays["eq_obj2"][0]] == "thumb"
-    assert arrays["eq_data"][0, :5].tolist() == [0.1, -0.5, 0, 0, 0]
+    # between displacements from qpos0, where both hold
+    assert arrays["eq_data"][0, :5].tolist() == [0, -0.5, 0, 0, 0]
+    assert dict(zip(model.joint_names, model.qpos0, strict=True))["finger"] == 0.1
     assert model.actuator_names == ["free", "thumb"]
 
 
 def test_a_joint_that_mimics_a_fixed_one_is_held() -> None:
     model = load_model(_hand("revolute", 'joint="thumb" multiplier="3" offset="0.2"', leader="fixed"))
     assert model.arrays["eq_obj2"].tolist() == [-1]
-    assert model.arrays["eq_data"][0, :5].tolist() == [0.2, 0, 0, 0, 0]
+    assert model.arrays["eq_data"][0, :5].tolist() == [0, 0, 0, 0, 0]
+    assert dict(zip(model.joint_names, model.qpos0, strict=True))["finger"] == 0.2
     assert model.actuator_names == ["free"]
     rollout = Engine(threads=1).rollout(model, model.qpos0, model.qvel0, np.zeros((200, 1)))
     finger = model.joint_names.index("finger")

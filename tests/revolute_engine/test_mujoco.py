@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("text", "warning"),
     [
-        (NO_RANGE, "joint 'wrist' has equal lower and upper limits, limit ignored"),
+        (NO_RANGE, "joint 'wrist': lower and upper limit are both 0.5; it moves without limits"),
         (DEPRECATED, "compiler attribute 'settotalmass' is deprecated"),
     ],
 )

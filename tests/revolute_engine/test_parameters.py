@@ -28,8 +28,15 @@ SLIDER = """<mujoco><option timestep="0.002"/><worldbody>
 </worldbody><actuator><motor joint="arm" gear="0.8"/><motor joint="ring" gear="0.5"/></actuator></mujoco>"""
 """A box that slides with an arm that turns against dry friction, and a ball that falls and bounces."""
 
+HARD = tuple(name for name, known in PARAMETERS.items() if known.contact_model in (None, "hard"))
+"""Those of the contact model that is simulated here."""
 SMOOTH = tuple(
-    name for name in PARAMETERS if name not in ("geom_friction", "dof_frictionloss", "restitution")
+    name
+    for name in HARD
+    if not name.startswith("geom_") and name not in ("dof_frictionloss", "restitution", "jnt_range")
+)
+SLIDING = tuple(
+    name for name in HARD if name not in ("geom_torsional_friction", "geom_rolling_friction", "jnt_range")
 )
 
 
@@ -47,7 +54,7 @@ def _trees() -> tuple[Model, dict[str, np.ndarray]]:
     return model, {"qpos": qpos, "qvel": 0.5 * random.normal(size=model.nv), "ctrl": ctrl}
 
 
-CASES = [("trees", name) for name in SMOOTH] + [("slider", name) for name in PARAMETERS]
+CASES = [("trees", name) for name in SMOOTH] + [("slider", name) for name in SLIDING]
 
 
 def _start(scene: str) -> tuple[Model, dict[str, np.ndarray]]:
@@ -62,7 +69,7 @@ def _value(model: Model, name: str, random: np.random.Generator) -> np.ndarray:
         value = value + 0.01 * random.uniform(size=own.shape)
     if name == "jnt_stiffness":
         value = value + 0.1 * random.uniform(size=own.shape) * (model.arrays["jnt_type"] != 0)
-    if name in ("body_ipos", "gravity"):
+    if name in ("body_ipos", "gravity", "actuator_gainprm", "actuator_biasprm", "qpos_spring"):
         value = value + 0.01 * random.normal(size=own.shape)
     return value
 
@@ -125,7 +132,7 @@ def test_each_environment_has_its_own_value_and_gradient(scene: str, name: str) 
     assert not np.array_equal(gradient[name][0], gradient[name][4])
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("name", HARD)
 def test_the_models_own_value_changes_no_bit_and_shared_gradients_are_sums(name: str) -> None:
     model, start = _slider()
     engine = Engine(threads=1)
@@ -193,3 +200,36 @@ def test_dry_friction_given_where_the_model_has_none_acts() -> None:
         model, rollout, qvel_bar=np.eye(1, 101, 100).reshape(1, 101, 1).repeat(2, 0), wrt="dof_frictionloss"
     )
     assert gradient.dof_frictionloss[1, 0] == pytest.approx(-0.1 / 0.5)
+
+
+ROLLING = """<mujoco><option timestep="0.002"/><worldbody>
+  <geom type="plane" size="0 0 1" friction="0.9 0.01 0.002" condim="6"/>
+  <body pos="0 0 0.1"><freejoint/><geom size="0.1" mass="0.4" friction="0.5 0.004 0.001"/></body>
+  <body pos="1 0 1"><joint axis="0 1 0" range="-3 10"/><joint type="ball" range="0 10"/>
+    <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02" mass="0.3" contype="0"/></body>
+</worldbody></mujoco>"""
+"""A ball that spins and rolls to rest, and an arm that falls against its limits."""
+
+
+@pytest.mark.parametrize("contact_model", ["hard", "mujoco"])
+@pytest.mark.parametrize("name", ["geom_torsional_friction", "geom_rolling_friction", "jnt_range"])
+def test_rotational_friction_and_ranges(contact_model: str, name: str) -> None:
+    model = load_model(ROLLING, contact_model=contact_model)
+    engine, random, steps = Engine(threads=1), np.random.default_rng(3), 60
+    qvel = np.array([0.3, 0, 0, 0.1, 3, 5, 0.5, 0.2, 1, 2.0])
+    own = default_parameter(model, name)
+    direction = np.abs(own) * random.uniform(0.5, 1, size=own.shape)
+    bar = np.zeros((steps + 1, model.nv))
+    bar[-1] = random.normal(size=model.nv)
+    ctrl = np.zeros((steps, 0))
+    rollout = engine.rollout(model, model.qpos0, qvel, ctrl)
+    gradient = engine.backward(model, rollout, qvel_bar=bar, wrt=name)[name]
+
+    def loss(at: np.ndarray) -> float:
+        end = engine.rollout(model, model.qpos0, qvel, ctrl, params={name: at}).qvel[-1]
+        return float(bar[-1] @ end)
+
+    exact, step = float((gradient * direction).sum()), 1e-6
+    difference = (loss(own + step * direction) - loss(own - step * direction)) / (2 * step)
+    assert exact != 0
+    assert exact == pytest.approx(difference, rel=1e-4, abs=1e-6)

@@ -41,7 +41,22 @@ def test_includes_take_the_place_of_their_element() -> None:
 def test_includes_may_not_come_back_to_themselves() -> None:
     assets = {"a.xml": b'<mujoco><include file="a.xml"/></mujoco>'}
     message = _refusal('<mujoco><include file="a.xml"/></mujoco>', assets)
-    assert message == "a.xml: include 'a.xml': expected a file once, got it twice"
+    assert message == (
+        "a.xml: include 'a.xml': expected files that do not include themselves, got a.xml -> a.xml"
+    )
+
+
+def test_a_circle_of_includes_through_folders_is_named() -> None:
+    # each file names the next from the main file's folder, so that its path beside the last one is a new one
+    assets = {
+        "parts/b.xml": b'<mujocoinclude><include file="parts/c.xml"/></mujocoinclude>',
+        "parts/c.xml": b'<mujocoinclude><include file="parts/b.xml"/></mujocoinclude>',
+    }
+    message = _refusal('<mujoco><include file="parts/b.xml"/></mujoco>', assets)
+    assert message == (
+        "a.xml: include 'parts/b.xml': expected files that do not include themselves, "
+        "got parts/b.xml -> parts/c.xml -> parts/b.xml"
+    )
 
 
 def test_a_long_chain_of_includes_is_refused() -> None:
@@ -91,7 +106,7 @@ def test_a_mesh_without_name_is_called_by_its_file() -> None:
         ),
         (
             '<mujoco><asset><model name="arm" file="arm.xml"/></asset></mujoco>',
-            "a.xml: model 'arm': not supported; write the attached model into this file, or use <include>",
+            "a.xml: model 'arm.xml': expected its bytes in assets, got none; the file was not sent",
         ),
         (
             '<mujoco><worldbody><body><joint damping="nan"/></body></worldbody></mujoco>',

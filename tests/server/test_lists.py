@@ -81,7 +81,8 @@ def test_a_store_with_endless_names_can_be_listed(
     async def empty(store: Store) -> None:
         for entry in [*await store.scan(SESSION), *await store.scan(MODEL)]:
             assert len(json.dumps(dict(entry.summary))) < 20_000
-            await store.commit(Delete(entry.kind, entry.key))
+            if entry.owner in ("ann", "") and len(entry.key) == 2:
+                await store.commit(Delete(entry.kind, entry.key))
 
     _with_store(address, empty)
 

@@ -139,6 +139,28 @@ def test_a_rollout_forgets_no_trajectory_of_anothers(shared: tuple[Tenants, str,
     assert found.wire("ann").call("GetTrajectory", {"trajectory_id": trajectory})
 
 
+@pytest.mark.parametrize("kind", ["grpc", "http"])
+@pytest.mark.parametrize("steps", [40, 400_000])
+def test_a_streamed_rollout_has_an_owner(
+    shared: tuple[Tenants, str, str, str], kind: str, steps: int
+) -> None:
+    """Also a long one, whose answer is sent by other tasks than the one that let the call in."""
+    found, _, _, _ = shared
+    address = getattr(found.server, kind)
+    with (
+        revolute.connect(address, token=found.tokens["ann"]) as ann,
+        revolute.connect(address, token=found.tokens["ben"]) as ben,
+    ):
+        cart = ann.load_model(CART)
+        stream = ann.stream_rollout(cart, np.zeros(1), np.zeros(1), np.zeros((40, 1)), segment_steps=10)
+        assert len(list(stream)) == 4
+        for kept in (stream.trajectory, ann.rollout(cart, np.zeros(1), np.zeros(1), np.zeros((steps, 1)))):
+            trajectory = kept.detach()
+            with pytest.raises(revolute.NotFoundError):
+                ben.trajectory(ben.load_model(CART), trajectory)
+            ann.trajectory(cart, trajectory).delete()
+
+
 def test_an_admin_sees_and_changes_everything(shared: tuple[Tenants, str, str, str]) -> None:
     found, _, session, trajectory = shared
     root = found.wire("root")

@@ -15,6 +15,8 @@ from ..simulator import Simulator
 
 _TYPES: dict[str, Any] = {
     "base": str,
+    "contact_model": str,
+    "cone": str,
     "solver": str,
     "timestep": float,
     "iterations": int,
@@ -28,7 +30,9 @@ _HELP = {
     "ground": "add the plane z = 0",
     "fuse_fixed": "URDF only: merge bodies that fixed joints hold together",
     "timestep": "length of a step in s",
-    "solver": "constraint solver",
+    "contact_model": "hard or mujoco",
+    "cone": "of contact model mujoco: pyramidal or elliptic",
+    "solver": "constraint solver of contact model hard",
     "iterations": "sweeps of the solver per step",
     "contact": "whether contacts act",
     "limits": "whether joint limits act",

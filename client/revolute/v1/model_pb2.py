@@ -26,7 +26,7 @@ from revolute.v1 import tensor_pb2 as revolute_dot_v1_dot_tensor__pb2
 from revolute.v1 import verb_pb2 as revolute_dot_v1_dot_verb__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17revolute/v1/model.proto\x12\x0brevolute.v1\x1a\x18revolute/v1/tensor.proto\x1a\x16revolute/v1/verb.proto\"n\n\x14RegisterModelRequest\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x18.revolute.v1.ModelSourceH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"\x85\x02\n\x0bModelSource\x12\x0f\n\x07\x62uiltin\x18\x01 \x01(\t\x12\x1f\n\x04text\x18\x02 \x01(\x0b\x32\x11.revolute.v1.Blob\x12\x34\n\x06\x61ssets\x18\x03 \x03(\x0b\x32$.revolute.v1.ModelSource.AssetsEntry\x12*\n\x07options\x18\x04 \x01(\x0b\x32\x19.revolute.v1.ModelOptions\x12\x0c\n\x04name\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\x1a@\n\x0b\x41ssetsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.revolute.v1.Blob:\x02\x38\x01\"\xca\x03\n\x0cModelOptions\x12\x11\n\x04\x62\x61se\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06ground\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12\x17\n\nfuse_fixed\x18\x03 \x01(\x08H\x02\x88\x01\x01\x12\x15\n\x08timestep\x18\x04 \x01(\x01H\x03\x88\x01\x01\x12\x13\n\x06solver\x18\x05 \x01(\tH\x04\x88\x01\x01\x12\x17\n\niterations\x18\x06 \x01(\x05H\x05\x88\x01\x01\x12\x14\n\x07\x63ontact\x18\x07 \x01(\x08H\x06\x88\x01\x01\x12\x13\n\x06limits\x18\x08 \x01(\x08H\x07\x88\x01\x01\x12\x19\n\x0c\x64ry_friction\x18\t \x01(\x08H\x08\x88\x01\x01\x12\x10\n\x03\x65rp\x18\n \x01(\x01H\t\x88\x01\x01\x12\x10\n\x03\x63\x66m\x18\x0b \x01(\x01H\n\x88\x01\x01\x12\x18\n\x0brestitution\x18\x0c \x01(\x01H\x0b\x88\x01\x01\x12\x13\n\x06margin\x18\r \x01(\x01H\x0c\x88\x01\x01\x42\x07\n\x05_baseB\t\n\x07_groundB\r\n\x0b_fuse_fixedB\x0b\n\t_timestepB\t\n\x07_solverB\r\n\x0b_iterationsB\n\n\x08_contactB\t\n\x07_limitsB\x0f\n\r_dry_frictionB\x06\n\x04_erpB\x06\n\x04_cfmB\x0e\n\x0c_restitutionB\t\n\x07_margin\">\n\x15RegisterModelResponse\x12%\n\x05model\x18\x01 \x01(\x0b\x32\x16.revolute.v1.ModelInfo\"#\n\x0fGetModelRequest\x12\x10\n\x08model_id\x18\x01 \x01(\t\"9\n\x10GetModelResponse\x12%\n\x05model\x18\x01 \x01(\x0b\x32\x16.revolute.v1.ModelInfo\"M\n\x11ListModelsRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\tB\x0c\n\n_page_size\"i\n\x12ListModelsResponse\x12\x0f\n\x07\x62uiltin\x18\x01 \x03(\t\x12)\n\x06models\x18\x02 \x03(\x0b\x32\x19.revolute.v1.ModelSummary\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\":\n\x12\x44\x65leteModelRequest\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"\x15\n\x13\x44\x65leteModelResponse\".\n\x0cModelSummary\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\xa8\x05\n\tModelInfo\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\n\n\x02nq\x18\x03 \x01(\x05\x12\n\n\x02nv\x18\x04 \x01(\x05\x12\n\n\x02nu\x18\x05 \x01(\x05\x12\r\n\x05nbody\x18\x06 \x01(\x05\x12\x0c\n\x04njnt\x18\x07 \x01(\x05\x12\r\n\x05ngeom\x18\x08 \x01(\x05\x12\x10\n\x08timestep\x18\t \x01(\x01\x12\"\n\x05qpos0\x18\n \x01(\x0b\x32\x13.revolute.v1.Tensor\x12\"\n\x05qvel0\x18\x0b \x01(\x0b\x32\x13.revolute.v1.Tensor\x12\x12\n\nbody_names\x18\x0c \x03(\t\x12\x13\n\x0bjoint_names\x18\r \x03(\t\x12\x12\n\ngeom_names\x18\x0e \x03(\t\x12\x16\n\x0e\x61\x63tuator_names\x18\x0f \x03(\t\x12\x11\n\tdof_names\x18\x10 \x03(\t\x12&\n\tctrlrange\x18\x11 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12&\n\tbody_mass\x18\x12 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12*\n\rgeom_friction\x18\x13 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12*\n\x07options\x18\x14 \x01(\x0b\x32\x19.revolute.v1.ModelOptions\x12\r\n\x05notes\x18\x15 \x03(\t\x12\x10\n\x08warnings\x18\x16 \x03(\t\x12\x32\n\x06params\x18\x17 \x03(\x0b\x32\".revolute.v1.ModelInfo.ParamsEntry\x12(\n\tkeyframes\x18\x18 \x03(\x0b\x32\x15.revolute.v1.Keyframe\x1a\x42\n\x0bParamsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\"\n\x05value\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor:\x02\x38\x01\";\n\x08Keyframe\x12\x0c\n\x04name\x18\x01 \x01(\t\x12!\n\x04qpos\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor2\xd0\x03\n\x0cModelService\x12s\n\rRegisterModel\x12!.revolute.v1.RegisterModelRequest\x1a\".revolute.v1.RegisterModelResponse\"\x19\xa2\xd4\x18\x15\x08\x02\x10\x01*\x0fPOST /v1/models(\x01\x12j\n\x08GetModel\x12\x1c.revolute.v1.GetModelRequest\x1a\x1d.revolute.v1.GetModelResponse\"!\xa2\xd4\x18\x1d\x08\x01*\x19GET /v1/models/{model_id}\x12\x65\n\nListModels\x12\x1e.revolute.v1.ListModelsRequest\x1a\x1f.revolute.v1.ListModelsResponse\"\x16\xa2\xd4\x18\x12\x08\x01*\x0eGET /v1/models\x12x\n\x0b\x44\x65leteModel\x12\x1f.revolute.v1.DeleteModelRequest\x1a .revolute.v1.DeleteModelResponse\"&\xa2\xd4\x18\"\x08\x02\x10\x01*\x1c\x44\x45LETE /v1/models/{model_id}b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17revolute/v1/model.proto\x12\x0brevolute.v1\x1a\x18revolute/v1/tensor.proto\x1a\x16revolute/v1/verb.proto\"n\n\x14RegisterModelRequest\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x18.revolute.v1.ModelSourceH\x00\x12#\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x12.revolute.v1.ChunkH\x00\x42\x06\n\x04part\"\x85\x02\n\x0bModelSource\x12\x0f\n\x07\x62uiltin\x18\x01 \x01(\t\x12\x1f\n\x04text\x18\x02 \x01(\x0b\x32\x11.revolute.v1.Blob\x12\x34\n\x06\x61ssets\x18\x03 \x03(\x0b\x32$.revolute.v1.ModelSource.AssetsEntry\x12*\n\x07options\x18\x04 \x01(\x0b\x32\x19.revolute.v1.ModelOptions\x12\x0c\n\x04name\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\x1a@\n\x0b\x41ssetsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.revolute.v1.Blob:\x02\x38\x01\"\x94\x04\n\x0cModelOptions\x12\x11\n\x04\x62\x61se\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06ground\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12\x17\n\nfuse_fixed\x18\x03 \x01(\x08H\x02\x88\x01\x01\x12\x15\n\x08timestep\x18\x04 \x01(\x01H\x03\x88\x01\x01\x12\x13\n\x06solver\x18\x05 \x01(\tH\x04\x88\x01\x01\x12\x17\n\niterations\x18\x06 \x01(\x05H\x05\x88\x01\x01\x12\x14\n\x07\x63ontact\x18\x07 \x01(\x08H\x06\x88\x01\x01\x12\x13\n\x06limits\x18\x08 \x01(\x08H\x07\x88\x01\x01\x12\x19\n\x0c\x64ry_friction\x18\t \x01(\x08H\x08\x88\x01\x01\x12\x10\n\x03\x65rp\x18\n \x01(\x01H\t\x88\x01\x01\x12\x10\n\x03\x63\x66m\x18\x0b \x01(\x01H\n\x88\x01\x01\x12\x18\n\x0brestitution\x18\x0c \x01(\x01H\x0b\x88\x01\x01\x12\x13\n\x06margin\x18\r \x01(\x01H\x0c\x88\x01\x01\x12\x1a\n\rcontact_model\x18\x0e \x01(\tH\r\x88\x01\x01\x12\x11\n\x04\x63one\x18\x0f \x01(\tH\x0e\x88\x01\x01\x42\x07\n\x05_baseB\t\n\x07_groundB\r\n\x0b_fuse_fixedB\x0b\n\t_timestepB\t\n\x07_solverB\r\n\x0b_iterationsB\n\n\x08_contactB\t\n\x07_limitsB\x0f\n\r_dry_frictionB\x06\n\x04_erpB\x06\n\x04_cfmB\x0e\n\x0c_restitutionB\t\n\x07_marginB\x10\n\x0e_contact_modelB\x07\n\x05_cone\">\n\x15RegisterModelResponse\x12%\n\x05model\x18\x01 \x01(\x0b\x32\x16.revolute.v1.ModelInfo\"#\n\x0fGetModelRequest\x12\x10\n\x08model_id\x18\x01 \x01(\t\"9\n\x10GetModelResponse\x12%\n\x05model\x18\x01 \x01(\x0b\x32\x16.revolute.v1.ModelInfo\"M\n\x11ListModelsRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\tB\x0c\n\n_page_size\"i\n\x12ListModelsResponse\x12\x0f\n\x07\x62uiltin\x18\x01 \x03(\t\x12)\n\x06models\x18\x02 \x03(\x0b\x32\x19.revolute.v1.ModelSummary\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\":\n\x12\x44\x65leteModelRequest\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"\x15\n\x13\x44\x65leteModelResponse\".\n\x0cModelSummary\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\xa8\x05\n\tModelInfo\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\n\n\x02nq\x18\x03 \x01(\x05\x12\n\n\x02nv\x18\x04 \x01(\x05\x12\n\n\x02nu\x18\x05 \x01(\x05\x12\r\n\x05nbody\x18\x06 \x01(\x05\x12\x0c\n\x04njnt\x18\x07 \x01(\x05\x12\r\n\x05ngeom\x18\x08 \x01(\x05\x12\x10\n\x08timestep\x18\t \x01(\x01\x12\"\n\x05qpos0\x18\n \x01(\x0b\x32\x13.revolute.v1.Tensor\x12\"\n\x05qvel0\x18\x0b \x01(\x0b\x32\x13.revolute.v1.Tensor\x12\x12\n\nbody_names\x18\x0c \x03(\t\x12\x13\n\x0bjoint_names\x18\r \x03(\t\x12\x12\n\ngeom_names\x18\x0e \x03(\t\x12\x16\n\x0e\x61\x63tuator_names\x18\x0f \x03(\t\x12\x11\n\tdof_names\x18\x10 \x03(\t\x12&\n\tctrlrange\x18\x11 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12&\n\tbody_mass\x18\x12 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12*\n\rgeom_friction\x18\x13 \x01(\x0b\x32\x13.revolute.v1.Tensor\x12*\n\x07options\x18\x14 \x01(\x0b\x32\x19.revolute.v1.ModelOptions\x12\r\n\x05notes\x18\x15 \x03(\t\x12\x10\n\x08warnings\x18\x16 \x03(\t\x12\x32\n\x06params\x18\x17 \x03(\x0b\x32\".revolute.v1.ModelInfo.ParamsEntry\x12(\n\tkeyframes\x18\x18 \x03(\x0b\x32\x15.revolute.v1.Keyframe\x1a\x42\n\x0bParamsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\"\n\x05value\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor:\x02\x38\x01\";\n\x08Keyframe\x12\x0c\n\x04name\x18\x01 \x01(\t\x12!\n\x04qpos\x18\x02 \x01(\x0b\x32\x13.revolute.v1.Tensor2\xd0\x03\n\x0cModelService\x12s\n\rRegisterModel\x12!.revolute.v1.RegisterModelRequest\x1a\".revolute.v1.RegisterModelResponse\"\x19\xa2\xd4\x18\x15\x08\x02\x10\x01*\x0fPOST /v1/models(\x01\x12j\n\x08GetModel\x12\x1c.revolute.v1.GetModelRequest\x1a\x1d.revolute.v1.GetModelResponse\"!\xa2\xd4\x18\x1d\x08\x01*\x19GET /v1/models/{model_id}\x12\x65\n\nListModels\x12\x1e.revolute.v1.ListModelsRequest\x1a\x1f.revolute.v1.ListModelsResponse\"\x16\xa2\xd4\x18\x12\x08\x01*\x0eGET /v1/models\x12x\n\x0b\x44\x65leteModel\x12\x1f.revolute.v1.DeleteModelRequest\x1a .revolute.v1.DeleteModelResponse\"&\xa2\xd4\x18\"\x08\x02\x10\x01*\x1c\x44\x45LETE /v1/models/{model_id}b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,29 +52,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MODELSOURCE_ASSETSENTRY']._serialized_start=400
   _globals['_MODELSOURCE_ASSETSENTRY']._serialized_end=464
   _globals['_MODELOPTIONS']._serialized_start=467
-  _globals['_MODELOPTIONS']._serialized_end=925
-  _globals['_REGISTERMODELRESPONSE']._serialized_start=927
-  _globals['_REGISTERMODELRESPONSE']._serialized_end=989
-  _globals['_GETMODELREQUEST']._serialized_start=991
-  _globals['_GETMODELREQUEST']._serialized_end=1026
-  _globals['_GETMODELRESPONSE']._serialized_start=1028
-  _globals['_GETMODELRESPONSE']._serialized_end=1085
-  _globals['_LISTMODELSREQUEST']._serialized_start=1087
-  _globals['_LISTMODELSREQUEST']._serialized_end=1164
-  _globals['_LISTMODELSRESPONSE']._serialized_start=1166
-  _globals['_LISTMODELSRESPONSE']._serialized_end=1271
-  _globals['_DELETEMODELREQUEST']._serialized_start=1273
-  _globals['_DELETEMODELREQUEST']._serialized_end=1331
-  _globals['_DELETEMODELRESPONSE']._serialized_start=1333
-  _globals['_DELETEMODELRESPONSE']._serialized_end=1354
-  _globals['_MODELSUMMARY']._serialized_start=1356
-  _globals['_MODELSUMMARY']._serialized_end=1402
-  _globals['_MODELINFO']._serialized_start=1405
-  _globals['_MODELINFO']._serialized_end=2085
-  _globals['_MODELINFO_PARAMSENTRY']._serialized_start=2019
-  _globals['_MODELINFO_PARAMSENTRY']._serialized_end=2085
-  _globals['_KEYFRAME']._serialized_start=2087
-  _globals['_KEYFRAME']._serialized_end=2146
-  _globals['_MODELSERVICE']._serialized_start=2149
-  _globals['_MODELSERVICE']._serialized_end=2613
+  _globals['_MODELOPTIONS']._serialized_end=999
+  _globals['_REGISTERMODELRESPONSE']._serialized_start=1001
+  _globals['_REGISTERMODELRESPONSE']._serialized_end=1063
+  _globals['_GETMODELREQUEST']._serialized_start=1065
+  _globals['_GETMODELREQUEST']._serialized_end=1100
+  _globals['_GETMODELRESPONSE']._serialized_start=1102
+  _globals['_GETMODELRESPONSE']._serialized_end=1159
+  _globals['_LISTMODELSREQUEST']._serialized_start=1161
+  _globals['_LISTMODELSREQUEST']._serialized_end=1238
+  _globals['_LISTMODELSRESPONSE']._serialized_start=1240
+  _globals['_LISTMODELSRESPONSE']._serialized_end=1345
+  _globals['_DELETEMODELREQUEST']._serialized_start=1347
+  _globals['_DELETEMODELREQUEST']._serialized_end=1405
+  _globals['_DELETEMODELRESPONSE']._serialized_start=1407
+  _globals['_DELETEMODELRESPONSE']._serialized_end=1428
+  _globals['_MODELSUMMARY']._serialized_start=1430
+  _globals['_MODELSUMMARY']._serialized_end=1476
+  _globals['_MODELINFO']._serialized_start=1479
+  _globals['_MODELINFO']._serialized_end=2159
+  _globals['_MODELINFO_PARAMSENTRY']._serialized_start=2093
+  _globals['_MODELINFO_PARAMSENTRY']._serialized_end=2159
+  _globals['_KEYFRAME']._serialized_start=2161
+  _globals['_KEYFRAME']._serialized_end=2220
+  _globals['_MODELSERVICE']._serialized_start=2223
+  _globals['_MODELSERVICE']._serialized_end=2687
 # @@protoc_insertion_point(module_scope)

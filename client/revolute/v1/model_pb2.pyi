@@ -40,7 +40,7 @@ class ModelSource(_message.Message):
     def __init__(self, builtin: _Optional[str] = ..., text: _Optional[_Union[_tensor_pb2.Blob, _Mapping]] = ..., assets: _Optional[_Mapping[str, _tensor_pb2.Blob]] = ..., options: _Optional[_Union[ModelOptions, _Mapping]] = ..., name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ModelOptions(_message.Message):
-    __slots__ = ("base", "ground", "fuse_fixed", "timestep", "solver", "iterations", "contact", "limits", "dry_friction", "erp", "cfm", "restitution", "margin")
+    __slots__ = ("base", "ground", "fuse_fixed", "timestep", "solver", "iterations", "contact", "limits", "dry_friction", "erp", "cfm", "restitution", "margin", "contact_model", "cone")
     BASE_FIELD_NUMBER: _ClassVar[int]
     GROUND_FIELD_NUMBER: _ClassVar[int]
     FUSE_FIXED_FIELD_NUMBER: _ClassVar[int]
@@ -54,6 +54,8 @@ class ModelOptions(_message.Message):
     CFM_FIELD_NUMBER: _ClassVar[int]
     RESTITUTION_FIELD_NUMBER: _ClassVar[int]
     MARGIN_FIELD_NUMBER: _ClassVar[int]
+    CONTACT_MODEL_FIELD_NUMBER: _ClassVar[int]
+    CONE_FIELD_NUMBER: _ClassVar[int]
     base: str
     ground: bool
     fuse_fixed: bool
@@ -67,7 +69,9 @@ class ModelOptions(_message.Message):
     cfm: float
     restitution: float
     margin: float
-    def __init__(self, base: _Optional[str] = ..., ground: bool = ..., fuse_fixed: bool = ..., timestep: _Optional[float] = ..., solver: _Optional[str] = ..., iterations: _Optional[int] = ..., contact: bool = ..., limits: bool = ..., dry_friction: bool = ..., erp: _Optional[float] = ..., cfm: _Optional[float] = ..., restitution: _Optional[float] = ..., margin: _Optional[float] = ...) -> None: ...
+    contact_model: str
+    cone: str
+    def __init__(self, base: _Optional[str] = ..., ground: bool = ..., fuse_fixed: bool = ..., timestep: _Optional[float] = ..., solver: _Optional[str] = ..., iterations: _Optional[int] = ..., contact: bool = ..., limits: bool = ..., dry_friction: bool = ..., erp: _Optional[float] = ..., cfm: _Optional[float] = ..., restitution: _Optional[float] = ..., margin: _Optional[float] = ..., contact_model: _Optional[str] = ..., cone: _Optional[str] = ...) -> None: ...
 
 class RegisterModelResponse(_message.Message):
     __slots__ = ("model",)

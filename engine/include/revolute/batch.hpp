@@ -91,6 +91,8 @@ struct RolloutArrays {
   double* value = nullptr;       // [B] the loss of each environment
   Progress* progress = nullptr;  // of all states, which are wanted; null: not wanted
   bool held = false;             // ctrl is [B, nu], the same in every step; only the last states are wanted
+  // [B] first step whose constraints were not solved to convergence, -1 without; null: not wanted
+  std::int64_t* unsettled_step = nullptr;
 };
 
 // K cotangents at once. Results are overwritten; one that is null is not wanted.

@@ -34,7 +34,7 @@
 
 namespace revolute {
 
-REVOLUTE_HD inline const Model& hard_model(const Model& model) { return model_if(!is_soft(model), model); }
+inline const Model& hard_model(const Model& model) { return model_if(!is_soft(model), model); }
 
 // What a forward step leaves behind for its adjoint.
 template <class Real>

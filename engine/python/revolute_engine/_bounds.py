@@ -35,7 +35,7 @@ def bound_document(root: Element, label: str) -> None:
         label: what messages call the file.
 
     Raises:
-        ModelError: the document repeats too many elements, or generates too fine a mesh.
+        ModelError: the document generates too fine a mesh.
     """
     for element in root.walk():
         # size holds lengths of buffers, custom holds data for programs of the user
@@ -54,15 +54,29 @@ def bound_document(root: Element, label: str) -> None:
                     f"{label}: mesh '{name}': expected params up to {MAX_RESOLUTION}, got '{params}'; make "
                     "it coarser"
                 )
-    count = _count(root)
+
+
+def bound_elements(root: Element, label: str, attached: float = 0.0) -> float:
+    """Return the number of a document's elements after replication and attachment, and refuse too many.
+
+    Args:
+        root: the document.
+        label: what messages call the file.
+        attached: number of elements of the largest model that it may attach.
+
+    Raises:
+        ModelError: there are too many.
+    """
+    count = _count(root, attached)
     if not count <= MAX_ELEMENTS:
         raise ModelError(
             f"{label}: replicate: expected at most {MAX_ELEMENTS} elements, got {count:g}; use smaller counts"
         )
+    return count
 
 
-def _count(element: Element) -> float:
-    """Return the number of elements at and below one, after replication."""
+def _count(element: Element, attached: float) -> float:
+    """Return the number of elements at and below one, after replication and attachment."""
     total = 0.0
     stack = [(element, 1.0)]
     while stack:
@@ -70,7 +84,7 @@ def _count(element: Element) -> float:
         if inner.tag in ("replicate", "composite"):
             for word in inner.attributes.get("count", "1").split():
                 times *= max(1.0, _number(word))
-        total += times
+        total += times * (attached if inner.tag == "attach" else 1.0)
         stack.extend((child, times) for child in inner.children)
     return total
 

@@ -7,6 +7,7 @@ Also applies what a URDF cannot say: how the base is held (`base`), a ground pla
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import mujoco
 import numpy as np
@@ -15,10 +16,11 @@ from revolute.errors import ModelError
 
 from ._floating import Floating, float_links, floating_joints, without_joints
 from ._inertia import give_back_inertia, lend_valid_inertia
-from ._massless import lend_inertia, notes_on, take_back
-from ._mimic import add_held_joints
-from ._names import joint_name
+from ._massless import lend_inertia, notes_on, refuse_loose_ends, take_back
+from ._mimic import add_held_joints, start_followers
+from ._names import all_joints, joint_name
 from ._source import Source
+from ._urdf_tree import MAX_CHAIN, too_long
 from ._xml import Element, name_of, write
 
 FREE_JOINT = "floating_base"
@@ -50,8 +52,10 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
     try:
         spec, floating = _read(source, base)
         _configure(spec, source, fuse_fixed)
-        _check_axes(spec, source.label)
-        _check_ranges(spec, source.label)
+        _check_depth(spec, source.label)
+        joints = all_joints(spec)
+        _check_axes(joints, source.label)
+        _check_ranges(joints, source.label)
         if base is not None:
             _hold_base(spec, source.label, base, {link.link for link in floating})
         float_links(spec, floating)
@@ -59,13 +63,17 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
             _add_ground(spec, source.label)
         if source.is_urdf:
             add_held_joints(spec, source.held_joints)
+            start_followers(spec)
             _add_motors(spec)
         loans = lend_inertia(spec) if source.is_urdf else []
-        given = lend_valid_inertia(spec) if source.is_urdf else []
+        given = lend_valid_inertia(spec, source.label) if source.is_urdf else []
         source.notes += notes_on(loans)
         compiled = spec.compile()
-        source.notes.extend(give_back_inertia(compiled, given))
-        take_back(compiled, loans, source.label)
+        source.warnings += give_back_inertia(compiled, given)
+        take_back(compiled, loans)
+        if loans or given:
+            refuse_loose_ends(compiled, source.label)
+            mujoco.mj_setConst(compiled, mujoco.MjData(compiled))
         return compiled
     except ModelError:
         raise
@@ -75,7 +83,8 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
 
 def _read(source: Source, base: str | None) -> tuple[mujoco.MjSpec, list[Floating]]:
     """Read the document; return the floating joints that MuJoCo would refuse apart from it."""
-    spec = mujoco.MjSpec.from_string(write(source.root), assets=source.files)
+    # models that the document attaches are read as includes are
+    spec = mujoco.MjSpec.from_string(write(source.root), include=source.models, assets=source.files)
     floating = floating_joints(spec, source.label, base) if source.is_urdf else []
     if floating:
         rest = without_joints(source.root, floating)
@@ -100,9 +109,19 @@ def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
         spec.compiler.fusestatic = True
 
 
-def _check_axes(spec: mujoco.MjSpec, label: str) -> None:
+def _check_depth(spec: mujoco.MjSpec, label: str) -> None:
+    """Refuse longer chains than MuJoCo compiles, which it does only after minutes."""
+    level, depth = list(spec.worldbody.bodies), 0
+    while level:
+        depth += 1
+        if depth > MAX_CHAIN:
+            raise too_long(label, "body", level[0].name)
+        level = [child for body in level for child in body.bodies]
+
+
+def _check_axes(joints: Sequence[mujoco.MjsJoint], label: str) -> None:
     """Refuse rotation and translation axes without a direction."""
-    for index, joint in enumerate(spec.joints):
+    for index, joint in enumerate(joints):
         if joint.type in _SCALAR_JOINTS and not np.linalg.norm(joint.axis) > mujoco.mjMINVAL:
             axis = " ".join(f"{value:g}" for value in joint.axis)
             raise ModelError(
@@ -111,9 +130,9 @@ def _check_axes(spec: mujoco.MjSpec, label: str) -> None:
             )
 
 
-def _check_ranges(spec: mujoco.MjSpec, label: str) -> None:
+def _check_ranges(joints: Sequence[mujoco.MjsJoint], label: str) -> None:
     """Refuse ranges that end before they begin, which would turn the limit off."""
-    for index, joint in enumerate(spec.joints):
+    for index, joint in enumerate(joints):
         lower, upper = joint.range
         if joint.limited != mujoco.mjtLimited.mjLIMITED_FALSE and lower > upper:
             raise ModelError(
@@ -127,8 +146,11 @@ def _hold_base(spec: mujoco.MjSpec, label: str, base: str, floating: set[str]) -
     """Give the base a free joint, or take it away; links that float are no base."""
     bodies = [body for body in spec.worldbody.bodies if body.name not in floating]
     if len(bodies) != 1:
+        names = (
+            f" ('{bodies[0].name}', '{bodies[1].name}'{', …' if len(bodies) > 2 else ''})" if bodies else ""
+        )
         raise ModelError(
-            f"{label}: base='{base}': expected one body attached to the world, got {len(bodies)}; "
+            f"{label}: base='{base}': expected one body attached to the world, got {len(bodies)}{names}; "
             "leave base out and write the joints into the file"
         )
     joints = list(bodies[0].joints)
@@ -142,13 +164,13 @@ def _hold_base(spec: mujoco.MjSpec, label: str, base: str, floating: set[str]) -
             f"'{joints[0].name}'; leave base out"
         )
     elif not free:
-        taken = {joint.name for joint in spec.joints}
+        taken = {joint.name for joint in all_joints(spec)}
         bodies[0].add_freejoint(name="" if FREE_JOINT in taken else FREE_JOINT)
 
 
 def _add_ground(spec: mujoco.MjSpec, label: str) -> None:
     """Add a plane at z = 0 with MuJoCo's default friction."""
-    if any(geom.name == GROUND for geom in spec.geoms):
+    if any(geom.name == GROUND for body in spec.bodies for geom in body.geoms):
         raise ModelError(f"{label}: ground=True: expected no geom '{GROUND}', got one; leave ground out")
     spec.worldbody.add_geom(
         name=GROUND,
@@ -166,7 +188,7 @@ def _add_motors(spec: mujoco.MjSpec) -> None:
     MuJoCo keeps the joint's effort as a limit on the joint's total actuator force, which is this motor's.
     """
     followers = {equality.name1 for equality in spec.equalities}
-    for joint in spec.joints:
+    for joint in all_joints(spec):
         if joint.type not in _SCALAR_JOINTS or joint.name in followers:
             continue
         motor = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from revolute.arrays import as_float64
 from revolute.errors import ArgumentError
 
-from ._parameters import PARAMETERS, check_finite
+from ._model import Model
+from ._parameters import check_finite, parameters_of
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -19,13 +20,13 @@ INPUTS = ("qpos", "qvel", "ctrl")
 """Inputs of a rollout that gradients are given by."""
 
 
-def check_wrt(wrt: Iterable[str]) -> list[str]:
+def check_wrt(wrt: Iterable[str], model: Model) -> list[str]:
     """Return the names to differentiate by, each once.
 
     Raises:
         ArgumentError: a name is not known; the text lists those that are.
     """
-    valid = (*INPUTS, *PARAMETERS)
+    valid = (*INPUTS, *parameters_of(model))
     names = [wrt] if isinstance(wrt, str) else list(wrt)
     for name in names:
         if name not in valid:

@@ -278,7 +278,7 @@ class Engine:
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
         _check_differentiable(rollout)
-        names = check_wrt(wrt)
+        names = check_wrt(wrt, model)
         completed = np.atleast_1d(rollout.status) == OK
         indices = check_times(times, rollout.steps)
         count = rollout.steps + 1 if indices is None else len(indices)
@@ -359,7 +359,7 @@ class Engine:
             DivergedError: every environment diverged.
             Cancelled: the token was cancelled.
         """
-        names = check_wrt(wrt)
+        names = check_wrt(wrt, model)
         checked = check_loss(loss)
         _check_model(model)
         _check_cancel(cancel)

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from revolute.errors import ModelError
 
+from ._kinds import check_kinds
 from ._names import element_name
 
-_CONNECT, _WELD, _JOINT = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD, mujoco.mjtEq.mjEQ_JOINT
+_CONNECT, _WELD = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD
 _DATA = 11
 """Numbers per constraint: anchors and pose of bodies, polynomial of joints."""
 
@@ -30,18 +31,13 @@ def check_equalities(model: mujoco.MjModel, label: str) -> None:
     Raises:
         ModelError: names the first one that is not supported.
     """
+    check_kinds(model, label, "equality", "mjtEq", model.eq_type)
     for index in range(model.neq):
-        kind = mujoco.mjtEq(int(model.eq_type[index]))
+        kind = int(model.eq_type[index])
         element = f"{label}: {element_name(model, 'equality', index)}"
-        if kind not in (_CONNECT, _WELD, _JOINT):
-            what = kind.name.removeprefix("mjEQ_").lower()
-            raise ModelError(
-                f"{element}: an equality constraint of type {what} is not supported; "
-                "use connect, weld or joint"
-            )
         if not np.isfinite(model.eq_data[index]).all():
             raise ModelError(f"{element}: expected finite numbers, got {model.eq_data[index]} in its data")
-        if kind == _WELD and model.eq_data[index, _TORQUE_SCALE] == 0:
+        if kind == int(_WELD) and model.eq_data[index, _TORQUE_SCALE] == 0:
             raise ModelError(
                 f"{element}: a weld that leaves rotation free (torquescale 0) is not supported; use connect"
             )

@@ -9,7 +9,7 @@ last part), then, with `allow_files`, next to the model file, under its mesh fol
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 PACKAGE = "package://"
@@ -104,3 +104,14 @@ def _clean(name: str) -> str:
     """Return an asset's name in one spelling: forward slashes, no `./`."""
     scheme, separator, rest = name.replace("\\", "/").rpartition("://")
     return scheme + separator + posixpath.normpath(rest)
+
+
+def missing_file(label: str, kind: str, reference: str, tried: Iterable[str]) -> str:
+    """Return the message for a file that the model names and nobody has, at none of the paths tried."""
+    paths = ", ".join(tried)
+    if paths:
+        return (
+            f"{label}: {kind} '{reference}': expected a file, got none at {paths}; "
+            "give its folder in mesh_paths or package_paths, or its bytes in assets"
+        )
+    return f"{label}: {kind} '{reference}': expected its bytes in assets, got none; the file was not sent"

@@ -14,6 +14,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from revolute.errors import ModelError
+
 _ROUNDING = 1e-9
 """A negative moment of this share of the largest is zero."""
 
@@ -33,11 +35,14 @@ class GivenInertia:
     quaternion: npt.NDArray[np.float64]
 
 
-def lend_valid_inertia(spec: mujoco.MjSpec) -> list[GivenInertia]:
+def lend_valid_inertia(spec: mujoco.MjSpec, label: str) -> list[GivenInertia]:
     """Replace tensors that break A + B >= C, or whose zeros were rounded; return what they were.
 
-    Tensors of moving links with truly negative moments are left for MuJoCo to refuse; a fixed link only adds
-    to the one that carries it. Where fixed links are merged their tensors are left too: they enter sums.
+    A fixed link only adds to the one that carries it, so its moments may be anything. Where fixed links are
+    merged their tensors are left for MuJoCo to judge: they enter sums.
+
+    Raises:
+        ModelError: a link that moves has a negative moment, or one of zero without being a rod.
     """
     if spec.compiler.fusestatic or spec.compiler.balanceinertia:
         return []
@@ -50,8 +55,8 @@ def lend_valid_inertia(spec: mujoco.MjSpec) -> list[GivenInertia]:
         moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if moments[0] >= -_ROUNDING * moments[2]:
             moments = np.maximum(moments, 0.0)
-        elif list(body.joints):
-            continue
+        if list(body.joints):
+            _check_moments(moments, f"{label}: link '{body.name}'")
         if moments[0] > 0 and moments[0] + moments[1] >= moments[2]:
             continue
         if np.linalg.det(axes) < 0:
@@ -61,19 +66,31 @@ def lend_valid_inertia(spec: mujoco.MjSpec) -> list[GivenInertia]:
         mujoco.mju_mulQuat(quaternion, body.iquat, turned)
         given.append(GivenInertia(body.name, moments, quaternion))
         body.fullinertia = np.full(6, np.nan)
+        # the compiler treats bodies whose axes are those of their frame apart, and must see the real ones
+        body.iquat = quaternion
         body.inertia = np.full(3, np.abs(moments).max())
     return given
 
 
+def _check_moments(moments: npt.NDArray[np.float64], link: str) -> None:
+    """Refuse a tensor that is not positive: only a rod has a moment of zero, and its other two are equal."""
+    rod = moments[0] == 0 and moments[1] >= (1 - _ROUNDING) * moments[2]
+    if not (moments[0] > 0 or rod):
+        got = ", ".join(f"{moment:.3g}" for moment in moments)
+        raise ModelError(
+            f"{link}: expected positive moments of inertia, got the principal moments {got} kg m^2; "
+            "correct its <inertia>"
+        )
+
+
 def give_back_inertia(compiled: mujoco.MjModel, given: list[GivenInertia]) -> list[str]:
-    """Put the links' own tensors into the compiled model; return a note on those that no body has."""
+    """Put the links' own tensors into the compiled model; return a warning of those that no body has."""
     if not given:
         return []
     for inertia in given:
         body = compiled.body(inertia.link).id
         compiled.body_inertia[body] = inertia.moments
         compiled.body_iquat[body] = inertia.quaternion
-    mujoco.mj_setConst(compiled, mujoco.MjData(compiled))
     odd = [
         inertia.link
         for inertia in given

@@ -209,7 +209,7 @@ class _Question:
         Raises:
             RevoluteError: as `Engine.value_and_gradient` does.
         """
-        names, loss, inputs = check_wrt(call.wrt), check_loss(call.loss), call.inputs
+        names, loss, inputs = check_wrt(call.wrt, model), check_loss(call.loss), call.inputs
         problem = check_rollout(model, inputs.qpos, inputs.qvel, inputs.ctrl, inputs.params, own_ctrl=False)
         return cls(problem, bound_terms(model, loss, problem), names)
 
@@ -270,7 +270,7 @@ class _Pull:
 
     def __post_init__(self) -> None:
         rollout = self.rollout
-        self.names = check_wrt(self.call.wrt)
+        self.names = check_wrt(self.call.wrt, self.model)
         self.arrays = {
             name: with_batch(np.asarray(getattr(rollout, name)), rollout.batched)
             for name in (*INPUTS, "status", "diverged_step")

@@ -28,9 +28,10 @@ from ._model import Model
 from ._mujoco import collected_warnings
 from ._names import check_names
 from ._options import Options
-from ._pairs import Pair, candidate_pairs, pair_arrays, soft_pair_arrays
+from ._pairs import candidate_pairs, no_pairs
 from ._soft import soft_arrays
 from ._source import Source, read_source
+from ._start import first_step_warnings, limit_warnings, named_warnings
 from ._support import check_support
 from ._xml import write
 
@@ -140,12 +141,16 @@ def load_model(
             contact_model=options.contact_model,
         )
         notes = [*document.notes, *supported]
-        arrays, alarming = _engine_arrays(compiled, document, options)
+        arrays, alarming, zero_pose = _engine_arrays(compiled, document, options)
         notes += notes_on_faces(compiled, arrays)
-    alarming = [*document.warnings, *dict.fromkeys(mujoco_warnings), *alarming]
+        # a file with keyframes says itself where to start
+        (notes if compiled.nkey else alarming).extend(zero_pose)
+        native = _native.Model(arrays)
+        alarming += first_step_warnings(compiled, arrays, native)
+    alarming = [*document.warnings, *named_warnings(compiled, mujoco_warnings), *alarming]
     model_name = given.name or document.declared_name or "model"
     check_names(model_name, compiled, document.label)
-    model = _model(model_name, given, document, compiled, arrays, options, notes, alarming)
+    model = _model(model_name, given, document, compiled, arrays, native, options, notes, alarming)
     for note in alarming if warn else ():
         warnings.warn(f"{document.label}: {note}", stacklevel=3)
     return model
@@ -233,28 +238,34 @@ def _no_such_model(source: str, allow_files: bool) -> NotFoundError:
     )
 
 
-def _engine_arrays(compiled: mujoco.MjModel, document: Source, options: Options) -> tuple[Arrays, list[str]]:
-    """Return the compiled arrays with contact pairs and options, and notes that users are warned of."""
+def _engine_arrays(
+    compiled: mujoco.MjModel, document: Source, options: Options
+) -> tuple[Arrays, list[str], list[str]]:
+    """Return the compiled arrays with contact pairs and options; notes on pairs, and on the zero pose."""
     arrays = compiled_arrays(compiled, document.label)
     off = disabled_switches(compiled)
     switches = {
         name: getattr(options, name) and not off[name] for name in ("contact", "limits", "dry_friction")
     }
-    pairs: list[Pair] = []
-    notes: list[str] = []
+    pairs, left_out, zero_pose = no_pairs(), list[str](), list[str]()
     if switches["contact"]:
-        pairs, notes = candidate_pairs(
-            compiled, document.label, is_urdf=document.is_urdf, contact_model=options.contact_model
+        pairs, left_out, zero_pose = candidate_pairs(
+            compiled,
+            document.label,
+            is_urdf=document.is_urdf,
+            contact_model=options.contact_model,
+            margin=options.margin,
         )
-    arrays.update(pair_arrays(pairs))
+    if switches["limits"]:
+        zero_pose += limit_warnings(compiled)
+    arrays.update(pairs)
     arrays.update(soft_arrays(compiled, options))
-    arrays.update(soft_pair_arrays(pairs if options.contact_model == "mujoco" else []))
     arrays.update({name: int(value) for name, value in switches.items()})
     for option in ("iterations", "erp", "cfm", "restitution", "margin"):
         arrays[option] = getattr(options, option)
     if options.timestep is not None:
         arrays["timestep"] = options.timestep
-    return arrays, notes
+    return arrays, left_out, zero_pose
 
 
 def _model(
@@ -263,6 +274,7 @@ def _model(
     document: Source,
     compiled: mujoco.MjModel,
     arrays: Arrays,
+    native: _native.Model,
     options: Options,
     notes: list[str],
     alarming: list[str],
@@ -282,7 +294,7 @@ def _model(
         source_text=text,
         assets={document.references[key]: data for key, data in document.files.items()},
         arrays=arrays,
-        native=_native.Model(arrays),
+        native=native,
         mujoco_model=compiled,
     )
 
@@ -301,7 +313,7 @@ def _content_hash(document: Source, options: Options) -> str:
     """Return a hash that two loads share when text, files and options are the same."""
     digest = hashlib.sha256()
     parts = [write(document.root).encode(), json.dumps(asdict(options), sort_keys=True).encode()]
-    for key, data in sorted(document.files.items()):
+    for key, data in sorted({**document.files, **document.models}.items()):
         parts += [key.encode(), data]
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
+import numpy.typing as npt
 
 from revolute.errors import ModelError
 
@@ -46,10 +47,11 @@ def lend_inertia(spec: mujoco.MjSpec) -> list[Loan]:
     """
     loans, settings = [], spec.compiler
     from_shapes = settings.inertiafromgeom != mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
+    carrying = _carrying_mass(spec) if settings.fusestatic else set()
     for body in spec.bodies:
         if not list(body.joints) or (from_shapes and list(body.geoms)):
             continue
-        if settings.fusestatic and _carries_mass(body):
+        if body.name in carrying:
             continue
         no_mass = not max(body.mass, settings.boundmass) > mujoco.mjMINVAL
         no_inertia = not settings.boundinertia > mujoco.mjMINVAL and _no_rotational_inertia(body)
@@ -82,28 +84,24 @@ def notes_on(loans: list[Loan]) -> list[str]:
     return notes
 
 
-def take_back(compiled: mujoco.MjModel, loans: list[Loan], label: str) -> None:
-    """Take the loans out of the compiled model.
-
-    Raises:
-        ModelError: a joint has nothing left to move.
-    """
-    if not loans:
-        return
+def take_back(compiled: mujoco.MjModel, loans: list[Loan]) -> None:
+    """Take the loans out of the compiled model."""
     for loan in loans:
         body = compiled.body(loan.link).id
         if loan.mass:
             compiled.body_mass[body] = 0.0
         if loan.inertia:
             compiled.body_inertia[body] = 0.0
-    _refuse_loose_ends(compiled, _mass_matrix(compiled), label)
-    mujoco.mj_setConst(compiled, mujoco.MjData(compiled))
 
 
-def _carries_mass(body: mujoco.MjsBody) -> bool:
-    """Whether a link that is fixed to this one has mass."""
-    fixed = [child for child in body.bodies if not list(child.joints)]
-    return any(child.mass > mujoco.mjMINVAL or _carries_mass(child) for child in fixed)
+def _carrying_mass(spec: mujoco.MjSpec) -> set[str]:
+    """Return the links to which a link with mass is fixed."""
+    carrying: set[str] = set()
+    # children come after their parents
+    for body in reversed(spec.bodies[1:]):
+        if not list(body.joints) and (body.mass > mujoco.mjMINVAL or body.name in carrying):
+            carrying.add(body.parent.name)
+    return carrying
 
 
 def _no_rotational_inertia(body: mujoco.MjsBody) -> bool:
@@ -112,8 +110,12 @@ def _no_rotational_inertia(body: mujoco.MjsBody) -> bool:
     return not np.abs(given).max() > mujoco.mjMINVAL
 
 
-def _mass_matrix(compiled: mujoco.MjModel) -> np.ndarray:
-    """Return the mass matrix, which is symmetric, at the pose of the file."""
+def _pivots(compiled: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inertia along each degree of freedom at the pose of the file, and its pivot.
+
+    The pivot, of an elimination from the leaves to the root, is what is left of the inertia when all beyond
+    it may follow.
+    """
     data = mujoco.MjData(compiled)
     mujoco.mj_kinematics(compiled, data)
     mujoco.mj_comPos(compiled, data)
@@ -121,22 +123,30 @@ def _mass_matrix(compiled: mujoco.MjModel) -> np.ndarray:
     simple = np.array(compiled.dof_simplenum)
     compiled.dof_simplenum[:] = 0
     mujoco.mj_crb(compiled, data)
-    mass = np.zeros((compiled.nv, compiled.nv))
-    for column, unit in zip(mass, np.eye(compiled.nv), strict=True):
-        mujoco.mj_mulM(compiled, data, column, unit)
+    mujoco.mj_factorM(compiled, data)
     compiled.dof_simplenum[:] = simple
-    return mass
+    diagonal = compiled.M_rowadr + compiled.M_rownnz - 1
+    return np.array(data.M[diagonal]), np.array(data.qLD[diagonal])
 
 
-def _refuse_loose_ends(compiled: mujoco.MjModel, mass: np.ndarray, label: str) -> None:
-    """Eliminate from the leaves to the root, as the simulation does; every pivot must be positive."""
-    left = np.array(mass)
-    for dof in reversed(range(compiled.nv)):
-        if not left[dof, dof] > max(_LEAST_PIVOT * mass[dof, dof], mujoco.mjMINVAL):
-            link = compiled.body(compiled.dof_bodyid[dof]).name
-            joint = element_name(compiled, "joint", int(compiled.dof_jntid[dof]))
-            raise ModelError(
-                f"{label}: link '{link}': expected inertia along {joint}, got none beyond it; "
-                "give the link or one that it carries an <inertial>, or fix the joint"
-            )
-        left[:dof, :dof] -= np.outer(left[:dof, dof], left[dof, :dof]) / left[dof, dof]
+def loose_ends(compiled: mujoco.MjModel) -> npt.NDArray[np.int64]:
+    """Return the degrees of freedom that have no inertia along them."""
+    mass, left = _pivots(compiled)
+    return np.flatnonzero(~(left > np.maximum(_LEAST_PIVOT * mass, mujoco.mjMINVAL)))
+
+
+def refuse_loose_ends(compiled: mujoco.MjModel, label: str) -> None:
+    """Refuse joints without inertia along them, the outermost first.
+
+    Raises:
+        ModelError: a joint has nothing to move.
+    """
+    loose = loose_ends(compiled)
+    if loose.size:
+        dof = int(loose[-1])
+        link = compiled.body(compiled.dof_bodyid[dof]).name
+        joint = element_name(compiled, "joint", int(compiled.dof_jntid[dof]))
+        raise ModelError(
+            f"{label}: link '{link}': expected inertia along {joint}, got none beyond it; "
+            "give the link or one that it carries an <inertial>, or fix the joint"
+        )

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 
 import mujoco
+import numpy as np
 
 from revolute.errors import ModelError
 
+from ._names import all_joints
 from ._xml import Element, name_of
 
 _SCALAR_TYPES = ("revolute", "continuous", "prismatic")
@@ -34,6 +36,7 @@ def read_mimics(root: Element, label: str, notes: list[str]) -> dict[str, float]
     """
     joints = {joint.attributes.get("name", ""): joint for joint in root.children if joint.tag == "joint"}
     held: dict[str, float] = {}
+    leaders: dict[str, str] = {}
     for name, joint in joints.items():
         for mimic in [child for child in joint.children if child.tag == "mimic"]:
             element = f"{label}: joint {name_of(joint)}: mimic"
@@ -54,9 +57,27 @@ def read_mimics(root: Element, label: str, notes: list[str]) -> dict[str, float]
                     "remove it"
                 )
             else:
+                leaders[name] = mimic.attributes["joint"]
                 continue
             joint.children = [child for child in joint.children if child is not mimic]
+    _refuse_circles(leaders, label)
     return held
+
+
+def _refuse_circles(leaders: dict[str, str], label: str) -> None:
+    """Refuse joints that mimic each other, whose positions nothing determines."""
+    settled: set[str] = set()
+    for name in leaders:
+        followed: dict[str, None] = {}
+        while name in leaders and name not in settled:
+            if name in followed:
+                raise ModelError(
+                    f"{label}: joint '{name}': mimic: expected a joint that does not follow it, got "
+                    f"'{leaders[name]}', which does; let one of them lead"
+                )
+            followed[name] = None
+            name = leaders[name]
+        settled.update(followed)
 
 
 def _offset(mimic: Element, element: str) -> float:
@@ -76,3 +97,39 @@ def add_held_joints(spec: mujoco.MjSpec, held: dict[str, float]) -> None:
     for name, position in held.items():
         equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=name)
         equality.data[:5] = [position, 0, 0, 0, 0]
+
+
+def start_followers(spec: mujoco.MjSpec) -> None:
+    """Let every follower start where its leader's start puts it, instead of at 0.
+
+    The follower's frame is moved there and the position becomes its reference (`ref`), so that the positions
+    mean what they did.
+    """
+    joints = {joint.name: joint for joint in all_joints(spec)}
+    ties = {equality.name1: equality for equality in spec.equalities}
+    starts: dict[str, float] = {}
+    for name in ties:
+        chain = [name]
+        while (leader := ties[chain[-1]].name2) in ties and leader not in starts:
+            chain.append(leader)
+        for follower in reversed(chain):
+            offset, multiplier = ties[follower].data[:2]
+            starts[follower] = offset + multiplier * starts.get(ties[follower].name2, 0.0)
+    for name, start in starts.items():
+        ties[name].data[0] = 0.0
+        _move(joints[name], start)
+
+
+def _move(joint: mujoco.MjsJoint, position: float) -> None:
+    """Make a position of a hinge or slide its reference, with the pose that it has there."""
+    body = joint.parent
+    rotation, product = np.zeros(4), np.zeros(4)
+    if joint.type == mujoco.mjtJoint.mjJNT_HINGE:
+        mujoco.mju_axisAngle2Quat(rotation, np.asarray(joint.axis) / np.linalg.norm(joint.axis), position)
+        mujoco.mju_mulQuat(product, body.quat, rotation)
+        body.quat = product
+    else:
+        along = np.zeros(3)
+        mujoco.mju_rotVecQuat(along, np.asarray(joint.axis) / np.linalg.norm(joint.axis), body.quat)
+        body.pos = body.pos + position * along
+    joint.ref = position

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._names import JOINT_TYPES
+from ._names import JOINT_TYPES, actuator_names, body_names, geom_names, joint_names
 
 _FREE_SUFFIXES = ("x", "y", "z", "rx", "ry", "rz")
 
@@ -117,46 +117,32 @@ class Model:
         limited = self.arrays["act_ctrllimited"].astype(bool)
         return np.where(limited[:, None], self.arrays["act_ctrlrange"], [-np.inf, np.inf])
 
-    @property
+    @cached_property
     def body_names(self) -> list[str]:
-        """Names of the bodies; the first is the world, unnamed ones are empty."""
-        return [self.mujoco_model.body(index).name for index in range(self.nbody)]
+        """Names of the bodies; the first is the world, one without a name is `body_<number>`."""
+        return body_names(self.mujoco_model)
 
-    @property
+    @cached_property
     def joint_names(self) -> list[str]:
-        """Names of the joints, in the order of qpos."""
-        return [self.mujoco_model.joint(index).name for index in range(self.njnt)]
+        """Names of the joints, in the order of qpos; one without a name is `<body>/<number on the body>`."""
+        return joint_names(self.mujoco_model)
 
-    @property
+    @cached_property
     def geom_names(self) -> list[str]:
         """Names of the shapes; one without a name is `<body>/<number among the body's shapes>`."""
-        model = self.mujoco_model
-        names = []
-        for index in range(self.ngeom):
-            body = int(model.geom_bodyid[index])
-            number = index - int(model.body_geomadr[body])
-            names.append(model.geom(index).name or f"{model.body(body).name}/{number}")
-        return names
+        return geom_names(self.mujoco_model)
 
-    @property
+    @cached_property
     def actuator_names(self) -> list[str]:
-        """Names of the actuators, in the order of ctrl."""
-        return [self.mujoco_model.actuator(index).name for index in range(self.nu)]
+        """Names of the actuators, in the order of ctrl; one without a name has the name of its joint."""
+        return actuator_names(self.mujoco_model)
 
     @property
     def dof_names(self) -> list[str]:
-        """Names of the entries of qvel: the joint's, with `.x .y .z .rx .ry .rz` where it has several.
-
-        A joint without a name is called by its body and number.
-        """
+        """Names of the entries of qvel: the joint's, with `.x .y .z .rx .ry .rz` where it has several."""
         suffixes = {0: _FREE_SUFFIXES, 1: _FREE_SUFFIXES[3:]}
         names = []
-        model = self.mujoco_model
-        for index, kind in enumerate(self.arrays["jnt_type"].tolist()):
-            name = model.joint(index).name
-            if not name:
-                body = int(model.jnt_bodyid[index])
-                name = f"{model.body(body).name}/{index - int(model.body_jntadr[body])}"
+        for name, kind in zip(self.joint_names, self.arrays["jnt_type"].tolist(), strict=True):
             names += [f"{name}.{suffix}" for suffix in suffixes[kind]] if kind in suffixes else [name]
         return names
 

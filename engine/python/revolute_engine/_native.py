@@ -82,6 +82,7 @@ def _choose() -> ModuleType:
 _extension = _choose()
 Model = _extension.Model
 CancelToken = _extension.CancelToken
+contact_pairs = _extension.contact_pairs
 advance = _extension.advance
 rollout = _extension.rollout
 backward = _extension.backward
@@ -89,6 +90,7 @@ value_and_gradient = _extension.value_and_gradient
 all_finite = _extension.all_finite
 finite_rows = _extension.finite_rows
 quaternions_within = _extension.quaternions_within
+contacts = _extension.contacts
 is_sound_step = _extension.is_sound_step
 replayed_steps = _extension.replayed_steps
 jvp = _extension.jvp

@@ -1,16 +1,13 @@
 """Finds the pairs of shapes that can touch, by MuJoCo's rules. A mesh counts as its convex hull.
 
-Two shapes are a candidate pair when neither their bodies nor the bodies they are welded to are the same, or
-parent and child (unless the parent is the world), no exclude names their bodies, and contype and conaffinity
-match. Explicit `<pair>` elements pass all filters. The sliding friction of a pair is the larger of the two,
-that of the shape with the higher priority, or the pair's own.
+The compiled engine lists the pairs that pass MuJoCo's filters and can come together
+(`revolute/model/contact_pairs.hpp`). Explicit `<pair>` elements pass all filters. The sliding friction of a
+pair is the larger of the two shapes', that of the shape with the higher priority, or the pair's own.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import mujoco
 import numpy as np
@@ -18,236 +15,281 @@ import numpy.typing as npt
 
 from revolute.errors import ModelError
 
+from . import _native
 from ._names import element_name
 
-_PLANE, _MESH = 0, 7  # MuJoCo's numbers of shape types
-_SOFT_NUMBERS = 14  # of Pair.own_softness
-_NAMED = 3  # of the pairs that are left out, how many a note names
+MAX_PAIRS = 1_000_000
+"""Most pairs of shapes that a model may watch; each costs some 200 bytes."""
 
 BOTH, FIRST, SECOND = 0, 1, 2
-"""Values of `Pair.mu_from`."""
+"""Values of `pair_mu_from`: the larger friction coefficient counts, or that of the first or second shape."""
 
+_PLANE, _MESH = 0, 7  # MuJoCo's numbers of shape types
+_NAMED = 3  # of the pairs that are left out, how many a note names
+_DEEP = 1e-3  # penetration in metres from which a start is worth a warning
 
-@dataclass(frozen=True)
-class Pair:
-    """One candidate pair of shapes.
+IntArray = npt.NDArray[np.int64]
+Arrays = dict[str, npt.NDArray]
 
-    Attributes:
-        geom1: index of the shape with the smaller type.
-        geom2: index of the other.
-        friction: sliding (nan: combined from the shapes'), torsional and rolling friction coefficients.
-        mu_from: BOTH (the larger coefficient counts), FIRST or SECOND (that shape's priority is higher).
-        condim: 1 without friction, 3 sliding, 4 with torsion, 6 with torsion and rolling.
-        margin: distance in metres below which MuJoCo's contact acts.
-        gap: MuJoCo looks for contacts up to this much farther away than the margin.
-        weight: share of the first shape in the mixed softness; nan for a `<pair>` element, which has its own.
-        own_softness: of such a pair: solref, solreffriction, solimp and the five friction coefficients.
-        element: how messages name the pair.
-    """
+_NUMBERS = {
+    **dict.fromkeys(("geom1", "geom2", "mu_from", "condim"), np.int32),
+    **dict.fromkeys(("margin", "gap", "weight"), np.float64),
+}
+_ROWS = {"friction": 3, "solref": 2, "solreffriction": 2, "solimp": 5, "friction5": 5}
+"""What the compiled engine reads of each pair: numbers by their types, rows of numbers by their lengths."""
 
-    geom1: int
-    geom2: int
-    friction: tuple[float, float, float]
-    mu_from: int
-    condim: int
-    margin: float
-    gap: float
-    weight: float
-    own_softness: tuple[float, ...]
-    element: str
+_SOFT = ("weight", "solref", "solreffriction", "solimp", "friction5")
+"""Those that only the contact model "mujoco" reads."""
+
+_SEARCHED = (
+    *("nbody", "njnt", "ngeom", "body_parentid", "body_pos", "body_quat", "body_weldid"),
+    *("jnt_type", "jnt_bodyid", "jnt_pos", "jnt_axis"),
+    *("geom_type", "geom_bodyid", "geom_pos", "geom_rbound", "geom_contype", "geom_conaffinity"),
+    *("exclude_signature", "pair_geom1", "pair_geom2"),
+)
 
 
 def candidate_pairs(
-    model: mujoco.MjModel, label: str, *, is_urdf: bool, contact_model: str
-) -> tuple[list[Pair], list[str]]:
-    """Return the pairs of shapes to watch for contact.
+    model: mujoco.MjModel, label: str, *, is_urdf: bool, contact_model: str, margin: float
+) -> tuple[Arrays, list[str], list[str]]:
+    """Return the pairs of shapes to watch for contact, as the arrays that the compiled engine reads.
 
     Args:
         model: the compiled model.
         label: what messages call the file.
         is_urdf: a URDF cannot say which shapes should not meet, so those that overlap in its zero pose are
             left out with a note.
-        contact_model: "hard" knows one friction coefficient for all sliding directions.
+        contact_model: "hard" knows one friction coefficient for all sliding directions, "mujoco" several, and
+            how soft each contact is.
+        margin: distance in metres below which shapes are watched for contact.
 
     Returns:
-        The pairs in the order in which the solver goes through them, and notes.
+        The pairs in the order in which the solver goes through them, a note on pairs that are left out, and
+        one on pairs that overlap in the zero pose.
 
     Raises:
-        ModelError: a mesh that can touch has no convex hull.
+        ModelError: a mesh that can touch has no convex hull, or there are too many pairs.
     """
-    pairs: list[Pair] = []
-    left_out: list[str] = []
-    overlapping = _overlapping(model) if is_urdf else set()
-    one_sliding = contact_model == "hard"
-    for pair in [*_explicit_pairs(model, label, one_sliding), *_filtered_pairs(model)]:
-        planes = [model.geom_type[geom] == _PLANE for geom in (pair.geom1, pair.geom2)]
-        if all(planes):
-            continue
-        if not any(planes) and frozenset((pair.geom1, pair.geom2)) in overlapping:
-            left_out.append(pair.element)
-            continue
-        _check_hulls(model, label, pair)
-        pairs.append(pair)
-    return sorted(pairs, key=lambda pair: _solver_order(model, pair)), _left_out_note(left_out)
+    soft = contact_model == "mujoco"
+    pairs = _joined(_explicit_pairs(model, label, soft), _filtered_pairs(model, label, soft, margin))
+    overlap = _overlap(model, pairs)
+    kept = np.ones(len(overlap), dtype=bool)
+    if is_urdf:
+        # a plane is ground, which a shape is meant to rest on
+        kept = ~((overlap >= 0) & (model.geom_type[pairs["pair_geom1"]] != _PLANE))
+    _check_hulls(model, label, pairs, kept)
+    left_out = _left_out_note(model, pairs, np.flatnonzero(~kept))
+    start = _start_note(model, pairs, np.flatnonzero(kept & (overlap > _DEEP)), overlap)
+    order = _solver_order(model, pairs)
+    order = order[kept[order]]
+    chosen = {name: values[order] if len(values) else values for name, values in pairs.items()}
+    return chosen, left_out, start
 
 
-def _solver_order(model: mujoco.MjModel, pair: Pair) -> tuple[bool, int, int]:
-    """Return the sorting key of a pair: contacts with the fixed world after those of moving bodies.
+def no_pairs() -> Arrays:
+    """Return the arrays of a model without contact."""
+    none = {name: np.zeros(0) for name in _NUMBERS}
+    return _as_arrays({**none, **{name: np.zeros((0, width)) for name, width in _ROWS.items()}}, soft=True)
+
+
+def _as_arrays(values: Mapping[str, npt.ArrayLike], *, soft: bool) -> Arrays:
+    """Return pairs as the arrays that the compiled engine reads; soft ones are empty if not `soft`.
+
+    geom1 and geom2 are the shapes, that with the smaller type first. friction holds the sliding (nan:
+    combined from the shapes'), torsional and rolling coefficients. mu_from is BOTH, FIRST or SECOND. condim
+    is 1 without friction, 3 sliding, 4 with torsion, 6 with torsion and rolling. Contacts act below margin
+    and are looked for up to gap farther away. weight is the share of the first shape in a mixed softness, nan
+    for a pair that has its own in solref, solreffriction, solimp and friction5.
+    """
+    arrays = {}
+    for name, kind in _NUMBERS.items():
+        chosen = values[name] if soft or name not in _SOFT else np.zeros(0)
+        arrays[f"pair_{name}"] = np.ascontiguousarray(chosen, dtype=kind)
+    for name, width in _ROWS.items():
+        chosen = values[name] if soft or name not in _SOFT else np.zeros(0)
+        arrays[f"pair_{name}"] = np.ascontiguousarray(chosen, dtype=np.float64).reshape(-1, width)
+    return arrays
+
+
+def _joined(first: Arrays, second: Arrays) -> Arrays:
+    return {name: np.concatenate([first[name], second[name]]) for name in first}
+
+
+def _explicit_pairs(model: mujoco.MjModel, label: str, soft: bool) -> Arrays:
+    """Return the `<pair>` elements whose shapes can move relative to each other.
+
+    Refuses friction that differs by direction unless the contact model is soft.
+    """
+    ends = np.column_stack([model.pair_geom1, model.pair_geom2]).astype(np.int64)
+    weld = model.body_weldid[model.geom_bodyid[ends]]
+    planes = (model.geom_type[ends] == _PLANE).all(axis=1)
+    chosen = np.flatnonzero((weld[:, 0] != weld[:, 1]) & ~planes)
+    friction, condim = model.pair_friction[chosen], model.pair_dim[chosen]
+    # sliding coefficients 0 and 1, rolling ones 3 and 4
+    odd_sliding = (condim > 1) & (friction[:, 0] != friction[:, 1])
+    odd = odd_sliding | ((condim == 6) & (friction[:, 3] != friction[:, 4]))
+    if odd.any() and not soft:
+        row = int(np.flatnonzero(odd)[0])
+        one, other = friction[row, :2] if odd_sliding[row] else friction[row, 3:5]
+        index = int(chosen[row])
+        element = f"{element_name(model, 'pair', index)} of {_names(model, *ends[index])}"
+        raise ModelError(
+            f"{label}: {element}: friction that differs by direction is not supported; "
+            f"give two equal numbers, not {one:g} and {other:g}"
+        )
+    ordered = _ordered(model, ends[chosen])
+    names = ("margin", "gap", "solref", "solreffriction", "solimp")
+    values = {
+        **{name: getattr(model, f"pair_{name}")[chosen] for name in names},
+        "geom1": ordered[:, 0],
+        "geom2": ordered[:, 1],
+        "friction": friction[:, [0, 2, 3]],
+        "friction5": friction,
+        "mu_from": np.full(len(chosen), BOTH),
+        "condim": condim,
+        "weight": np.full(len(chosen), np.nan),
+    }
+    return _as_arrays(values, soft=soft)
+
+
+def _filtered_pairs(model: mujoco.MjModel, label: str, soft: bool, margin: float) -> Arrays:
+    """Return the pairs that pass MuJoCo's filters, can come together and are not named by a `<pair>`."""
+    searched = {name: getattr(model, name) for name in _SEARCHED}
+    filter_off = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
+    searched["filter_parent"] = int(not filter_off)
+    searched["margin"] = margin + model.geom_margin + model.geom_gap
+    try:
+        found = _native.contact_pairs(searched, MAX_PAIRS)
+    except ValueError:
+        raise ModelError(
+            f"{label}: expected at most {MAX_PAIRS} pairs of shapes that can meet, got more from "
+            f"{model.ngeom} shapes; let fewer shapes meet by contype and conaffinity"
+        ) from None
+    ordered = _ordered(model, found.astype(np.int64))
+    return _combined(model, ordered[:, 0], ordered[:, 1], soft)
+
+
+def _combined(model: mujoco.MjModel, first: IntArray, second: IntArray, soft: bool) -> Arrays:
+    """Combine the contact properties of two shapes, for all pairs."""
+    priority = model.geom_priority
+    mu_from = np.where(
+        priority[first] == priority[second], BOTH, np.where(priority[first] > priority[second], FIRST, SECOND)
+    )
+    choices = [
+        (np.maximum(values[first], values[second]), values[first], values[second])
+        for values in (model.geom_condim, model.geom_friction[:, 1], model.geom_friction[:, 2])
+    ]
+    condim, torsional, rolling = (np.choose(mu_from, choice) for choice in choices)
+    sliding = np.full(len(first), np.nan)
+    values = {
+        **{name: np.zeros((len(first) if soft else 0, width)) for name, width in _ROWS.items()},
+        "geom1": first,
+        "geom2": second,
+        "friction": np.column_stack([sliding, torsional, rolling]),
+        "mu_from": mu_from,
+        "condim": condim,
+        "margin": model.geom_margin[first] + model.geom_margin[second],
+        "gap": model.geom_gap[first] + model.geom_gap[second],
+        "weight": np.select(
+            [mu_from == FIRST, mu_from == SECOND], [1.0, 0.0], _mixing_weights(model, first, second)
+        ),
+    }
+    return _as_arrays(values, soft=soft)
+
+
+def _mixing_weights(model: mujoco.MjModel, first: IntArray, second: IntArray) -> npt.NDArray[np.float64]:
+    """Return the share of the first shape's softness by solmix, where priorities are equal."""
+    one, other = model.geom_solmix[first], model.geom_solmix[second]
+    one_mixes, other_mixes = one >= mujoco.mjMINVAL, other >= mujoco.mjMINVAL
+    by_size = one / np.where(one_mixes & other_mixes, one + other, 1.0)
+    alone = np.where(one_mixes == other_mixes, 0.5, np.where(one_mixes, 1.0, 0.0))
+    return np.where(one_mixes & other_mixes, by_size, alone)
+
+
+def _ordered(model: mujoco.MjModel, ends: IntArray) -> IntArray:
+    """Put the shape with the smaller type first; equal types are in the order of their indices."""
+    ends = np.sort(ends, axis=1)
+    types = model.geom_type[ends]
+    return np.where((types[:, 0] <= types[:, 1])[:, None], ends, ends[:, ::-1])
+
+
+def _solver_order(model: mujoco.MjModel, pairs: Arrays) -> IntArray:
+    """Return the order of the pairs: contacts with the fixed world after those of moving bodies.
 
     The solver goes through the contacts in this order, so that a sweep ends with what carries all the rest. A
     box of 1000 kg on one of 1 kg then stands after 50 sweeps; in the other order it sinks.
     """
-    bodies = model.geom_bodyid[[pair.geom1, pair.geom2]]
-    return bool((model.body_weldid[bodies] == 0).any()), pair.geom1, pair.geom2
+    fixed = model.body_weldid[model.geom_bodyid] == 0
+    with_world = fixed[pairs["pair_geom1"]] | fixed[pairs["pair_geom2"]]
+    return np.lexsort((pairs["pair_geom2"], pairs["pair_geom1"], with_world))
 
 
-def _left_out_note(elements: list[str]) -> list[str]:
-    """Return a note that names the first of the pairs that are not watched, or none."""
-    if not elements:
-        return []
-    more = len(elements) - _NAMED
-    named = "; ".join([*elements[:_NAMED], *([f"and {more} more"] if more > 0 else [])])
-    what = "1 pair that overlaps" if len(elements) == 1 else f"{len(elements)} pairs that overlap"
-    verb = "is" if len(elements) == 1 else "are"
-    return [f"{what} in the zero pose {verb} not watched for contact: {named}"]
-
-
-def _overlapping(model: mujoco.MjModel) -> set[frozenset[int]]:
-    """Return the pairs of shapes that touch or overlap in the pose qpos0."""
+def _overlap(model: mujoco.MjModel, pairs: Arrays) -> npt.NDArray[np.float64]:
+    """Return how deep the shapes of each pair overlap in the pose qpos0; negative where they are apart."""
     data = mujoco.MjData(model)
-    mujoco.mj_fwdPosition(model, data)
-    return {frozenset(contact.geom.tolist()) for contact in data.contact if contact.dist <= 0}
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    mujoco.mj_collision(model, data)
+    keys = _keys(model, pairs["pair_geom1"], pairs["pair_geom2"])
+    found = _keys(model, data.contact.geom[:, 0], data.contact.geom[:, 1])
+    depth = np.full(len(keys), -np.inf)
+    order = np.argsort(keys)
+    place = np.minimum(np.searchsorted(keys, found, sorter=order), max(len(keys) - 1, 0))
+    known = keys[order[place]] == found if len(keys) else np.zeros(len(found), dtype=bool)
+    np.maximum.at(depth, order[place[known]], -data.contact.dist[known])
+    return depth
 
 
-def _check_hulls(model: mujoco.MjModel, label: str, pair: Pair) -> None:
+def _keys(model: mujoco.MjModel, one: npt.NDArray, other: npt.NDArray) -> IntArray:
+    """Return one number per unordered pair of shapes."""
+    low, high = np.minimum(one, other).astype(np.int64), np.maximum(one, other)
+    return low * model.ngeom + high
+
+
+def _check_hulls(model: mujoco.MjModel, label: str, pairs: Arrays, kept: npt.NDArray[np.bool_]) -> None:
     """Refuse a mesh that has no convex hull to collide with."""
-    for geom in (pair.geom1, pair.geom2):
-        if model.geom_type[geom] == _MESH and model.mesh_graphadr[model.geom_dataid[geom]] < 0:
-            name = element_name(model, "geom", geom)
+    for end in ("pair_geom1", "pair_geom2"):
+        geoms = pairs[end][kept]
+        meshes = geoms[model.geom_type[geoms] == _MESH]
+        bare = meshes[model.mesh_graphadr[model.geom_dataid[meshes]] < 0] if len(meshes) else meshes
+        if bare.size:
+            name = element_name(model, "geom", int(bare[0]))
             raise ModelError(f"{label}: {name}: expected a mesh with a convex hull; give the mesh a volume")
 
 
-def _explicit_pairs(model: mujoco.MjModel, label: str, one_sliding: bool) -> Iterator[Pair]:
-    """Yield the `<pair>` elements; refuse friction that differs by direction if `one_sliding`."""
-    for index in range(model.npair):
-        first, second = int(model.pair_geom1[index]), int(model.pair_geom2[index])
-        if _welded(model, first, second):
-            continue
-        element = f"{element_name(model, 'pair', index)} of {_names(model, first, second)}"
-        friction = model.pair_friction[index]
-        condim = int(model.pair_dim[index])
-        for one, other in ((0, 1), (3, 4)) if condim == 6 else ((0, 1),) if condim > 1 else ():
-            if one_sliding and friction[one] != friction[other]:
-                raise ModelError(
-                    f"{label}: {element}: friction that differs by direction is not supported; "
-                    f"give two equal numbers, not {friction[one]:g} and {friction[other]:g}"
-                )
-        first, second = _ordered(model, first, second)
-        own = (float(friction[0]), float(friction[2]), float(friction[3]))
-        margin, gap = float(model.pair_margin[index]), float(model.pair_gap[index])
-        softness = (
-            *model.pair_solref[index].tolist(),
-            *model.pair_solreffriction[index].tolist(),
-            *model.pair_solimp[index].tolist(),
-            *friction.tolist(),
-        )
-        yield Pair(first, second, own, BOTH, condim, margin, gap, math.nan, softness, element)
+def _left_out_note(model: mujoco.MjModel, pairs: Arrays, chosen: IntArray) -> list[str]:
+    """Return a note that names the first of the pairs that are not watched, or none."""
+    if not len(chosen):
+        return []
+    what = "1 pair that overlaps" if len(chosen) == 1 else f"{len(chosen)} pairs that overlap"
+    verb = "is" if len(chosen) == 1 else "are"
+    named = _listed([_pair_name(model, pairs, int(index)) for index in chosen[:_NAMED]], len(chosen))
+    return [f"{what} in the zero pose {verb} not watched for contact: {named}"]
 
 
-def _filtered_pairs(model: mujoco.MjModel) -> Iterator[Pair]:
-    """Yield the pairs that pass MuJoCo's filters and are not named by a `<pair>`."""
-    explicit = {
-        frozenset(ends) for ends in zip(model.pair_geom1.tolist(), model.pair_geom2.tolist(), strict=True)
-    }
-    touching = [
-        index for index in range(model.ngeom) if model.geom_contype[index] or model.geom_conaffinity[index]
-    ]
-    excluded = set(model.exclude_signature.tolist())
-    for position, one in enumerate(touching):
-        for other in touching[position + 1 :]:
-            if frozenset((one, other)) not in explicit and _passes(model, one, other, excluded):
-                yield _combined(model, one, other)
-
-
-def _passes(model: mujoco.MjModel, one: int, other: int, excluded: Iterable[int]) -> bool:
-    """Whether MuJoCo's filters let two shapes meet."""
-    body1, body2 = sorted((int(model.geom_bodyid[one]), int(model.geom_bodyid[other])))
-    weld1, weld2 = int(model.body_weldid[body1]), int(model.body_weldid[body2])
-    if weld1 == weld2 or (body1 << 16) + body2 in excluded:
-        return False
-    filters_parent = not model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
-    if filters_parent and weld1 and weld2:
-        parent1 = int(model.body_weldid[model.body_parentid[weld1]])
-        parent2 = int(model.body_weldid[model.body_parentid[weld2]])
-        if weld1 == parent2 or weld2 == parent1:
-            return False
-    contype, conaffinity = model.geom_contype, model.geom_conaffinity
-    return bool(contype[one] & conaffinity[other] or contype[other] & conaffinity[one])
-
-
-def _combined(model: mujoco.MjModel, one: int, other: int) -> Pair:
-    """Combine the contact properties of two shapes."""
-    first, second = _ordered(model, one, other)
-    condims = (int(model.geom_condim[first]), int(model.geom_condim[second]))
-    priorities = (int(model.geom_priority[first]), int(model.geom_priority[second]))
-    mu_from = BOTH if priorities[0] == priorities[1] else FIRST if priorities[0] > priorities[1] else SECOND
-    condim = (max(condims), *condims)[mu_from]
-    coefficients = model.geom_friction[[first, second]]
-    rotational = (coefficients.max(axis=0), *coefficients)[mu_from][1:]
-    friction = (float("nan"), float(rotational[0]), float(rotational[1]))
-    margin, gap = (float(values[first] + values[second]) for values in (model.geom_margin, model.geom_gap))
-    weight = (_mixing_weight(model, first, second), 1.0, 0.0)[mu_from]
-    none = (0.0,) * _SOFT_NUMBERS
-    return Pair(
-        first, second, friction, mu_from, condim, margin, gap, weight, none, _names(model, first, second)
+def _start_note(
+    model: mujoco.MjModel, pairs: Arrays, chosen: IntArray, overlap: npt.NDArray[np.float64]
+) -> list[str]:
+    """Return a note that names the deepest of the pairs that overlap from the start, or none."""
+    if not len(chosen):
+        return []
+    deepest = chosen[np.argsort(-overlap[chosen], kind="stable")][:_NAMED]
+    what = "1 pair of shapes overlaps" if len(chosen) == 1 else f"{len(chosen)} pairs of shapes overlap"
+    named = _listed(
+        [f"{_pair_name(model, pairs, int(index))} by {overlap[index]:.3g} m" for index in deepest],
+        len(chosen),
     )
+    return [f"{what} in the zero pose, and the first steps push them apart: {named}"]
 
 
-def _mixing_weight(model: mujoco.MjModel, first: int, second: int) -> float:
-    """Return the share of the first shape's softness by solmix, where priorities are equal."""
-    one, other = (float(model.geom_solmix[geom]) for geom in (first, second))
-    if one >= mujoco.mjMINVAL and other >= mujoco.mjMINVAL:
-        return one / (one + other)
-    return 0.5 if (one < mujoco.mjMINVAL) == (other < mujoco.mjMINVAL) else float(other < mujoco.mjMINVAL)
+def _listed(named: list[str], count: int) -> str:
+    more = [f"and {count - len(named)} more"] if count > len(named) else []
+    return "; ".join([*named, *more])
 
 
-def _ordered(model: mujoco.MjModel, one: int, other: int) -> tuple[int, int]:
-    """Put the shape with the smaller type first; equal types stay in the order of their indices."""
-    if one > other:
-        one, other = other, one
-    return (one, other) if model.geom_type[one] <= model.geom_type[other] else (other, one)
-
-
-def _welded(model: mujoco.MjModel, one: int, other: int) -> bool:
-    """Whether two shapes can never move relative to each other."""
-    weld = model.body_weldid[model.geom_bodyid[[one, other]]]
-    return bool(weld[0] == weld[1])
+def _pair_name(model: mujoco.MjModel, pairs: Arrays, index: int) -> str:
+    return _names(model, int(pairs["pair_geom1"][index]), int(pairs["pair_geom2"][index]))
 
 
 def _names(model: mujoco.MjModel, one: int, other: int) -> str:
-    return f"{element_name(model, 'geom', one)} and {element_name(model, 'geom', other)}"
-
-
-def pair_arrays(pairs: list[Pair]) -> dict[str, npt.NDArray]:
-    """Return the pairs as the arrays the compiled engine reads."""
-    return {
-        "pair_geom1": np.array([pair.geom1 for pair in pairs], dtype=np.int32),
-        "pair_geom2": np.array([pair.geom2 for pair in pairs], dtype=np.int32),
-        "pair_friction": np.array([pair.friction for pair in pairs], dtype=float).reshape(-1, 3),
-        "pair_margin": np.array([pair.margin for pair in pairs], dtype=float),
-        "pair_gap": np.array([pair.gap for pair in pairs], dtype=float),
-        "pair_mu_from": np.array([pair.mu_from for pair in pairs], dtype=np.int32),
-        "pair_condim": np.array([pair.condim for pair in pairs], dtype=np.int32),
-    }
-
-
-def soft_pair_arrays(pairs: list[Pair]) -> dict[str, npt.NDArray]:
-    """Return what the contact model "mujoco" reads of the pairs besides."""
-    own = np.array([pair.own_softness for pair in pairs], dtype=float).reshape(-1, _SOFT_NUMBERS)
-    return {
-        "pair_weight": np.array([pair.weight for pair in pairs], dtype=float),
-        "pair_solref": own[:, 0:2].copy(),
-        "pair_solreffriction": own[:, 2:4].copy(),
-        "pair_solimp": own[:, 4:9].copy(),
-        "pair_friction5": own[:, 9:14].copy(),
-    }
+    return f"{element_name(model, 'geom', int(one))} and {element_name(model, 'geom', int(other))}"

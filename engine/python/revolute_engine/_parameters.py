@@ -33,11 +33,13 @@ class Parameter:
         axes: sizes of its axes, names of the model's counts or numbers.
         unit: what its entries are, for messages.
         at_least_zero: negative entries are refused.
+        contact_model: the only contact model that reads it, None for all.
     """
 
     axes: tuple[str | int, ...]
     unit: str
     at_least_zero: bool = True
+    contact_model: str | None = None
 
     def shape(self, model: Model) -> tuple[int, ...]:
         """Return the parameter's shape without batch axis."""
@@ -55,14 +57,32 @@ PARAMETERS = {
     "jnt_stiffness": Parameter(("njnt",), "stiffnesses"),
     "gravity": Parameter((3,), "m/s^2", at_least_zero=False),
     "actuator_gear": Parameter(("nu",), "gears", at_least_zero=False),
-    "restitution": Parameter((), "coefficients"),
+    "restitution": Parameter((), "coefficients", contact_model="hard"),
+    "geom_torsional_friction": Parameter(("ngeom",), "coefficients"),
+    "geom_rolling_friction": Parameter(("ngeom",), "coefficients"),
+    "actuator_gainprm": Parameter(("nu", 3), "gains", at_least_zero=False),
+    "actuator_biasprm": Parameter(("nu", 3), "biases", at_least_zero=False),
+    "qpos_spring": Parameter(("nq",), "positions", at_least_zero=False),
+    "jnt_range": Parameter(("njnt", 2), "positions", at_least_zero=False),
+    "geom_solref": Parameter(("ngeom", 2), "numbers", at_least_zero=False, contact_model="mujoco"),
+    "geom_solimp": Parameter(("ngeom", 5), "numbers", at_least_zero=False, contact_model="mujoco"),
 }
 """Parameters by name."""
 
 
+_ARRAYS = {"actuator_gear": "act_gear", "actuator_gainprm": "act_gain", "actuator_biasprm": "act_bias"}
+"""Names of the model's arrays that differ from the parameter's."""
+
+
+def parameters_of(model: Model) -> list[str]:
+    """Return the names of the parameters that a model's contact model reads."""
+    contact_model = model.options["contact_model"]
+    return [name for name, known in PARAMETERS.items() if known.contact_model in (None, contact_model)]
+
+
 def default_parameter(model: Model, name: str) -> Float64Array:
     """Return the model's own value of a parameter."""
-    source = "act_gear" if name == "actuator_gear" else name
+    source = _ARRAYS.get(name, name)
     return np.reshape(np.array(model.arrays[source], dtype=np.float64), PARAMETERS[name].shape(model))
 
 
@@ -83,7 +103,7 @@ def check_params(
     Raises:
         ArgumentError: names the parameter, what was expected and what was given.
     """
-    checked = _by_name("params", params)
+    checked = _by_name(model, "params", params)
     for name, value in checked.items():
         _check_shape(model, name, name, value, batch, batched)
         check_finite(name, value)
@@ -105,7 +125,7 @@ def check_params_tan(
     Raises:
         ArgumentError: names the parameter, what was expected and what was given.
     """
-    checked = _by_name("params_tan", params_tan)
+    checked = _by_name(model, "params_tan", params_tan)
     for name, value in checked.items():
         _check_shape(model, name, f"params_tan.{name}", value, batch, batched)
         check_finite(f"params_tan.{name}", value)
@@ -138,15 +158,16 @@ def summed_over_environments(rows: Float64Array, completed: npt.NDArray[np.bool_
     return np.array(np.add.accumulate(rows[:, completed], axis=1)[:, -1])
 
 
-def _by_name(argument: str, given: Mapping[str, Any] | None) -> dict[str, Float64Array]:
+def _by_name(model: Model, argument: str, given: Mapping[str, Any] | None) -> dict[str, Float64Array]:
     """Return the arrays of a mapping whose names are known."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise ArgumentError.expected(argument, "a mapping of names to arrays", type(given).__name__)
+    known = parameters_of(model)
     for name in given:
-        if name not in PARAMETERS:
-            raise ArgumentError.expected(argument, f"names among {', '.join(PARAMETERS)}", repr(name))
+        if name not in known:
+            raise ArgumentError.expected(argument, f"names among {', '.join(known)}", repr(name))
     prefix = "" if argument == "params" else f"{argument}."
     return {name: owned_float64(prefix + name, value) for name, value in given.items()}
 

@@ -42,6 +42,8 @@ class Rollout:
         diverged_step: first step whose result is not finite, -1 when there is none, int64 [batch] likewise.
         batched: whether there is a batch axis.
         all_states: positions and velocities of all time + 1 states, where they were asked for.
+        unsettled_step: first step whose constraints the solver of contact_model="mujoco" did not solve to
+            convergence, -1 when there is none, int64 [batch] likewise; None where it was not recorded.
     """
 
     model_id: str
@@ -56,6 +58,7 @@ class Rollout:
     diverged_step: npt.NDArray[np.int64]
     batched: bool
     all_states: tuple[Float64Array, Float64Array] | None
+    unsettled_step: npt.NDArray[np.int64] | None = None
 
     @property
     def qpos(self) -> Float64Array:

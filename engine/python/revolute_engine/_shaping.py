@@ -134,6 +134,7 @@ def rollout_result(
         diverged_step=shaped(found["diverged_step"]),
         batched=problem.batched,
         all_states=(kept_qpos, kept_qvel) if checkpoints.policy == "every" else states,
+        unsettled_step=shaped(found["unsettled_step"]) if "unsettled_step" in found else None,
     )
 
 

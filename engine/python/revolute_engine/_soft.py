@@ -1,4 +1,4 @@
-"""What the contact model "mujoco" reads of a compiled model: how soft each constraint is, and by which method it moves.
+"""What the contact model "mujoco" reads of a compiled model: softness of constraints, integrator, cone.
 
 For the contact model "hard" these arrays are empty.
 """
@@ -30,8 +30,6 @@ def soft_arrays(model: mujoco.MjModel, options: Options) -> Arrays:
     """Return the arrays, by the names of the compiled engine."""
     soft = options.contact_model == "mujoco"
     arrays: Arrays = {name: _real(getattr(model, name), soft) for name in _COPIED}
-    arrays["geom_torsional_friction"] = _real(model.geom_friction[:, 1], soft)
-    arrays["geom_rolling_friction"] = _real(model.geom_friction[:, 2], soft)
     held = active_equalities(model)
     arrays["eq_solref"] = _real(model.eq_solref[held], soft)
     arrays["eq_solimp"] = _real(model.eq_solimp[held], soft)

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from revolute.errors import ModelError
 
-from ._bounds import bound_document
-from ._files import FileFinder
+from ._bounds import bound_document, bound_elements
+from ._files import FileFinder, missing_file
+from ._includes import Includer
 from ._mesh_files import readable_mesh
 from ._mimic import read_mimics
 from ._urdf import check_limits, check_masses, keep_known
-from ._xml import MAX_DEPTH, Element, name_of, parse, too_deep
+from ._urdf_tree import check_tree
+from ._xml import Element, name_of, parse, write
 
 MESH_TYPES = (".stl", ".obj", ".msh", ".dae")
 """Mesh formats that are read; none needs further files."""
@@ -31,8 +32,10 @@ _REFUSED = {
     "extension": "remove the plugins",
     "flexcomp": "only rigid bodies are simulated; remove it",
     "hfield": "build the ground from planes and boxes",
-    "model": "write the attached model into this file, or use <include>",
 }
+MAX_ATTACHED = 32
+"""Models that attach each other in a chain."""
+
 _FOLDER_ATTRIBUTES = ("meshdir", "texturedir", "assetdir", "strippath")
 
 
@@ -44,9 +47,10 @@ class Source:
         label: what messages call the file.
         is_urdf: URDF, else MJCF.
         root: the self-contained document.
-        files: contents of mesh files by the names used in `root`.
+        files: contents of mesh files by the names used in `root` and `models`.
+        models: self-contained documents of attached models, likewise.
         references: those names in the model's own spelling.
-        has_includes: lines of included files are not lines of this one.
+        has_includes: lines of included and attached files are not lines of this one.
         notes: what was left out and matters to a user.
         warnings: what the file hardly means as it says it.
         held_joints: joints that mimic a fixed one and stay where they are, with their positions.
@@ -56,6 +60,7 @@ class Source:
     is_urdf: bool
     root: Element
     files: dict[str, bytes] = field(default_factory=dict)
+    models: dict[str, bytes] = field(default_factory=dict)
     references: dict[str, str] = field(default_factory=dict)
     has_includes: bool = False
     notes: list[str] = field(default_factory=list)
@@ -88,83 +93,82 @@ def read_source(label: str, data: str | bytes, finder: FileFinder) -> Source:
     source = Source(label, root.tag == "robot", root)
     if source.is_urdf:
         _read_urdf(source)
+        _check_document(label, root)
+        bound_elements(root, label)
+        _collect_meshes(source, finder, root, None, label)
+        _refuse_references(source, label, root)
     else:
-        _Includer(source, finder).expand()
-        _drop_pictures(root)
-    _refuse_elements(source)
-    _refuse_nan(source)
-    bound_document(root, label)
-    _collect_meshes(source, finder)
-    _refuse_references(source)
+        _Reader(source, finder).read(label, root, posixpath.basename(label))
     return source
 
 
-class _Place(NamedTuple):
-    """An element, the folder of the file it comes from (relative to the model), and how deep it is nested."""
-
-    element: Element
-    folder: str
-    depth: int
-
-
-class _Includer:
-    """Puts the content of included files in place of the include elements of an MJCF document."""
+class _Reader:
+    """Reads an MJCF document with what it includes, and the models that it attaches in the same way."""
 
     def __init__(self, source: Source, finder: FileFinder) -> None:
         self._source = source
         self._finder = finder
-        self._seen: set[str] = set()
+        self._elements: dict[str, float] = {}  # of each model that was read, what it attaches included
+        self._keys: dict[str, str] = {}  # of each model that was read, the name that the document gives it
+        self._open: list[str] = []  # models that are being read, each attached by the one before
 
-    def expand(self) -> None:
-        """Expand all includes of the document."""
-        stack = [_Place(self._source.root, "", 0)]
-        while stack:
-            place = stack.pop()
-            below = self._expanded(place)
-            place.element.children = [each.element for each in below]
-            stack.extend(reversed(below))
+    def read(self, label: str, root: Element, file: str, folder: str | None = None) -> float:
+        """Make a document self-contained, and return the number of its elements.
 
-    def _expanded(self, place: _Place) -> list[_Place]:
-        """Return the children of an element, those of included files in place of the includes."""
-        expanded: list[_Place] = []
-        pending = _children(place.element, place.folder, place.depth)
-        while pending:
-            child = pending.pop()
-            if child.depth > MAX_DEPTH:
-                raise too_deep(self._source.label, child.element.line)
-            if child.element.tag == "include":
-                root, folder = self._included(child.element, child.folder)
-                pending += _children(root, folder, child.depth)
-            else:
-                expanded.append(child)
-        return expanded
-
-    def _included(self, include: Element, folder: str) -> tuple[Element, str]:
-        """Return the first element of an included file, and the file's folder."""
+        Args:
+            label: what messages call the document.
+            root: the document; changed in place.
+            file: its file, relative to the model.
+            folder: that of an attached model's file, where it looks for meshes first.
+        """
         source = self._source
-        reference = include.attributes.get("file", "")
-        nested = posixpath.normpath(posixpath.join(folder, reference))
+        includer = Includer(label, self._finder)
+        includer.expand(root, file)
+        source.has_includes |= includer.has_includes or folder is not None
+        _drop_pictures(root)
+        _check_document(label, root)
+        self._open.append(file)
+        largest = max([self._attached(label, model, file) for model in root.find("model")], default=0.0)
+        self._open.pop()
+        elements = bound_elements(root, label, largest)
+        _collect_meshes(source, self._finder, root, folder, label)
+        _refuse_references(source, label, root)
+        return elements
+
+    def _attached(self, label: str, model: Element, above: str) -> float:
+        """Read the file of a `<model>` asset, once for all its names; return the number of its elements."""
+        reference = model.attributes.get("file", "")
+        element = f"{label}: model '{reference}'"
+        nested = posixpath.normpath(posixpath.join(posixpath.dirname(above), reference.replace("\\", "/")))
         names = list(dict.fromkeys((nested, reference)))
-        data = next((found for name in names if (found := self._finder.find(name)) is not None), None)
-        if not reference or data is None:
+        found = next(((name, data) for name in names if (data := self._finder.find(name)) is not None), None)
+        if not reference or found is None:
             tried = dict.fromkeys(path for name in names for path in self._finder.tried(name))
-            raise ModelError(missing_file(source.label, "include", reference, tried))
-        if nested in self._seen:
-            raise ModelError(f"{source.label}: include '{reference}': expected a file once, got it twice")
-        self._seen.add(nested)
-        source.has_includes = True
-        root = parse(f"{source.label}: include '{reference}'", data)
-        if root.tag not in ("mujoco", "mujocoinclude"):
-            raise ModelError(
-                f"{source.label}: include '{reference}': expected <mujoco> or <mujocoinclude> as first "
-                f"element, got <{root.tag}>"
-            )
-        return root, posixpath.dirname(nested)
+            raise ModelError(missing_file(label, "model", reference, tried))
+        file, data = found
+        if file in self._open:
+            raise ModelError(f"{element}: expected a model that does not attach itself, got one that does")
+        if len(self._open) > MAX_ATTACHED:
+            raise ModelError(f"{element}: expected at most {MAX_ATTACHED} models that attach each other")
+        if file not in self._elements:
+            root = parse(element, data)
+            if root.tag != "mujoco":
+                raise ModelError(f"{element}: expected <mujoco> as first element, got <{root.tag}>")
+            self._elements[file] = self.read(element, root, file, posixpath.dirname(file))
+            key = f"attached_{len(self._source.models)}.xml"
+            self._source.models[key] = write(root).encode()
+            self._source.references[key] = reference
+            self._keys[file] = key
+        model.attributes["file"] = self._keys[file]
+        model.attributes.pop("content_type", None)
+        return self._elements[file]
 
 
-def _children(element: Element, folder: str, depth: int) -> list[_Place]:
-    """Return the children of an element from a file in `folder`, the last one first."""
-    return [_Place(child, folder, depth + 1) for child in reversed(element.children)]
+def _check_document(label: str, root: Element) -> None:
+    """Refuse and reduce what a document may not hold."""
+    _refuse_elements(label, root)
+    _refuse_nan(label, root)
+    bound_document(root, label)
 
 
 def _drop_pictures(root: Element) -> None:
@@ -186,45 +190,89 @@ def _read_urdf(source: Source) -> None:
     check_masses(source.root, source.label)
     check_limits(source.root, source.label, source.notes, source.warnings)
     source.held_joints = read_mimics(source.root, source.label, source.notes)
+    check_tree(source.root, source.label, source.warnings)
 
 
-def _refuse_elements(source: Source) -> None:
-    """Refuse elements that bring code, deformables or other models."""
-    for element in source.root.walk():
+def _refuse_elements(label: str, root: Element) -> None:
+    """Refuse elements that bring code or deformables."""
+    for element in root.walk():
         advice = _REFUSED.get(element.tag)
         if advice is not None:
-            raise ModelError(f"{source.label}: {element.tag} {name_of(element)}: not supported; {advice}")
+            raise ModelError(f"{label}: {element.tag} {name_of(element)}: not supported; {advice}")
 
 
-def _refuse_nan(source: Source) -> None:
+def _refuse_nan(label: str, root: Element) -> None:
     """Refuse attributes that hold NaN, which MuJoCo's compiler lets pass."""
-    names = {element.attributes.get(key) for element in source.root.walk() for key in ("name", "class")}
-    for element in source.root.walk():
+    names = {element.attributes.get(key) for element in root.walk() for key in ("name", "class")}
+    for element in root.walk():
         for attribute, value in element.attributes.items():
             if "nan" in value.lower().split() and value not in names:
                 raise ModelError(
-                    f"{source.label}: {element.tag} {name_of(element)}: expected numbers, "
+                    f"{label}: {element.tag} {name_of(element)}: expected numbers, "
                     f"got '{value}' in {attribute}"
                 )
 
 
-def _collect_meshes(source: Source, finder: FileFinder) -> None:
-    """Load each mesh file and give it a name of our own."""
-    meshdir, strip = _mesh_folder(source.root)
+def _collect_meshes(
+    source: Source, finder: FileFinder, root: Element, folder: str | None, label: str
+) -> None:
+    """Load each mesh file of a document and give it a name of our own.
+
+    Args:
+        source: where the files are put.
+        finder: where they are looked up.
+        root: the document; changed in place.
+        folder: that of an attached model, where its files are looked for first; None for the main document.
+        label: what messages call the document.
+    """
+    meshdir, strip = _mesh_folder(root)
     attribute = "filename" if source.is_urdf else "file"
     keys: dict[str, str] = {}
-    for mesh in source.root.find("mesh"):
+    for mesh in root.find("mesh"):
         reference = mesh.attributes.get(attribute)
         if reference is None:
             continue
         wanted = posixpath.basename(reference.replace("\\", "/")) if strip else reference
         if wanted not in keys:
-            keys[wanted] = _load_mesh(source, finder, wanted, reference, meshdir)
+            keys[wanted] = _load_mesh(source, _MeshPlace(finder, meshdir, folder), wanted, reference, label)
         mesh.attributes[attribute] = keys[wanted]
         mesh.attributes.pop("content_type", None)
         if not source.is_urdf:
             stem = posixpath.splitext(posixpath.basename(reference.replace("\\", "/")))[0]
             mesh.attributes.setdefault("name", stem)
+
+
+class _MeshPlace(NamedTuple):
+    """Where a document's meshes are.
+
+    Attributes:
+        finder: where files are looked up.
+        meshdir: the document's folder for meshes.
+        folder: that of an attached model, None for the main document.
+    """
+
+    finder: FileFinder
+    meshdir: str
+    folder: str | None
+
+    def find(self, wanted: str) -> bytes | None:
+        """Return a mesh file; an attached model's is looked for beside that model first."""
+        if self.folder is not None:
+            found = self.finder.find(self._beside(wanted))
+            if found is not None:
+                return found
+        return self.finder.find(wanted, self._subfolder())
+
+    def tried(self, wanted: str) -> list[str]:
+        """Return the paths where `find` looks on disk."""
+        beside = [] if self.folder is None else self.finder.tried(self._beside(wanted))
+        return list(dict.fromkeys([*beside, *self.finder.tried(wanted, self._subfolder())]))
+
+    def _beside(self, wanted: str) -> str:
+        return posixpath.normpath(posixpath.join(self._subfolder(), wanted.replace("\\", "/")))
+
+    def _subfolder(self) -> str:
+        return posixpath.join(self.folder or "", self.meshdir)
 
 
 def _mesh_folder(root: Element) -> tuple[str, bool]:
@@ -238,41 +286,28 @@ def _mesh_folder(root: Element) -> tuple[str, bool]:
     return meshdir, settings.get("strippath") == "true"
 
 
-def _load_mesh(source: Source, finder: FileFinder, wanted: str, reference: str, meshdir: str) -> str:
+def _load_mesh(source: Source, place: _MeshPlace, wanted: str, reference: str, label: str) -> str:
     """Put one mesh file into `source.files` and return its name there."""
     stem, extension = posixpath.splitext(posixpath.basename(wanted.replace("\\", "/")))
     extension = extension.lower()
     if extension not in MESH_TYPES:
         raise ModelError(
-            f"{source.label}: mesh '{reference}': expected one of {', '.join(MESH_TYPES)}, "
+            f"{label}: mesh '{reference}': expected one of {', '.join(MESH_TYPES)}, "
             f"got {extension or 'no extension'}; convert it"
         )
-    data = finder.find(wanted, meshdir)
+    data = place.find(wanted)
     if data is None:
-        raise ModelError(missing_file(source.label, "mesh", reference, finder.tried(wanted, meshdir)))
-    extension, data = readable_mesh(source.label, reference, extension, data)
+        raise ModelError(missing_file(label, "mesh", reference, place.tried(wanted)))
+    extension, data = readable_mesh(label, reference, extension, data)
     key = f"{len(source.files)}/{re.sub(r'[^A-Za-z0-9_-]', '_', stem)}{extension}"
     source.files[key] = data
     source.references[key] = reference
     return key
 
 
-def _refuse_references(source: Source) -> None:
+def _refuse_references(source: Source, label: str, root: Element) -> None:
     """Refuse any file name that is left: MuJoCo must not open a path."""
-    for element in source.root.walk():
+    for element in root.walk():
         for name, value in element.attributes.items():
-            if name.startswith("file") and value not in source.files:
-                raise ModelError(
-                    f"{source.label}: {element.tag} '{value}': files of this kind are not supported"
-                )
-
-
-def missing_file(label: str, kind: str, reference: str, tried: Iterable[str]) -> str:
-    """Return the message for a file that the model names and nobody has, at none of the paths tried."""
-    paths = ", ".join(tried)
-    if paths:
-        return (
-            f"{label}: {kind} '{reference}': expected a file, got none at {paths}; "
-            "give its folder in mesh_paths or package_paths, or its bytes in assets"
-        )
-    return f"{label}: {kind} '{reference}': expected its bytes in assets, got none; the file was not sent"
+            if name.startswith("file") and value not in source.files and value not in source.models:
+                raise ModelError(f"{label}: {element.tag} '{value}': files of this kind are not supported")

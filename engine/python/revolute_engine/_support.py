@@ -16,6 +16,7 @@ import numpy.typing as npt
 from revolute.errors import ModelError
 
 from ._equalities import check_equalities
+from ._kinds import check_kinds
 from ._names import JOINT_TYPES, element_name
 
 _FREE = 0
@@ -47,6 +48,7 @@ def check_support(
     check.joints()
     check.actuators()
     check.geoms()
+    check.observers()
     check_equalities(model, label)
     check.finite()
     check.signs()
@@ -73,6 +75,9 @@ class _Checker:
         odd = np.flatnonzero((rows != default).any(axis=tuple(range(1, rows.ndim))))
         if odd.size:
             self.refuse(element_name(self.model, kind, int(odd[0])), what, advice)
+
+    def _kinds(self, kind: str, enumeration: str, types: npt.ArrayLike) -> None:
+        check_kinds(self.model, self.label, kind, enumeration, types)
 
     def sizes(self) -> None:
         """Whole groups of elements."""
@@ -124,6 +129,7 @@ class _Checker:
     def joints(self) -> None:
         """Joint and degree-of-freedom properties."""
         model = self.model
+        self._kinds("joint", "mjtJoint", model.jnt_type)
         types = model.jnt_type
         self._refuse_where("joint", model.jnt_stiffnesspoly, "a nonlinear spring", "give one stiffness")
         springyield = getattr(model, "jnt_springyield", np.zeros(model.njnt))  # MuJoCo 3 has none
@@ -140,7 +146,6 @@ class _Checker:
         model = self.model
         kinds: Sequence[tuple[npt.ArrayLike, str, str, float]] = (
             (model.actuator_plugin, "an actuator plugin", "use a motor", -1),
-            (model.actuator_dyntype, "activation dynamics (dyntype)", "use dyntype='none'", 0),
             (model.actuator_delay, "an actuator delay", "set it to 0", 0),
             (model.actuator_history, "an actuator history", "remove nsample", 0),
             (model.actuator_damping, "damping of an actuator", "give the joint damping", 0),
@@ -149,38 +154,27 @@ class _Checker:
             (model.actuator_ctrlnum, "an actuator of several controls", "use one actuator per control", 1),
             (model.actuator_outnum, "an actuator of several outputs", "use one actuator per joint", 1),
         )
+        self._kinds("actuator", "mjtDyn", model.actuator_dyntype)
         for values, what, advice, default in kinds:
             self._refuse_where("actuator", values, what, advice, default)
-        for index in range(model.nactuator):
-            self._actuator(index)
+        self._kinds("actuator", "mjtTrn", model.actuator_trntype)
+        driven = [JOINT_TYPES[kind] for kind in model.jnt_type[model.actuator_trnid[:, 0]].tolist()]
+        for index, joint in enumerate(driven):
+            if joint not in ("slide", "hinge"):
+                element = element_name(model, "actuator", index)
+                self.refuse(element, f"driving a {joint} joint", "drive a hinge or slide joint")
+        self._kinds("actuator", "mjtGain", model.actuator_gaintype)
+        self._kinds("actuator", "mjtBias", model.actuator_biastype)
 
-    def _actuator(self, index: int) -> None:
-        """One actuator's transmission, gain and bias."""
-        model = self.model
-        element = element_name(model, "actuator", index)
-        transmission = mujoco.mjtTrn(int(model.actuator_trntype[index]))
-        if transmission not in (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT):
-            what = f"a transmission to a {transmission.name.removeprefix('mjTRN_').lower()}"
-            self.refuse(element, what, "drive a hinge or slide joint")
-        joint = JOINT_TYPES[int(model.jnt_type[model.actuator_trnid[index, 0]])]
-        if joint not in ("slide", "hinge"):
-            self.refuse(element, f"driving a {joint} joint", "drive a hinge or slide joint")
-        gain = mujoco.mjtGain(int(model.actuator_gaintype[index]))
-        if gain not in (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE):
-            self.refuse(
-                element,
-                f"gain type {gain.name.removeprefix('mjGAIN_').lower()}",
-                "use a fixed or affine gain",
-            )
-        bias = mujoco.mjtBias(int(model.actuator_biastype[index]))
-        if bias not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
-            self.refuse(
-                element, f"bias type {bias.name.removeprefix('mjBIAS_').lower()}", "use an affine bias"
-            )
+    def observers(self) -> None:
+        """Sensors and tendons of kinds that only observe."""
+        self._kinds("sensor", "mjtSensor", self.model.sensor_type)
+        self._kinds("tendon wrap", "mjtWrap", self.model.wrap_type)
 
     def geoms(self) -> None:
-        """Surface properties of shapes that can touch others."""
+        """Types of shapes, and surface properties of those that can touch others."""
         model = self.model
+        self._kinds("geom", "mjtGeom", model.geom_type)
         touches = ((model.geom_contype != 0) | (model.geom_conaffinity != 0)).astype(float)
         self._refuse_where("geom", model.geom_adhesion * touches, "adhesion", "set it to 0")
         moving_surface = np.any(model.geom_surfacevel != 0, axis=1) * touches

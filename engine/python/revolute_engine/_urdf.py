@@ -89,7 +89,7 @@ def check_limits(root: Element, label: str, notes: list[str], warnings: list[str
         root: the document.
         label: what messages call the file.
         notes: that velocity limits are not enforced is added here.
-        warnings: joints without limits and negative efforts are added here.
+        warnings: joints without limits, limits without a range and negative efforts are added here.
 
     Raises:
         ModelError: a lower limit above the upper one, or a velocity that is no number.
@@ -102,6 +102,7 @@ def check_limits(root: Element, label: str, notes: list[str], warnings: list[str
             has_velocity |= _has_velocity(limit, label)
             if kind in ("revolute", "prismatic"):
                 _check_order(joint, limit, label)
+                warnings += _complete(joint, limit)
             if _number(limit.attributes.get("effort", "")) < 0:
                 effort = limit.attributes["effort"].strip()
                 warnings.append(f"joint {name_of(joint)}: effort {effort} is negative; its size is the limit")
@@ -120,6 +121,22 @@ def _check_order(joint: Element, limit: Element, label: str) -> None:
             f"{label}: joint {name_of(joint)}: expected lower <= upper, got lower {lower} and upper {upper}; "
             "exchange them"
         )
+
+
+def _complete(joint: Element, limit: Element) -> list[str]:
+    """Write down URDF's 0 where a limit gives one end only; return a warning of one that bounds nothing."""
+    ends = [side for side in ("lower", "upper") if side in limit.attributes]
+    name = f"joint {name_of(joint)}"
+    if not ends:
+        return [f"{name}: <limit> gives neither lower nor upper; it moves without limits"]
+    for side in ("lower", "upper"):
+        limit.attributes.setdefault(side, "0")
+    lower, upper = (limit.attributes[side].strip() for side in ("lower", "upper"))
+    if _number(lower) != _number(upper):
+        return []
+    for side in ("lower", "upper"):
+        del limit.attributes[side]
+    return [f"{name}: lower and upper limit are both {lower}; it moves without limits, type fixed holds it"]
 
 
 def _has_velocity(limit: Element, label: str) -> bool:

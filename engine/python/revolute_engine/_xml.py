@@ -20,6 +20,10 @@ MAX_DEPTH = 499
 """Deepest nesting of elements that is read, as that of MuJoCo's reader: chains of 496 bodies in MJCF."""
 
 
+MAX_ATTRIBUTES = 256
+"""Most attributes of one element; MJCF knows some 60 at most. MuJoCo's reader takes quadratic time."""
+
+
 @dataclass
 class Element:
     """One XML element.
@@ -130,6 +134,11 @@ class _TreeBuilder:
         element = Element(tag, attributes, self._parser.CurrentLineNumber + self._skipped_lines)
         if len(self._open) >= MAX_DEPTH:
             raise too_deep(self._label, element.line)
+        if len(attributes) > MAX_ATTRIBUTES:
+            raise ModelError(
+                f"{self._label}: {tag} {name_of(element)}: expected at most {MAX_ATTRIBUTES} attributes, "
+                f"got {len(attributes)}; remove those that MJCF and URDF do not define"
+            )
         if self._open:
             self._open[-1].children.append(element)
         else:

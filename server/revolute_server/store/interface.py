@@ -393,6 +393,14 @@ def unwritable(cause: str) -> UnavailableError:
     )
 
 
+def silent(where: str) -> UnavailableError:
+    """Return the error for a store that was asked to read and gave no answer."""
+    return UnavailableError(
+        f"store: expected an answer, got none from {where}; nothing was changed, call again later",
+        argument="store",
+    )
+
+
 def unanswered(where: str) -> UnavailableError:
     """Return the error for a store that was asked to write and gave no answer."""
     return UnavailableError(

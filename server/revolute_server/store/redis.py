@@ -47,6 +47,7 @@ from .interface import (
     disk_full,
     joined,
     read_summary,
+    silent,
     unanswered,
     unwritable,
 )
@@ -233,8 +234,12 @@ class RedisStore(Store):
                 await self._check_sync()
             self._note(await self._ask(self._redis.hgetall(f"{_TAG}:usage")))
         except UnavailableError as error:
+            cause = str(error.__cause__) or type(error.__cause__).__name__
             raise ArgumentError.expected(
-                "store", "a Redis server that answers", f"{error.message} at {self._shown}"
+                "store",
+                "a Redis server that answers",
+                f"{cause} at {self._shown}",
+                advice="start it, or choose another place with --store",
             ) from error
 
     async def check(self) -> None:
@@ -337,9 +342,7 @@ class RedisStore(Store):
                 raise disk_full("the Redis server has no room") from error
             raise unwritable(str(error)) from error
         except (RedisError, OSError, asyncio.TimeoutError) as error:
-            raise unwritable(
-                f"no answer from {self._shown} ({str(error) or type(error).__name__})"
-            ) from error
+            raise silent(f"{self._shown} ({str(error) or type(error).__name__})") from error
 
     async def _check_sync(self) -> None:
         found = await self._ask(self._redis.config_get("append*"))

@@ -25,6 +25,8 @@ class ModelOptions(Body):
     ground: bool | None = None
     fuse_fixed: bool | None = None
     timestep: float | None = None
+    contact_model: str | None = None
+    cone: str | None = None
     solver: str | None = None
     iterations: int | None = None
     contact: bool | None = None

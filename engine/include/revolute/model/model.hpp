@@ -32,9 +32,7 @@ struct Joint {
   double rotation[9];  // joint frame in the parent link's frame, before the joint moves
   double position[3];
   double reference;  // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
-  double spring[4];  // position at which the spring is at rest; ball: quaternion
   bool limited;
-  double range[2];
 };
 
 struct Dof {
@@ -48,7 +46,6 @@ struct Dof {
 // force = (gain . (1, length, velocity)) ctrl + bias . (1, length, velocity)
 struct Actuator {
   int dof, qpos;
-  double gain[3], bias[3];
   bool ctrl_limited, force_limited;
   double ctrl_range[2], force_range[2];
 };
@@ -62,6 +59,7 @@ struct Geom {
   double radius;   // sphere, capsule, cylinder
   double half[3];  // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
   double bound;    // radius of a sphere about `position` that holds the shape
+  double watched;  // half of the largest distance at which one of its pairs is watched for contact
   // hull of a box or mesh, and the core of a sphere (one vertex) or capsule (one edge), in the link frame
   int vertex, vertices;  // first vertex and their number
   int face, faces;
@@ -73,7 +71,8 @@ struct Geom {
 // A face of a hull: its outward normal, and its corners in order about that normal, counted from the geom's first vertex.
 struct HullFace {
   double normal[3];
-  int corner, corners;  // range of Model::corners
+  int corner, corners;           // range of Model::corners, thinned out to polygon_corners
+  int polygon, polygon_corners;  // all corners, in the order of the file; also of Model::corners
 };
 // An edge of a hull: its ends, counted from the geom's first vertex, and in its two faces the directions that lead inwards
 // (zero for the core of a capsule).
@@ -93,7 +92,7 @@ struct HullNode {
 constexpr int no_tree = -1;
 constexpr int deepest_tree = 32;  // more than the tree over as many items as an int can count
 
-// A place where two geoms may touch: one contact of three rows when active.
+// A place where two geoms may touch: one contact of three rows when active. The second line is ContactModel::mujoco's alone.
 enum class Pair : int {
   plane_point,
   sphere_sphere,
@@ -101,33 +100,46 @@ enum class Pair : int {
   capsule_capsule,
   sphere_box,
   plane_convex,
-  convex_convex
+  convex_convex,
+  plane_capsule,
+  plane_box,
+  plane_cylinder,
+  plane_ellipsoid,
+  plane_mesh,
+  sphere_cylinder,
+  capsule_box,
+  box_box
 };
 struct Candidate {
   Pair pair;
   int geom_a, geom_b;  // the normal points from a to b
   int link_a, link_b;
-  int friction;     // index of the pair's friction coefficient
-  int slot, slots;  // plane_convex, convex_convex: which point of the pair's contact area, of how many
-  double point[3];  // plane_point: the point in b's link frame, and the radius about it
+  int friction;     // index of the pair's friction coefficients
+  int slot, slots;  // which of the pair's points, of how many; they follow each other
+  double point[3];  // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
   double radius;
-  int path;                   // degrees of freedom that move a or b
-  int condim;                 // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
-  double torsional, rolling;  // friction coefficients, m
-  double margin, gap;         // mujoco: contacts act below the margin, and are looked for below margin + gap
-  double weight;              // mujoco: inverse masses of the two bodies (body_invweight0), summed
-  int support;                // mujoco: degrees of freedom that move a against b
+  int path;            // degrees of freedom that move a or b
+  int condim;          // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
+  double margin, gap;  // mujoco: contacts act below the margin, and are looked for below margin + gap
+  double weight;       // mujoco: inverse masses of the two bodies (body_invweight0), summed
+  int support;         // mujoco: degrees of freedom that move a against b
+};
+
+// The broad phase (stages/broad_phase.hpp): the other shape of a pair, and the pair's first candidate.
+struct Partner {
+  int geom, candidate;
 };
 
 // One side of a hinge's or slide's range: gap = sign (q - bound); or the cone of a ball joint: gap = bound - angle.
 struct Limit {
   bool ball;
   int dof, qpos;
-  double sign, bound;
+  double sign;
+  int bound;  // index of Parameters::range
   int path;
   double margin, weight;  // mujoco; weight is the inverse inertia of the joint (dof_invweight0)
   Softness softness;
-  int joint, support;
+  int support;
 };
 
 // Equality constraints; fields by type, see rows/equality.hpp. Link -1 is the world, dof_b -1 is no second joint.
@@ -178,6 +190,11 @@ struct Model {
   const Actuator* actuators;
   const Geom* geoms;
   const Candidate* candidates;
+  int nalways, nswept, npartner;  // broad phase
+  const int* always;  // [nalways] pairs that are looked at in every step: their first candidates, ascending
+  const int* swept;   // [nswept] shapes of the other pairs, ascending
+  const Partner* partners;    // [npartner] of each shape those of higher index, ascending
+  const int* partners_begin;  // [ngeom + 1]; null without swept shapes
   const Limit* limits_list;
   const Equality* equalities;
   const Path* paths;
@@ -192,9 +209,12 @@ struct Model {
   const HullFace* faces;
   const HullEdge* edges;
   const int* corners;
+  const int* vertex_faces;        // faces around each hull vertex, in their order
+  const int* vertex_faces_begin;  // [vertices + 1] ranges of vertex_faces
   const HullNode* hull_nodes;
   const int* hull_items;  // items of the trees' leaves, counted from the geom's first vertex, face or edge
   const double* tree_origin;  // [ntree, 3] reference point of a tree that has a fixed base
+  const bool* single_free;    // [ntree] whether a tree is one body with a free joint
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "revolute/model/mujoco_arrays.hpp"
+#include "revolute/model/near_pairs.hpp"
 #include "revolute/model/parameter_map.hpp"
 
 namespace revolute {
@@ -15,6 +16,7 @@ struct Hulls {
   std::vector<HullFace> faces;
   std::vector<HullEdge> edges;
   std::vector<int> corners;
+  std::vector<int> vertex_faces, vertex_faces_begin = {0};
   std::vector<HullNode> nodes;
   std::vector<int> items;
 };
@@ -43,6 +45,7 @@ class ModelStorage {
   std::vector<Geom> geoms_;
   Hulls hulls_;
   std::vector<Candidate> candidates_;
+  NearPairTables near_pairs_;
   std::vector<Limit> limits_;
   std::vector<Equality> equalities_;
   std::vector<Path> paths_;
@@ -53,6 +56,7 @@ class ModelStorage {
   std::vector<double> dof_weight_;
   std::vector<double> tree_origin_;
   std::vector<int> tree_qpos_;
+  std::unique_ptr<bool[]> single_free_;
 };
 
 }  // namespace revolute

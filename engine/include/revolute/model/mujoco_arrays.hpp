@@ -25,7 +25,8 @@ struct MujocoArrays {
   Doubles jnt_pos, jnt_axis, jnt_stiffness, jnt_range;
   Doubles qpos0, qpos_spring, dof_armature, dof_damping, dof_frictionloss;
   Ints geom_type, geom_bodyid;
-  Doubles geom_pos, geom_quat, geom_size, geom_friction, geom_rbound;
+  Doubles geom_pos, geom_quat, geom_size, geom_rbound;
+  Doubles geom_friction, geom_torsional_friction, geom_rolling_friction;  // [ngeom]
   Ints hull_adr, hull_num;
   Doubles hull_vert;
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
@@ -35,12 +36,11 @@ struct MujocoArrays {
   Ints eq_type, eq_obj1, eq_obj2;  // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)
   Doubles eq_data;                 // [neq, 11]
   // of the contact model "mujoco" only; empty for "hard"
-  Doubles body_invweight0, dof_invweight0;                 // [nbody, 2], [nv]
-  Doubles jnt_solref, jnt_solimp, jnt_margin;              // [njnt, 2], [njnt, 5], [njnt]
-  Doubles dof_solref, dof_solimp, eq_solref, eq_solimp;    // [nv or neq, 2 or 5]
-  Doubles geom_solref, geom_solimp;                        // [ngeom, 2], [ngeom, 5]
-  Doubles geom_torsional_friction, geom_rolling_friction;  // [ngeom]
-  Doubles pair_weight;                                     // [np] of the first geom, nan: a pair of its own
+  Doubles body_invweight0, dof_invweight0;               // [nbody, 2], [nv]
+  Doubles jnt_solref, jnt_solimp, jnt_margin;            // [njnt, 2], [njnt, 5], [njnt]
+  Doubles dof_solref, dof_solimp, eq_solref, eq_solimp;  // [nv or neq, 2 or 5]
+  Doubles geom_solref, geom_solimp;                      // [ngeom, 2], [ngeom, 5]
+  Doubles pair_weight;                                   // [np] of the first geom, nan: a pair of its own
   Doubles pair_solref, pair_solreffriction, pair_solimp,
       pair_friction5;  // of such pairs, [np, 2], [np, 2], [np, 5], [np, 5]
   Ints act_dof, act_qpos, act_ctrllimited, act_forcelimited;

@@ -31,6 +31,10 @@ enum class Parameter : int {
   restitution,
   geom_torsional_friction,
   geom_rolling_friction,
+  actuator_gainprm,
+  actuator_biasprm,
+  qpos_spring,
+  jnt_range,
   geom_solref,
   geom_solimp,
   count
@@ -49,6 +53,10 @@ constexpr const char* parameter_names[parameter_count] = {"body_mass",
                                                           "restitution",
                                                           "geom_torsional_friction",
                                                           "geom_rolling_friction",
+                                                          "actuator_gainprm",
+                                                          "actuator_biasprm",
+                                                          "qpos_spring",
+                                                          "jnt_range",
                                                           "geom_solref",
                                                           "geom_solimp"};
 
@@ -67,8 +75,8 @@ struct BodyInLink {
 
 struct FrictionPair {
   int geom_a, geom_b;
-  bool from_a, from_b;  // whose coefficient counts; neither: `fixed`
-  double fixed;
+  bool from_a, from_b;  // whose coefficient counts; neither: those of the pair itself
+  double fixed, fixed_rotational[2];
 };
 
 // mujoco: weight of geom_a's softness, or a pair of its own.
@@ -182,10 +190,13 @@ void add_array(const Real* bar, int count, int lane, double* out) {
 namespace detail {
 
 constexpr double least_friction = 1e-5;  // MuJoCo's mjMINMU
+constexpr Parameter rotational_columns[2] = {Parameter::geom_torsional_friction,
+                                             Parameter::geom_rolling_friction};
 
-// The coefficients of a pair in one column of geom_friction.
+// The coefficient of a pair in one column of MuJoCo's geom_friction.
 template <class Value>
-Value pair_friction(const FrictionPair& pair, const Value* column) {
+Value pair_friction(const FrictionPair& pair, double fixed, const Value* column) {
+  if (!pair.from_a && !pair.from_b) return Value(fixed);
   if (!pair.from_b) return column[pair.geom_a];
   return pair.from_a ? larger(column[pair.geom_a], column[pair.geom_b]) : column[pair.geom_b];
 }
@@ -203,7 +214,7 @@ void load_softness(const FrictionPair& pair, const SoftPair& soft, const Paramet
                                     Parameter::geom_torsional_friction, Parameter::geom_rolling_friction,
                                     Parameter::geom_rolling_friction};
   for (int i = 0; i < 5; ++i) {
-    const Value mu = pair_friction(pair, of(values, columns[i]));
+    const Value mu = pair_friction(pair, 0.0, of(values, columns[i]));
     put(out.friction[i], lane, select(less(mu, Value(least_friction)), Value(least_friction), mu));
   }
   const Value a(soft.weight_a), b(1.0 - soft.weight_a);
@@ -240,7 +251,7 @@ void add_softness(const FrictionPair& pair, const SoftPair& soft, const Paramete
     const double* column = of(values, p);
     double sum = 0;
     for (int i = first; i <= last; ++i) sum += get_lane(bar.friction[i], lane);
-    if (pair_friction(pair, column) >= least_friction) add_pair_friction(pair, column, sum, of(out, p));
+    if (pair_friction(pair, 0.0, column) >= least_friction) add_pair_friction(pair, column, sum, of(out, p));
   };
   add(Parameter::geom_friction, 0, 1);
   add(Parameter::geom_torsional_friction, 2, 2);
@@ -289,13 +300,16 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
   load_array(of(values, Parameter::actuator_gear), model.nu, lane, out.gear);
   load_array(of(values, Parameter::gravity), 3, lane, &out.gravity->x);
   load_array(of(values, Parameter::restitution), 1, lane, out.restitution);
-  const Value* friction = of(values, Parameter::geom_friction);
+  load_array(of(values, Parameter::actuator_gainprm), 3 * model.nu, lane, out.gain);
+  load_array(of(values, Parameter::actuator_biasprm), 3 * model.nu, lane, out.bias);
+  load_array(of(values, Parameter::qpos_spring), model.nq, lane, out.spring);
+  load_array(of(values, Parameter::jnt_range), 2 * model.njnt, lane, out.range);
   for (int p = 0; p < model.nfriction_pair; ++p) {
     const FrictionPair& pair = map.pairs[p];
-    Value mu(pair.fixed);
-    if (pair.from_a) mu = friction[pair.geom_a];
-    if (pair.from_b) mu = pair.from_a ? larger(mu, friction[pair.geom_b]) : friction[pair.geom_b];
-    put(out.friction[p], lane, mu);
+    put(out.friction[p], lane, pair_friction(pair, pair.fixed, of(values, Parameter::geom_friction)));
+    for (int i = 0; i < 2; ++i)
+      put(out.rotational_friction[2 * p + i], lane,
+          pair_friction(pair, pair.fixed_rotational[i], of(values, rotational_columns[i])));
     if (!map.soft_pairs.empty()) load_softness(pair, map.soft_pairs[p], values, lane, out.softness[p]);
   }
 }
@@ -315,10 +329,18 @@ void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& 
   add_array(bar.gear, model.nu, lane, of(out, Parameter::actuator_gear));
   add_array(&bar.gravity->x, 3, lane, of(out, Parameter::gravity));
   add_array(bar.restitution, 1, lane, of(out, Parameter::restitution));
-  double* friction_bar = of(out, Parameter::geom_friction);
-  const double* friction = of(values, Parameter::geom_friction);
-  for (int p = 0; friction_bar && p < model.nfriction_pair; ++p)
-    add_pair_friction(map.pairs[p], friction, get_lane(bar.friction[p], lane), friction_bar);
+  add_array(bar.gain, 3 * model.nu, lane, of(out, Parameter::actuator_gainprm));
+  add_array(bar.bias, 3 * model.nu, lane, of(out, Parameter::actuator_biasprm));
+  add_array(bar.spring, model.nq, lane, of(out, Parameter::qpos_spring));
+  add_array(bar.range, 2 * model.njnt, lane, of(out, Parameter::jnt_range));
+  for (int p = 0; p < model.nfriction_pair; ++p) {
+    const FrictionPair& pair = map.pairs[p];
+    const auto add = [&](Parameter column, const Real& mu_bar) {
+      add_pair_friction(pair, of(values, column), get_lane(mu_bar, lane), of(out, column));
+    };
+    add(Parameter::geom_friction, bar.friction[p]);
+    for (int i = 0; i < 2; ++i) add(rotational_columns[i], bar.rotational_friction[2 * p + i]);
+  }
   for (std::size_t p = 0; p < map.soft_pairs.size(); ++p)
     add_softness(map.pairs[p], map.soft_pairs[p], values, lane, bar.softness[p], out);
 }

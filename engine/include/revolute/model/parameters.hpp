@@ -25,7 +25,11 @@ struct Parameters {
   Real* frictionloss;            // [nv]
   Real* stiffness;               // [njnt]
   Real* gear;                    // [nu]
-  Real* friction;                // [nfriction_pair]
+  Real *gain, *bias;             // [nu, 3] by 1, length, velocity
+  Real* spring;                  // [nq] positions at which the springs are at rest
+  Real* range;                   // [njnt, 2]
+  Real* friction;                // [nfriction_pair] sliding
+  Real* rotational_friction;     // [nfriction_pair, 2] torsional, rolling
   Vector3<Real>* gravity;        // [1]
   Real* restitution;             // [1]
   PairSoftness<Real>* softness;  // mujoco: [nfriction_pair]
@@ -37,7 +41,12 @@ struct Parameters {
         frictionloss(arena.take<Real>(model.nv)),
         stiffness(arena.take<Real>(model.njnt)),
         gear(arena.take<Real>(model.nu)),
+        gain(arena.take<Real>(3 * std::size_t(model.nu))),
+        bias(arena.take<Real>(3 * std::size_t(model.nu))),
+        spring(arena.take<Real>(model.nq)),
+        range(arena.take<Real>(2 * std::size_t(model.njnt))),
         friction(arena.take<Real>(model.nfriction_pair)),
+        rotational_friction(arena.take<Real>(2 * std::size_t(model.nfriction_pair))),
         gravity(arena.take<Vector3<Real>>(1)),
         restitution(arena.take<Real>(1)),
         softness(arena.take<PairSoftness<Real>>(soft_pairs(model))) {}
@@ -47,9 +56,12 @@ struct Parameters {
       inertia[k] = zero_inertia<Real>();
       damping[k] = armature[k] = frictionloss[k] = Real(0);
     }
-    for (int j = 0; j < model.njnt; ++j) stiffness[j] = Real(0);
+    for (int j = 0; j < model.njnt; ++j) stiffness[j] = range[2 * j] = range[2 * j + 1] = Real(0);
     for (int a = 0; a < model.nu; ++a) gear[a] = Real(0);
-    for (int p = 0; p < model.nfriction_pair; ++p) friction[p] = Real(0);
+    for (int i = 0; i < 3 * model.nu; ++i) gain[i] = bias[i] = Real(0);
+    for (int i = 0; i < model.nq; ++i) spring[i] = Real(0);
+    for (int p = 0; p < model.nfriction_pair; ++p)
+      friction[p] = rotational_friction[2 * p] = rotational_friction[2 * p + 1] = Real(0);
     *gravity = zero3<Real>();
     *restitution = Real(0);
     for (int p = 0; p < soft_pairs(model); ++p) {

@@ -165,7 +165,7 @@ REVOLUTE_HD void add_cost_along(const ConstraintCost<Real>& cost, const Real* y,
                                 const Real& alpha, Real& first, Real& second) {
   using namespace detail;
   Real at[most_rows];
-  for (int r = 0; r < cost.rows; ++r) at[r] = multiply_add(alpha, p[r], y[r]);
+  for (int r = 0; r < most_rows; ++r) at[r] = r < cost.rows ? multiply_add(alpha, p[r], y[r]) : Real(0);
   switch (cost.kind) {
     case CostKind::quadratic:
       for (int r = 0; r < cost.rows; ++r) {

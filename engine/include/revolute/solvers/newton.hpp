@@ -127,6 +127,21 @@ REVOLUTE_HD Real search(const SoftConstraints<Real>& constraints, const Newton<R
   return alpha;
 }
 
+// Replaces the derivatives of the solution.
+template <class Real>
+REVOLUTE_HD void differentiate_solution(const Model& model, const MassMatrix<Real>& M,
+                                        const SoftConstraints<Real>& constraints, const Real* force,
+                                        Newton<Real>& ws) {
+  multiply(model, M, ws.a, ws.Ma);
+  constraint_slopes(model, constraints, true, ws);
+  for (int k = 0; k < model.nv; ++k) ws.step[k] = -((ws.Ma[k] - force[k]) + ws.gradient[k]);
+  factorize_at(model, M, constraints, ws);
+  solve(model, ws.H, ws.step);
+  for (int k = 0; k < model.nv; ++k)
+    ws.a[k] = without_tangents(ws.a[k]) + tangents_of(Real(ws.a[k] + ws.step[k]));
+  multiply(model, M, ws.a, ws.Ma);
+}
+
 // Minimizes (1). On entry ws.a is a0. With `factors` ws.H, ws.curvature are left at the solution.
 template <class Real>
 REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
@@ -134,7 +149,7 @@ REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
                         Newton<Real>& ws) {
   const Real zero(0);
   shape_newton_matrix(model, constraints, ws.H);
-  multiply(model, M, ws.a, ws.Ma);
+  for (int k = 0; k < model.nv; ++k) ws.Ma[k] = force[k];
   constraint_slopes(model, constraints, true, ws);
   MaskOf<Real> curved = less(Real(1), zero);
   for (int i = 0; i < constraints.count; ++i)
@@ -186,7 +201,11 @@ REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
     done = done | (whole & same_pieces) | small;
   }
   ws.settled = done;
-  if (factors && !current) factorize_at(model, M, constraints, ws);
+  if constexpr (HasTangents<Real>::value) {
+    differentiate_solution(model, M, constraints, force, ws);
+  } else {
+    if (factors && !current) factorize_at(model, M, constraints, ws);
+  }
 }
 
 }  // namespace revolute

@@ -67,6 +67,18 @@ REVOLUTE_HD inline Vector3<Real> select(MaskOf<Real> mask, const Vector3<Real>& 
   return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};
 }
 
+// One environment's vector inside a pack, and its replacement.
+template <class Real>
+REVOLUTE_HD inline Vector3<double> get_lane(const Vector3<Real>& a, int lane) {
+  return {get_lane(a.x, lane), get_lane(a.y, lane), get_lane(a.z, lane)};
+}
+template <class Real>
+REVOLUTE_HD inline void set_lane(Vector3<Real>& a, int lane, const Vector3<double>& value) {
+  set_lane(a.x, lane, value.x);
+  set_lane(a.y, lane, value.y);
+  set_lane(a.z, lane, value.z);
+}
+
 template <class Real>
 struct Matrix3 {
   Real m[9];
@@ -75,6 +87,13 @@ struct Matrix3 {
   REVOLUTE_HD const Real& operator()(int i, int j) const { return m[3 * i + j]; }
   REVOLUTE_HD Vector3<Real> column(int j) const { return {m[j], m[3 + j], m[6 + j]}; }
 };
+
+template <class Real>
+REVOLUTE_HD inline Matrix3<double> get_lane(const Matrix3<Real>& A, int lane) {
+  Matrix3<double> out;
+  for (int i = 0; i < 9; ++i) out.m[i] = get_lane(A.m[i], lane);
+  return out;
+}
 
 template <class Real>
 REVOLUTE_HD inline Matrix3<Real> matrix3(const double* a) {

@@ -40,16 +40,18 @@ REVOLUTE_HD inline Real within_range(bool limited, const double* range, Real val
 }
 
 template <class Real>
-REVOLUTE_HD inline ActuatorState<Real> actuator_state(const Actuator& actuator, Real gear, const Real* qpos,
-                                                      const Real* qvel, Real ctrl) {
+REVOLUTE_HD inline ActuatorState<Real> actuator_state(const Model& model, const Parameters<Real>& parameters,
+                                                      int a, const Real* qpos, const Real* qvel, Real ctrl) {
+  const Actuator& actuator = model.actuators[a];
+  const Real gear = parameters.gear[a];
+  const Real *const gain = parameters.gain + 3 * a, *const bias = parameters.bias + 3 * a;
   ActuatorState<Real> s;
   s.length = gear * qpos[actuator.qpos];
   s.velocity = gear * qvel[actuator.dof];
   s.ctrl = within_range(actuator.ctrl_limited, actuator.ctrl_range, ctrl, s.ctrl_cut);
-  s.by_length = actuator.gain[1] * s.ctrl + Real(actuator.bias[1]);
-  s.by_velocity = actuator.gain[2] * s.ctrl + Real(actuator.bias[2]);
-  const Real force = actuator.gain[0] * s.ctrl + Real(actuator.bias[0]) + s.by_length * s.length +
-                     s.by_velocity * s.velocity;  // (1)
+  s.by_length = gain[1] * s.ctrl + bias[1];
+  s.by_velocity = gain[2] * s.ctrl + bias[2];
+  const Real force = gain[0] * s.ctrl + bias[0] + s.by_length * s.length + s.by_velocity * s.velocity;  // (1)
   s.force = within_range(actuator.force_limited, actuator.force_range, force, s.force_cut);
   return s;
 }
@@ -63,13 +65,15 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
   }
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
-    if (joint.type == JointType::ball) BallJoint::add_spring(joint, parameters.stiffness[j], qpos, tau);
-    if (joint.type > JointType::ball) RevoluteJoint::add_spring(joint, parameters.stiffness[j], qpos, tau);
+    if (joint.type == JointType::ball)
+      BallJoint::add_spring(joint, parameters.stiffness[j], parameters.spring, qpos, tau);
+    if (joint.type > JointType::ball)
+      RevoluteJoint::add_spring(joint, parameters.stiffness[j], parameters.spring, qpos, tau);
   }
   for (int a = 0; a < model.nu; ++a) {
     const Actuator& actuator = model.actuators[a];
     const Real gear = parameters.gear[a];
-    const ActuatorState<Real> s = actuator_state(actuator, gear, qpos, qvel, ctrl[a]);
+    const ActuatorState<Real> s = actuator_state(model, parameters, a, qpos, qvel, ctrl[a]);
     tau[actuator.dof] += gear * s.force;
     if (implicit_actuators(model))
       diagonal[actuator.dof] -= h * (gear * gear * (s.force_cut * s.by_velocity));  // (3)
@@ -85,7 +89,7 @@ REVOLUTE_HD void implicit_diagonal(const Model& model, const Parameters<Real>& p
   for (int a = 0; a < model.nu; ++a) {
     const Actuator& actuator = model.actuators[a];
     const Real gear = parameters.gear[a];
-    const ActuatorState<Real> s = actuator_state(actuator, gear, qpos, qvel, ctrl[a]);
+    const ActuatorState<Real> s = actuator_state(model, parameters, a, qpos, qvel, ctrl[a]);
     diagonal[actuator.dof] -= h * (gear * gear * (s.force_cut * s.by_velocity));
   }
 }
@@ -112,22 +116,34 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
     const Real stiffness = parameters.stiffness[j];
     Bar& stiffness_bar = parameters_bar.stiffness[j];
     if (joint.type == JointType::ball)
-      BallJoint::add_spring_adjoint(joint, stiffness, qpos, tau_bar, qpos_bar, stiffness_bar);
+      BallJoint::add_spring_adjoint(joint, stiffness, parameters.spring, qpos, tau_bar, qpos_bar,
+                                    stiffness_bar, parameters_bar.spring);
     if (joint.type > JointType::ball)
-      RevoluteJoint::add_spring_adjoint(joint, stiffness, qpos, tau_bar, qpos_bar, stiffness_bar);
+      RevoluteJoint::add_spring_adjoint(joint, stiffness, parameters.spring, qpos, tau_bar, qpos_bar,
+                                        stiffness_bar, parameters_bar.spring);
   }
   for (int a = 0; a < model.nu; ++a) {
     const Actuator& actuator = model.actuators[a];
     const int k = actuator.dof;
     const Real gear = parameters.gear[a];
-    const ActuatorState<Real> s = actuator_state(actuator, gear, qpos, qvel, ctrl[a]);
+    const ActuatorState<Real> s = actuator_state(model, parameters, a, qpos, qvel, ctrl[a]);
     const Bar force_bar = s.force_cut * (gear * tau_bar[k]);
     Bar gear_bar = s.force * tau_bar[k];
-    Bar clamped_bar =
-        (actuator.gain[0] + actuator.gain[1] * s.length + actuator.gain[2] * s.velocity) * force_bar;
+    const Real* const gain = parameters.gain + 3 * a;
+    Bar *const gain_bar = parameters_bar.gain + 3 * a, *const bias_bar = parameters_bar.bias + 3 * a;
+    Bar clamped_bar = (gain[0] + gain[1] * s.length + gain[2] * s.velocity) * force_bar;
+    const Real one_length_velocity[3] = {Real(1), s.length, s.velocity};
+    for (int i = 0; i < 3; ++i) {
+      const Bar by_bias = one_length_velocity[i] * force_bar;
+      bias_bar[i] += by_bias;
+      gain_bar[i] += s.ctrl * by_bias;
+    }
     if (implicit_actuators(model)) {
       const Bar slope_bar = -h * (s.force_cut * diagonal_bar[k]);  // by gear^2 by_velocity
-      clamped_bar += actuator.gain[2] * (gear * gear * slope_bar);
+      const Bar velocity_slope_bar = gear * gear * slope_bar;
+      clamped_bar += gain[2] * velocity_slope_bar;
+      bias_bar[2] += velocity_slope_bar;
+      gain_bar[2] += s.ctrl * velocity_slope_bar;
       gear_bar += Real(2) * gear * s.by_velocity * slope_bar;
     }
     const Bar length_bar = s.by_length * force_bar, velocity_bar = s.by_velocity * force_bar;

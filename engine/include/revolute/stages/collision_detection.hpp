@@ -17,75 +17,11 @@
 #include "revolute/collision/sphere_box.hpp"
 #include "revolute/collision/sphere_capsule.hpp"
 #include "revolute/collision/sphere_sphere.hpp"
+#include "revolute/stages/broad_phase.hpp"
 #include "revolute/stages/convex_contacts.hpp"
-#include "revolute/stages/link_points.hpp"
+#include "revolute/stages/mujoco_contacts.hpp"
 
 namespace revolute {
-
-template <class Real>
-struct Contact {
-  int candidate;
-  MaskOf<Real> active;
-  Real gap;
-  Vector3<Real> centre;  // plane_point: the point that touches
-  Touch* touches;        // convex pairs: one for each lane
-  ContactPoint<Real> at;
-  Vector3<Real> axis[3];  // normal, two tangents
-  Force<Real> force_a[3], force_b[3];
-};
-
-template <class Bar>
-struct ContactCotangent {
-  Bar gap;
-  Vector3<Bar> axis[3];
-  Force<Bar> force_a[3], force_b[3];
-
-  REVOLUTE_HD void clear() {
-    gap = Bar(0);
-    for (int d = 0; d < 3; ++d) {
-      axis[d] = zero3<Bar>();
-      force_a[d] = force_b[d] = zero_force<Bar>();
-    }
-  }
-};
-
-// Sphere about a shape: its centre, and how far any point of the shape may travel within the step.
-template <class Real>
-struct SweptSphere {
-  Vector3<Real> centre;
-  Real travel;
-};
-
-template <class Real>
-struct Contacts {
-  int count;
-  Contact<Real>* list;
-  Touch* touches;              // [contact, lane] of convex pairs
-  SweptSphere<Real>* spheres;  // [ngeom]
-
-  Contacts(const Model& model, Arena& arena)
-      : count(0),
-        list(arena.take<Contact<Real>>(model.ncandidate)),
-        touches(arena.take<Touch>(std::size_t(model.ncandidate) * Width<Real>::value)),
-        spheres(arena.take<SweptSphere<Real>>(model.ngeom)) {}
-};
-
-template <class Real>
-REVOLUTE_HD inline Matrix3<Real> geom_rotation(const Kinematics<Real>& kin, const Geom& geom) {
-  const Matrix3<Real> local = matrix3<Real>(geom.rotation);
-  return geom.link < 0 ? local : kin.links[geom.link].R * local;
-}
-template <class Real>
-REVOLUTE_HD inline Segment<Real> segment(const Model& model, const Kinematics<Real>& kin, const Geom& geom) {
-  const Vector3<Real> axis = {Real(geom.rotation[2]), Real(geom.rotation[5]), Real(geom.rotation[8])};
-  return {world_point(model, kin, geom.link, geom.position),
-          geom.link < 0 ? axis : kin.links[geom.link].R * axis, Real(geom.half[2])};
-}
-template <class Real>
-REVOLUTE_HD inline Box<Real> box(const Model& model, const Kinematics<Real>& kin, const Geom& geom) {
-  return {geom_rotation(kin, geom), world_point(model, kin, geom.link, geom.position),
-          vector3<Real>(geom.half)};
-}
 
 template <class Real>
 REVOLUTE_HD ContactPoint<Real> touch(const Model& model, const Kinematics<Real>& kin,
@@ -109,18 +45,6 @@ REVOLUTE_HD ContactPoint<Real> touch(const Model& model, const Kinematics<Real>&
   }
 }
 
-template <class Real>
-REVOLUTE_HD void swept_spheres(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
-                               Real h, Contacts<Real>& out) {
-  for (int g = 0; g < model.ngeom; ++g) {
-    const Geom& geom = model.geoms[g];
-    const Motion<Real> V = at_link(V_free, geom.link);
-    SweptSphere<Real>& sphere = out.spheres[g];
-    sphere.centre = world_point(model, kin, geom.link, geom.position);
-    const Vector3<Real> velocity = V.v + cross(V.w, sphere.centre - tree_origin(model, kin, geom.link));
-    sphere.travel = h * (sqrt(dot(velocity, velocity)) + Real(geom.bound) * sqrt(dot(V.w, V.w)));
-  }
-}
 // The margin of (1).
 template <class Real>
 REVOLUTE_HD inline Real watched_distance(const Model& model, const Candidate& candidate) {
@@ -134,14 +58,14 @@ REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& cont
   const SweptSphere<Real>&at_a = contacts.spheres[candidate.geom_a],
         &at_b = contacts.spheres[candidate.geom_b];
   const Vector3<Real> between = at_b.centre - at_a.centre;
-  if (candidate.pair == Pair::plane_convex) {
-    limit = watched_distance<Real>(model, candidate) + at_b.travel;
-    return less(dot(Vector3<Real>{Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, between),
-                Real(b.bound) + limit);
+  const Real margin = watched_distance<Real>(model, candidate);
+  if (a.shape == Shape::plane) {
+    limit = margin + at_b.travel;
+    return less(dot(plane_normal<Real>(a), between), Real(b.bound) + limit);
   }
-  limit = watched_distance<Real>(model, candidate) + at_a.travel + at_b.travel;
+  limit = margin + at_a.travel + at_b.travel;
   const Real reach = Real(a.bound) + Real(b.bound) + limit;
-  return less(dot(between, between), reach * reach);
+  return boxes_meet(model, contacts, candidate) & less(dot(between, between), reach * reach);
 }
 
 // The reverse of `touch`: moments about the world's origin.
@@ -174,48 +98,6 @@ REVOLUTE_HD PairMoments<Bar> touch_adjoint(const Model& model, const Kinematics<
   }
 }
 
-// MuJoCo's frame: the first tangent follows the axis of a capsule on a plane, else it is near y, or z where the normal is.
-// `follows` is the link whose frame holds the direction that the tangent follows, -1 for none.
-template <class Real>
-REVOLUTE_HD inline Vector3<Real> tangent_hint(const Model& model, const Kinematics<Real>& kin,
-                                              const Candidate& candidate, const Vector3<Real>& normal,
-                                              int& follows) {
-  const Geom& b = model.geoms[candidate.geom_b];
-  follows = -1;
-  if (candidate.pair == Pair::plane_point && b.shape == Shape::capsule) {
-    follows = b.link;
-    return geom_rotation(kin, b).column(2);
-  }
-  const Real o(0), l(1);
-  return select(less(abs(normal.y), Real(0.5)), Vector3<Real>{o, l, o}, Vector3<Real>{o, o, l});
-}
-template <class Real>
-REVOLUTE_HD inline void mujoco_tangents(const Model& model, const Kinematics<Real>& kin,
-                                        Contact<Real>& contact) {
-  int follows;
-  const Vector3<Real>& n = contact.axis[0];
-  const Vector3<Real> e = tangent_hint(model, kin, model.candidates[contact.candidate], n, follows);
-  Real length, inverse_length;
-  contact.axis[1] = direction(e - dot(e, n) * n, length, inverse_length);
-  contact.axis[2] = cross(n, contact.axis[1]);
-}
-// Adds to n_bar; returns the moment on the link that the first tangent follows.
-template <class Real, class Bar>
-REVOLUTE_HD inline Vector3<Bar> mujoco_tangents_adjoint(const Model& model, const Kinematics<Real>& kin,
-                                                        const Contact<Real>& contact, Vector3<Bar> t1_bar,
-                                                        const Vector3<Bar>& t2_bar, Vector3<Bar>& n_bar,
-                                                        int& follows) {
-  const Vector3<Real>&n = contact.axis[0], &t1 = contact.axis[1];
-  const Vector3<Real> e = tangent_hint(model, kin, model.candidates[contact.candidate], n, follows);
-  Real length, inverse_length;
-  direction(e - dot(e, n) * n, length, inverse_length);
-  n_bar += cross(t1, t2_bar);
-  t1_bar += cross(t2_bar, n);
-  const Vector3<Bar> d_bar = direction_adjoint(t1, inverse_length, t1_bar);
-  n_bar -= dot(e, n) * d_bar + dot(n, d_bar) * e;
-  return cross(e, d_bar - dot(n, d_bar) * n);
-}
-
 // Frame and wrenches of a contact whose point and normal are known.
 template <class Real>
 REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, Contact<Real>& contact) {
@@ -223,7 +105,8 @@ REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, 
   const Geom& a = model.geoms[candidate.geom_a];
   contact.axis[0] = contact.at.normal;
   if (model.contact_model == ContactModel::mujoco) {
-    mujoco_tangents(model, kin, contact);
+    mujoco::tangents(contact.axis[0], mujoco::frame_axis(model, kin, candidate, contact.axis[0]),
+                     contact.axis[1], contact.axis[2]);
   } else if (a.shape == Shape::plane) {
     for (int d = 0; d < 2; ++d) contact.axis[1 + d] = matrix3<Real>(a.rotation).column(d);
   } else {
@@ -300,25 +183,73 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
   }
 }
 
+// MuJoCo's contacts of the pair whose first slot is `first`.
+template <class Real>
+REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                                 Real h, int first, Contacts<Real>& out) {
+  const Candidate& candidate = model.candidates[first];
+  const Geom& a = model.geoms[candidate.geom_a];
+  Real limit;
+  const auto near = may_meet(model, out, candidate, limit);
+  if (!any(near)) return;
+  const auto give = [&](int slot, const ContactPoint<Real>& at, MaskOf<Real> exists) {
+    Contact<Real>& contact = out.list[out.count];
+    contact.candidate = first + slot;
+    contact.at = at;
+    consider(model, kin, V_free, h, indicator<Real>(near & exists), contact, out);
+  };
+  const auto give_plane_point = [&](int slot, const Vector3<Real>& x, double radius, MaskOf<Real> exists) {
+    out.list[out.count].centre = x;
+    give(slot, plane_point(plane_normal<Real>(a), vector3<Real>(a.position), x, Real(radius)), exists);
+  };
+  const auto give_box_point = [&](int slot, const ContactPoint<Real>& at, const mujoco::BoxPoint* points,
+                                  MaskOf<Real> exists) {
+    mujoco::BoxPoint* kept = out.boxes + std::size_t(out.count) * Width<Real>::value;
+    for (int lane = 0; lane < Width<Real>::value; ++lane) kept[lane] = points[lane];
+    out.list[out.count].boxes = kept;
+    give(slot, at, exists);
+  };
+  if (candidate.pair == Pair::plane_mesh)
+    return mujoco::plane_mesh_points(model, kin, candidate, near, give_plane_point);
+  if (a.shape == Shape::plane) return mujoco::plane_points(model, kin, first, give_plane_point);
+  if (candidate.pair == Pair::box_box)
+    return mujoco::box_box_points(model, kin, candidate, near, give_box_point);
+  if (candidate.pair == Pair::capsule_box) return mujoco::capsule_box_points(model, kin, candidate, give);
+  for (int s = 0; s < candidate.slots; ++s) {
+    MaskOf<Real> exists;
+    const ContactPoint<Real> at = mujoco::round_touch(model, kin, model.candidates[first + s], exists);
+    if (any(exists)) give(s, at, exists);
+  }
+}
+
+// A pair of the hard model that is not general.
+template <class Real>
+REVOLUTE_HD void consider_touch(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                                Real h, int i, Contacts<Real>& out) {
+  const Candidate& candidate = model.candidates[i];
+  Contact<Real>& contact = out.list[out.count];
+  contact.candidate = i;
+  contact.at = touch(model, kin, candidate, contact.centre);
+  consider(model, kin, V_free, h, indicator<Real>(boxes_meet(model, out, candidate)), contact, out);
+}
+
 template <class Real>
 REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>& kin,
                                      const Motion<Real>* V_free, Real h, Contacts<Real>& out) {
   out.count = 0;
   if (!model.contact) return;
-  if (model.nconvex > 0) swept_spheres(model, kin, V_free, h, out);
-  for (int i = 0; i < model.ncandidate; ++i) {
-    const Candidate& candidate = model.candidates[i];
-    if (candidate.pair == Pair::plane_convex || candidate.pair == Pair::convex_convex) {
-      // the slots of a pair follow each other
-      consider_convex(model, kin, V_free, h, i, out);
-      i += candidate.slots - 1;
-      continue;
-    }
-    Contact<Real>& contact = out.list[out.count];
-    contact.candidate = i;
-    contact.at = touch(model, kin, candidate, contact.centre);
-    consider(model, kin, V_free, h, Real(1), contact, out);
-  }
+  const bool mujoco = model.contact_model == ContactModel::mujoco;
+  if (mujoco || model.nconvex > 0 || model.nswept > 0) swept_spheres(model, kin, V_free, h, out);
+  broad_phase(model, kin, out);
+  visit_near_pairs(model, out, [&](int first) {
+    const Pair pair = model.candidates[first].pair;
+    if (pair == Pair::plane_convex || pair == Pair::convex_convex)
+      consider_convex(model, kin, V_free, h, first, out);
+    else if (mujoco)
+      consider_mujoco(model, kin, V_free, h, first, out);
+    else
+      consider_touch(model, kin, V_free, h, first, out);
+  });
 }
 
 // Adds the moments on the two links of one contact.
@@ -338,26 +269,32 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
     axis_bar[d] = bar.axis[d] + (b.f + cross(b.n, arm_b)) - (a.f + cross(a.n, arm_a));
     point_bar.point += cross(contact.axis[d], b.n - a.n);
   }
-  // the axes of a plane are fixed
-  const bool plane = model.geoms[candidate.geom_a].shape == Shape::plane;
-  int follows = -1;
-  Vector3<Bar> follow_bar = zero3<Bar>();
-  if (model.contact_model == ContactModel::mujoco) {
-    if (!plane) point_bar.normal = axis_bar[0];
-    Vector3<Bar> normal_bar = zero3<Bar>();
-    follow_bar = mujoco_tangents_adjoint(model, kin, contact, axis_bar[1], axis_bar[2], normal_bar, follows);
-    if (!plane) point_bar.normal += normal_bar;
-  } else if (!plane) {
+  const bool mujoco_frame = model.contact_model == ContactModel::mujoco;
+  Vector3<Bar> frame_bar = zero3<Bar>();
+  const Vector3<Real>& n = contact.axis[0];
+  // the axes of a plane are fixed, but for a tangent along a capsule
+  if (model.geoms[candidate.geom_a].shape != Shape::plane) {
     point_bar.normal = axis_bar[0];
-    tangents_adjoint(contact.axis[0], axis_bar[1], axis_bar[2], point_bar.normal);
+    if (mujoco_frame)
+      mujoco::tangents_adjoint(n, mujoco::default_axis(n), axis_bar[1], axis_bar[2], point_bar.normal,
+                               frame_bar);
+    else
+      tangents_adjoint(n, axis_bar[1], axis_bar[2], point_bar.normal);
   }
-  const PairMoments<Bar> moments = touch_adjoint(model, kin, contact, point_bar);
+  const bool closed = mujoco_frame && candidate.pair != Pair::convex_convex;
+  PairMoments<Bar> moments = closed ? mujoco::touch_adjoint(model, kin, contact, point_bar)
+                                    : touch_adjoint(model, kin, contact, point_bar);
+  if (candidate.pair == Pair::plane_capsule) {
+    const Vector3<Real> axis = mujoco::frame_axis(model, kin, candidate, n);
+    Vector3<Bar> unused = zero3<Bar>();
+    mujoco::tangents_adjoint(n, axis, axis_bar[1], axis_bar[2], unused, frame_bar);
+    moments.b.n += cross(axis, frame_bar);
+  }
   const auto add = [&](int link, const Vector3<Real>& origin, const Force<Bar>& moment) {
     if (link >= 0) kin_bar.moment[link] += Force<Bar>{moment.n - cross(origin, moment.f), moment.f};
   };
   add(candidate.link_a, origin_a, moments.a);
   add(candidate.link_b, origin_b, moments.b);
-  if (follows >= 0) kin_bar.moment[follows] += Force<Bar>{follow_bar, zero3<Bar>()};
 }
 
 }  // namespace revolute

@@ -23,8 +23,9 @@ struct ConstraintRows {
   RowJacobian<Real>* J;
   Real *b, *bound;
   bool any_bounce;
-  int* group_row;                   // first row of each group, -1 without
-  int *tree_island, *group_island;  // scratch
+  int* group_row;  // first row of each group, -1 without
+  // scratch: the island of each tree; the groups of each island, as a list from first to last
+  int *tree_island, *group_island, *island_first, *island_last, *group_next;
 
   ConstraintRows(const Model& model, Arena& arena) : count(0) {
     const std::size_t rows = capacity(model);
@@ -35,8 +36,8 @@ struct ConstraintRows {
     bound = arena.take<Real>(rows);
     const std::size_t groups = model.nequality + model.nv + model.nlimit + model.ncandidate;
     group_row = arena.take<int>(groups);
-    tree_island = arena.take<int>(model.ntree);
-    group_island = arena.take<int>(groups);
+    for (int** array : {&tree_island, &island_first, &island_last}) *array = arena.take<int>(model.ntree);
+    for (int** array : {&group_island, &group_next}) *array = arena.take<int>(groups);
   }
   // Entries of the islands' blocks of a matrix of rows.
   REVOLUTE_HD std::size_t matrix_entries() const {
@@ -136,7 +137,7 @@ REVOLUTE_HD inline bool group_may_act(const Model& model, const Parameters<Real>
     case RowSource::limit: {
       if (!model.limits) return false;
       Real gap;
-      const RowJacobian<Real> J = limit_jacobian(model.limits_list[group.index], at.qpos, gap);
+      const RowJacobian<Real> J = limit_jacobian(parameters, model.limits_list[group.index], at.qpos, gap);
       return any(may_act(model, at.h, gap, row_times(J, at.v_free, at.V_free)));
     }
     default:
@@ -156,9 +157,37 @@ REVOLUTE_HD RowValues<Real> make_row(const Model& model, const Parameters<Real>&
     case RowSource::dry_friction:
       return dry_friction_row(parameters, at, origin.index);
     case RowSource::limit:
-      return limit_row(model, at, model.limits_list[origin.index]);
+      return limit_row(model, parameters, at, model.limits_list[origin.index]);
     default:
       return contact_row(model, parameters, at, contacts.list[origin.index], origin.component);
+  }
+}
+
+// Finds which groups act, and lists them by island.
+template <class Real>
+REVOLUTE_HD void list_islands(const Model& model, const Parameters<Real>& parameters,
+                              const RowContext<Real>& at, const Contacts<Real>& contacts, int groups,
+                              ConstraintRows<Real>& out) {
+  for (int t = 0; t < model.ntree; ++t) {
+    out.tree_island[t] = t;
+    out.island_first[t] = -1;
+  }
+  for (int g = 0; g < groups; ++g) {
+    const RowGroup group = row_group(model, contacts, g);
+    const bool acts = group_may_act(model, parameters, at, group);
+    if (acts) join_trees(model, group.path, out.tree_island);
+    out.group_island[g] = acts ? path_tree(model, group.path) : -1;
+    out.group_row[g] = -1;
+  }
+  for (int g = 0; g < groups; ++g) {
+    if (out.group_island[g] < 0) continue;
+    const int island = find_island(out.tree_island, out.group_island[g]);
+    if (out.island_first[island] < 0)
+      out.island_first[island] = g;
+    else
+      out.group_next[out.island_last[island]] = g;
+    out.island_last[island] = g;
+    out.group_next[g] = -1;
   }
 }
 
@@ -167,23 +196,14 @@ REVOLUTE_HD void constraint_rows(const Model& model, const Parameters<Real>& par
                                  const RowContext<Real>& at, const Contacts<Real>& contacts,
                                  ConstraintRows<Real>& out) {
   const int groups = model.nequality + model.nv + model.nlimit + contacts.count;
-  for (int t = 0; t < model.ntree; ++t) out.tree_island[t] = t;
-  for (int g = 0; g < groups; ++g) {
-    const RowGroup group = row_group(model, contacts, g);
-    const bool acts = group_may_act(model, parameters, at, group);
-    if (acts) join_trees(model, group.path, out.tree_island);
-    out.group_island[g] = acts ? path_tree(model, group.path) : -1;
-    out.group_row[g] = -1;
-  }
+  list_islands(model, parameters, at, contacts, groups, out);
   out.count = 0;
   out.any_bounce = false;
   int entries = 0;
   std::size_t A_size = 0;
   for (int island = 0; island < model.ntree; ++island) {
-    if (out.tree_island[island] != island) continue;
     const int begin = out.count;
-    for (int g = 0; g < groups; ++g) {
-      if (out.group_island[g] < 0 || find_island(out.tree_island, out.group_island[g]) != island) continue;
+    for (int g = out.island_first[island]; g >= 0; g = out.group_next[g]) {
       const RowGroup group = row_group(model, contacts, g);
       const int first = out.group_row[g] = out.count;
       for (int component = 0; component < group.rows; ++component) {
@@ -254,7 +274,8 @@ REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& 
       dry_friction_row_adjoint(parameters, at, origin.index, bar.bound[r], parameters_bar);
       break;
     case RowSource::limit:
-      limit_row_adjoint(model, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar);
+      limit_row_adjoint(model, parameters, at, model.limits_list[origin.index], bar.b[r], bar.J[r], qpos_bar,
+                        parameters_bar);
       break;
     default:
       contact_row_adjoint(model, parameters, at, contacts.list[origin.index], origin.component, bar.b[r],

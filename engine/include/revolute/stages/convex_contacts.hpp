@@ -11,16 +11,6 @@
 
 namespace revolute {
 
-template <class Real>
-REVOLUTE_HD inline Vector get_lane(const Vector3<Real>& a, int lane) {
-  return {get_lane(a.x, lane), get_lane(a.y, lane), get_lane(a.z, lane)};
-}
-template <class Real>
-REVOLUTE_HD inline void set_lane(Vector3<Real>& a, int lane, const Vector& value) {
-  set_lane(a.x, lane, value.x);
-  set_lane(a.y, lane, value.y);
-  set_lane(a.z, lane, value.z);
-}
 // A shape in world axes about `origin`, near which no digits are lost.
 template <class Real>
 REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>& kin, const Geom& geom,

@@ -10,7 +10,7 @@
 // does not act, D is zero.
 // Source: MuJoCo, Computation, section Constraint model.
 //
-// Adjoint (docs/adjoint.md, section 5): with w from the last factors of Newton's method, z = J w, x_ = s'' z, f = -s',
+// Adjoint (docs/adjoint.md, section 11): with w from the last factors of Newton's method, z = J w, x_ = s'' z, f = -s',
 //   J_bar = f w' - x_ (a + B v)',   J_bar of the links' axes in three sums of wrenches            (3)
 //   aref_bar = x_:  x_bar = -K I x_,  B_bar = -(J v) x_,  K_bar = -I x x_,  I_bar = -K x x_        (4)
 // and D_bar of the cost. Not differentiated: which constraints act.
@@ -257,12 +257,12 @@ REVOLUTE_HD void add_dry_friction(const Model& model, const Parameters<Real>& pa
 }
 
 template <class Real>
-REVOLUTE_HD void add_limits(const Model& model, const Parameters<Real>&, const SoftContext<Real>& at,
-                            SoftConstraints<Real>& out) {
+REVOLUTE_HD void add_limits(const Model& model, const Parameters<Real>& parameters,
+                            const SoftContext<Real>& at, SoftConstraints<Real>& out) {
   for (int i = 0; i < model.nlimit; ++i) {
     const Limit& limit = model.limits_list[i];
     Real gap;
-    const RowJacobian<Real> J = limit_jacobian(limit, at.qpos, gap);
+    const RowJacobian<Real> J = limit_jacobian(parameters, limit, at.qpos, gap);
     const auto active = less(gap, Real(limit.margin));
     if (!any(active)) continue;
     SoftConstraint<Real>& c =

@@ -161,16 +161,19 @@ REVOLUTE_HD void soft_dry_friction_adjoint(const Parameters<Real>& parameters, c
 }
 
 template <class Real, class Bar>
-REVOLUTE_HD void soft_limit_adjoint(const Model& model, const SoftContext<Real>& at,
-                                    const SoftConstraint<Real>& c, SoftRowsCotangent<Bar>& bar, Bar* qpos_bar,
-                                    Parameters<Bar>&) {
+REVOLUTE_HD void soft_limit_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                    const SoftContext<Real>& at, const SoftConstraint<Real>& c,
+                                    SoftRowsCotangent<Bar>& bar, Bar* qpos_bar,
+                                    Parameters<Bar>& parameters_bar) {
   const Limit& limit = model.limits_list[c.index];
   Real gap;
-  limit_jacobian(limit, at.qpos, gap);
+  limit_jacobian(parameters, limit, at.qpos, gap);
   softness_adjoint(c, c.cost.D[0], c.scale, bar.cost.D[0], bar.impedance);
   const ReferenceCotangent<Bar> reference_bar =
-      reference_adjoint(model, at.h, c, gap - Real(limit.margin), bar);
-  limit_gap_adjoint(limit, at.qpos, bar.pos[0] + reference_bar.x, bar.J[0], qpos_bar);
+      reference_adjoint(model, at.h, c, Real(gap - Real(limit.margin)), bar);
+  const Real active = indicator<Real>(less(gap, Real(limit.margin)));
+  limit_gap_adjoint(limit, at.qpos, Bar(active * (bar.pos[0] + reference_bar.x)), bar.J[0], qpos_bar,
+                    parameters_bar);
 }
 
 // From D_bar to those of I and the friction coefficients.
@@ -260,7 +263,7 @@ REVOLUTE_HD void soft_constraints_adjoint(const Model& model, const Parameters<R
         soft_dry_friction_adjoint(parameters, c, bar, parameters_bar);
         break;
       case RowSource::limit:
-        soft_limit_adjoint(model, at, c, bar, qpos_bar, parameters_bar);
+        soft_limit_adjoint(model, parameters, at, c, bar, qpos_bar, parameters_bar);
         break;
       default:
         soft_contact_adjoint(model, at, contacts, c, bar, kin_bar, parameters_bar);

@@ -8,7 +8,7 @@
 //   rows        = soft_constraints(contacts)
 //   a           = newton(M, f, rows)
 //
-// Adjoint (docs/adjoint.md, section 5), from a_bar and the factors of H that Newton's method leaves:
+// Adjoint (docs/adjoint.md, section 11), from a_bar and the factors of H that Newton's method leaves:
 //   w = H^-1 a_bar,  z = J w,  x_ = s'' z,                     the only solve                  (1)
 //   M_bar = -w a',  f_bar = w,  the rows as in soft_constraints.hpp                            (2)
 // The terms of M and C are those of acceleration.hpp with w0 = w, a0 = a. F there, the sum of the links' forces, has those of
@@ -18,6 +18,7 @@
 #include "revolute/solvers/newton.hpp"
 #include "revolute/stages/actuation.hpp"
 #include "revolute/stages/collision_detection.hpp"
+#include "revolute/stages/implicit_velocity.hpp"
 #include "revolute/stages/soft_constraints_adjoint.hpp"
 
 namespace revolute {
@@ -95,7 +96,7 @@ struct SoftStageAdjointWorkspace {
   KinematicsCotangent<Bar> kinematics;
   AccelerationAdjointScratch<Bar> acceleration;
   SoftConstraintsCotangent<Bar> constraints;
-  Bar *w, *armature_bar;
+  Bar *w, *armature_bar, *scaled, *unused;
   Motion<Bar>* W;
   Force<Bar>* F_v;
 
@@ -105,16 +106,20 @@ struct SoftStageAdjointWorkspace {
         constraints(model, arena),
         w(arena.take<Bar>(model.nv)),
         armature_bar(arena.take<Bar>(model.nv)),
+        scaled(arena.take<Bar>(model.nv)),
+        unused(arena.take<Bar>(model.nv)),
         W(arena.take<Motion<Bar>>(model.nv)),
         F_v(arena.take<Force<Bar>>(model.nv)) {}
 };
 
-// What the integrator adds to the adjoint of a stage: -<p, M x> (null: nothing), and the cotangent of its own diagonal.
+// What the integrator adds to the adjoint of a stage: -<p, M x> (null: nothing), the cotangent of its own diagonal, and
+// -h p . (dC/dv) a^ (null: nothing).
 template <class Real, class Bar>
 struct IntegratorCotangent {
   const Bar* p;
   const Real* x;
   const Bar* implicit;
+  const ImplicitVelocity<Real>* velocity;
 };
 
 // From a_bar to cotangents of qpos, qvel, ctrl and parameters, all of which are added to.
@@ -148,6 +153,9 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
   const AccelerationAdjointInput<Real, Bar> in = {ws.w, integrator.p, integrator.x, ws.F_v};
   acceleration_adjoint(model, kin, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, qvel_bar,
                        ws.armature_bar, parameters_bar);
+  if (integrator.velocity)
+    implicit_velocity_adjoint(model, kin, *integrator.velocity, h, integrator.p, ws.scaled, ws.F_v,
+                              ws.acceleration, ws.kinematics, qvel_bar, ws.unused, parameters_bar);
   kinematics_adjoint(model, kin, ws.kinematics, qpos_bar, parameters_bar);
   actuation_adjoint(model, parameters, h, qpos, qvel, ctrl,
                     ActuationCotangent<Bar>{ws.w, ws.armature_bar, integrator.implicit}, qpos_bar, qvel_bar,

@@ -92,7 +92,7 @@ def check_gradient(
         Cancelled: the token was cancelled.
     """
     options = check_options(steps, directions, seed, tolerance)
-    names = checked_inputs(model) if wrt is None else check_wrt(wrt)
+    names = checked_inputs(model) if wrt is None else check_wrt(wrt, model)
     random = np.random.default_rng(options.seed)
     start = _trajectory(model, qpos, qvel, ctrl, options.steps, params, random)
     cotangents = _cotangents(model, len(start.ctrl), options.directions, random)

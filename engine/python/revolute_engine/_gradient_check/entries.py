@@ -88,17 +88,6 @@ def worst_entry(
     )
 
 
-def _joint_names(model: Model) -> list[str]:
-    """Return how joints are called: as their degrees of freedom, without the axis."""
-    first = model.arrays["jnt_dofadr"].tolist()
-    kinds = model.joint_types
-    names = [model.dof_names[dof] for dof in first]
-    return [
-        name.rsplit(".", 1)[0] if kind in ("free", "ball") else name
-        for name, kind in zip(names, kinds, strict=True)
-    ]
-
-
 def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
     """Return an entry of an input in words: "ctrl[137, FL_hip]", "body_ipos[trunk, z]", "restitution"."""
     if not index:
@@ -108,13 +97,13 @@ def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
         "body_mass": model.body_names,
         "body_ipos": model.body_names,
         "body_inertia": model.body_names,
-        "jnt_stiffness": _joint_names(model),
+        "jnt_stiffness": model.joint_names,
         "gravity": list(_AXES),
         "actuator_gear": model.actuator_names,
     }
     if name == "ctrl":
         time, actuator = index
-        return f"ctrl[{time}, {model.actuator_names[actuator] or actuator}]"
-    first = names.get(name, model.dof_names)[index[0]] or str(index[0])
+        return f"ctrl[{time}, {model.actuator_names[actuator]}]"
+    first = names.get(name, model.dof_names)[index[0]]
     rest = [_AXES[axis] for axis in index[1:]]
     return f"{name}[{', '.join([first, *rest])}]"

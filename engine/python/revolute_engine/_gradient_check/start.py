@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .._cotangents import INPUTS
 from .._model import Model
 from .._mujoco import collected_warnings
-from .._parameters import PARAMETERS, default_parameter
+from .._parameters import default_parameter, parameters_of
 from .._tangents import move, normalized
 
 Float64Array = npt.NDArray[np.float64]
@@ -177,11 +177,19 @@ def checked_parameters(model: Model) -> list[str]:
     can = {
         "geom_friction": contacts,
         "restitution": contacts,
+        "geom_torsional_friction": contacts and bool((model.arrays["pair_condim"] > 3).any()),
+        "geom_rolling_friction": contacts and bool((model.arrays["pair_condim"] > 4).any()),
+        "geom_solref": contacts,
+        "geom_solimp": contacts,
+        "qpos_spring": bool((model.arrays["jnt_stiffness"] != 0).any()),
+        "jnt_range": bool(model.arrays["limits"]) and bool((model.arrays["jnt_limited"] != 0).any()),
+        "actuator_gainprm": model.nu > 0,
+        "actuator_biasprm": model.nu > 0,
         "dof_frictionloss": bool(model.arrays["dry_friction"]),
         "jnt_stiffness": bool((model.arrays["jnt_type"] != 0).any()),
         "actuator_gear": model.nu > 0,
     }
-    return [name for name in PARAMETERS if can.get(name, True)]
+    return [name for name in parameters_of(model) if can.get(name, True)]
 
 
 def checked_inputs(model: Model) -> list[str]:

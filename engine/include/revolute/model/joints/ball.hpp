@@ -68,23 +68,34 @@ struct BallJoint {
 
   // log(q_rest^-1 q), in the axes of the moving frame; the spring's torque is -stiffness times it
   template <class Real>
-  REVOLUTE_HD static Vector3<Real> displacement(const Joint& joint, const Real* qpos) {
-    const Quaternion<Real> rest = {Real(joint.spring[0]), Real(joint.spring[1]), Real(joint.spring[2]),
-                                   Real(joint.spring[3])};
-    return logarithm(conjugate(rest) * load_quaternion(qpos + joint.qpos));
+  REVOLUTE_HD static Vector3<Real> displacement(const Joint& joint, const Real* rest, const Real* qpos) {
+    return logarithm(conjugate(load_quaternion(rest + joint.qpos)) * load_quaternion(qpos + joint.qpos));
   }
   template <class Real>
-  REVOLUTE_HD static void add_spring(const Joint& joint, Real stiffness, const Real* qpos, Real* force) {
-    add3(force + joint.dof, -stiffness * displacement(joint, qpos));
+  REVOLUTE_HD static void add_spring(const Joint& joint, Real stiffness, const Real* rest, const Real* qpos,
+                                     Real* force) {
+    add3(force + joint.dof, -stiffness * displacement(joint, rest, qpos));
   }
-  // d log = J_r^-1 d, so  d_bar -= stiffness J_l^-1(log) force_bar
+  // d log = J_r^-1 d, so  d_bar -= stiffness J_l^-1(log) force_bar;  of a turn e of the rest in its axes d log = -J_l^-1 e, so
+  // e_bar += stiffness J_l^-1(-log) force_bar, and the components of the rest's quaternion get what has this tangent part
   template <class Real, class Bar>
-  REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* qpos,
-                                             const Bar* force_bar, Bar* qpos_bar, Bar& stiffness_bar) {
-    const Vector3<Real> d = displacement(joint, qpos);
+  REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* rest,
+                                             const Real* qpos, const Bar* force_bar, Bar* qpos_bar,
+                                             Bar& stiffness_bar, Bar* rest_bar) {
+    const Vector3<Real> d = displacement(joint, rest, qpos);
     const Vector3<Bar> f = load3(force_bar + joint.dof);
     stiffness_bar -= dot(d, f);
     add3(qpos_bar + joint.dof, -stiffness * left_jacobian_inverse_times(d, f));
+    const Real* const q = rest + joint.qpos;
+    const Real inverse_length = Real(1) / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    const Quaternion<Real> unit = load_quaternion(q);
+    const Vector3<Bar> t = (stiffness * inverse_length) * left_jacobian_inverse_times(-d, f);
+    Bar* const out = rest_bar + joint.qpos;
+    const Real two(2);
+    out[0] -= two * dot(Vector3<Real>{unit.x, unit.y, unit.z}, t);
+    out[1] += two * dot(Vector3<Real>{unit.w, -unit.z, unit.y}, t);
+    out[2] += two * dot(Vector3<Real>{unit.z, unit.w, -unit.x}, t);
+    out[3] += two * dot(Vector3<Real>{-unit.y, unit.x, unit.w}, t);
   }
 };
 

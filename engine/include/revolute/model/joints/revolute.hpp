@@ -38,16 +38,19 @@ struct RevoluteJoint {
     qvel_bar[joint.dof] += h * next_bar[joint.dof];
   }
 
-  // generalized spring force -stiffness (q - rest)
+  // generalized spring force -stiffness (q - rest), `rest` as qpos
   template <class Real>
-  REVOLUTE_HD static void add_spring(const Joint& joint, Real stiffness, const Real* qpos, Real* force) {
-    force[joint.dof] -= stiffness * (qpos[joint.qpos] - Real(joint.spring[0]));
+  REVOLUTE_HD static void add_spring(const Joint& joint, Real stiffness, const Real* rest, const Real* qpos,
+                                     Real* force) {
+    force[joint.dof] -= stiffness * (qpos[joint.qpos] - rest[joint.qpos]);
   }
   template <class Real, class Bar>
-  REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* qpos,
-                                             const Bar* force_bar, Bar* qpos_bar, Bar& stiffness_bar) {
-    stiffness_bar -= force_bar[joint.dof] * (qpos[joint.qpos] - Real(joint.spring[0]));
+  REVOLUTE_HD static void add_spring_adjoint(const Joint& joint, Real stiffness, const Real* rest,
+                                             const Real* qpos, const Bar* force_bar, Bar* qpos_bar,
+                                             Bar& stiffness_bar, Bar* rest_bar) {
+    stiffness_bar -= force_bar[joint.dof] * (qpos[joint.qpos] - rest[joint.qpos]);
     qpos_bar[joint.dof] -= stiffness * force_bar[joint.dof];
+    rest_bar[joint.qpos] += stiffness * force_bar[joint.dof];
   }
 };
 

@@ -18,8 +18,10 @@ namespace revolute {
 
 // The axis of a rotational row, and its friction coefficient.
 REVOLUTE_HD inline int rotation_axis(int component) { return component - 3; }
-REVOLUTE_HD inline double rotation_friction(const Candidate& candidate, int component) {
-  return component == 3 ? candidate.torsional : candidate.rolling;
+template <class Real>
+REVOLUTE_HD inline Real& rotation_friction(const Parameters<Real>& parameters, const Candidate& candidate,
+                                           int component) {
+  return parameters.rotational_friction[2 * candidate.friction + (component == 3 ? 0 : 1)];
 }
 
 template <class Real>
@@ -63,7 +65,7 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
   row.kind = component == 0 ? RowKind::unilateral : RowKind::friction;
   if (component > 0) {
     row.bound = component < 3 ? parameters.friction[candidate.friction]
-                              : Real(rotation_friction(candidate, component));
+                              : rotation_friction(parameters, candidate, component);
     return row;
   }
   const Bounce<Real> hit = bounce(parameters, at, contact.gap, row.J);
@@ -103,6 +105,7 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
                                      Force<Bar>* V_free_bar, Bar& time_bar, Parameters<Bar>& parameters_bar) {
   const Candidate& candidate = model.candidates[contact.candidate];
   if (component >= 3) {
+    rotation_friction(parameters_bar, candidate, component) += bound_bar;
     contact_bar.axis[rotation_axis(component)] += J_bar.force_b.n - J_bar.force_a.n;
     return;
   }

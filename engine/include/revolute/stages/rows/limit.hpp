@@ -6,6 +6,7 @@
 
 #include "revolute/collision/contact_point.hpp"
 #include "revolute/model/joints/ball.hpp"
+#include "revolute/model/parameters.hpp"
 #include "revolute/stages/constraint_row.hpp"
 
 namespace revolute {
@@ -16,14 +17,16 @@ REVOLUTE_HD inline Vector3<Real> ball_rotation(const Limit& limit, const Real* q
 }
 
 template <class Real>
-REVOLUTE_HD inline RowJacobian<Real> limit_jacobian(const Limit& limit, const Real* qpos, Real& gap) {
+REVOLUTE_HD inline RowJacobian<Real> limit_jacobian(const Parameters<Real>& parameters, const Limit& limit,
+                                                    const Real* qpos, Real& gap) {
+  const Real bound = parameters.range[limit.bound];
   if (!limit.ball) {
-    gap = Real(limit.sign) * (qpos[limit.qpos] - Real(limit.bound));
+    gap = Real(limit.sign) * (qpos[limit.qpos] - bound);
     return dof_row(limit.dof, Real(limit.sign));
   }
   Real angle, inverse;
   const Vector3<Real> axis = direction(ball_rotation(limit, qpos), angle, inverse);
-  gap = Real(limit.bound) - angle;
+  gap = bound - angle;
   RowJacobian<Real> J = dof_row(limit.dof, -axis.x);
   J.dofs = 3;
   J.dof[1] = limit.dof + 1;
@@ -34,10 +37,10 @@ REVOLUTE_HD inline RowJacobian<Real> limit_jacobian(const Limit& limit, const Re
 }
 
 template <class Real>
-REVOLUTE_HD inline RowValues<Real> limit_row(const Model& model, const RowContext<Real>& at,
-                                             const Limit& limit) {
+REVOLUTE_HD inline RowValues<Real> limit_row(const Model& model, const Parameters<Real>& parameters,
+                                             const RowContext<Real>& at, const Limit& limit) {
   Real gap;
-  const RowJacobian<Real> J = limit_jacobian(limit, at.qpos, gap);
+  const RowJacobian<Real> J = limit_jacobian(parameters, limit, at.qpos, gap);
   const auto active = may_act(model, at.h, gap, row_times(J, at.v_free, at.V_free));
   return {RowKind::unilateral, J, gap_bias(model, at.h, gap), indicator<Real>(active), false};
 }
@@ -45,7 +48,12 @@ REVOLUTE_HD inline RowValues<Real> limit_row(const Model& model, const RowContex
 // From the cotangents of gap and J.
 template <class Real, class Bar>
 REVOLUTE_HD inline void limit_gap_adjoint(const Limit& limit, const Real* qpos, const Bar& gap_bar,
-                                          const RowJacobianCotangent<Bar>& J_bar, Bar* qpos_bar) {
+                                          const RowJacobianCotangent<Bar>& J_bar, Bar* qpos_bar,
+                                          Parameters<Bar>& parameters_bar) {
+  if (limit.ball)
+    parameters_bar.range[limit.bound] += gap_bar;
+  else
+    parameters_bar.range[limit.bound] -= Real(limit.sign) * gap_bar;
   if (!limit.ball) {
     qpos_bar[limit.dof] += Real(limit.sign) * gap_bar;
     return;
@@ -58,12 +66,14 @@ REVOLUTE_HD inline void limit_gap_adjoint(const Limit& limit, const Real* qpos, 
 }
 
 template <class Real, class Bar>
-REVOLUTE_HD inline void limit_row_adjoint(const Model& model, const RowContext<Real>& at, const Limit& limit,
-                                          Bar bias_bar, const RowJacobianCotangent<Bar>& J_bar,
-                                          Bar* qpos_bar) {
+REVOLUTE_HD inline void limit_row_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                          const RowContext<Real>& at, const Limit& limit, Bar bias_bar,
+                                          const RowJacobianCotangent<Bar>& J_bar, Bar* qpos_bar,
+                                          Parameters<Bar>& parameters_bar) {
   Real gap;
-  limit_jacobian(limit, at.qpos, gap);
-  limit_gap_adjoint(limit, at.qpos, Bar(gap_slope(model, at.h, gap) * bias_bar), J_bar, qpos_bar);
+  limit_jacobian(parameters, limit, at.qpos, gap);
+  limit_gap_adjoint(limit, at.qpos, Bar(gap_slope(model, at.h, gap) * bias_bar), J_bar, qpos_bar,
+                    parameters_bar);
 }
 
 }  // namespace revolute

@@ -1,0 +1,20 @@
+// The contacts of one state, as a list to look at: for reports and for tests against MuJoCo.
+#pragma once
+
+#include <vector>
+
+#include "revolute/model/model_storage.hpp"
+
+namespace revolute {
+
+struct ContactRecord {
+  int geom_a, geom_b;
+  double distance;
+  double position[3];
+  double frame[9];  // rows: normal from a to b, two tangents; as MuJoCo's mjContact.frame
+};
+
+// Contacts at rest, with the parameters' defaults; in the order of the solver's rows.
+std::vector<ContactRecord> find_contacts(const ModelStorage& storage, const double* qpos);
+
+}  // namespace revolute

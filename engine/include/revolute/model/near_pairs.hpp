@@ -1,0 +1,19 @@
+// The tables of the broad phase (stages/broad_phase.hpp), made when a model is built.
+#pragma once
+
+#include <vector>
+
+#include "revolute/model/model.hpp"
+
+namespace revolute {
+
+struct NearPairTables {
+  std::vector<int> always, swept, partners_begin;
+  std::vector<Partner> partners;
+
+  // Also sets how far each of the geoms watches.
+  void build(const Model& model, const std::vector<Candidate>& candidates, std::vector<Geom>& geoms);
+  void point(Model& model) const;
+};
+
+}  // namespace revolute

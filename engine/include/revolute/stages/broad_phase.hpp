@@ -1,0 +1,124 @@
+// Which pairs of shapes may touch within the step: those with a plane, and those whose boxes in the world, enlarged by the
+// distance that is watched and by how far the shapes may travel, overlap (sweep_and_prune.hpp).
+//
+// A pack looks at every pair that is near in one of its environments. In the others the pair is masked by the same comparison
+// of boxes, so that no result depends on the company. Models of few pairs look at all of them.
+// Reads links. Not differentiated.
+#pragma once
+
+#include "revolute/collision/sweep_and_prune.hpp"
+#include "revolute/stages/contact_list.hpp"
+
+namespace revolute {
+
+template <class Real>
+REVOLUTE_HD void swept_spheres(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                               Real h, Contacts<Real>& out) {
+  const bool still = model.contact_model == ContactModel::mujoco;
+  for (int g = 0; g < model.ngeom; ++g) {
+    const Geom& geom = model.geoms[g];
+    SweptSphere<Real>& sphere = out.spheres[g];
+    sphere.centre = world_point(model, kin, geom.link, geom.position);
+    sphere.travel = Real(0);
+    if (still || geom.link < 0) continue;
+    const Motion<Real> V = at_link(V_free, geom.link);
+    const Vector3<Real> velocity = V.v + cross(V.w, sphere.centre - tree_origin(model, kin, geom.link));
+    sphere.travel = h * (sqrt(dot(velocity, velocity)) + Real(geom.bound) * sqrt(dot(V.w, V.w)));
+  }
+}
+
+// The box of a shape in the world.
+template <class Real>
+REVOLUTE_HD inline SweptBox<Real> swept_box(const Kinematics<Real>& kin, const Geom& geom,
+                                            const SweptSphere<Real>& sphere) {
+  const Real beyond = sphere.travel + Real(geom.watched + 1e-9 * geom.bound);
+  Vector3<Real> centre = sphere.centre, reach = {Real(geom.bound), Real(geom.bound), Real(geom.bound)};
+  if (geom.shape != Shape::sphere) {
+    const Matrix3<Real> R = geom_rotation(kin, geom);
+    const Vector3<Real> half = vector3<Real>(geom.box_half);
+    const auto row = [&](int i) {
+      return abs(R(i, 0)) * half.x + abs(R(i, 1)) * half.y + abs(R(i, 2)) * half.z;
+    };
+    centre += R * vector3<Real>(geom.box_centre);
+    reach = {row(0), row(1), row(2)};
+  }
+  const Vector3<Real> around = reach + Vector3<Real>{beyond, beyond, beyond};
+  return {centre - around, centre + around};
+}
+
+template <class Real>
+REVOLUTE_HD inline MaskOf<Real> overlap(const SweptBox<Real>& a, const SweptBox<Real>& b) {
+  return less_equal(a.low.x, b.high.x) & less_equal(b.low.x, a.high.x) & less_equal(a.low.y, b.high.y) &
+         less_equal(b.low.y, a.high.y) & less_equal(a.low.z, b.high.z) & less_equal(b.low.z, a.high.z);
+}
+template <class Real>
+REVOLUTE_HD inline WorldBox box_of_lane(const SweptBox<Real>& box, int lane) {
+  const Vector3<double> low = get_lane(box.low, lane), high = get_lane(box.high, lane);
+  return {{low.x, low.y, low.z}, {high.x, high.y, high.z}};
+}
+
+// Calls visit(first candidate) for each pair of two shapes.
+template <class Visit>
+REVOLUTE_HD inline void visit_pairs_of(const Model& model, int geom_a, int geom_b, const Visit& visit) {
+  const int lower = geom_a < geom_b ? geom_a : geom_b, upper = geom_a < geom_b ? geom_b : geom_a;
+  const int last = model.partners_begin[lower + 1];
+  int begin = model.partners_begin[lower], end = last;
+  while (begin < end) {
+    const int middle = begin + (end - begin) / 2;
+    if (model.partners[middle].geom < upper)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  for (; begin < last && model.partners[begin].geom == upper; ++begin) visit(model.partners[begin].candidate);
+}
+
+// Fills out.near, ascending.
+template <class Real>
+REVOLUTE_HD void broad_phase(const Model& model, const Kinematics<Real>& kin, Contacts<Real>& out) {
+  out.near.count = 0;
+  if (model.nswept == 0) return;
+  NearPairs<Real>& near = out.near;
+  for (int s = 0; s < model.nswept; ++s) {
+    const int g = model.swept[s];
+    near.boxes[g] = swept_box(kin, model.geoms[g], out.spheres[g]);
+  }
+  for (int lane = 0; lane < Width<Real>::value; ++lane) {
+    for (int s = 0; s < model.nswept; ++s) near.lane_boxes[s] = box_of_lane(near.boxes[model.swept[s]], lane);
+    int found = 0;
+    sweep_and_prune(near.lane_boxes, model.nswept, near.order, near.scratch, [&](int i, int j) {
+      visit_pairs_of(model, model.swept[i], model.swept[j],
+                     [&](int pair) { near.lane_list[found++] = pair; });
+    });
+    detail::merge_sort(near.lane_list, near.merged, found, [](int a, int b) { return a < b; });
+    if (lane == 0) {
+      near.count = found;
+      for (int k = 0; k < found; ++k) near.list[k] = near.lane_list[k];
+      continue;
+    }
+    near.count = merge_ascending(near.list, near.count, near.lane_list, found, near.merged);
+    int* const kept = near.list;
+    near.list = near.merged;
+    near.merged = kept;
+  }
+}
+
+// Where the broad phase lets a pair through; everywhere for pairs that it does not judge.
+template <class Real>
+REVOLUTE_HD inline MaskOf<Real> boxes_meet(const Model& model, const Contacts<Real>& contacts,
+                                           const Candidate& candidate) {
+  if (model.nswept == 0 || model.geoms[candidate.geom_a].shape == Shape::plane) return less(Real(0), Real(1));
+  return overlap(contacts.near.boxes[candidate.geom_a], contacts.near.boxes[candidate.geom_b]);
+}
+
+// Calls visit(first candidate) for each pair to look at, in the model's order.
+template <class Real, class Visit>
+REVOLUTE_HD void visit_near_pairs(const Model& model, const Contacts<Real>& contacts, const Visit& visit) {
+  const int* near = contacts.near.list;
+  for (int i = 0, j = 0; i < model.nalways || j < contacts.near.count;) {
+    const bool swept = i == model.nalways || (j < contacts.near.count && near[j] < model.always[i]);
+    visit(swept ? near[j++] : model.always[i++]);
+  }
+}
+
+}  // namespace revolute

@@ -1,0 +1,128 @@
+// The list of contacts that collision detection fills, and the poses of shapes that pairs are evaluated at.
+#pragma once
+
+#include "revolute/collision/contact_manifold.hpp"
+#include "revolute/collision/mujoco/box_box.hpp"
+#include "revolute/collision/mujoco/plane_cylinder.hpp"
+#include "revolute/collision/mujoco/plane_ellipsoid.hpp"
+#include "revolute/collision/segment.hpp"
+#include "revolute/collision/sphere_box.hpp"
+#include "revolute/collision/sweep_and_prune.hpp"
+#include "revolute/stages/link_points.hpp"
+
+namespace revolute {
+
+template <class Real>
+struct Contact {
+  int candidate;
+  MaskOf<Real> active;
+  Real gap;
+  Vector3<Real> centre;     // against a plane: the point that touches
+  Touch* touches;           // convex pairs: one for each lane
+  mujoco::BoxPoint* boxes;  // box_box: one for each lane
+  ContactPoint<Real> at;
+  Vector3<Real> axis[3];  // normal, two tangents
+  Force<Real> force_a[3], force_b[3];
+};
+
+template <class Bar>
+struct ContactCotangent {
+  Bar gap;
+  Vector3<Bar> axis[3];
+  Force<Bar> force_a[3], force_b[3];
+
+  REVOLUTE_HD void clear() {
+    gap = Bar(0);
+    for (int d = 0; d < 3; ++d) {
+      axis[d] = zero3<Bar>();
+      force_a[d] = force_b[d] = zero_force<Bar>();
+    }
+  }
+};
+
+// Sphere about a shape: its centre, and how far any point of the shape may travel within the step.
+template <class Real>
+struct SweptSphere {
+  Vector3<Real> centre;
+  Real travel;
+};
+
+// Box about a shape and all places that it may reach within the step.
+template <class Real>
+struct SweptBox {
+  Vector3<Real> low, high;
+};
+// What the broad phase finds, and its scratch.
+template <class Real>
+struct NearPairs {
+  int count;
+  int* list;              // first candidates of pairs that may touch in some environment, ascending
+  SweptBox<Real>* boxes;  // [ngeom]
+  WorldBox* lane_boxes;   // [nswept]
+  int *order, *scratch;   // [nswept]
+  int *lane_list, *merged;
+
+  NearPairs(const Model& model, Arena& arena)
+      : count(0),
+        list(arena.take<int>(model.npartner)),
+        boxes(arena.take<SweptBox<Real>>(model.nswept ? model.ngeom : 0)),
+        lane_boxes(arena.take<WorldBox>(model.nswept)),
+        order(arena.take<int>(model.nswept)),
+        scratch(arena.take<int>(model.nswept)),
+        lane_list(arena.take<int>(model.npartner)),
+        merged(arena.take<int>(model.npartner)) {}
+};
+
+template <class Real>
+struct Contacts {
+  int count;
+  Contact<Real>* list;
+  Touch* touches;              // [contact, lane] of convex pairs
+  mujoco::BoxPoint* boxes;     // [contact, lane] of box_box
+  SweptSphere<Real>* spheres;  // [ngeom]
+  NearPairs<Real> near;
+
+  Contacts(const Model& model, Arena& arena)
+      : count(0),
+        list(arena.take<Contact<Real>>(model.ncandidate)),
+        touches(arena.take<Touch>(std::size_t(model.ncandidate) * Width<Real>::value)),
+        boxes(arena.take<mujoco::BoxPoint>(std::size_t(model.ncandidate) * Width<Real>::value)),
+        spheres(arena.take<SweptSphere<Real>>(model.ngeom)),
+        near(model, arena) {}
+};
+
+template <class Real>
+REVOLUTE_HD inline Matrix3<Real> geom_rotation(const Kinematics<Real>& kin, const Geom& geom) {
+  const Matrix3<Real> local = matrix3<Real>(geom.rotation);
+  return geom.link < 0 ? local : kin.links[geom.link].R * local;
+}
+template <class Real>
+REVOLUTE_HD inline Segment<Real> segment(const Model& model, const Kinematics<Real>& kin, const Geom& geom) {
+  const Vector3<Real> axis = {Real(geom.rotation[2]), Real(geom.rotation[5]), Real(geom.rotation[8])};
+  return {world_point(model, kin, geom.link, geom.position),
+          geom.link < 0 ? axis : kin.links[geom.link].R * axis, Real(geom.half[2])};
+}
+template <class Real>
+REVOLUTE_HD inline Box<Real> box(const Model& model, const Kinematics<Real>& kin, const Geom& geom) {
+  return {geom_rotation(kin, geom), world_point(model, kin, geom.link, geom.position),
+          vector3<Real>(geom.half)};
+}
+template <class Real>
+REVOLUTE_HD inline mujoco::Cylinder<Real> cylinder(const Model& model, const Kinematics<Real>& kin,
+                                                   const Geom& geom) {
+  return {geom_rotation(kin, geom), world_point(model, kin, geom.link, geom.position), Real(geom.radius),
+          Real(geom.half[2])};
+}
+template <class Real>
+REVOLUTE_HD inline mujoco::Ellipsoid<Real> ellipsoid(const Model& model, const Kinematics<Real>& kin,
+                                                     const Geom& geom) {
+  return {geom_rotation(kin, geom), world_point(model, kin, geom.link, geom.position),
+          vector3<Real>(geom.half)};
+}
+// The normal of a plane, which is fixed in the world.
+template <class Real>
+REVOLUTE_HD inline Vector3<Real> plane_normal(const Geom& plane) {
+  return {Real(plane.rotation[2]), Real(plane.rotation[5]), Real(plane.rotation[8])};
+}
+
+}  // namespace revolute

@@ -1,0 +1,156 @@
+"""What the engine makes of each kind of element that MuJoCo's enumerations name.
+
+One table covers geoms, joints, actuators, transmissions, equality constraints, sensors and tendons. A kind
+is simulated, only noted because it observes and moves nothing, or refused. A kind that the table does not
+hold, of a later MuJoCo, is refused like the rest: none passes in silence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from revolute.errors import ModelError
+
+from ._names import element_name
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What becomes of one kind of element.
+
+    Attributes:
+        what: how a refusal names it; empty where it is not refused.
+        advice: what to do instead.
+    """
+
+    what: str = ""
+    advice: str = ""
+
+
+SIMULATED = Kind()
+"""The engine computes it."""
+
+NOTED = Kind()
+"""It observes and moves nothing; a note says that it is not computed."""
+
+_JOINT = "drive a hinge or slide joint"
+_GAIN = "use a fixed or affine gain"
+_BIAS = "use an affine bias"
+_TIES = "use connect, weld or joint"
+_SHAPES = "use a plane, sphere, capsule, ellipsoid, cylinder, box or mesh"
+_ACTIVATION = Kind("activation dynamics (dyntype)", "use dyntype='none'")
+_PICTURE = Kind("a shape for pictures", _SHAPES)
+
+
+def _transmission(to: str) -> Kind:
+    return Kind(f"a transmission to a {to}", _JOINT)
+
+
+def _gain(name: str) -> Kind:
+    return Kind(f"gain type {name}", _GAIN)
+
+
+def _bias(name: str) -> Kind:
+    return Kind(f"bias type {name}", _BIAS)
+
+
+def _tie(name: str) -> Kind:
+    return Kind(f"an equality constraint of type {name}", _TIES)
+
+
+_SENSORS = (
+    *("TOUCH", "ACCELEROMETER", "VELOCIMETER", "GYRO", "FORCE", "TORQUE", "MAGNETOMETER", "RANGEFINDER"),
+    *("CAMPROJECTION", "JOINTPOS", "JOINTVEL", "TENDONPOS", "TENDONVEL", "ACTUATORPOS", "ACTUATORVEL"),
+    *("ACTUATORFRC", "JOINTACTFRC", "TENDONACTFRC", "BALLQUAT", "BALLANGVEL", "JOINTLIMITPOS"),
+    *("JOINTLIMITVEL", "JOINTLIMITFRC", "TENDONLIMITPOS", "TENDONLIMITVEL", "TENDONLIMITFRC", "FRAMEPOS"),
+    *("FRAMEQUAT", "FRAMEXAXIS", "FRAMEYAXIS", "FRAMEZAXIS", "FRAMELINVEL", "FRAMEANGVEL", "FRAMELINACC"),
+    *("FRAMEANGACC", "SUBTREECOM", "SUBTREELINVEL", "SUBTREEANGMOM", "INSIDESITE", "GEOMDIST"),
+    *("GEOMNORMAL", "GEOMFROMTO", "CONTACT", "E_POTENTIAL", "E_KINETIC", "CLOCK", "TACTILE", "PLUGIN"),
+    "USER",
+)
+
+KINDS: dict[str, dict[str, Kind]] = {
+    "mjtGeom": {
+        **dict.fromkeys(("PLANE", "SPHERE", "CAPSULE", "ELLIPSOID", "CYLINDER", "BOX", "MESH"), SIMULATED),
+        "HFIELD": Kind("a height field", "build the ground from planes and boxes"),
+        "SDF": Kind("a signed distance field (type sdf)", _SHAPES),
+        "FLEX": Kind("a deformable body", "use rigid bodies"),
+        **dict.fromkeys(
+            ("ARROW", "ARROW1", "ARROW2", "LINE", "LINEBOX", "SKIN", "LABEL", "TRIANGLE", "NONE"), _PICTURE
+        ),
+    },
+    "mjtJoint": dict.fromkeys(("FREE", "BALL", "SLIDE", "HINGE"), SIMULATED),
+    "mjtTrn": {
+        **dict.fromkeys(("JOINT", "JOINTINPARENT"), SIMULATED),
+        "SLIDERCRANK": _transmission("slidercrank"),
+        "TENDON": _transmission("tendon"),
+        "SITE": _transmission("site"),
+        "BODY": _transmission("body"),
+        "SO3": _transmission("so3"),
+        "UNDEFINED": Kind("an actuator without a transmission", _JOINT),
+    },
+    "mjtDyn": {
+        "NONE": SIMULATED,
+        **dict.fromkeys(
+            ("INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE", "DCMOTOR", "PID", "USER"), _ACTIVATION
+        ),
+    },
+    "mjtGain": {
+        **dict.fromkeys(("FIXED", "AFFINE"), SIMULATED),
+        **{name: _gain(name.lower()) for name in ("MUSCLE", "DCMOTOR", "SO3", "PID", "USER")},
+    },
+    "mjtBias": {
+        **dict.fromkeys(("NONE", "AFFINE"), SIMULATED),
+        **{name: _bias(name.lower()) for name in ("MUSCLE", "DCMOTOR", "SO3", "USER")},
+    },
+    "mjtEq": {
+        **dict.fromkeys(("CONNECT", "WELD", "JOINT"), SIMULATED),
+        **{name: _tie(name.lower()) for name in ("TENDON", "FLEX", "FLEXVERT", "FLEXSTRAIN", "DISTANCE")},
+    },
+    "mjtSensor": dict.fromkeys(_SENSORS, NOTED),
+    "mjtWrap": dict.fromkeys(("NONE", "JOINT", "PULLEY", "SITE", "SPHERE", "CYLINDER"), NOTED),
+}
+"""By MuJoCo's enumerations, the names of their members without the prefix."""
+
+
+def members(enumeration: str) -> dict[int, str]:
+    """Return the names of an enumeration's members without the prefix, by their numbers.
+
+    Args:
+        enumeration: its name, such as mjtGeom.
+    """
+    found = getattr(mujoco, enumeration).__members__
+    return {int(value): name.partition("_")[2] for name, value in found.items() if "_" in name}
+
+
+def kind_of(enumeration: str, number: int) -> Kind:
+    """Return what becomes of one kind; one that the table does not hold is refused by its name or number."""
+    name = members(enumeration).get(number, str(number))
+    unknown = Kind(f"{enumeration.removeprefix('mjt').lower()} type {name.lower()}", "use another type")
+    return KINDS[enumeration].get(name, unknown)
+
+
+def check_kinds(model: mujoco.MjModel, label: str, kind: str, enumeration: str, types: npt.ArrayLike) -> None:
+    """Refuse the first element of a kind that is not simulated.
+
+    Args:
+        model: the compiled model.
+        label: what messages call the file.
+        kind: what messages call such elements.
+        enumeration: MuJoCo's enumeration of their types.
+        types: the type of each element.
+
+    Raises:
+        ModelError: names the element.
+    """
+    numbers = np.asarray(types).ravel()
+    refused = [number for number in set(numbers.tolist()) if kind_of(enumeration, number).what]
+    first = np.flatnonzero(np.isin(numbers, refused))
+    if first.size:
+        found = kind_of(enumeration, int(numbers[first[0]]))
+        element = element_name(model, kind, int(first[0]))
+        raise ModelError(f"{label}: {element}: {found.what} is not supported; {found.advice}")

@@ -1,0 +1,57 @@
+#include "revolute/model/near_pairs.hpp"
+
+#include <algorithm>
+
+namespace revolute {
+
+namespace {
+
+// Looking at a pair costs little, sorting the shapes more: below so many pairs for each shape all pairs are looked at.
+constexpr std::size_t few_pairs = 16;
+
+}  // namespace
+
+void NearPairTables::build(const Model& model, const std::vector<Candidate>& candidates,
+                           std::vector<Geom>& geoms) {
+  std::vector<int> between;  // pairs of shapes of which none is a plane
+  std::vector<bool> meets(geoms.size(), false);
+  for (std::size_t i = 0; i < candidates.size(); i += candidates[i].slots) {
+    const Candidate& candidate = candidates[i];
+    always.push_back(int(i));
+    const double watched = model.contact_model == ContactModel::mujoco ? candidate.margin : model.margin;
+    for (int g : {candidate.geom_a, candidate.geom_b})
+      geoms[g].watched = std::max(geoms[g].watched, 0.5 * watched);
+    if (geoms[candidate.geom_a].shape == Shape::plane) continue;
+    between.push_back(int(i));
+    meets[candidate.geom_a] = meets[candidate.geom_b] = true;
+  }
+  const auto shapes = std::size_t(std::count(meets.begin(), meets.end(), true));
+  if (between.size() <= few_pairs * shapes) return;
+  always.erase(std::remove_if(always.begin(), always.end(),
+                              [&](int i) { return geoms[candidates[i].geom_a].shape != Shape::plane; }),
+               always.end());
+  for (std::size_t g = 0; g < geoms.size(); ++g)
+    if (meets[g]) swept.push_back(int(g));
+  const auto lower = [&](int i) { return std::min(candidates[i].geom_a, candidates[i].geom_b); };
+  const auto upper = [&](int i) { return std::max(candidates[i].geom_a, candidates[i].geom_b); };
+  std::sort(between.begin(), between.end(),
+            [&](int i, int j) { return lower(i) != lower(j) ? lower(i) < lower(j) : upper(i) < upper(j); });
+  partners_begin.assign(geoms.size() + 1, 0);
+  for (int i : between) {
+    partners.push_back({upper(i), i});
+    ++partners_begin[lower(i) + 1];
+  }
+  for (std::size_t g = 0; g < geoms.size(); ++g) partners_begin[g + 1] += partners_begin[g];
+}
+
+void NearPairTables::point(Model& model) const {
+  model.nalways = int(always.size());
+  model.always = always.data();
+  model.nswept = int(swept.size());
+  model.swept = swept.data();
+  model.npartner = int(partners.size());
+  model.partners = partners.data();
+  model.partners_begin = partners_begin.data();
+}
+
+}  // namespace revolute

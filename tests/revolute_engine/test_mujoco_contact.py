@@ -1,0 +1,253 @@
+"""The contact model "mujoco": its step is MuJoCo's, its gradient that of MuJoCo's step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from revolute.errors import ArgumentError
+from revolute_engine import Engine, load_model
+from revolute_engine._model import Model
+from revolute_engine._parameters import PARAMETERS, default_parameter, parameters_of
+
+from .mujoco_scenes import (
+    CONES,
+    INTEGRATORS,
+    SCENES,
+    STEPS,
+    mujoco_step,
+    reference,
+    scene,
+    state_in_contact,
+)
+
+STEP = 1e-9
+"""Of accelerations, relative to the largest: two solvers that both go to rounding, stiff constraints."""
+DIFFERENCES = 1e-6
+"""Of directional derivatives: centred differences through stiff constraints."""
+FORWARD = 1e-8
+"""Forward against backward derivatives, with the tangent of a quaternion by differences."""
+
+ALL = [(name, cone, integrator) for name in SCENES for cone in CONES for integrator in INTEGRATORS]
+
+
+def loaded(text: str, **options: Any) -> Model:
+    return load_model(text, contact_model="mujoco", warn=False, **options)
+
+
+@pytest.mark.parametrize(("name", "cone", "integrator"), ALL)
+def test_a_step_is_mujocos(name: str, cone: str, integrator: str) -> None:
+    text = scene(name, cone, integrator)
+    theirs, model, engine = reference(text), loaded(text), Engine()
+    contacts = 0
+    for seed in range(4):
+        qpos, qvel, ctrl = state_in_contact(theirs, STEPS[name] + seed, seed)
+        next_qpos, next_qvel = mujoco_step(theirs, qpos, qvel, ctrl)
+        found = engine.rollout(model, qpos, qvel, ctrl[None])
+        wanted, got = ((end - qvel) / theirs.opt.timestep for end in (next_qvel, found.qvel[1]))
+        assert np.abs(got - wanted).max() <= STEP * np.abs(wanted).max()
+        assert np.abs(found.qpos[1] - next_qpos).max() <= STEP
+        assert found.unsettled_step is not None and found.unsettled_step == -1
+        data = mujoco.MjData(theirs)
+        data.qpos[:] = qpos
+        mujoco.mj_forward(theirs, data)
+        contacts += data.ncon
+    assert contacts > 4
+
+
+@pytest.mark.parametrize("cone", CONES)
+def test_the_option_chooses_the_cone(cone: str) -> None:
+    other = CONES[1 - CONES.index(cone)]
+    text = scene("every kind", other, "Euler")
+    theirs = reference(scene("every kind", cone, "Euler"))
+    qpos, qvel, ctrl = state_in_contact(theirs, STEPS["every kind"], 1)
+    wanted = mujoco_step(theirs, qpos, qvel, ctrl)[1]
+    chosen, own = (
+        Engine().rollout(loaded(text, **options), qpos, qvel, ctrl[None]).qvel[1]
+        for options in ({"cone": cone}, {})
+    )
+    assert np.abs(chosen - wanted).max() < 1e-10
+    assert np.abs(own - wanted).max() > 1e-6
+
+
+FLAGS = (
+    "refsafe",
+    "eulerdamp",
+    "limit",
+    "frictionloss",
+    "contact",
+    "equality",
+    "constraint",
+    "damper",
+    "spring",
+)
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_disable_flags_are_mujocos(flag: str) -> None:
+    disabled = f'><flag {flag}="disable"/></option><worldbody>'
+    text = scene("every kind", "elliptic", "Euler").replace("/><worldbody>", disabled, 1)
+    theirs = reference(text)
+    qpos, qvel, ctrl = state_in_contact(reference(scene("every kind", "elliptic", "Euler")), 12, 3)
+    wanted = mujoco_step(theirs, qpos, qvel, ctrl)[1]
+    got = Engine().rollout(loaded(text), qpos, qvel, ctrl[None]).qvel[1]
+    assert np.abs(got - wanted).max() <= 1e-9 * np.abs((wanted - qvel) / theirs.opt.timestep).max()
+
+
+def tangent(model: mujoco.MjModel, qpos: np.ndarray, qpos_bar: np.ndarray) -> np.ndarray:
+    """Return a cotangent of qpos by the tangent of the configuration."""
+    out, step = np.zeros(model.nv), 1e-6
+    for k in range(model.nv):
+        ends = []
+        for sign in (1, -1):
+            moved, unit = qpos.copy(), np.zeros(model.nv)
+            unit[k] = 1
+            mujoco.mj_integratePos(model, moved, unit, sign * step)
+            ends.append(moved)
+        out[k] = qpos_bar @ (ends[0] - ends[1]) / (2 * step)
+    return out
+
+
+@pytest.mark.parametrize(("name", "cone", "integrator"), ALL)
+def test_the_gradient_is_that_of_mujocos_step(name: str, cone: str, integrator: str) -> None:
+    text = scene(name, cone, integrator)
+    theirs, model, engine, random = reference(text), loaded(text), Engine(), np.random.default_rng(5)
+    qpos, qvel, ctrl = state_in_contact(theirs, STEPS[name], 7)
+    qpos_bar, qvel_bar = random.normal(size=theirs.nq) / theirs.opt.timestep, random.normal(size=theirs.nv)
+    names = ["qpos", "qvel"] + (["ctrl"] if theirs.nu else [])
+    found = engine.rollout(model, qpos, qvel, ctrl[None])
+    bars = np.stack([np.zeros(theirs.nq), qpos_bar]), np.stack([np.zeros(theirs.nv), qvel_bar])
+    gradient = engine.backward(model, found, *bars, wrt=names)
+    exact = {"qvel": gradient.qvel, "qpos": tangent(theirs, qpos, gradient.qpos)}
+    if theirs.nu:
+        exact["ctrl"] = gradient.ctrl[0]
+
+    def loss(moved: str, direction: np.ndarray, step: float) -> float:
+        at = {"qpos": qpos.copy(), "qvel": qvel, "ctrl": ctrl}
+        if moved == "qpos":
+            mujoco.mj_integratePos(theirs, at["qpos"], direction, step)
+        else:
+            at[moved] = at[moved] + step * direction
+        next_qpos, next_qvel = mujoco_step(theirs, at["qpos"], at["qvel"], at["ctrl"])
+        return float(qpos_bar @ next_qpos + qvel_bar @ next_qvel)
+
+    for moved, bar in exact.items():
+        direction, step = random.normal(size=bar.shape), 1e-6 if moved == "qpos" else 1e-5
+        near, far = (loss(moved, direction, n * step) - loss(moved, direction, -n * step) for n in (1, 2))
+        wanted = (8 * near - far) / (12 * step)
+        scale = max(abs(wanted), 1e-2 * float(np.linalg.norm(bar) * np.linalg.norm(direction)))
+        assert abs(bar @ direction - wanted) <= DIFFERENCES * scale, moved
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_gradients_by_parameters(cone: str, integrator: str) -> None:
+    text = scene("every kind", cone, integrator)
+    theirs, model, engine, random = reference(text), loaded(text), Engine(), np.random.default_rng(2)
+    qpos, qvel, ctrl = state_in_contact(theirs, STEPS["every kind"], 7)
+    names = parameters_of(model)
+    assert "geom_solref" in names and "restitution" not in names
+    qvel_bar = np.stack([np.zeros(theirs.nv), random.normal(size=theirs.nv)])
+    found = engine.rollout(model, qpos, qvel, ctrl[None])
+    gradient = engine.backward(model, found, qvel_bar=qvel_bar, wrt=names)
+    moved = 0
+    for name in names:
+        own = default_parameter(model, name)
+        # relative changes: what is zero stays zero; friction is moved alike in all shapes, away from ties
+        alike = name in ("geom_friction", "geom_torsional_friction", "geom_rolling_friction")
+        direction = own * (1.0 if alike else random.normal(size=own.shape)) * 0.3
+
+        def loss(n: int, name: str = name, own: Any = own, direction: Any = direction) -> float:
+            params = {name: own + n * 1e-5 * direction}
+            end = engine.rollout(model, qpos, qvel, ctrl[None], params=params).qvel[1]
+            return float(qvel_bar[1] @ end)
+
+        wanted = (8 * (loss(1) - loss(-1)) - (loss(2) - loss(-2))) / (12 * 1e-5)
+        assert abs((gradient[name] * direction).sum() - wanted) <= DIFFERENCES * max(abs(wanted), 1e-2), name
+        moved += abs(wanted) > 1e-6
+    assert moved > 10
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_environments_do_not_disturb_each_other_and_jvp_pairs_with_backward(
+    cone: str, integrator: str
+) -> None:
+    text = scene("every kind", cone, integrator)
+    theirs, model, engine, random = reference(text), loaded(text), Engine(), np.random.default_rng(4)
+    batch, steps = 5, 3
+    start = [state_in_contact(theirs, 6 + 3 * i, i) for i in range(batch)]
+    qpos, qvel = (np.stack([one[i] for one in start]) for i in (0, 1))
+    qpos[1, 2] += 1.0  # one ball in the air: its neighbours' contacts are not its own
+    ctrl = 0.3 * random.normal(size=(batch, steps, theirs.nu))
+    params = {
+        name: np.stack([default_parameter(model, name)] * batch) for name in ("body_mass", "geom_solref")
+    }
+    names = ["qpos", "qvel", "ctrl", *params]
+    qvel_bar = np.zeros((batch, steps + 1, theirs.nv))
+    qvel_bar[:, -1] = random.normal(size=(batch, theirs.nv))
+    found = engine.rollout(model, qpos, qvel, ctrl, params=params)
+    gradient = engine.backward(model, found, qvel_bar=qvel_bar, wrt=names)
+    for i in range(batch):
+        own = {name: value[i] for name, value in params.items()}
+        alone = engine.rollout(model, qpos[i], qvel[i], ctrl[i], params=own)
+        pulled = engine.backward(model, alone, qvel_bar=qvel_bar[i], wrt=names)
+        assert np.array_equal(alone.qpos, found.qpos[i]) and np.array_equal(alone.qvel, found.qvel[i])
+        for name in names:
+            assert np.array_equal(pulled[name], gradient[name][i]), name
+    qpos_tan, qvel_tan = random.normal(size=(2, batch, theirs.nv))
+    ctrl_tan = random.normal(size=ctrl.shape)
+    pushed = engine.jvp(model, found, qpos_tan=qpos_tan, qvel_tan=qvel_tan, ctrl_tan=ctrl_tan)
+    for i in range(batch):
+        forward = qvel_bar[i, -1] @ pushed.qvel[i, -1]
+        backward = tangent(theirs, qpos[i], gradient.qpos[i]) @ qpos_tan[i] + gradient.qvel[i] @ qvel_tan[i]
+        backward += (gradient.ctrl[i] * ctrl_tan[i]).sum()
+        assert abs(forward - backward) <= FORWARD * abs(backward)
+
+
+def test_the_jacobian_of_a_step_is_that_of_its_gradient() -> None:
+    for integrator in ("Euler", "RK4"):
+        text = scene("walker", "elliptic", integrator)
+        theirs, model, engine = reference(text), loaded(text), Engine()
+        qpos, qvel, ctrl = state_in_contact(theirs, STEPS["walker"], 7)
+        jacobian = engine.jacobian(model, qpos, qvel, ctrl)
+        found = engine.rollout(model, qpos, qvel, ctrl[None])
+        random = np.random.default_rng(3)
+        direction = random.normal(size=(3, max(theirs.nv, theirs.nu)))
+        dq, dv, du = direction[0, : theirs.nv], direction[1, : theirs.nv], direction[2, : theirs.nu]
+        pushed = engine.jvp(model, found, qpos_tan=dq, qvel_tan=dv, ctrl_tan=du[None])
+        wanted = np.concatenate([pushed.qpos[1], pushed.qvel[1]])
+        got = jacobian.A @ np.concatenate([dq, dv]) + jacobian.B @ du
+        assert np.abs(got - wanted).max() <= 1e-9 * np.abs(wanted).max()
+
+
+def test_options_of_the_contact_model() -> None:
+    with pytest.raises(ArgumentError, match=r"^contact_model: expected 'hard' or 'mujoco', got 'soft'$"):
+        load_model("laikago", contact_model="soft")
+    with pytest.raises(ArgumentError, match=r"^cone: expected 'pyramidal', 'elliptic' or None, got 'round'$"):
+        load_model("laikago", contact_model="mujoco", cone="round")
+    hard, soft = load_model("laikago"), load_model("laikago", contact_model="mujoco")
+    assert hard.options["contact_model"] == "hard" and soft.options["contact_model"] == "mujoco"
+    assert hard.id != soft.id
+    assert any("Gauss-Seidel" in note for note in hard.notes)
+    assert not any("Gauss-Seidel" in note or "solref" in note for note in soft.notes)
+
+
+def test_parameters_of_the_other_contact_model_are_refused() -> None:
+    hard, soft = load_model("laikago"), load_model("laikago", contact_model="mujoco")
+    assert set(PARAMETERS) - set(parameters_of(hard)) == {"geom_solref", "geom_solimp"}
+    assert set(PARAMETERS) - set(parameters_of(soft)) == {"restitution"}
+    for model, name in ((hard, "geom_solref"), (soft, "restitution")):
+        qpos = model.qpos0
+        with pytest.raises(ArgumentError, match=f"^params: expected names among .*, got '{name}'$"):
+            Engine().rollout(model, qpos, np.zeros(model.nv), np.zeros((1, model.nu)), params={name: 0.0})
+
+
+def test_a_pair_with_friction_by_direction_needs_soft_constraints() -> None:
+    text = scene("every kind", "elliptic", "Euler")
+    assert loaded(text)
+    with pytest.raises(Exception, match="friction that differs by direction"):
+        load_model(text, warn=False)
