@@ -57,12 +57,15 @@ def to_parts(
         Messages of `part_type`.
     """
     inline, later = _split(start, values, chunk_bytes)
-    part = part_type(**{first: start})
+    part: Any = part_type(**{first: start})
     for path, view in inline:
         locate(getattr(part, first), path).data = view.tobytes()
     yield part
     for path, offset, data in _pieces(later, chunk_bytes):
-        yield part_type(chunk=tensor_pb2.Chunk(field=path, offset=offset, data=data.tobytes()))
+        part = part_type()
+        # set in place: a Chunk that is given to the part would be copied
+        part.chunk.field, part.chunk.offset, part.chunk.data = path, offset, data.tobytes()
+        yield part
 
 
 def count_entries(message: Any, most: int) -> int:
