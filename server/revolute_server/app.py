@@ -14,19 +14,20 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
-import uvicorn
-from fastapi import FastAPI
 
 from revolute.errors import ArgumentError, RevoluteError
 
 from . import dm_env_rpc, grpc_services, http_routes, listeners
 from .auth import Access, TokenFile
 from .calls import Calls
+from .connections import Connections, descriptors_for, most_connections, raise_descriptor_limit
+from .grpc_connections import SilentSockets
+from .http_connections import HttpListener, sweep
 from .offered_memory import OpenBlocks
 from .service import Service
 from .settings import Settings
@@ -41,6 +42,9 @@ _log = logging.getLogger("revolute.server")
 
 _QUIET, _LONGEST_QUIET = 0.25, 1.0
 """Seconds without a call after which nobody calls any more, and the longest wait for them."""
+
+_WATCH_SECONDS = 0.5
+"""Between two looks at the connections of gRPC."""
 
 _LAST_ANSWERS = 2
 """Seconds for the last bytes of answers, when no call computes any more."""
@@ -64,10 +68,12 @@ class Application:
         self._memory = None if settings.no_shared_memory else OpenBlocks()
         self._tls = listeners.Tls(settings) if settings.tls_cert else None
         self._grpc: grpc.aio.Server | None = None
+        self._grpc_ports: set[int] = set()
         self._health: grpc_services.Health | None = None
         self._dm_env_rpc: Listener | None = None
-        self._http: list[_HttpListener] = []
+        self._http: list[HttpListener] = []
         self._http_tasks: list[asyncio.Task[None]] = []
+        self._watches: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Bind and serve all listeners, then say that the server is ready.
@@ -105,9 +111,17 @@ class Application:
                 listener.close()
             listeners.remove_unix(self.settings.http_socket)
             raise
+        silent = SilentSockets(self._grpc_ports, most_connections(self.settings))
+        self._watches.append(
+            asyncio.create_task(silent.watch(_WATCH_SECONDS), name="silent gRPC connections")
+        )
         app = http_routes.create_app(verbs, self.calls)
+        connections = Connections(most_connections(self.settings))
+        self._watches.append(asyncio.create_task(sweep(connections), name="silent HTTP connections"))
         for listener, tls in sockets:
-            http = _HttpListener(app, self.settings, tls)
+            http = HttpListener(
+                app, self.settings, connections, self.service.budget, self.telemetry, tls, _LAST_ANSWERS
+            )
             self._http.append(http)
             self._http_tasks.append(asyncio.create_task(http.serve(sockets=[listener]), name="http"))
         for http, task in zip(self._http, self._http_tasks, strict=True):
@@ -157,6 +171,7 @@ class Application:
             except RuntimeError as error:
                 raise listeners.taken("grpc_port", place) from error
             place = listeners.join(settings.host, port)
+            self._grpc_ports.add(port)
             self.addresses["grpc"] = f"grpc{'s' if self._tls else ''}://{place}"
         if settings.grpc_socket:
             listeners.clear_unix(settings.grpc_socket, setting="grpc_socket")
@@ -179,6 +194,7 @@ class Application:
             port = self._dm_env_rpc.bind(place, self._tls.credentials() if self._tls else None)
         except RuntimeError as error:
             raise listeners.taken("dm_env_rpc", place) from error
+        self._grpc_ports.add(port)
         place = listeners.join(self.settings.host, port)
         self.addresses["dm_env_rpc"] = f"grpc{'s' if self._tls else ''}://{place}"
 
@@ -241,6 +257,8 @@ class Application:
         await self.calls.end(_LAST_ANSWERS)
         servers = (server.stop(_LAST_ANSWERS) for server in self._grpc_servers())
         await asyncio.gather(*servers, *self._http_tasks)
+        for watch in self._watches:
+            watch.cancel()
         if self._memory is not None:
             self._memory.close()
         listeners.remove_unix(self.settings.grpc_socket)
@@ -275,37 +293,6 @@ def _write_port_file(path: Path, content: Mapping[str, str | int]) -> None:
         raise ArgumentError.expected("port_file", "a path that can be written", found) from None
 
 
-class _HttpListener(uvicorn.Server):
-    """Uvicorn without signal handlers of its own: the application owns the signals."""
-
-    def reload_tls(self) -> None:
-        """Use the certificate that the files have now."""
-        if self._tls is not None and self.config.ssl is not None:
-            self._tls.load_into(self.config.ssl)
-
-    def __init__(self, app: FastAPI, settings: Settings, tls: listeners.Tls | None) -> None:
-        self._tls = tls
-        super().__init__(
-            uvicorn.Config(
-                app,
-                # its own lines about start and stop say nothing that ours do not
-                log_level="debug" if settings.log_level == "debug" else "warning",
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                # who calls is who connects; a header could say anything
-                proxy_headers=False,
-                **(tls.for_uvicorn() if tls else {}),
-                # a client that stalls in the middle of a request does not hold up the end for ever
-                timeout_graceful_shutdown=_LAST_ANSWERS,
-            )
-        )
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 async def _started(settings: Settings) -> Application:
     """Return an application that serves and has said where.
 
@@ -335,6 +322,7 @@ async def _started(settings: Settings) -> Application:
 
 async def serve(settings: Settings) -> None:
     """Run a server until SIGTERM or SIGINT."""
+    raise_descriptor_limit(descriptors_for(settings))
     application = await _started(settings)
     stopping = asyncio.Event()
 

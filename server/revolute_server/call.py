@@ -19,6 +19,7 @@ class Call:
         verb: `Service.Rpc`; for HTTP known after routing.
         caller: who calls; None until they are let in.
         reason: reason of the error it ended with, "OK" for none.
+        message: text of that error.
         peer: address of the host that it comes from.
         deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
         started: time of its first byte, in s of the monotonic clock.
@@ -29,6 +30,7 @@ class Call:
     verb: str = "unknown"
     caller: Caller | None = None
     reason: str = "OK"
+    message: str = ""
     peer: str = ""
     deadline: float | None = None
     started: float = field(default_factory=time.monotonic)

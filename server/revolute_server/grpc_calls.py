@@ -255,6 +255,6 @@ async def _abort(context: grpc.aio.ServicerContext, error: Exception, call: Call
     found = public_error(error, call.verb)
     found.call_id = call.id
     kind = kind_of(found)
-    call.reason = kind.reason
+    call.reason, call.message = kind.reason, found.message
     trailing = ((CALL_ID_HEADER, call.id), (DETAILS_KEY, encode_status(found)))
     await context.abort(grpc.StatusCode[kind.grpc_code], found.message, trailing)

@@ -20,6 +20,7 @@ from revolute.v1 import trajectory_pb2
 from .answers import Document, document_bytes
 from .calls import Calls
 from .grpc_calls import CallInterceptor
+from .grpc_connections import SilenceLimit, connection_options
 from .grpc_messages import receive, send, whole
 from .memory import Reservation
 from .offered_memory import OpenBlocks
@@ -76,8 +77,10 @@ def create_server(
         calls: the calls of all listeners.
         memory: what clients on this machine share with us; None where they shall not.
     """
+    settings = verbs.service.settings
     server = grpc.aio.server(
-        interceptors=[CallInterceptor(calls, memory)], options=(*CHANNEL_OPTIONS, _LARGEST_PART)
+        interceptors=[CallInterceptor(calls, memory), SilenceLimit(settings)],
+        options=(*CHANNEL_OPTIONS, _LARGEST_PART, *connection_options(settings)),
     )
     server.add_generic_rpc_handlers(tuple(_Services(verbs).handlers()))
     reported = Health(server)

@@ -10,20 +10,21 @@ import asyncio
 import base64
 import binascii
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 from fastapi import Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from revolute.codec.buffers import BUFFERS
 from revolute.codec.npz import blocks, npz_pieces
 from revolute.errors import ArgumentError, LimitError
 
-from . import npz, strict_json
+from . import json_bounds, npz, strict_json
 from .answers import Document, document_bytes
 from .http_disconnect import disconnected
+from .http_uploads import receive_body
 from .memory import Reservation
 from .settings import Settings, format_bytes
 from .telemetry import Telemetry
@@ -32,6 +33,9 @@ JSON = "application/json"
 NPZ = "application/x-npz"
 _JSON_PER_BYTE = 3  # a double of 8 bytes is up to 24 characters
 SMALL = 32 * 1024  # bytes that are written on the event loop, in less time than a change of thread takes
+
+_PARSERS = ThreadPoolExecutor(2, thread_name_prefix="parse")
+Result = TypeVar("Result")
 
 
 class UnsupportedMediaTypeError(ArgumentError):
@@ -49,21 +53,54 @@ async def read_document(request: Request, settings: Settings, reservation: Reser
     Raises:
         ArgumentError: the body is malformed.
         LimitError: it is too large.
+        CancelledError: the client has left.
     """
     # a body without a type is not read: a web page may send one to any host
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (JSON, NPZ):
         raise UnsupportedMediaTypeError.expected("content-type", f"{JSON} or {NPZ}", repr(kind[:80]))
-    name = "max_json" if kind == JSON else "max_request"
-    body = await _read_body(request, settings, name, reservation)
     if kind == JSON:
-        text = bytes(body)
-        if len(text) <= SMALL:
-            return strict_json.loads(text)
-        return await asyncio.to_thread(strict_json.loads_large, text)
-    archive = npz.Archive(body, settings.max_request, settings.flag("max_request"))
+        body = await receive_body(request, settings, "max_json", reservation)
+        return await _read_json(bytes(body), settings, reservation)
+    return await _read_npz(
+        await receive_body(request, settings, "max_request", reservation), settings, reservation
+    )
+
+
+async def _read_json(text: bytes, settings: Settings, reservation: Reservation) -> dict[str, Any]:
+    """Parse JSON that was found to be within the limits, a large one off the event loop."""
+    if len(text) <= SMALL:
+        if not json_bounds.is_flat(text, settings):
+            json_bounds.check(json_bounds.measure(text), settings)
+        return strict_json.loads(text)
+    found = await _parsed(json_bounds.measure, text)
+    json_bounds.check(found, settings)
+    reservation.grow(found.kept_bytes())
+    with reservation.beside("JSON") as passing:
+        passing.grow(found.parsed_bytes())
+        return await _parsed(strict_json.loads_large, text)
+
+
+async def _read_npz(body: memoryview, settings: Settings, reservation: Reservation) -> dict[str, Any]:
+    """Unpack an archive that was found to be within the limits, off the event loop."""
+    bounds = npz.Bounds.of(settings)
+    archive = await _parsed(npz.Archive, body, bounds)
     reservation.grow(archive.size)
-    return npz.join(await asyncio.to_thread(archive.read))
+    arrays = await _parsed(archive.read)
+    header = npz.take_header(arrays)
+    if len(header) > settings.max_json:
+        raise LimitError.expected(
+            "header",
+            f"at most {format_bytes(settings.max_json)} of JSON",
+            format_bytes(len(header)),
+            advice=f"send less at once, or start the server with more than {settings.flag('max_json')}",
+        )
+    return await _parsed(npz.join, await _read_json(header, settings, reservation), arrays, bounds)
+
+
+async def _parsed(parse: Callable[..., Result], *arguments: Any) -> Result:
+    """Parse on one of the threads for that, which are few: each of them takes turns with the event loop."""
+    return await asyncio.get_running_loop().run_in_executor(_PARSERS, parse, *arguments)
 
 
 def read_query(request: Request) -> dict[str, Any]:
@@ -210,48 +247,6 @@ def asset_bytes(assets: Any) -> dict[str, bytes]:
     if not isinstance(assets, dict):
         raise ArgumentError.expected("assets", "an object from reference to content", type(assets).__name__)
     return {name: _bytes_of(f"assets.{name}", value) for name, value in assets.items()}
-
-
-async def _read_body(
-    request: Request, settings: Settings, name: str, reservation: Reservation
-) -> bytes | memoryview:
-    """Read the body, no further than the limit."""
-    limit = getattr(settings, name)
-    declared = request.headers.get("content-length", "")
-    if not declared.isdigit():
-        pieces = [piece async for piece in _body_pieces(request, settings, name, reservation)]
-        return b"".join(pieces)
-    if int(declared) > limit:
-        raise _too_large(int(declared), limit, settings.flag(name))
-    body = BUFFERS.empty(int(declared)).data
-    place = 0
-    async for piece in _body_pieces(request, settings, name, reservation):
-        body[place : place + len(piece)] = piece
-        place += len(piece)
-    return body[:place].toreadonly()
-
-
-async def _body_pieces(
-    request: Request, settings: Settings, name: str, reservation: Reservation
-) -> AsyncIterator[bytes]:
-    """Yield the body piece by piece, each counted before it is held."""
-    limit, size = getattr(settings, name), 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > limit:
-            raise _too_large(size, limit, settings.flag(name))
-        reservation.grow(len(piece))
-        yield piece
-
-
-def _too_large(size: int, limit: int, flag: str) -> LimitError:
-    kind = "JSON, or send application/x-npz" if flag.startswith("--max-json") else "it"
-    return LimitError.expected(
-        "body",
-        f"at most {format_bytes(limit)}",
-        f"{format_bytes(size)} or more",
-        advice=f"send less of {kind} at once, or start the server with more than {flag}",
-    )
 
 
 def _bytes_of(name: str, value: Any) -> bytes:

@@ -38,6 +38,7 @@ class HttpCalls:
                     message["headers"] = [
                         *message.get("headers", ()),
                         (CALL_ID_HEADER.encode(), call.id.encode()),
+                        (b"x-content-type-options", b"nosniff"),
                     ]
                 await send(message)
 

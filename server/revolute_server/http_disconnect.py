@@ -29,7 +29,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
         await asyncio.wait((task, watcher), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise CancelledError("call: expected a client that waits for the answer, got a closed connection")
+        raise gone("a client that waits for the answer")
     finally:
         watcher.cancel()
         task.cancel()
@@ -39,3 +39,8 @@ async def disconnected(request: Request) -> None:
     """Wait until the client has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def gone(expected: str) -> CancelledError:
+    """Return the error of a call whose client has closed the connection; nobody will read it."""
+    return CancelledError(f"call: expected {expected}, got a closed connection")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import fastapi_offline
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import Descriptor
@@ -19,6 +20,7 @@ from google.protobuf.descriptor import Descriptor
 from revolute.contract.verbs import BY_RPC, Verb
 
 from .http_bodies import JSON, NPZ
+from .http_pages import page_headers
 from .http_problems import PROBLEM
 from .http_schemas import Schema, add_answer, comments, common_schemas, reference, request_schemas
 from .http_streams import NDJSON, NPZ_FRAMES
@@ -113,15 +115,27 @@ def install(app: FastAPI) -> None:
     """Serve the description and the page."""
     app.mount("/docs/assets", StaticFiles(directory=_ASSETS), name="docs-assets")
 
+    # addresses relative to the page, whatever path a proxy serves it under
+    page = get_swagger_ui_html(
+        openapi_url="openapi.json",
+        title="revolute",
+        swagger_js_url="docs/assets/swagger-ui-bundle.js",
+        swagger_css_url="docs/assets/swagger-ui.css",
+        swagger_favicon_url="docs/assets/favicon.png",
+    )
+    text = bytes(page.body).decode()
+    # Swagger UI sets styles of single elements
+    headers = page_headers(text, scripts="'self'", styles="'self' 'unsafe-inline'", images="'self'")
+
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
-        return get_swagger_ui_html(
-            openapi_url="/openapi.json",
-            title="revolute",
-            swagger_js_url="/docs/assets/swagger-ui-bundle.js",
-            swagger_css_url="/docs/assets/swagger-ui.css",
-            swagger_favicon_url="/docs/assets/favicon.png",
-        )
+        return HTMLResponse(text, headers=headers)
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def description(request: Request) -> Response:
+        # "." is where this document lies
+        servers = [{"url": request.scope.get("root_path") or "."}]
+        return JSONResponse({**app.openapi(), "servers": servers})
 
     def openapi() -> Schema:
         if app.openapi_schema is None:

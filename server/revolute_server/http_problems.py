@@ -25,7 +25,7 @@ def problem_fields(error: RevoluteError, status: int | None = None) -> dict[str,
     kind = kind_of(error)
     call = current_call()
     if call is not None:
-        call.reason = kind.reason
+        call.reason, call.message = kind.reason, error.message
     if isinstance(error, UnsupportedMediaTypeError):
         status = 415
     fields: dict[str, Any] = {

@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from revolute.contract.verbs import VERBS, Verb
 
 from . import http_problems
-from .admin.page import HEADERS, PAGE
+from .admin.page import PAGE
 from .admin.status import status as server_status
 from .answers import Document
 from .auth import HEALTH, METRICS, STATUS
@@ -27,6 +27,7 @@ from .http_disconnect import while_connected
 from .http_docs import describe
 from .http_docs import install as install_docs
 from .http_hosts import LoopbackHosts
+from .http_pages import page_headers
 from .http_streams import open_stream
 from .memory import Reservation
 from .metrics import CONTENT_TYPE
@@ -41,6 +42,7 @@ def create_app(verbs: Verbs, calls: Calls) -> FastAPI:
         summary="Rollouts and gradients of articulated bodies.",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
         redirect_slashes=False,
     )
     exchange = _Exchange(verbs, calls)
@@ -201,7 +203,7 @@ def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
     @router.get("/", include_in_schema=False)
     async def page() -> Response:
         name_call(HEALTH)
-        return HTMLResponse(PAGE, headers=HEADERS)
+        return HTMLResponse(PAGE, headers=page_headers(PAGE))
 
     return router
 

@@ -13,7 +13,11 @@ from revolute.errors import LimitError
 
 from .call import current_client
 from .quotas import Quotas
+from .resident_memory import FreedMemory
 from .settings import format_bytes
+
+_LARGE = 1024**2
+"""Bytes from which on freed memory is looked for before they are set aside."""
 
 
 class MemoryBudget:
@@ -28,6 +32,7 @@ class MemoryBudget:
         self.limit = limit
         self.quotas = quotas or Quotas()
         self.used = 0
+        self._freed = FreedMemory(limit)
         self._caches: list[Callable[[int], None]] = []
 
     def reclaim_from(self, let_go: Callable[[int], None]) -> None:
@@ -36,6 +41,8 @@ class MemoryBudget:
 
     def make_room(self, count: int) -> None:
         """Have caches let go of what stands in the way of `count` bytes more."""
+        if count >= _LARGE:
+            self._freed.make_room(count)
         for let_go in self._caches:
             if self.used + count > self.limit:
                 let_go(self.used + count - self.limit)
@@ -90,6 +97,16 @@ class Reservation:
                 argument="memory",
             )
 
+    def give_back(self, count: int) -> None:
+        """Set so many bytes fewer aside."""
+        self._budget.used -= count
+        self._budget.quotas.remove_memory(self.client, count)
+        self.count -= count
+
+    def beside(self, what: str) -> Reservation:
+        """Return another reservation, for memory needed for a moment that is charged to no client."""
+        return Reservation(self._budget, what).shared()
+
     def shared(self) -> Reservation:
         """Charge no client for the bytes, now and later: the server holds them for everybody."""
         self._budget.quotas.remove_memory(self.client, self.count)
@@ -103,9 +120,7 @@ class Reservation:
 
     def release(self) -> None:
         """Give the bytes back; a second call does nothing."""
-        self._budget.used -= self.count
-        self._budget.quotas.remove_memory(self.client, self.count)
-        self.count = 0
+        self.give_back(self.count)
 
     def __enter__(self) -> Reservation:
         return self

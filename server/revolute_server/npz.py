@@ -7,6 +7,7 @@ kilobytes of zip can claim terabytes).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import struct
 import zipfile
@@ -21,10 +22,17 @@ from revolute.codec.npz import HEADER, BytesReader, member_content
 from revolute.codec.tensor import check_axes
 from revolute.errors import ArgumentError, LimitError
 
-from . import strict_json
-from .settings import format_bytes
+from .settings import Settings, format_bytes
 
-_MAX_MEMBERS = 4096
+_TAIL = 66 * 1024
+"""Bytes behind the directory, a comment among them, at most."""
+
+_LONGEST_ENTRY = 1024
+"""Bytes of a member in the directory of an archive, on average at most."""
+
+_MEMBER_BYTES, _LEVEL_BYTES = 1024, 240
+"""Of memory for a member besides its content, and for each level of its path."""
+
 _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -36,16 +44,45 @@ _PLAIN_KINDS = "biufcSUMm"  # one value per element; which of them a field takes
 _MAPS = ("params", "params_tan", "assets")  # fields whose keys are names of their own, which may hold dots
 
 
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """Limits on an archive.
+
+    Attributes:
+        size: bytes that it may unpack to.
+        size_flag: the setting that holds that limit, for the message.
+        members: arrays that it may have.
+        members_flag: likewise.
+        depth: names in a path.
+    """
+
+    size: int
+    size_flag: str
+    members: int = 4096
+    members_flag: str = "--max-npz-arrays 4096"
+    depth: int = 32
+
+    @classmethod
+    def of(cls, settings: Settings) -> Bounds:
+        """Return those of a server."""
+        return cls(
+            settings.max_request,
+            settings.flag("max_request"),
+            settings.max_npz_arrays,
+            settings.flag("max_npz_arrays"),
+            settings.max_json_depth,
+        )
+
+
 class Archive:
     """An archive whose directory was found to fit the limit; its arrays are not yet unpacked."""
 
-    def __init__(self, body: bytes | memoryview, limit: int, flag: str) -> None:
+    def __init__(self, body: bytes | memoryview, bounds: Bounds) -> None:
         """Read the directory.
 
         Args:
             body: the archive.
-            limit: bytes that it may unpack to.
-            flag: the setting that holds the limit, for the message.
+            bounds: limits on it.
 
         Raises:
             ArgumentError: the body is no zip archive of arrays.
@@ -53,20 +90,26 @@ class Archive:
         """
         try:
             self._body = body
-            self._zip = zipfile.ZipFile(BytesReader.open(body))
+            reader = _DirectoryReader(body, bounds)
+            self._zip = zipfile.ZipFile(reader)
+            reader.opened = True
+        except LimitError:
+            raise
         except _DAMAGED as error:
             raise ArgumentError.expected("body", "a NumPy .npz archive", str(error).lower()[:120]) from None
         members = self._zip.infolist()
-        if len(members) > _MAX_MEMBERS:
-            raise LimitError.expected("body", f"at most {_MAX_MEMBERS} arrays in an archive", len(members))
-        self.size = sum(member.file_size for member in members)
-        if self.size > limit:
+        if len(members) > bounds.members:
+            raise _too_many(bounds, str(len(members)))
+        unpacked = sum(member.file_size for member in members)
+        if unpacked > bounds.size:
             raise LimitError.expected(
                 "body",
-                f"an archive that unpacks to at most {format_bytes(limit)}",
-                format_bytes(self.size),
-                advice=f"send less at once, or start the server with more than {flag}",
+                f"an archive that unpacks to at most {format_bytes(bounds.size)}",
+                format_bytes(unpacked),
+                advice=f"send less at once, or start the server with more than {bounds.size_flag}",
             )
+        levels = sum(min(member.filename.count("."), bounds.depth) for member in members)
+        self.size = unpacked + _MEMBER_BYTES * len(members) + _LEVEL_BYTES * levels
 
     def read(self) -> dict[str, np.ndarray]:
         """Unpack every array.
@@ -93,17 +136,49 @@ class Archive:
         return arrays
 
 
-def join(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+class _DirectoryReader(BytesReader):
+    """An archive whose directory is read only if it is not too long: zipfile reads it in one piece.
+
+    Millions of entries would be read before they could be counted.
+    """
+
+    def __init__(self, body: bytes | memoryview, bounds: Bounds) -> None:
+        super().__init__(body)
+        self._bounds = bounds
+        self.opened = False
+
+    def read(self, size: int = -1) -> bytes:
+        if not self.opened and size > _LONGEST_ENTRY * self._bounds.members + 2 * _TAIL:
+            raise _too_many(self._bounds, "a directory for more")
+        return super().read(size) or b""
+
+
+def take_header(arrays: dict[str, np.ndarray]) -> bytes:
+    """Take the header out of an archive's arrays; an archive without one has an empty object.
+
+    Raises:
+        ArgumentError: it is no text.
+    """
+    member = arrays.pop(HEADER, None)
+    if member is None:
+        return b"{}"
+    if member.dtype == np.uint8 and member.ndim == 1:
+        return member.tobytes()
+    raise ArgumentError.expected(HEADER, "JSON in UTF-8 as uint8", f"{member.dtype} {list(member.shape)}")
+
+
+def join(document: dict[str, Any], arrays: Mapping[str, np.ndarray], bounds: Bounds) -> dict[str, Any]:
     """Put an archive's arrays into the document of its header, at their paths.
 
     Raises:
-        ArgumentError: the header is no JSON object, or a path does not fit it.
+        ArgumentError: a path does not fit it.
     """
-    document = _header(arrays.get(HEADER))
     for path, value in arrays.items():
-        if path == HEADER:
-            continue
         *parents, name = _keys(path)
+        if len(parents) >= bounds.depth:
+            raise ArgumentError.expected(
+                path[:80], f"a path of at most {bounds.depth} names", len(parents) + 1
+            )
         place: Any = document
         for key in parents:
             place = place.setdefault(key, {}) if isinstance(place, dict) else None
@@ -122,12 +197,13 @@ def _keys(path: str) -> list[str]:
     return keys
 
 
-def _header(member: np.ndarray | None) -> dict[str, Any]:
-    if member is None:
-        return {}
-    if member.dtype == np.uint8 and member.ndim == 1:
-        return strict_json.loads(member.tobytes())
-    raise ArgumentError.expected(HEADER, "JSON in UTF-8 as uint8", f"{member.dtype} {list(member.shape)}")
+def _too_many(bounds: Bounds, got: str) -> LimitError:
+    return LimitError.expected(
+        "body",
+        f"at most {bounds.members} arrays in an archive",
+        got,
+        advice=f"send fewer, or start the server with more than {bounds.members_flag}",
+    )
 
 
 def _parse_array(name: str, content: bytes | memoryview) -> np.ndarray:

@@ -37,6 +37,8 @@ _WORDS = {
     "no": False,
     "off": False,
 }
+_PREFIX_PATH = re.compile(r"(/(?!\.\.?(?:/|$))[A-Za-z0-9._~@:%+-]+)*")
+_LONGEST_PREFIX = 500
 _UNITS = {"": 1, "B": 1, "K": 1024, "KIB": 1024, "M": 1024**2, "MIB": 1024**2, "G": 1024**3, "GIB": 1024**3}
 
 
@@ -173,6 +175,46 @@ class Settings:
         int,
         "N",
     )
+    max_connections: int = _flag(
+        1024, "connections of each transport; fewer where the process may open few files", int, "N"
+    )
+    max_streams: int = _flag(1024, "calls under way on one gRPC connection", int, "N")
+    header_timeout: float = _flag(
+        10.0,
+        "seconds for a new connection to shake hands, and for the head of an HTTP request",
+        float,
+        "SECONDS",
+    )
+    body_timeout: float = _flag(
+        30.0, "seconds without any more of a request, after which it is given up", float, "SECONDS"
+    )
+    min_body_rate: int = _flag(
+        1024,
+        "bytes per second that an HTTP request must come with on average, after its first body_timeout",
+        parse_bytes,
+        "SIZE",
+    )
+    idle_timeout: float = _flag(
+        300.0, "seconds without a request, after which a connection is closed", float, "SECONDS"
+    )
+    max_header: int = _flag(64 * 1024, "bytes of the head of an HTTP request", parse_bytes, "SIZE")
+    max_url: int = _flag(8 * 1024, "bytes of the URL of an HTTP request", parse_bytes, "SIZE")
+    max_header_fields: int = _flag(128, "header fields of an HTTP request", int, "N")
+    max_npz_arrays: int = _flag(4096, "arrays of one NPZ request", int, "N")
+    max_json_keys: int = _flag(10_000, "keys of one JSON request", int, "N")
+    max_json_depth: int = _flag(32, "objects and arrays within each other in one JSON request", int, "N")
+    max_json_values: int = _flag(
+        250_000, "objects, arrays, texts and other words of one JSON request; not its numbers", int, "N"
+    )
+    root_path: str = _flag(
+        "", "path under which a proxy serves the HTTP pages, such as /robots/revolute", None, "PATH"
+    )
+    trusted_proxies: str = _flag(
+        "",
+        "addresses or networks of proxies, separated by commas, whose X-Forwarded-… headers are believed",
+        None,
+        "ADDRESSES",
+    )
     grace: float = _flag(10.0, "seconds that running calls get to finish after SIGTERM", float, "SECONDS")
     otlp_endpoint: str | None = _flag(
         None, "send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318", None, "URL"
@@ -198,6 +240,15 @@ class Settings:
             "max_mesh",
             "max_batch",
             "max_entries",
+            "max_connections",
+            "max_streams",
+            "max_header",
+            "max_url",
+            "max_header_fields",
+            "max_npz_arrays",
+            "max_json_keys",
+            "max_json_depth",
+            "max_json_values",
             "store_bytes",
             "max_requests",
             "request_bytes",
@@ -210,7 +261,11 @@ class Settings:
             value = getattr(self, name)
             _require(name, value is None or value >= 1, "a positive number", value)
         _require("batch_delay", 0 <= self.batch_delay <= 1, "0 to 1 s", self.batch_delay)
-        for name in ("lease", "max_lease", "trajectory_ttl", "request_ttl"):
+        _require("min_body_rate", self.min_body_rate >= 0, "zero or a positive number", self.min_body_rate)
+        for name in (
+            *("lease", "max_lease", "trajectory_ttl", "request_ttl"),
+            *("header_timeout", "body_timeout", "idle_timeout"),
+        ):
             value = getattr(self, name)
             _require(name, 0 < value < float("inf"), "a positive number of seconds", value)
         _require(
@@ -232,6 +287,7 @@ class Settings:
         _require("log_format", self.log_format in ("text", "json"), "text or json", self.log_format)
         self._check_ports()
         self._check_security()
+        self._check_proxies()
 
     def _check_ports(self) -> None:
         """Refuse one port for two protocols: the first to bind it would have it, and the other none."""
@@ -258,6 +314,22 @@ class Settings:
                 argument="host",
             )
 
+    def _check_proxies(self) -> None:
+        """Refuse a path that is none, and proxies without an address."""
+        _require("root_path", is_prefix(self.root_path), "a path such as /robots/revolute", self.root_path)
+        for place in self.proxies:
+            try:
+                ipaddress.ip_network(place)
+            except ValueError:
+                raise ArgumentError.expected(
+                    "trusted_proxies", "addresses or networks such as 10.0.0.0/8", repr(place)
+                ) from None
+
+    @property
+    def proxies(self) -> list[str]:
+        """Addresses and networks of the proxies that are believed."""
+        return [place.strip() for place in self.trusted_proxies.split(",") if place.strip()]
+
     @property
     def checks_host_names(self) -> bool:
         """Whether HTTP requests must name a loopback host; see http_hosts."""
@@ -278,6 +350,11 @@ class Settings:
         value = getattr(self, name)
         parse = self.__dataclass_fields__[name].metadata["parse"]
         return f"--{name.replace('_', '-')} {format_bytes(value) if parse is parse_bytes else value}"
+
+
+def is_prefix(path: str) -> bool:
+    """Tell whether a text is a path in front of others: empty, or `/a/b` without a slash at its end."""
+    return len(path) <= _LONGEST_PREFIX and _PREFIX_PATH.fullmatch(path) is not None
 
 
 def is_loopback(host: str) -> bool:

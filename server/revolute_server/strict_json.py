@@ -72,21 +72,42 @@ def _float(text: str) -> float:
 
 
 def _as_array(value: Any) -> Any:
-    """Return a list of numbers, or of rows of them, as an array; what is none, or ragged, as it is."""
+    """Return a large list of numbers, or of rows of them, as an array; what is none, or ragged, as it is."""
     if isinstance(value, dict):
         return {name: _as_array(entry) for name, entry in value.items()}
-    if not isinstance(value, list) or len(value) <= _BLOCK:
+    if not isinstance(value, list) or _size(value) <= _BLOCK:
         return value
-    blocks: list[np.ndarray] = []
-    for first in range(0, len(value), _BLOCK):
+    row = _size(value[0])
+    if row > _BLOCK:
+        blocks = [_as_array(entry) for entry in value]
+        return np.stack(blocks) if _fit(blocks, 0) else value
+    rows = max(1, _BLOCK // row)
+    blocks = []
+    for first in range(0, len(value), rows):
         try:
-            block = np.asarray(value[first : first + _BLOCK])
+            block = np.asarray(value[first : first + rows])
         except ValueError:
             return value
-        if block.dtype.kind not in "if" or (blocks and block.shape[1:] != blocks[0].shape[1:]):
+        if block.dtype.kind not in "if":
             return value
         blocks.append(block)
-    return np.concatenate(blocks).astype(np.float64)
+    return np.concatenate(blocks).astype(np.float64) if _fit(blocks, 1) else value
+
+
+def _size(value: Any) -> int:
+    """Return how many numbers a list has if all its rows are as long as the first."""
+    size = 1
+    while isinstance(value, list):
+        size *= len(value)
+        value = value[0] if value else None
+    return size
+
+
+def _fit(blocks: list[Any], axis: int) -> bool:
+    """Tell whether all are arrays, of one shape from an axis on."""
+    return all(
+        isinstance(block, np.ndarray) and block.shape[axis:] == blocks[0].shape[axis:] for block in blocks
+    )
 
 
 def dumps(document: Any) -> bytes:

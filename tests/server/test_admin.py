@@ -12,13 +12,29 @@ import pytest
 
 import revolute
 from revolute_server import auth
-from revolute_server.admin.page import HEADERS, PAGE
+from revolute_server.admin.page import PAGE
+from revolute_server.http_pages import page_headers
 
 from .browser import CHROMIUM, Page, browser
 from .conftest import CART
 from .processes import running_server
 
 NAME = "<img src=x onerror=\"document.title='broken in'\">&amp;"
+CUT_OFF = """
+[...document.querySelectorAll("body, .scroll, td, th")]
+    .filter((node) => node.clientWidth > 0 && node.scrollWidth > node.clientWidth)
+    .map((node) => node.outerHTML.slice(0, 80))
+"""
+LABELS = """
+[...document.querySelectorAll("th, td")]
+    .filter((node) => node.clientWidth > 0)
+    .map((node) => node.tagName == "TH" ? node.innerText : getComputedStyle(node, "::before").content)
+    .map((text) => text.replaceAll('"', ""))
+    .filter((text) => text != "none")
+"""
+FURTHEST = """
+Math.max(...[...document.querySelectorAll("td, a, .card")].map((node) => node.getBoundingClientRect().right))
+"""
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 
 
@@ -31,7 +47,7 @@ def tab() -> Iterator[Callable[[], Page]]:
 def test_the_page_loads_nothing_and_its_policy_allows_nothing() -> None:
     own = PAGE.replace("xmlns='http://www.w3.org/2000/svg'", "")  # the name of a format, not an address
     assert "//" not in own.replace('<link rel="icon" href="data:', "")
-    policy = HEADERS["Content-Security-Policy"]
+    policy = page_headers(PAGE)["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'") and "unsafe" not in policy and "http" not in policy
     assert policy.count("sha256-") == 2
     assert " style=" not in PAGE and not re.search(r"\son\w+=", PAGE)
@@ -54,8 +70,55 @@ def test_the_status_counts_what_is_kept_and_opens_none_of_it() -> None:
         assert (one["batch"], one["step_count"], one["model"]) == (3, 5, "cart")
         (one,) = status["trajectories"]["items"]
         assert (one["batch"], one["steps"]) == (2, 7) and kept.id.startswith(one["id"])
+        assert 0 < status["sessions"]["items"][0]["seconds_left"] <= 1.1 * 3600
+        assert status["trajectories"]["items"][0]["seconds_left"] > 86400
         verbs = {verb["verb"]: verb["count"] for verb in status["verbs"]["items"]}
         assert verbs["TrajectoryService.Rollout"] == 1
+        assert status["verbs"]["calls"] == status["load"]["calls"] == sum(verbs.values())
+        load = status["load"]
+        assert 0 < load["store"] < load["store_limit"] == 64 * 1024**3
+
+
+def test_the_status_has_times_of_calls_and_the_last_errors() -> None:
+    with running_server("--max-url", "1KiB") as server:
+        for _ in range(20):
+            assert httpx.get(server.http + "/v1/models").is_success
+        assert httpx.get(server.http + "/v1/sessions/none", headers={"x-request-id": "mine"}).is_error
+        assert httpx.get(server.http + "/v1/" + "a" * 2000).status_code == 414
+        status = httpx.get(server.http + "/status").json()
+    (listing,) = (verb for verb in status["verbs"]["items"] if verb["verb"] == "ModelService.ListModels")
+    assert 0 < listing["p50"] <= listing["p99"] and listing["count"] == 20
+    refused, missing = status["failures"]["items"]
+    assert (missing["verb"], missing["reason"], missing["call"], missing["transport"]) == (
+        *("SessionService.GetSession", "NOT_FOUND", "mine", "http"),
+    )
+    assert missing["message"].startswith("session_id: expected") and 0 <= missing["seconds_ago"] < 60
+    assert refused["reason"] == "LIMIT_EXCEEDED" and "--max-url" in refused["message"]
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 420])
+def test_every_column_is_seen(tab: Callable[[], Page], width: int) -> None:
+    with running_server() as server, revolute.connect(server.grpc) as simulator:
+        cart = simulator.load_model(CART)
+        kept = simulator.rollout(cart, np.zeros(1), np.zeros(1), np.ones((70_000, 1)))
+        assert kept.id and httpx.get(server.http + "/v1/sessions/none").status_code == 404
+        with simulator.session(cart):
+            page = tab()
+            page.open(server.http + "/", width, 1000)
+            for name in ("models", "sessions", "trajectories", "verbs", "failures"):
+                page.wait(f"document.querySelectorAll('#{name} tbody tr').length > 0")
+            labels = set(page.evaluate(LABELS))
+            assert labels == {
+                *("id", "name", "model", "owner", "envs", "nq", "nv", "nu", "step", "steps", "waiting"),
+                *("lease left", "kept for", "size", "verb", "calls", "errors", "mean ms", "p50 ms", "p99 ms"),
+                *("ago", "reason", "over", "call", "message"),
+            }
+            assert "of 64.0 GiB" in page.text("#content")
+            assert page.evaluate(CUT_OFF) == []
+            assert page.evaluate(FURTHEST) <= width
+            links = page.evaluate("[...document.querySelectorAll('nav a')].map(link => link.href)")
+        assert links == [server.http + "/docs", server.http + "/metrics"]
 
 
 @needs_browser

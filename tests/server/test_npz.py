@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from revolute.errors import ArgumentError, LimitError, RevoluteError
-from revolute_server import npz
+from revolute_server import npz, strict_json
 
 from .wire import HttpWire, problem_of
 
-LIMIT = 1024**2
+BOUNDS = npz.Bounds(1024**2, "--max-request 1MiB")
 
 
 def archive(**members: Any) -> bytes:
@@ -39,7 +39,13 @@ def header(shape: str, dtype: str = "<f8", version: bytes = b"\x01\x00") -> byte
 
 
 def read(body: bytes) -> dict[str, np.ndarray]:
-    return npz.Archive(body, LIMIT, "--max-request 1MiB").read()
+    return npz.Archive(body, BOUNDS).read()
+
+
+def join(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    arrays = dict(arrays)
+    header = strict_json.loads(npz.take_header(arrays))
+    return npz.join(header, arrays, BOUNDS)
 
 
 @pytest.mark.parametrize("compress", [False, True])
@@ -66,12 +72,12 @@ def test_members_are_put_at_their_paths() -> None:
         "params.body_mass": np.ones(1),
         "assets.meshes/foot.stl": np.zeros(3, np.uint8),
     }
-    found = npz.join(members)
+    found = join(members)
     assert found["model_id"] == "m"
     assert set(found["inputs"]) == {"x", "ctrl"}
     assert set(found["assets"]) == {"meshes/foot.stl"}
     with pytest.raises(ArgumentError, match="model_id"):
-        npz.join({**members, "model_id.x": np.ones(1)})
+        join({**members, "model_id.x": np.ones(1)})
 
 
 class Attack:
@@ -108,7 +114,7 @@ ATTACKS = {
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attacks_are_refused(attack: str) -> None:
     with pytest.raises(ArgumentError):
-        npz.join(read(ATTACKS[attack]))
+        join(read(ATTACKS[attack]))
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -120,9 +126,9 @@ def test_attacks_are_refused_by_the_server(npz_wire: HttpWire, attack: str) -> N
 
 def test_a_zip_bomb_is_refused_before_it_is_unpacked() -> None:
     bomb = raw(ctrl=header("(8000000,)") + b"\x00" * 64_000_000)
-    assert len(bomb) < LIMIT
+    assert len(bomb) < BOUNDS.size
     with pytest.raises(LimitError, match="--max-request"):
-        npz.Archive(bomb, LIMIT, "--max-request 1MiB")
+        npz.Archive(bomb, BOUNDS)
 
 
 def test_a_directory_that_lies_about_sizes_is_refused() -> None:
@@ -140,7 +146,7 @@ def test_too_many_members_are_refused() -> None:
         for number in range(5000):
             writer.writestr(f"{number}.npy", b"")
     with pytest.raises(LimitError):
-        npz.Archive(stream.getvalue(), LIMIT, "--max-request 1MiB")
+        npz.Archive(stream.getvalue(), BOUNDS)
 
 
 def test_numbers_of_other_types_are_refused_by_name(npz_wire: HttpWire, cart: str) -> None:

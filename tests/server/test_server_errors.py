@@ -170,12 +170,7 @@ def test_loopback_names_are_served(json_wire: HttpWire, host: str) -> None:
         (b'{"model_id": 3, "qpos": [0], "qvel": [0], "ctrl": [[0]]}', "model_id"),
         (b'{"model_id": "a", "qpos": [0], "qvel": [0]}', "ctrl"),
         (b'{"model_id": "a", "qpos": [0], "qvel": [0], "ctrl": [[0]], "controls": 1}', "controls"),
-        (b"[" * 100000, "body"),
-        (b'{"model_id": ' + b"[" * 900 + b"]" * 900 + b"}", "model_id"),
-        (
-            b'{"model_id": "a", "qpos": ' + b"[" * 900 + b"]" * 900 + b', "qvel": [0], "ctrl": [[0]]}',
-            "qpos",
-        ),
+        (b'{"model_id": ' + b"[" * 30 + b"]" * 30 + b"}", "model_id"),
         (b'{"model_id": ' + b"9" * 5000 + b"}", "model_id"),
     ],
 )
@@ -183,6 +178,14 @@ def test_malformed_json_names_the_field(json_wire: HttpWire, body: bytes, argume
     response = json_wire.client.post("/v1/trajectories", content=body)
     assert response.status_code == 400
     assert problem_of(response).argument == argument
+
+
+@pytest.mark.parametrize("body", [b"[" * 100000, b'{"model_id": ' + b"[" * 900 + b"]" * 900 + b"}"])
+def test_json_too_deep_is_beyond_a_limit(json_wire: HttpWire, body: bytes) -> None:
+    response = json_wire.client.post("/v1/trajectories", content=body)
+    assert response.status_code == 429
+    error = problem_of(response)
+    assert error.argument == "body" and "--max-json-depth 32" in str(error)
 
 
 def test_a_fault_is_logged_under_an_incident_and_says_nothing(caplog: pytest.LogCaptureFixture) -> None:

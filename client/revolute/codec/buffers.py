@@ -42,6 +42,12 @@ class Buffers:
         weakref.finalize(lent, self._give_back, buffer).atexit = False
         return lent
 
+    def clear(self) -> None:
+        """Give the memory that waits back to the system."""
+        with self._lock:
+            self._sort_in()
+            self._idle.clear()
+
     @property
     def kept(self) -> int:
         """Bytes that wait to be used again."""

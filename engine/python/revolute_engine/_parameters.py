@@ -86,6 +86,12 @@ def default_parameter(model: Model, name: str) -> Float64Array:
     return np.reshape(np.array(model.arrays[source], dtype=np.float64), PARAMETERS[name].shape(model))
 
 
+def has_parameter(model: Model, name: str) -> bool:
+    """Tell whether a model has a parameter: those of soft contacts mean nothing to hard ones."""
+    source = "act_gear" if name == "actuator_gear" else name
+    return np.size(model.arrays[source]) == math.prod(PARAMETERS[name].shape(model))
+
+
 def check_params(
     model: Model, params: Mapping[str, Any] | None, batch: int, batched: bool
 ) -> dict[str, Float64Array]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..leases import seconds_left
 from ..pages import entry_bytes
 from ..service import Service
 from ..store import MODEL, SESSION, TRAJECTORY, Entry, Store
+from ..store.interface import COUNTED
 
 Document = dict[str, Any]
 
@@ -48,13 +51,16 @@ async def status(service: Service, *, draining: bool) -> Document:
             "queue": pool.queue,
             "memory": budget.used,
             "memory_limit": budget.limit,
+            "store": sum(used for (kind, _), (_, used) in service.store.usage.items() if kind in COUNTED),
+            "store_limit": service.settings.store_bytes,
             "calls": sum(verb["count"] for verb in verbs),
             "errors": sum(verb["errors"] for verb in verbs),
         },
         "models": await _list(service.store, MODEL, _model),
         "sessions": await _list(service.store, SESSION, functools.partial(_session, service)),
         "trajectories": await _list(service.store, TRAJECTORY, _trajectory),
-        "verbs": {"total": len(verbs), "items": verbs},
+        "verbs": {"total": len(verbs), "calls": sum(verb["count"] for verb in verbs), "items": verbs},
+        "failures": _failures(service),
     }
 
 
@@ -83,7 +89,12 @@ def _model(entry: Entry) -> Document:
 def _session(service: Service, entry: Entry) -> Document:
     names = ("model", "owner", "batch", "step_count")
     known = {name: entry.summary.get(name) for name in names}
-    return {"id": entry.key[:8], **known, "waiting": service.sessions.waiting(entry.key)}
+    return {
+        "id": entry.key[:8],
+        **known,
+        "waiting": service.sessions.waiting(entry.key),
+        "seconds_left": seconds_left(entry.expires),
+    }
 
 
 def _trajectory(entry: Entry) -> Document:
@@ -92,6 +103,7 @@ def _trajectory(entry: Entry) -> Document:
         "id": entry.key[:8],
         **{name: entry.summary.get(name) for name in names},
         "bytes": entry.size,
+        "seconds_left": seconds_left(entry.expires),
     }
 
 
@@ -100,7 +112,7 @@ def _verbs(service: Service) -> list[Document]:
     calls: dict[str, int] = defaultdict(int)
     errors: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
-    metrics = service.telemetry.metrics
+    metrics, recent = service.telemetry.metrics, service.telemetry.recent_seconds
     for sample in _samples(metrics.requests.collect(), "revolute_requests_total"):
         calls[sample.labels["verb"]] += int(sample.value)
         if sample.labels["reason"] != "OK":
@@ -113,10 +125,37 @@ def _verbs(service: Service) -> list[Document]:
             "count": count,
             "errors": errors[verb],
             "milliseconds": round(1e3 * seconds[verb] / count, 3),
+            "p50": _quantile(recent.get(verb, ()), 0.5),
+            "p99": _quantile(recent.get(verb, ()), 0.99),
         }
         for verb, count in sorted(calls.items(), key=lambda item: -item[1])
         if "." in verb
     ]
+
+
+def _quantile(seconds: Iterable[float], part: float) -> float | None:
+    """Return the ms that a part of the calls took at most; None of no calls."""
+    ordered = sorted(seconds)
+    if not ordered:
+        return None
+    return round(1e3 * ordered[min(len(ordered) - 1, math.ceil(part * len(ordered)) - 1)], 3)
+
+
+def _failures(service: Service) -> Document:
+    """Describe the calls that failed last, the latest first."""
+    now = time.monotonic()
+    items = [
+        {
+            "seconds_ago": now - failure.ended,
+            "verb": failure.verb,
+            "reason": failure.reason,
+            "transport": failure.transport,
+            "call": failure.call_id,
+            "message": failure.message,
+        }
+        for failure in reversed(service.telemetry.failures)
+    ]
+    return {"total": len(items), "items": items}
 
 
 def _samples(families: Iterable[Any], name: str) -> list[Any]:

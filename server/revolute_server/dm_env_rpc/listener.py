@@ -5,6 +5,7 @@ from __future__ import annotations
 import grpc
 
 from ..calls import Calls
+from ..grpc_connections import connection_options
 from ..grpc_services import CHANNEL_OPTIONS
 from ..verbs import Verbs
 from .servicer import EnvironmentServicer
@@ -15,7 +16,9 @@ class Listener:
 
     def __init__(self, verbs: Verbs, calls: Calls) -> None:
         self._servicer = EnvironmentServicer(verbs, calls)
-        self._server = grpc.aio.server(options=CHANNEL_OPTIONS)
+        self._server = grpc.aio.server(
+            options=(*CHANNEL_OPTIONS, *connection_options(verbs.service.settings))
+        )
         self._server.add_generic_rpc_handlers((self._servicer.handlers(),))
 
     def bind(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
