@@ -1,8 +1,8 @@
 """Bodies of requests: checked when a request comes in, whichever way, and shown for HTTP at /docs.
 
 There is one class per message of the protocol, with the same field names; the comments of the proto files
-describe them. Arrays are left to `revolute.arrays` and the engine, which check them the same way for every
-transport. What a verb takes is said by `takes` at its method.
+describe them. The contract's `arrays` and the engine check arrays, the same way for every transport. `takes`
+at a verb's method says what the verb takes.
 """
 
 from __future__ import annotations
