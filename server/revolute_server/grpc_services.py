@@ -80,7 +80,7 @@ def create_server(
     settings = verbs.service.settings
     server = grpc.aio.server(
         interceptors=[CallInterceptor(calls, memory), SilenceLimit(settings)],
-        options=(*CHANNEL_OPTIONS, _LARGEST_PART, *connection_options(settings)),
+        options=(*CHANNEL_OPTIONS, *connection_options(settings), _LARGEST_PART),
     )
     server.add_generic_rpc_handlers(tuple(_Services(verbs).handlers()))
     reported = Health(server)

@@ -29,12 +29,12 @@ import numpy as np
 
 from revolute.errors import ArgumentError, NotFoundError, RevoluteError
 from revolute.loss import Loss
-from revolute_engine import CancelToken, Engine, Gradient, Model, _native
+from revolute_engine import CancelToken, Engine, Gradient, Model, _native, load_model
 from revolute_engine._segments import Segment, SegmentedRollout
 
 from .batching import Work, alone
 from .identifiers import new_id
-from .models import Models, Source, check_source, compiled
+from .models import Models, Source, check_source
 from .pages import Page
 from .requests import Ticket
 from .service import API_VERSIONS, FEATURES, ServerInfo, Service
@@ -99,8 +99,8 @@ class InProcessService(Service):
 
     def _users(self, model: Model) -> bool:
         """Tell whether a session or a trajectory is of a model."""
-        models = [session.model for session in self._kept_sessions.kept.values()]
-        models += [trajectory.model for trajectory in self._kept_trajectories.kept.values()]
+        models = [session.model for session in list(self._kept_sessions.kept.values())]
+        models += [trajectory.model for trajectory in list(self._kept_trajectories.kept.values())]
         return any(used is model for used in models)
 
 
@@ -122,15 +122,25 @@ class _Pool:
             (found,) = work.run((work.item,), token)
         else:
             with ThreadPoolExecutor(1, "revolute") as worker:
-                future = worker.submit(work.run, (work.item,), token)
+                try:
+                    future = worker.submit(work.run, (work.item,), token)
+                except RuntimeError:
+                    # the system has no thread to spare; an interrupt has to wait then
+                    (found,) = work.run((work.item,), token)
+                    return _result(found)
                 try:
                     (found,) = future.result()
                 except BaseException:
                     token.cancel()
                     raise
-        if isinstance(found, RevoluteError):
-            raise found
-        return found
+        return _result(found)
+
+
+def _result(found: Any) -> Any:
+    """Return what a call gave, or raise its error."""
+    if isinstance(found, RevoluteError):
+        raise found
+    return found
 
 
 class _Budget:
@@ -200,7 +210,16 @@ class _Models(Models):
 
     async def register(self, source: Source, ticket: Ticket) -> Model:
         check_source(source)
-        model = compiled(source)
+        model = load_model(
+            # bytes are always a model's text, never a name or a path
+            source.text.encode() if source.text else source.builtin,
+            assets=source.assets or None,
+            name=source.name or None,
+            allow_files=False,
+            # the client warns its user
+            warn=False,
+            **source.options,
+        )
         return self.kept.setdefault(model.id, model)
 
     async def get(self, model_id: str) -> Model:

@@ -51,6 +51,7 @@ class Metrics:
         self.stage_seconds = {
             "queue": self._histogram("revolute_queue_wait_seconds", "Wait of an engine call for a worker."),
             "compute": self._histogram("revolute_compute_seconds", "Time of an engine call on its worker."),
+            "compile": self._histogram("revolute_compile_seconds", "Time to compile a model."),
             "serialise": self._histogram(
                 "revolute_serialise_seconds", "Time to write an answer.", ("transport",)
             ),

@@ -24,6 +24,10 @@ def ant(simulator: revolute.Simulator) -> revolute.ModelHandle:
     return simulator.load_model(gymnasium_ant())
 
 
+def soft_ant(simulator: revolute.Simulator) -> revolute.ModelHandle:
+    return simulator.load_model(gymnasium_ant(), contact_model="mujoco", cone="elliptic")
+
+
 def standing(model: revolute.ModelHandle) -> dict[str, np.ndarray]:
     """Return states near the model's own and random controls, so that feet touch and slip."""
     random = np.random.default_rng(20210706)
@@ -34,7 +38,7 @@ def standing(model: revolute.ModelHandle) -> dict[str, np.ndarray]:
     return {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
 
 
-@pytest.mark.parametrize("load", [laikago, ant])
+@pytest.mark.parametrize("load", [laikago, ant, soft_ant])
 def test_rollouts_and_gradients_are_bit_identical(
     simulators: dict[str, revolute.Simulator], load: object
 ) -> None:

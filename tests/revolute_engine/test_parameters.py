@@ -205,8 +205,10 @@ def test_dry_friction_given_where_the_model_has_none_acts() -> None:
 ROLLING = """<mujoco><option timestep="0.002"/><worldbody>
   <geom type="plane" size="0 0 1" friction="0.9 0.01 0.002" condim="6"/>
   <body pos="0 0 0.1"><freejoint/><geom size="0.1" mass="0.4" friction="0.5 0.004 0.001"/></body>
-  <body pos="1 0 1"><joint axis="0 1 0" range="-3 10"/><joint type="ball" range="0 10"/>
-    <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02" mass="0.3" contype="0"/></body>
+  <body pos="1 0 1"><joint axis="0 1 0" range="-3 10"/>
+    <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02" mass="0.3" contype="0"/>
+    <body pos="0.3 0 0"><joint type="ball" range="0 10"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0.1 0" size="0.02" mass="0.3" contype="0"/></body></body>
 </worldbody></mujoco>"""
 """A ball that spins and rolls to rest, and an arm that falls against its limits."""
 

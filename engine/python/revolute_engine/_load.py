@@ -83,8 +83,8 @@ def load_model(
         ground: add a plane at z = 0 with friction 1 that every shape meets.
         fuse_fixed: merge bodies that have no joint into their parents.
         timestep: length of a step in seconds, instead of the file's.
-        contact_model: "hard", impulses that keep shapes apart, or "mujoco", MuJoCo's soft constraints with the
-            file's solref, solimp, cone and integrator.
+        contact_model: "hard", impulses that keep shapes apart, or "mujoco", MuJoCo's soft constraints with
+            the file's solref, solimp, cone and integrator.
         cone: of contact_model="mujoco": "pyramidal", "elliptic" or None, as the file says.
         solver: of contact_model="hard": "pgs", projected Gauss-Seidel.
         iterations: sweeps of that solver.

@@ -41,7 +41,7 @@ REVOLUTE_HD void soft_rows_adjoint(const Model& model, const SoftContext<Real>& 
                                    Force<Bar>* F_v, Bar* qvel_bar, SoftRowsCotangent<Bar>& out) {
   const int rows = c.cost.rows;
   const Real* const B = in.curvature + c.block;
-  Bar z[most_rows];
+  Bar z[most_rows] = {};
   constraint_times(model, constraints, c, in.w, z);
   out.cost = cost_adjoint(c.cost, in.y + c.row, z);
   out.impedance = out.stiffness = out.damping = out.friction_damping = Bar(0);

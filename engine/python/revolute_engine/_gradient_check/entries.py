@@ -88,22 +88,34 @@ def worst_entry(
     )
 
 
+_COLUMNS = {
+    "body_ipos": _AXES,
+    "body_inertia": _AXES,
+    "jnt_range": ("lower", "upper"),
+    "actuator_gainprm": ("1", "length", "velocity"),
+    "actuator_biasprm": ("1", "length", "velocity"),
+    "geom_solref": ("timeconst", "dampratio"),
+    "geom_solimp": ("dmin", "dmax", "width", "midpoint", "power"),
+}
+"""What the second axis of an input counts."""
+
+
 def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
     """Return an entry of an input in words: "ctrl[137, FL_hip]", "body_ipos[trunk, z]", "restitution"."""
     if not index:
         return name
-    names = {
-        "geom_friction": model.geom_names,
-        "body_mass": model.body_names,
-        "body_ipos": model.body_names,
-        "body_inertia": model.body_names,
-        "jnt_stiffness": model.joint_names,
+    of_kind = {
+        "geom": model.geom_names,
+        "body": model.body_names,
+        "jnt": model.joint_names,
+        "actuator": model.actuator_names,
         "gravity": list(_AXES),
-        "actuator_gear": model.actuator_names,
     }
     if name == "ctrl":
         time, actuator = index
         return f"ctrl[{time}, {model.actuator_names[actuator]}]"
-    first = names.get(name, model.dof_names)[index[0]]
-    rest = [_AXES[axis] for axis in index[1:]]
-    return f"{name}[{', '.join([first, *rest])}]"
+    if name == "qpos_spring":
+        return f"{name}[{index[0]}]"
+    names = of_kind.get(name.partition("_")[0], model.dof_names)
+    columns = _COLUMNS.get(name, _AXES)
+    return f"{name}[{', '.join([names[index[0]], *(columns[column] for column in index[1:])])}]"
