@@ -26,11 +26,11 @@ import numpy as np
 from google.protobuf.message_factory import GetMessageClass
 
 import revolute
-from revolute.codec.documents import fill_message
-from revolute.codec.npz import pack_npz
-from revolute.codec.parts import to_parts
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.npz import pack_npz
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.v1 import session_pb2, trajectory_pb2
 from revolute.contract.verbs import BY_RPC
-from revolute.v1 import session_pb2, trajectory_pb2
 from tests.server.processes import ServerProcess, running_server
 
 from ..laikago import POSE, START

@@ -8,8 +8,8 @@ import numbers
 import os
 from typing import Any
 
+from .contract.errors import ArgumentError, UnavailableError
 from .contract.transport import ENTRY_POINTS, IN_PROCESS, Transport
-from .errors import ArgumentError, UnavailableError
 from .session import whole_number
 from .simulator import Simulator
 from .transports.handshake import explained

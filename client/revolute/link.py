@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .codec.text import check_text
+from .contract.codec.text import check_text
+from .contract.errors import LimitError, NotFoundError, RevoluteError, UnavailableError
 from .contract.transport import Transport
-from .errors import LimitError, NotFoundError, RevoluteError, UnavailableError
 
 _MOST_FORGOTTEN = 1000
 """Trajectories that a server deletes with one rollout."""

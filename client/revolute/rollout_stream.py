@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Float64Array
-from .errors import UnavailableError
+from .contract.arrays import Float64Array
+from .contract.errors import UnavailableError
 from .link import Link
 from .model import ModelHandle
-from .staying_here import StaysHere
 from .trajectory import Trajectory
+from .unpicklable import Unpicklable
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Segment:
     qvel: Float64Array
 
 
-class RolloutStream(StaysHere, Iterator[Segment]):
+class RolloutStream(Unpicklable, Iterator[Segment]):
     """The segments of a rollout, in order; a context manager that stops what is not taken yet.
 
     After the last segment `trajectory` is the whole, kept where it was computed as after

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Float64Array, as_float64
+from .contract.argument_names import known_arguments
+from .contract.arrays import Float64Array, as_float64
+from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
-from .errors import ArgumentError, NotFoundError, RevoluteError
-from .known_arguments import known_arguments
 from .link import Link
 from .model import ModelHandle
-from .staying_here import StaysHere
+from .unpicklable import Unpicklable
 
 _MAX_STEPS = 2**62
 MAX_BATCH = 2**31 - 1
@@ -73,7 +73,7 @@ class SessionInfo:
     age: float
 
 
-class Session(StaysHere):
+class Session(Unpicklable):
     """A batch of environments that keeps its state between calls; a context manager that closes it.
 
     Attributes:

@@ -9,25 +9,25 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .arrays import as_float64, named_float64, owned_float64
-from .checkpoints import EVERY, Checkpoints
+from .contract.argument_names import known_arguments
+from .contract.arrays import as_float64, named_float64, owned_float64
+from .contract.checkpoints import EVERY, Checkpoints
+from .contract.errors import ArgumentError, ModelError
+from .contract.gradient_report import GradientReport
+from .contract.loss import Loss, Term, check_loss
 from .contract.transport import IN_PROCESS, Transport
 from .derivatives import StepJacobian
-from .errors import ArgumentError, ModelError
-from .gradient_report import GradientReport
-from .known_arguments import known_arguments
 from .link import Link
-from .loss import Loss, Term, check_loss
+from .loss_function import OwnLoss, States, evaluate
 from .model import ModelHandle, check_model, check_options
-from .own_loss import OwnLoss, States, evaluate
 from .rollout_stream import RolloutStream
 from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import explained, read_source
-from .staying_here import StaysHere
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
+from .unpicklable import Unpicklable
 
 
-class Simulator(StaysHere):
+class Simulator(Unpicklable):
     """Simulates and differentiates models; a context manager that closes its connection.
 
     Attributes:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Float64Array, as_float64, named_float64
-from .checkpoints import CheckpointReport, Checkpoints
+from .contract.argument_names import known_arguments
+from .contract.arrays import Float64Array, as_float64, named_float64
+from .contract.checkpoints import CheckpointReport, Checkpoints
+from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import Jvp
-from .errors import ArgumentError, NotFoundError, RevoluteError
-from .known_arguments import known_arguments
 from .link import Link
 from .model import ModelHandle
-from .staying_here import StaysHere
+from .unpicklable import Unpicklable
 
 STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
 """What a gradient is taken by unless told otherwise."""
@@ -81,7 +81,7 @@ class Gradient(Mapping[str, Float64Array]):
         return f"<revolute gradient: {shapes}>"
 
 
-class Trajectory(StaysHere):
+class Trajectory(Unpicklable):
     """A rollout, kept where it was computed so that it can be differentiated; a context manager that deletes
     it.
 

@@ -1,6 +1,6 @@
 """The answers of the verbs as plain documents: one dict per message, with the same field names.
 
-`grpc_services` fills messages from them, `http_routes` writes them as JSON or npz; so that the two cannot
+`grpc.services` fills messages from them, `http.routes` writes them as JSON or npz; so that the two cannot
 say different things, only this module knows which fields an answer has.
 """
 
@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from revolute.gradient_report import GradientReport
+from revolute.contract.gradient_report import GradientReport
 from revolute_engine import Gradient, Jvp, Model, StepJacobian
-from revolute_engine._parameters import default_parameter, parameters_of
-from revolute_engine._segments import Segment
+from revolute_engine.parameters import default_parameter, parameters_of
+from revolute_engine.segments import Segment
 
-from .models import OPTIONS
-from .pages import Page
-from .service import ServerInfo
-from .sessions import Session, SessionInfo
-from .stateless_calls import ValueAndGradient
-from .stepping import State
-from .trajectories import Trajectory
+from .compute.stepping import State
+from .domain.derivatives import ValueAndGradient
+from .domain.models import OPTIONS
+from .domain.pagination import Page
+from .domain.service import ServerInfo
+from .domain.sessions import Session, SessionInfo
+from .domain.trajectories import Trajectory
 
 Document = dict[str, Any]
 

@@ -11,8 +11,8 @@ from revolute.contract.transport import IN_PROCESS
 from revolute.contract.verbs import VERBS
 
 from .answers import Document
-from .in_process_domain import InProcessService, finished
-from .stateless_calls import reporting_progress
+from .domain.derivatives import reporting_progress
+from .domain.in_process import InProcessService, finished
 from .verbs import Verbs
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import revolute
 from revolute import link
-from revolute.errors import LimitError, UnavailableError
+from revolute.contract.errors import LimitError, UnavailableError
 
 
 class Remote:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import revolute
+from revolute.contract.v1 import server_pb2, trajectory_pb2, trajectory_pb2_grpc
 from revolute.contract.verbs import VERBS
 from revolute.simulator import Simulator
-from revolute.v1 import server_pb2, trajectory_pb2, trajectory_pb2_grpc
 from revolute_server.in_process import LocalTransport
 from tests.client.transports.test_grpc import serving
 from tests.server.conftest import CART

@@ -10,11 +10,11 @@ import grpc
 import numpy as np
 import pytest
 
-from revolute.codec.documents import fill_message
-from revolute.codec.npz import pack_npz
-from revolute.codec.parts import to_parts
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.npz import pack_npz
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
 from revolute.contract.verbs import VERBS
-from revolute.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
 
 from .processes import ServerProcess
 from .wire import SERVICES, GrpcWire, HttpWire, problem_of, rpc_name

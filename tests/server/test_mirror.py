@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from revolute.contract.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 from revolute.contract.verbs import VERBS
-from revolute.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
-from revolute_server.auth import Access
-from revolute_server.calls import Calls
-from revolute_server.http_routes import create_app
-from revolute_server.service import Service
+from revolute_server.access.admission import Calls
+from revolute_server.access.tokens import Access
+from revolute_server.domain.service import Service
+from revolute_server.http.routes import create_app
 from revolute_server.settings import Settings
 from revolute_server.verbs import Verbs
 

@@ -16,13 +16,12 @@ import grpc
 import httpx
 import numpy as np
 
-from revolute.codec.documents import fill_message, read_message
-from revolute.codec.npz import pack_npz, unpack_npz
-from revolute.codec.parts import assemble, read_values, to_parts
-from revolute.codec.status import DETAILS_KEY, decode_status
-from revolute.contract.verbs import VERBS
-from revolute.errors import RevoluteError, error_from
-from revolute.v1 import (
+from revolute.contract.codec.documents import fill_message, read_message
+from revolute.contract.codec.npz import pack_npz, unpack_npz
+from revolute.contract.codec.parts import assemble, read_values, to_parts
+from revolute.contract.codec.status import DETAILS_KEY, decode_status
+from revolute.contract.errors import RevoluteError, error_from
+from revolute.contract.v1 import (
     model_pb2,
     model_pb2_grpc,
     server_pb2,
@@ -32,6 +31,7 @@ from revolute.v1 import (
     trajectory_pb2,
     trajectory_pb2_grpc,
 )
+from revolute.contract.verbs import VERBS
 
 Document = dict[str, Any]
 

@@ -35,7 +35,7 @@ class Transport(Protocol):
             The answer by field names; arrays are native and not shared with the request.
 
         Raises:
-            RevoluteError: of the class that the failure has in `revolute.errors`.
+            RevoluteError: of the class that the failure has in `revolute.contract.errors`.
         """
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from google.protobuf.descriptor import MethodDescriptor
 
-from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2, verb_pb2
+from .v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2, verb_pb2
 
 _FILES = (model_pb2, session_pb2, trajectory_pb2, server_pb2)
 

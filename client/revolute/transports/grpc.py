@@ -17,14 +17,13 @@ import grpc.experimental
 from google.protobuf import message_factory
 from google.protobuf.message import Message
 
-from ..codec import documents, parts
-from ..codec.shared_memory import HEADER, OPENED, SHARED_FROM, SharedMemory, array_bytes, shared
-from ..codec.status import DETAILS_KEY, decode_status
+from ..contract.codec import documents, parts
+from ..contract.codec.heap import keep_freed_memory
+from ..contract.codec.shared_memory import HEADER, OPENED, SHARED_FROM, SharedMemory, array_bytes, shared
+from ..contract.codec.status import DETAILS_KEY, decode_status
+from ..contract.errors import ArgumentError, InternalError, LimitError, RevoluteError
 from ..contract.verbs import VERBS, Verb
-from ..errors import ArgumentError, InternalError, LimitError, RevoluteError
 from .deadline import Deadline
-from .heap import keep_freed_memory
-from .memory import OfferedMemory
 from .network import (
     Address,
     Credentials,
@@ -35,6 +34,7 @@ from .network import (
     trace_headers,
     unreachable,
 )
+from .offered_memory import OfferedMemory
 
 _OPTIONS = (
     # a ping every 30 s while a call runs, 10 s to answer: a dead server is noticed

@@ -14,10 +14,17 @@ from urllib.parse import quote
 import httpx
 import numpy as np
 
-from ..codec import json_text, npz
-from ..codec.buffers import BUFFERS
+from ..contract.codec import json_text, npz
+from ..contract.codec.buffers import BUFFERS
+from ..contract.errors import (
+    ArgumentError,
+    InternalError,
+    NotFoundError,
+    RevoluteError,
+    UnavailableError,
+    error_from,
+)
 from ..contract.verbs import VERBS
-from ..errors import ArgumentError, InternalError, NotFoundError, RevoluteError, UnavailableError, error_from
 from .network import (
     CONNECT_SECONDS,
     Address,

@@ -14,9 +14,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..contract.errors import LimitError, RevoluteError, UnavailableError
 from ..contract.transport import Transport
 from ..contract.verbs import VERBS
-from ..errors import LimitError, RevoluteError, UnavailableError
 from .deadline import Deadline
 from .network import closed_meanwhile
 

@@ -13,7 +13,7 @@ from typing import Any
 from revolute.contract.verbs import VERBS, Verb
 
 from ..answers import Document
-from ..service import Service
+from ..domain.service import Service
 from .body import Body
 from .models import ModelVerbs
 from .server import ServerVerbs

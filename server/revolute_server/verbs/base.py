@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from revolute.errors import LimitError
+from revolute.contract.errors import LimitError
 
 from ..answers import Document
-from ..requests import Ticket
-from ..service import Service
+from ..domain.request_ids import Ticket
+from ..domain.service import Service
 from .body import Deletion
 
 

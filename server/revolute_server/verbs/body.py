@@ -14,8 +14,8 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from revolute.arrays import as_float64
-from revolute.errors import ArgumentError
+from revolute.contract.arrays import as_float64
+from revolute.contract.errors import ArgumentError
 
 Request = Mapping[str, Any]
 Result = TypeVar("Result")

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import WithJsonSchema
 
-from revolute.errors import LimitError
+from revolute.contract.errors import LimitError
 
 from .. import answers
 from ..answers import Document
-from ..models import Source
+from ..domain.models import Source
 from ..settings import format_bytes
 from .base import ServiceVerbs
 from .body import REQUEST_ID, Body, Deletion, Listing, takes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import answers
 from ..answers import Document
-from ..stepping import State
+from ..compute.stepping import State
 from .base import ServiceVerbs
 from .body import EXAMPLE_MODEL, REQUEST_ID, Array, Body, Deletion, Listing, OptionalArray, array, takes
 

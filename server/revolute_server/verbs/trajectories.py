@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from revolute.errors import ArgumentError
-from revolute.loss import Loss
-from revolute_engine._segments import Segment
+from revolute.contract.errors import ArgumentError
+from revolute.contract.loss import Loss
+from revolute_engine.segments import Segment
 
 from .. import answers
 from ..answers import Document
-from ..trajectories import Trajectory
+from ..domain.trajectories import Trajectory
 from .base import ServiceVerbs
 from .body import (
     EXAMPLE_MODEL,
@@ -254,14 +254,14 @@ class TrajectoryVerbs(ServiceVerbs):
 
     @takes(JacobianInputs)
     async def jacobian(self, body: JacobianInputs) -> Document:
-        found = await self.service.stateless.jacobian(body.model_id, *self._inputs(body))
+        found = await self.service.derivatives.jacobian(body.model_id, *self._inputs(body))
         return answers.step_jacobian(found)
 
     @takes(CheckGradientInputs)
     async def check_gradient(self, body: CheckGradientInputs) -> Document:
         start: dict[str, Any] = {name: array(name, getattr(body, name)) for name in _STATE_AND_CONTROL}
         start["params"] = arrays("params", body.params) or None
-        found = await self.service.stateless.check_gradient(
+        found = await self.service.derivatives.check_gradient(
             body.model_id,
             start,
             steps=body.steps,
@@ -275,7 +275,7 @@ class TrajectoryVerbs(ServiceVerbs):
     @takes(ValueAndGradientInputs)
     async def value_and_gradient(self, body: ValueAndGradientInputs) -> Document:
         qpos, qvel, ctrl, params = self._inputs(body.inputs)
-        found = await self.service.stateless.value_and_gradient(
+        found = await self.service.derivatives.value_and_gradient(
             body.inputs.model_id,
             qpos,
             qvel,

@@ -17,7 +17,13 @@ from typing import TypeVar
 
 import pytest
 
-from revolute.errors import ArgumentError, DataLossError, LimitError, RevoluteError, UnavailableError
+from revolute.contract.errors import (
+    ArgumentError,
+    DataLossError,
+    LimitError,
+    RevoluteError,
+    UnavailableError,
+)
 from revolute_server.store import REQUEST, SESSION, TRAJECTORY, Delete, Limits, Put, Store, open_store
 from revolute_server.store.blobs import Blobs
 
