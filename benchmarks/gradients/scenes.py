@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.laikago import START, SWEEPS, controls
 from revolute_engine import Engine, Model, load_model
-from revolute_engine._parameters import PARAMETERS, default_parameter
+from revolute_engine.parameters import PARAMETERS, default_parameter
 
 from .differences import Array, Start
 
