@@ -102,8 +102,8 @@ struct ExactIsland {
   // --- sweeps ------------------------------------------------------------------------------------------------------------
 
   void prepare() {
-    scale_island(island(0), sweeps.inverse, sweeps.scaled);
-    start_direction(island(0), b, x, sweeps.z);
+    scale_island<0>(island(0), sweeps.inverse, sweeps.scaled);
+    start_direction<0>(island(0), b, x, sweeps.z);
     for (int r = 0; r < n; ++r) x[r] = start_of_row(b[r], x[r], sweeps.z[r]);
   }
   // z of every block: what it would become with the others as they are at `at`.
@@ -297,7 +297,7 @@ struct ExactIsland {
 
   // The system of (2) at the solution in x.
   void prepare_derivatives() {
-    scale_island(island(0), sweeps.inverse, sweeps.scaled);
+    scale_island<0>(island(0), sweeps.inverse, sweeps.scaled);
     classify();
     velocities(x, w);
     linearize();
