@@ -53,7 +53,7 @@ void the_first_contact_sets_the_time() {
 
 // Two balls that do not touch have each a time of their own; held by an equality or near each other they share the first.
 void islands_have_times_of_their_own() {
-  const auto times = [](const Found<double>& found) {
+  const auto times = [](auto&& found) {
     return Doubles(found.impact->time, found.impact->time + 2);
   };
   CHECK_CLOSE(times(find_balls(0.5, 0.004, -2, 0.001, -1)), Doubles({0.002, 0.001}), rounding);
