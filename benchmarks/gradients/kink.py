@@ -49,8 +49,8 @@ def build_with_kink(folder: Path) -> Path:
     shutil.copytree(ROOT / "engine", folder / "engine", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     source = folder / "engine/include/revolute/stages/constraint_row.hpp"
     text = source.read_text()
-    if text.count(DEPTH) != 2:
-        raise RuntimeError(f"{source.name}: expected '{DEPTH}' twice, in the bias and in its slope")
+    if text.count(DEPTH) != 1:
+        raise RuntimeError(f"{source.name}: expected '{DEPTH}' once, as the depth that a step gives back")
     source.write_text(text.replace(DEPTH, "Real(0)"))
     library = folder / f"_engine_generic{sysconfig.get_config_var('EXT_SUFFIX')}"
     flags = [

@@ -79,12 +79,14 @@ class Simulator(Unpicklable):
             contact_model: "hard" (default), impulses that keep shapes apart, or "mujoco", MuJoCo's soft
                 constraints with the file's solref, solimp and integrator.
             cone: of contact_model="mujoco": "pyramidal" or "elliptic"; default the file's.
-            solver: of contact_model="hard": constraint solver, "pgs".
-            iterations: of that solver: sweeps per step; default 50.
+            solver: of contact_model="hard": "pgs", sweeps of projected Gauss-Seidel, or "exact", to convergence;
+                default "pgs".
+            iterations: sweeps of "pgs" per step; default 50.
             contact: whether contacts act; default True.
             limits: whether joint limits act; default True.
             dry_friction: whether dry friction of joints acts; default True.
-            erp: share of a constraint's position error repaired per step; default 0.2.
+            erp: share of a constraint's position error repaired: of equalities per step, of penetrations per
+                2.5 ms; default 0.2.
             cfm: regularisation of the constraint matrix; default 0.
             restitution: coefficient of restitution; default 0.
             margin: distance in m below which a pair of shapes becomes a contact row; default 0.01.

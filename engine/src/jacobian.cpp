@@ -127,7 +127,7 @@ struct JacobianRunner {
       if (cancel && cancel->cancelled()) return false;
       row = pull_back(model, arrays, slice, row);
     }
-    const auto through_moment = less(Real(0), impact.time);
+    const auto through_moment = impact.inside(model);
     for (int lane = 0; lane < slice.count; ++lane) {
       if (by_velocity && !get_lane(through_moment, lane))
         position_rows(model, arrays, slice.environment(lane), lane);

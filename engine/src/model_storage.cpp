@@ -165,6 +165,7 @@ class ModelBuilder {
     m.cfm = in_.cfm;
     m.margin = in_.margin;
     m.iterations = in_.iterations;
+    m.solver = Solver(in_.solver);
     m.integrator = Integrator(in_.integrator);
     m.contact_model = ContactModel(in_.contact_model);
     m.cone = Cone(in_.cone);

@@ -38,3 +38,22 @@ def test_it_holds_and_slips_as_in_mujoco(cone: str, shape: str) -> None:
 def test_the_order_of_equal_shapes_changes_nothing(cone: str) -> None:
     first, second = (_grip(shape, 1.03, contact_model="mujoco", cone=cone) for shape in SHAPES[2:])
     assert np.abs(first.qvel - second.qvel).max() < 1e-9
+
+
+@pytest.mark.parametrize("iterations", [50, 500])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_hard_model_holds_and_slips_by_coulombs_law(shape: str, iterations: int) -> None:
+    options = {"contact_model": "hard", "iterations": iterations}
+    held = _grip(shape, 1.03, **options)
+    assert np.abs(held.qvel[:, SPIN_X]).max() < 1e-6
+    assert abs(held.qvel[-1, LIFT] - held.qvel[-1, THING_Z]) < 1e-9
+    slipping = _grip(shape, 0.90, **options)
+    slip = slipping.qvel[:, LIFT] - slipping.qvel[:, THING_Z]
+    first, then = NUMBERS["steps"][0] + 10, NUMBERS["steps"][0] + 60  # before it leaves the pads
+    acceleration = (slip[then] - slip[first]) / (50 * 2e-3)
+    assert acceleration == pytest.approx(NUMBERS["coulomb"]["a_090"], abs=0.05)
+
+
+def test_the_order_of_equal_shapes_changes_nothing_in_the_hard_model() -> None:
+    first, second = (_grip(shape, 1.03, contact_model="hard") for shape in SHAPES[2:])
+    assert np.abs(first.qvel - second.qvel).max() < 1e-9

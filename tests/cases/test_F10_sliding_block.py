@@ -39,3 +39,22 @@ def test_a_throw_stops_where_its_cone_says(cone: str, number: int) -> None:
     assert np.hypot(*way) == pytest.approx(NUMBERS["mujoco"][cone]["ways"][number], rel=2e-3)
     off = np.degrees(np.arctan2(way[1], way[0]) - angle)
     assert off == pytest.approx(NUMBERS["mujoco"][cone]["angle_off_deg"][number], abs=0.05)
+
+
+def test_a_push_across_the_slide_by_coulombs_law() -> None:
+    model, engine = load_model(BLOCK, contact_model="hard"), Engine(threads=1)
+    ctrl = np.tile(NUMBERS["force"], (1000, 1))
+    rollout = engine.rollout(model, model.qpos0, [NUMBERS["v0"], 0.0, 0.0], ctrl)
+    gradient = final_gradient(engine, model, rollout, qvel=1, wrt=["ctrl"])
+    assert rollout.qvel[-1, :2] == pytest.approx(NUMBERS["coulomb"]["v"], rel=1e-3)
+    assert gradient.ctrl[:, 1].sum() == pytest.approx(NUMBERS["coulomb"]["d_vy_d_push"], rel=1e-3)
+
+
+@pytest.mark.parametrize("degrees", ANGLES)
+def test_a_throw_stops_alike_in_every_direction(degrees: int) -> None:
+    model, angle = load_model(BLOCK, contact_model="hard"), np.radians(degrees)
+    start = NUMBERS["v0"] * np.array([np.cos(angle), np.sin(angle), 0.0])
+    rollout = Engine(threads=1).rollout(model, model.qpos0, start, np.zeros((1000, 2)))
+    way = rollout.qpos[-1, :2] - rollout.qpos[0, :2]
+    assert np.hypot(*way) == pytest.approx(NUMBERS["coulomb"]["way"], rel=5e-3)  # h v0/2 less
+    assert np.degrees(np.arctan2(way[1], way[0]) - angle) == pytest.approx(0, abs=1e-6)

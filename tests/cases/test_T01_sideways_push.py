@@ -39,3 +39,10 @@ def test_the_way_is_near_coulombs(number: int) -> None:
     way, derivative = _slide(NUMBERS["s"][number], contact_model="mujoco", cone="elliptic")
     assert way == pytest.approx(NUMBERS["coulomb"]["y"][number], rel=0.03)
     assert derivative == pytest.approx(NUMBERS["coulomb"]["dy_dforce"][number], rel=0.12)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_hard_model_has_coulombs_way(number: int) -> None:
+    way, derivative = _slide(NUMBERS["s"][number], contact_model="hard")
+    assert way == pytest.approx(NUMBERS["coulomb"]["y"][number], rel=5e-3)
+    assert derivative == pytest.approx(NUMBERS["coulomb"]["dy_dforce"][number], rel=5e-3)

@@ -38,3 +38,17 @@ def test_what_hits_the_edge_is_turned_up(number: int) -> None:
     deflection = np.degrees(np.arctan2(rollout.qvel[:, -1, 1], rollout.qvel[:, -1, 0]))
     low, high = NUMBERS["hit"]["mujoco"]["deflection_deg"][number]
     assert (deflection > low - 0.1).all() and (deflection < high + 0.1).all()
+
+
+@pytest.mark.parametrize("speed", NUMBERS["v"])
+@pytest.mark.parametrize("clearance", NUMBERS["c"])
+def test_the_hard_model_does_not_deflect_what_passes_by(speed: float, clearance: float) -> None:
+    rollout, derivative = _fly(speed, clearance, contact_model="hard")
+    assert (rollout.qvel[:, -1] == [speed, 0.0]).all()
+    assert derivative == 1.0
+
+
+@pytest.mark.parametrize("speed", NUMBERS["hit"]["v"])
+def test_the_hard_model_turns_up_what_hits_the_edge(speed: float) -> None:
+    rollout, _ = _fly(speed, NUMBERS["hit"]["c"], contact_model="hard")
+    assert (rollout.qvel[:, -1, 1] > 0).all()

@@ -13,6 +13,7 @@ from benchmarks.gradients import horizon, impact, sliding, standing
 from benchmarks.gradients.differences import STATE
 from benchmarks.gradients.scenes import BLOCK, DROP
 from revolute_engine import Engine, Gradient, Model, Rollout, load_model
+from revolute_engine._parameters import default_parameter
 
 STANDING = 1e-6  # differences of a thousandth of a second to 0.2 s resolve no more than 1e-7
 CLOSED_FORM = 1e-9
@@ -116,12 +117,14 @@ def test_a_row_that_touches_its_bound_exactly_counts_as_clamped() -> None:
 
 
 def test_the_bias_is_smooth_at_zero_and_has_its_kink_one_fall_deeper() -> None:
-    model, depth = load_model(DROP, erp=0.2), 10 * H * H
-    for gap, slope in ((1e-7, 1.0), (0.0, 1.0), (-0.5 * depth, 1.0), (-1.5 * depth, 0.2), (-1e-2, 0.2)):
+    model, depth, rate, fastest = load_model(DROP, erp=0.2), 10 * H * H, 0.2 / 0.0025, 0.45
+    for gap, slope in ((0.0, 1 / H), (-0.5 * depth, 1 / H), (-1.5 * depth, rate), (-1e-3, rate), (-1e-2, 0.0)):
         rollout, gradient = one_step(model, gap, -1.0)
-        assert gradient.qpos[0] == pytest.approx(-slope / H, rel=CLOSED_FORM), gap
-        whole = -gap if gap > -depth else depth - 0.2 * (gap + depth)
-        assert rollout.qvel[1, 0] == pytest.approx(whole / H, rel=CLOSED_FORM, abs=1e-12), gap
+        assert gradient.qpos[0] == pytest.approx(-slope, rel=CLOSED_FORM, abs=1e-12), gap
+        back = -gap / H if gap > -depth else depth / H + min(-rate * (gap + depth), fastest)
+        assert rollout.qvel[1, 0] == pytest.approx(back, rel=CLOSED_FORM, abs=1e-12), gap
+    rollout, gradient = one_step(load_model(DROP.replace('timestep', 'gravity="0 0 0" timestep')), 1e-5, -1e-3)
+    assert gradient.qpos[0] == 0.0 and rollout.qvel[1, 0] == -1e-3  # not reached
 
 
 def test_a_contact_that_the_step_does_not_reach_does_nothing() -> None:
@@ -132,11 +135,19 @@ def test_a_contact_that_the_step_does_not_reach_does_nothing() -> None:
         assert gradient.qvel[0] == 1.0 and gradient.qpos[0] == 0.0
 
 
-def test_a_contact_that_is_reached_closes_its_gap() -> None:
+def test_a_contact_that_is_reached_stays_closed() -> None:
     rollout, gradient = one_step(load_model(DROP), 4e-4, -1.0)
-    assert rollout.qvel[1, 0] == pytest.approx(-0.4, rel=1e-12)
+    assert rollout.qvel[1, 0] == pytest.approx(0.0, abs=1e-12)
     assert rollout.qpos[1, 0] == pytest.approx(0.0, abs=1e-15)
+    assert gradient.qpos[0] == pytest.approx(0.0, abs=1e-9)
     assert gradient.qvel[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_contact_that_is_reached_slowly_closes_its_gap() -> None:
+    rollout, gradient = one_step(load_model(DROP), 4e-6, -4e-3)
+    assert rollout.qvel[1, 0] == pytest.approx(-4e-3, rel=1e-9)
+    assert rollout.qpos[1, 0] == pytest.approx(0.0, abs=1e-15)
+    assert gradient.qpos[0] == pytest.approx(-1 / H)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +182,7 @@ def test_equal_frictions_share_the_derivative() -> None:
     np.testing.assert_allclose(shares, [[whole / 2, whole / 2], [whole, 0.0]], rtol=CLOSED_FORM, atol=1e-12)
 
 
-def test_restitution_zero_and_a_little_more_differ_by_a_jump() -> None:
+def test_restitution_zero_and_a_little_more_differ_by_a_small_jump() -> None:
     speeds = []
     for restitution in (0.0, 1e-9):
         rollout, gradient = one_step(
@@ -179,9 +190,9 @@ def test_restitution_zero_and_a_little_more_differ_by_a_jump() -> None:
         )
         speeds.append(rollout.qvel[1, 0])
         # the ball meets the floor after 0.4 ms with 1 m/s and what gravity added
-        assert gradient.restitution == pytest.approx(0.0 if restitution == 0 else 1.0 + 4e-4 * 9.81)
+        assert gradient.restitution == pytest.approx(1.0 + 4e-4 * 9.81)
         assert rollout.qpos[1, 0] == pytest.approx(0.0, abs=1e-5)
-    assert speeds == pytest.approx([-0.4, 4e-4 * 9.81], abs=1e-8)
+    assert speeds == pytest.approx([0.0, 4e-4 * 9.81], abs=1e-8)
 
 
 @pytest.mark.parametrize(("loss", "derivative"), [(0.0, 0.0), (1e-12, -H / 2), (0.1, -H / 2)])
@@ -218,24 +229,18 @@ def test_where_sweeps_do_not_settle_the_derivative_grows_with_their_number() -> 
     assert largest[0] > 1e8 and largest[1] > 1e7 * largest[0]
 
 
-@pytest.mark.parametrize(("restitution", "per_step"), [(0.0, 0.0), (1.0, 5.0)])
-def test_a_bounce_moves_what_falls_by_itself_by_less_with_smaller_steps(
-    restitution: float, per_step: float
-) -> None:
+@pytest.mark.parametrize("restitution", [0.0, 1.0])
+def test_an_impact_does_not_move_what_falls_by_itself(restitution: float) -> None:
     text = """<mujoco><worldbody><geom type="plane" size="5 5 1"/>
         <body pos="0 0 0.3"><joint type="slide" axis="0 0 1"/><geom type="sphere" size="0.1" mass="1"/></body>
         <body pos="3 0 5"><joint type="slide" axis="0 0 1"/><geom type="sphere" size="0.1" mass="1"/></body>
         </worldbody></mujoco>"""
-    engine = Engine(threads=1)
-    for h in (1e-3, 5e-4, 2.5e-4):
-        steps = round(0.3 / h)
-        model = load_model(text, timestep=h, restitution=restitution)
-        rollout = engine.rollout(model, np.zeros(2), np.zeros(2), np.zeros((steps, 0)))
-        free_fall = -9.81 * h * h * steps * (steps + 1) / 2
-        assert abs(rollout.qpos[-1, 1] - free_fall) < 1e-14 + per_step * h * h
-        bar = np.array([[0.0, 1.0]])
-        gradient = engine.backward(model, rollout, bar, times=[-1])
-        assert gradient.qpos[0] == pytest.approx(per_step * h, rel=0.02, abs=0)
+    engine, steps = Engine(threads=1), 300
+    model = load_model(text, timestep=H, restitution=restitution)
+    rollout = engine.rollout(model, np.zeros(2), np.zeros(2), np.zeros((steps, 0)))
+    assert rollout.qpos[-1, 1] == pytest.approx(-9.81 * H * H * steps * (steps + 1) / 2, rel=1e-12)
+    gradient = engine.backward(model, rollout, np.array([[0.0, 1.0]]), times=[-1])
+    assert gradient.qpos[0] == 0.0
 
 
 # --- algorithm.md ---------------------------------------------------------------------------------------
@@ -247,17 +252,15 @@ def test_softness_makes_a_contact_rest_deeper() -> None:
     assert rollout.qpos[-1, 0] == pytest.approx(-H * H * 0.5 * 9.81, rel=1e-6)  # h^2 cfm F, F = 1 kg g
 
 
-def test_friction_is_a_square_pyramid() -> None:
+def test_friction_is_the_same_in_every_direction() -> None:
     text = BLOCK.replace(
         '<joint name="x" type="slide" axis="1 0 0"/>', '<joint name="x" type="slide" axis="{}"/>'
     )
-    decelerations = []
-    for axis in ("1 0 0", "1 1 0"):
+    for axis in ("1 0 0", "1 1 0", "1 2 0"):
         model = load_model(text.format(axis))
-        params = {"geom_friction": np.full(model.ngeom, 0.5)}
+        params = {"geom_friction": np.full(np.shape(default_parameter(model, "geom_friction")), 0.5)}
         rollout = Engine(threads=1).rollout(model, [0.0, 0.0], [1.0, 0.0], np.zeros((10, 1)), params=params)
-        decelerations.append((1.0 - rollout.qvel[-1, 0]) / (10 * H))
-    assert decelerations == pytest.approx([0.5 * 9.81, np.sqrt(2) * 0.5 * 9.81], rel=1e-9)
+        assert (1.0 - rollout.qvel[-1, 0]) / (10 * H) == pytest.approx(0.5 * 9.81, rel=1e-9)
 
 
 # --- the tables -----------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ namespace revolute::check {
 template <class Real>
 struct Stages {
   const ModelStorage& storage;
-  Real h, impact_time;
-  std::vector<Real> qpos, qvel, v_free, diagonal;
+  Real h;
+  std::vector<Real> qpos, qvel, v_free, diagonal, impact_time;  // impact_time [ntree]
   std::vector<Motion<Real>> V_free;
   Owned<Parameters<Real>> parameters;
   Owned<Kinematics<Real>> kinematics;
@@ -18,16 +18,16 @@ struct Stages {
   Owned<Contacts<Real>> contacts;
   Owned<ConstraintRows<Real>> rows;
 
-  // With the model's own parameters; they and the time of an impact may be changed before run().
+  // With the model's own parameters; they and the times of an impact may be changed before run().
   Stages(const ModelStorage& storage, std::vector<Real> qpos, std::vector<Real> qvel,
          std::vector<Real> v_free)
       : storage(storage),
         h(storage.model().timestep),
-        impact_time(0),
         qpos(std::move(qpos)),
         qvel(std::move(qvel)),
         v_free(std::move(v_free)),
         diagonal(model().nv),
+        impact_time(model().ntree, Real(0)),
         V_free(model().nv),
         parameters(model()),
         kinematics(model()),
@@ -39,7 +39,7 @@ struct Stages {
   }
   const Model& model() const { return storage.model(); }
   RowContext<Real> context() {
-    return {h, &*kinematics, qpos.data(), qvel.data(), v_free.data(), V_free.data(), impact_time};
+    return {h, &*kinematics, qpos.data(), qvel.data(), v_free.data(), V_free.data(), impact_time.data()};
   }
   void run() {
     revolute::kinematics(model(), *parameters, qpos.data(), qvel.data(), *kinematics);

@@ -45,18 +45,37 @@ Found<double> find_balls(double restitution, double gap_a, double speed_a, doubl
 }
 
 void the_first_contact_sets_the_time() {
-  CHECK_CLOSE(find_balls(0.5, 0.004, -2, 1.0, 0).impact->time, 0.002, rounding);
-  CHECK_CLOSE(find_balls(0.5, 0.004, -2, 0.001, -1).impact->time, 0.001, rounding);
-  CHECK_CLOSE(find_balls(0.5, 0.004, -2, 0.0005, 0.1).impact->time, 0.002, rounding);  // the near one parts
+  for (double restitution : {0.0, 0.5})
+    CHECK_CLOSE(find_balls(restitution, 0.004, -2, 1.0, 0).impact->time[0], 0.002, rounding);
+  CHECK_CLOSE(find_balls(0.5, 0.004, -2, 0.0005, 0.1).impact->time[0], 0.002,
+              rounding);  // the near one parts
+}
+
+// Two balls that do not touch have each a time of their own; held by an equality or near each other they share the first.
+void islands_have_times_of_their_own() {
+  const auto times = [](const Found<double>& found) {
+    return Doubles(found.impact->time, found.impact->time + 2);
+  };
+  CHECK_CLOSE(times(find_balls(0.5, 0.004, -2, 0.001, -1)), Doubles({0.002, 0.001}), rounding);
+  CHECK_CLOSE(times(find_balls(0.5, -0.001, -2, 0.004, -2)), Doubles({0, 0.002}), rounding);
+  CHECK_CLOSE(times(find_balls(0.5, 0.5, -2, 0.004, -2)), Doubles({0, 0.002}), rounding);
+  MujocoArrays arrays = two_balls(0.5);
+  ModelMaker m;
+  m.arrays = arrays;
+  m.add_pair(1, 2);
+  const ModelStorage storage(m.arrays);
+  Doubles qpos = {0, 0, 0.104, 1, 0, 0, 0, 0.201, 0, 0.4, 1, 0, 0, 0}, qvel(12, 0.0);
+  qvel[2] = -2;
+  CHECK_CLOSE(times(find<double>(storage, qpos, qvel)), Doubles({0.002, 0}), rounding);
+  qpos[9] = 0.104;
+  CHECK_CLOSE(times(find<double>(storage, qpos, qvel)), Doubles({0.002, 0.002}), rounding);
 }
 
 void no_impact_is_no_time() {
-  CHECK(!find_balls(0.5, 0.5, -2, 1.0, 0).impact->any);        // not reached
-  CHECK(!find_balls(0.5, 0.004, 2, 1.0, 0).impact->any);       // moving away
-  CHECK(!find_balls(0.0, 0.004, -2, 1.0, 0).impact->any);      // no restitution
-  CHECK(!find_balls(0.5, -0.001, -2, 1.0, 0).impact->any);     // closed already
-  CHECK(!find_balls(0.5, -0.001, -2, 0.004, -2).impact->any);  // one closed, which is the first
-  CHECK(find_balls(0.5, 0.5, -2, 1.0, 0).impact->time == 0.0);
+  CHECK(!find_balls(0.5, 0.5, -2, 1.0, 0).impact->any);     // not reached
+  CHECK(!find_balls(0.5, 0.004, 2, 1.0, 0).impact->any);    // moving away
+  CHECK(!find_balls(0.5, -0.001, -2, 1.0, 0).impact->any);  // closed already
+  CHECK(find_balls(0.5, 0.5, -2, 1.0, 0).impact->time[0] == 0.0);
 }
 
 void the_configuration_is_that_of_the_moment() {
@@ -87,7 +106,7 @@ struct Time {
   }
   template <class Real>
   void operator()(const Real* in, Real* out) const {
-    out[0] += run(in).impact->time;
+    out[0] += run(in).impact->time[0];
   }
 };
 struct TimeAdjoint {
@@ -101,8 +120,10 @@ struct TimeAdjoint {
     Owned<Parameters<Real>> parameters_bar(m);
     std::vector<Force<Real>> V_bar(m.nv);
     parameters_bar->clear(m);
-    find_impact_adjoint(m, *at.parameters, at.context(), *at.contacts, *found.impact, out_bar[0], *kin_bar,
-                        V_bar.data(), in_bar, in_bar + m.nv, *parameters_bar);
+    std::vector<Real> time_bar(m.ntree, Real(0));
+    time_bar[0] = out_bar[0];
+    find_impact_adjoint(m, *at.parameters, at.context(), *at.contacts, *found.impact, time_bar.data(),
+                        *kin_bar, V_bar.data(), in_bar, in_bar + m.nv, *parameters_bar);
   }
 };
 
@@ -177,12 +198,12 @@ void takes_nothing_from_the_heap() {
   Owned<Parameters<double>> parameters_bar(storage.model());
   parameters_bar->clear(storage.model());
   std::vector<Force<double>> V_bar(arrays.nv);
-  Doubles q_bar(arrays.nv, 0.0), v_bar(arrays.nv, 0.0);
+  Doubles q_bar(arrays.nv, 0.0), v_bar(arrays.nv, 0.0), time_bar(storage.model().ntree, 1.0);
   Stages<double>& at = found.at;
   check_no_allocation("impact", [&] {
     find_impact(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows, *found.impact);
-    find_impact_adjoint(storage.model(), *at.parameters, at.context(), *at.contacts, *found.impact, 1.0,
-                        *kin_bar, V_bar.data(), q_bar.data(), v_bar.data(), *parameters_bar);
+    find_impact_adjoint(storage.model(), *at.parameters, at.context(), *at.contacts, *found.impact,
+                        time_bar.data(), *kin_bar, V_bar.data(), q_bar.data(), v_bar.data(), *parameters_bar);
   });
 }
 
@@ -190,6 +211,7 @@ void takes_nothing_from_the_heap() {
 
 int main() {
   return run({{"time", the_first_contact_sets_the_time},
+              {"islands", islands_have_times_of_their_own},
               {"no impact", no_impact_is_no_time},
               {"configuration", the_configuration_is_that_of_the_moment},
               {"adjoint and lanes", adjoint_and_lanes},

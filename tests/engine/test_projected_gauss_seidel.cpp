@@ -6,6 +6,7 @@
 #include "dense.hpp"
 #include "models.hpp"
 #include "revolute/scalar/dual.hpp"
+#include "revolute/solvers/projected_gauss_seidel_adjoint.hpp"
 
 using namespace revolute;
 using namespace revolute::check;
@@ -32,7 +33,21 @@ struct Problem {
     return int(
         std::count_if(rows.begin(), rows.end(), [kind](const SolverRow& row) { return row.kind == kind; }));
   }
-  int bounds_count() const { return rows_of(RowKind::friction) + rows_of(RowKind::box); }
+  // Friction rows of r's contact.
+  int block_size(int r) const {
+    return int(std::count_if(rows.begin(), rows.end(), [&](const SolverRow& row) {
+      return row.kind == RowKind::friction && row.normal == rows[r].normal;
+    }));
+  }
+  // Rows of a sliding pair share the bound of the first.
+  bool shares_bound(int r) const {
+    return rows[r].kind == RowKind::friction && block_size(r) == 2 && rows[r - 1].kind == RowKind::friction;
+  }
+  int bounds_count() const {
+    int count = rows_of(RowKind::box);
+    for (int r = 0; r < int(rows.size()); ++r) count += rows[r].kind == RowKind::friction && !shares_bound(r);
+    return count;
+  }
   int n_in() const { return triangle() + count() + bounds_count() + rows_of(RowKind::unilateral); }
   void add_island(const std::vector<RowKind>& kinds) {
     const int begin = count(), end = begin + int(kinds.size());
@@ -52,8 +67,13 @@ struct Problem {
   std::vector<int> bound_inputs() const {
     std::vector<int> out;
     int bound = triangle() + count(), mask = bound + bounds_count();
-    for (const SolverRow& row : rows)
-      out.push_back(row.kind == RowKind::bilateral ? -1 : row.kind == RowKind::unilateral ? mask++ : bound++);
+    for (int r = 0; r < count(); ++r) {
+      const RowKind kind = rows[r].kind;
+      if (shares_bound(r))
+        out.push_back(out.back());
+      else
+        out.push_back(kind == RowKind::bilateral ? -1 : kind == RowKind::unilateral ? mask++ : bound++);
+    }
     return out;
   }
   // symmetric A, laid out as the solver reads it
@@ -100,10 +120,11 @@ struct Problem {
   };
   template <class Real>
   Loaded<Real> load(const Real* in) const {
-    const std::size_t n = count(), tape = n * iterations;
-    Loaded<Real> out{matrix(in), bounds(in), std::vector<Real>(3 * n + A_size + tape), {}, {}};
-    Real* next = out.storage.data();
-    out.workspace = {next, next + n, next + 2 * n, next + 3 * n, next + 3 * n + A_size};
+    const std::size_t n = count(), tape = n * (iterations + 1);
+    Loaded<Real> out{matrix(in), bounds(in), std::vector<Real>(8 * n + A_size + 2 * tape), {}, {}};
+    Real* const next = out.storage.data();
+    Real* const after = next + 8 * n + A_size;
+    out.workspace = {next, next + n, next + 2 * n, next + 3 * n, next + 8 * n, after, after + tape};
     out.problem = {int(n), iterations, rows.data(), out.A.data(), in + triangle(), out.bound.data()};
     return out;
   }
@@ -121,9 +142,10 @@ struct ProblemAdjoint {
     const int n = of.count();
     Problem::Loaded<Real> at = of.load(in);
     projected_gauss_seidel(at.problem, at.workspace, true);
-    std::vector<Real> steps(n * of.iterations);
+    std::vector<Real> steps(n * (of.iterations + 1));
     std::vector<Real> x_bar(out_bar, out_bar + n), A_bar(of.A_size, Real(0)), bound_bar(n, Real(0));
-    SolverAdjointWorkspace<Real> workspace = {steps.data()};
+    std::vector<Real> start(n);
+    SolverAdjointWorkspace<Real> workspace = {steps.data(), start.data()};
     SolverCotangent<Real> bar = {x_bar.data(), in_bar + of.triangle(), A_bar.data(), bound_bar.data()};
     projected_gauss_seidel_adjoint(at.problem, at.workspace, workspace, bar);
     const std::vector<int> places = of.bound_inputs();
@@ -167,6 +189,33 @@ struct Ends {
   int open = 0, pressed = 0, free = 0, bound = 0;
 };
 
+// Coulomb's law of the contact whose friction rows begin at r: within the ellipse and without slip, or on it and against the slip,
+// both with rows in units of their coefficients.
+void check_friction(const Problem& problem, const Doubles& bounds, const Doubles& x, const Doubles& w, int r,
+                    Ends& ends) {
+  const int size = problem.block_size(r);
+  const double normal_impulse = x[problem.rows[r].normal];
+  double square = 0, slip_square = 0, power = 0;
+  for (int i = r; i < r + size; ++i) {
+    const double part = normal_impulse > 0 ? x[i] / (bounds[i] * normal_impulse) : x[i],
+                 slip = bounds[i] * w[i];
+    square += part * part;
+    slip_square += slip * slip;
+    power += part * slip;
+  }
+  const double slip = std::sqrt(slip_square);
+  if (normal_impulse == 0) {
+    CHECK(square == 0);
+  } else if (square < 1 - 1e-9) {
+    CHECK_CLOSE(slip, 0.0, 1e-9);
+    ++ends.free;
+  } else {
+    CHECK_CLOSE(square, 1.0, converged);
+    CHECK_CLOSE(power, -slip, 1e-9);
+    ++ends.bound;
+  }
+}
+
 void a_converged_result_is_complementary() {
   const Problem problem = mixed_problem(3000);
   Random random(100);
@@ -187,16 +236,18 @@ void a_converged_result_is_complementary() {
         ++(x[r] > 0 ? ends.pressed : ends.open);
         continue;
       }
+      if (problem.rows[r].kind == friction) {
+        if (problem.rows[r - 1].kind != friction) check_friction(problem, bounds, x, w, r, ends);
+        continue;
+      }
       // |x| <= bound; w = 0 inside, pushing outwards on the bound
-      const double bound =
-          problem.rows[r].kind == friction ? bounds[r] * x[problem.rows[r].normal] : bounds[r];
-      CHECK(std::fabs(x[r]) <= bound + converged);
-      if (std::fabs(x[r]) < bound - 1e-9) {
+      CHECK(std::fabs(x[r]) <= bounds[r] + converged);
+      if (std::fabs(x[r]) < bounds[r] - 1e-9) {
         CHECK_CLOSE(w[r], 0.0, converged);
         ++ends.free;
       } else {
-        CHECK(bound == 0 || w[r] * x[r] <= converged);
-        ends.bound += bound > 0;
+        CHECK(w[r] * x[r] <= converged);
+        ++ends.bound;
       }
     }
   }
@@ -258,41 +309,69 @@ void registers_change_nothing() {
   }
 }
 
-// Place in the tape, [iterations, rows] for each island in turn, of the update of row r in a sweep.
+// Place in the tape, [iterations + 1, rows] for each island in turn, of the update of row r in a sweep; sweep 0 is the start.
 template <class Real>
 std::size_t tape_place(const SolverProblem<Real>& problem, int sweep, int r) {
   const SolverRow& row = problem.rows[r];
-  return std::size_t(problem.iterations) * row.begin + std::size_t(sweep) * (row.end - row.begin) + r -
-         row.begin;
+  return tape_offset(problem, row.begin) + std::size_t(sweep) * (row.end - row.begin) + r - row.begin;
 }
-// x_r of every update of all sweeps: equation (1) of the solver and nothing else.
+// One island by equation (1) and nothing else; `solved` has the matrices.
 template <class Real>
-std::vector<Real> all_sweeps(const SolverProblem<Real>& problem) {
-  const int n = problem.count;
-  std::vector<Real> x(n, Real(0)), z, inverse, tape(std::size_t(n) * problem.iterations);
-  for (int r = 0; r < n; ++r) inverse.push_back(inverse_diagonal(problem, r));
-  for (int r = 0; r < n; ++r) z.push_back(-(problem.b[r] * inverse[r]));
-  for (int sweep = 0; sweep < problem.iterations; ++sweep) {
-    Real normal(0);
-    for (int r = 0; r < n; ++r) {
-      const SolverRow& row = problem.rows[r];
-      const Real next = project(row.kind, problem.bound[r], z[r], normal), back = x[r] - next;
-      x[r] = next;
-      tape[tape_place(problem, sweep, r)] = next;
-      for (int j = row.begin; j < row.end; ++j)
-        if (j != r) z[j] = multiply_add(problem.A[row.A + j - row.begin] * inverse[j], back, z[j]);
+void sweep_all(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& solved, int begin,
+               Real* tape) {
+  const int count = problem.rows[begin].end - begin;
+  const Island<Real> island = island_at(problem, solved, begin, count);
+  std::vector<Real> x(count), z(count);
+  std::vector<Real> p(count), q(count);
+  start_direction(island, problem.b + begin, p.data(), q.data());
+  for (int r = 0, size; r < count; r += size) {
+    size = block_rows<0>(island.rows, count, r);
+    for (int c = r; c < r + size; ++c) {
+      x[c] = start_of_row(problem.b[begin + c], p[c], q[c]);
+      Real sum(0);
+      for (int d = 0; d < size; ++d)
+        sum = multiply_add(island.inverse[c * most_friction_rows + d], problem.b[begin + r + d], sum);
+      z[c] = -sum;
     }
   }
+  for (int r = 0; r < count; ++r)
+    if (island.rows[r].kind == normal)
+      for (int j = 0; j < count; ++j) z[j] = multiply_add(island.scaled[r * count + j], -x[r], z[j]);
+  std::copy(x.begin(), x.end(), tape);
+  for (int sweep = 0; sweep < problem.iterations; ++sweep) {
+    tape += count;
+    Real pressing(0), e[most_friction_rows], sigma;
+    for (int r = 0, size; r < count; r += size) {
+      size = block_rows<0>(island.rows, count, r);
+      if (island.rows[r].kind == friction)
+        dispatch_block<ProjectBlock>(size, island.block(r), pressing, z.data() + r, tape + r, e, sigma);
+      else
+        tape[r] = project(island.rows[r].kind, island.bound[r], z[r], pressing);
+      for (int c = r; c < r + size; ++c) {
+        const Real back = x[c] - tape[c];
+        x[c] = tape[c];
+        for (int j = 0; j < count; ++j)
+          if (j < r || j >= r + size) z[j] = multiply_add(island.scaled[c * count + j], back, z[j]);
+      }
+    }
+  }
+}
+// The start and x_r of every update of all sweeps.
+template <class Real>
+std::vector<Real> all_sweeps(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& solved) {
+  std::vector<Real> tape(std::size_t(problem.count) * (problem.iterations + 1));
+  for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end)
+    sweep_all(problem, solved, begin, tape.data() + tape_offset(problem, begin));
   return tape;
 }
 template <class Real>
 void check_sweeps(const Problem& shape, const std::vector<Real>& in) {
   Problem::Loaded<Real> at = shape.load(in.data());
   projected_gauss_seidel(at.problem, at.workspace, true);
-  const std::vector<Real> tape = all_sweeps(at.problem);
+  const std::vector<Real> tape = all_sweeps(at.problem, at.workspace);
   CHECK(std::memcmp(tape.data(), at.workspace.tape, tape.size() * sizeof(Real)) == 0);
   for (int r = 0; r < shape.count(); ++r) {
-    const Real& last = tape[tape_place(at.problem, at.problem.iterations - 1, r)];
+    const Real& last = tape[tape_place(at.problem, at.problem.iterations, r)];
     CHECK(std::memcmp(&last, at.workspace.x + r, sizeof(Real)) == 0);
   }
 }
@@ -326,33 +405,73 @@ void sweeps_that_are_left_out_would_be_repetitions() {
   check_adjoint_lanes("solver", random, environments, problem.count(), ProblemAdjoint{problem});
 }
 
-// Nothing presses and nothing slides, but the first sweep leaves x = -0 in the first friction row, the second +0: the side of a
-// bound that is zero, which the derivative by mu follows.
+// Nothing moves, but the first sweep leaves x = -0 in the first row, the second +0.
 void a_zero_may_change_its_sign_after_a_quiet_sweep() {
   Problem problem{{}, 6};
-  problem.add_island({normal, friction, friction});
-  const Doubles in = {1, -0.1, 1, 0.1, 0.1, 1, 1, 0, 0, 0.5, 0.5, 1};
+  problem.add_island({box, box});
+  const Doubles in = {1, 0, 1, 0, 0, 0.5, 0.5};
   check_sweeps(problem, in);
   Problem::Loaded<double> at = problem.load(in.data());
-  const Doubles tape = all_sweeps(at.problem);
-  CHECK(std::signbit(tape[1]) && !std::signbit(tape[4]));
+  projected_gauss_seidel(at.problem, at.workspace, true);
+  CHECK(std::signbit(at.workspace.tape[2]) && !std::signbit(at.workspace.tape[4]));
 }
 
 // The impulses are there after the first sweep, friction exactly zero; its derivative by b still takes many sweeps.
 void derivatives_come_to_rest_as_well() {
   Problem problem{{}, 60};
-  problem.add_island({normal, friction, friction});
-  const Doubles in = {1, 0, 1, 0, 0.9, 1, -1, 0, 0, 0.5, 0.5, 1};
-  const Doubles out_bar = {0, 1, 0};
+  problem.add_island({normal, friction, friction, normal, friction, friction});
+  Doubles in = {1, 0, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0.9, 0, 0, 1, 0, 0, 0.9, 0, 0, 1};
+  for (double b : {-1, 0, 0, -1, 0, 0}) in.push_back(b);
+  for (double bound : {0.5, 0.5, 1.0, 1.0}) in.push_back(bound);
+  const Doubles out_bar = {0, 1, 0, 0, 0, 0};
   Doubles in_bar(in.size(), 0.0);
   ProblemAdjoint{problem}(in.data(), out_bar.data(), in_bar.data());
-  std::vector<Dual<1>> dual(in.begin(), in.end()), out(3, Dual<1>(0));
+  std::vector<Dual<1>> dual(in.begin(), in.end()), out(6, Dual<1>(0));
   dual[problem.triangle() + 1].tangent[0] = 1.0;
   check_sweeps(problem, dual);
   problem(dual.data(), out.data());
   const double exact = -1.0 / (1.0 - 0.9 * 0.9);  // of the inverse of A
   CHECK_CLOSE(out[1].tangent[0], in_bar[problem.triangle() + 1], rounding);
   CHECK_CLOSE(out[1].tangent[0], exact, 1e-4);
+}
+
+// Two equal contacts share a load that either could carry, whatever the order: the one before the other takes no more.
+void equal_contacts_get_equal_parts() {
+  Problem problem{{}, 50};
+  problem.add_island({normal, friction, friction, normal, friction, friction});
+  Doubles in = {1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1};
+  for (double b : {-1.0, 0.2, 0.1, -1.0, 0.2, 0.1}) in.push_back(b);
+  for (double bound : {0.5, 0.5, 1.0, 1.0}) in.push_back(bound);
+  const Doubles x = value(problem, in, 6);
+  for (int r = 0; r < contact_rows; ++r) CHECK_CLOSE(x[r], x[r + contact_rows], rounding);
+  CHECK_CLOSE(x[0], 0.5, rounding);
+}
+
+// The impulse of one sliding contact, by its definition: no other impulse on the circle leaves less energy.
+void sliding_friction_is_the_best_on_its_circle() {
+  Random random(108);
+  Problem problem{{}, 1};
+  problem.add_island({normal, friction, friction});
+  for (double anisotropy : {1.0, 0.3, 1e-3, 1e-12}) {
+    // no coupling to the normal; friction's A turned against the axes
+    const double turn = random.uniform(0, 3), c = std::cos(turn), s = std::sin(turn);
+    const double a = c * c + anisotropy * s * s, o = (1 - anisotropy) * c * s, b = s * s + anisotropy * c * c;
+    const double push = random.uniform(0, 6);
+    const Doubles pull = {-3 * std::cos(push), -3 * std::sin(push)};
+    // what nothing moves is not pulled either
+    const double along = c * pull[0] + s * pull[1],
+                 across = anisotropy > 1e-9 ? c * pull[1] - s * pull[0] : 0;
+    const double b1 = c * along - s * across, b2 = s * along + c * across;
+    const Doubles in = {1, 0, a, 0, o, b, -1, b1, b2, 0.5, 1}, x = value(problem, in, 3);
+    const auto energy = [&](double x1, double x2) {
+      return 0.5 * (a * x1 * x1 + b * x2 * x2) + o * x1 * x2 + b1 * x1 + b2 * x2;
+    };
+    CHECK(std::hypot(x[1], x[2]) <= 0.5 + 1e-14);
+    for (int i = 0; i < 1000; ++i) {
+      const double angle = i * 2e-3 * std::acos(-1.0);
+      CHECK(energy(x[1], x[2]) <= energy(0.5 * std::cos(angle), 0.5 * std::sin(angle)) + 1e-14);
+    }
+  }
 }
 
 // A_rr = 0: nothing moves the row, whatever its right side
@@ -421,8 +540,9 @@ void takes_nothing_from_the_heap() {
   const int n = shape.count();
   const Doubles in = shape.inputs(random);
   Problem::Loaded<double> at = shape.load(in.data());
-  Doubles steps(10 * n), x_bar(n, 1.0), b_bar(n, 0.0), A_bar(shape.A_size, 0.0), bound_bar(n, 0.0);
-  SolverAdjointWorkspace<double> workspace = {steps.data()};
+  Doubles steps(11 * n), x_bar(n, 1.0), b_bar(n, 0.0), A_bar(shape.A_size, 0.0), bound_bar(n, 0.0);
+  Doubles start(n);
+  SolverAdjointWorkspace<double> workspace = {steps.data(), start.data()};
   SolverCotangent<double> bar = {x_bar.data(), b_bar.data(), A_bar.data(), bound_bar.data()};
   check_no_allocation("solver", [&] {
     projected_gauss_seidel(at.problem, at.workspace, true);
@@ -441,6 +561,8 @@ int main() {
               {"derivatives at rest", derivatives_come_to_rest_as_well},
               {"rows without mobility", rows_without_mobility_stay_at_zero},
               {"masked rows", masked_rows_stay_at_zero},
+              {"equal contacts", equal_contacts_get_equal_parts},
+              {"sliding on the circle", sliding_friction_is_the_best_on_its_circle},
               {"islands", islands_do_not_influence_each_other},
               {"adjoint and lanes", adjoint_and_lanes},
               {"allocation", takes_nothing_from_the_heap}});

@@ -19,12 +19,18 @@ Ends ends_of(const StepWorkspace<double>& ws) {
   Ends ends;
   for (int r = 0; r < ws.rows.count; ++r) {
     const SolverRow& row = ws.rows.solver[r];
-    const double x = ws.solver.x[r],
-                 bound = ws.rows.bound[r] * (row.kind == RowKind::friction ? ws.solver.x[row.normal] : 1.0);
-    if (row.kind == RowKind::unilateral)
+    const double x = ws.solver.x[r];
+    if (row.kind == RowKind::unilateral) {
       ++(x > 0 ? ends.pressed : ends.open);
-    else if (row.kind != RowKind::bilateral && bound > 0)
-      ++(std::fabs(x) < bound ? ends.sticking : ends.sliding);
+    } else if (row.kind == RowKind::box && ws.rows.bound[r] > 0) {
+      ++(std::fabs(x) < ws.rows.bound[r] ? ends.sticking : ends.sliding);
+    } else if (row.kind == RowKind::friction && row.normal == r - 1) {
+      const double normal = ws.solver.x[row.normal];
+      double reach = 0;
+      for (int i = r; i < ws.rows.count && ws.rows.solver[i].normal == row.normal; ++i)
+        reach += std::pow(ws.solver.x[i] / ws.rows.bound[i], 2);
+      if (normal > 0) ++(reach < (1 - 1e-9) * normal * normal ? ends.sticking : ends.sliding);
+    }
   }
   return ends;
 }
@@ -105,7 +111,7 @@ void adjoint_of_collisions() {
                                        {sphere_geom, capsule_geom},
                                        {capsule_geom, capsule_geom},
                                        {sphere_geom, box_geom}};
-  const std::pair<double, double> cases[] = {{0.0, -1e-4}, {0.5, -1e-4}, {0.5, 0.012}};
+  const std::pair<double, double> cases[] = {{0.0, -1e-4}, {0.0, 0.012}, {0.5, -1e-4}, {0.5, 0.012}};
   for (const auto& [type_a, type_b] : pairs) {
     for (const auto& [restitution, gap] : cases) {
       MujocoArrays arrays = two_shapes(type_a, type_b);

@@ -152,7 +152,7 @@ def test_standing_gradients(laikago: Model, steps: int) -> None:
 def test_standing_gradients_stay_bounded_and_right_for_ten_seconds(laikago: Model) -> None:
     error, gradient = _check(laikago, _standing(laikago, 5000), ("qpos", "qvel", "ctrl"), seed=6, step=1e-6)
     assert error < CONTACT
-    assert np.abs(gradient.ctrl).max() < 10
+    assert np.abs(gradient.ctrl).max() < 20
 
 
 @pytest.mark.parametrize("steps", [1, 10, 100])

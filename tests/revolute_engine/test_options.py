@@ -15,7 +15,7 @@ from revolute_engine import load_model
         ("timestep", -0.001, "seconds > 0, got -0.001"),
         ("timestep", float("nan"), "seconds > 0, got nan"),
         ("timestep", "1e-3", "seconds > 0, got '1e-3'"),
-        ("solver", "newton", "'pgs', got 'newton'"),
+        ("solver", "newton", "'pgs' or 'exact', got 'newton'"),
         ("iterations", 0, "an integer from 1 to 100000, got 0"),
         ("iterations", 2.5, "an integer from 1 to 100000, got 2.5"),
         ("iterations", True, "an integer from 1 to 100000, got True"),

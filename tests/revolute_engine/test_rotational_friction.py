@@ -36,11 +36,17 @@ def test_torsion_slows_a_spinning_ball(condim: int, slows: bool) -> None:
 
 @pytest.mark.parametrize(("condim", "slows"), [(3, False), (4, False), (6, True)])
 def test_rolling_friction_slows_a_rolling_ball(condim: int, slows: bool) -> None:
-    """A ball that rolls without slipping loses speed at mu_r g / (R (1 + 2/5))."""
-    rollout = _spun(_ball(condim), [1, 0, 0, 0, 1 / RADIUS, 0])
-    lost = ROLLING * GRAVITY / (RADIUS * 1.4) * 0.3 if slows else 0.0
-    assert rollout.qvel[-1, 0] == pytest.approx(1 - lost, rel=1e-6)
-    assert rollout.qvel[-1, 0] == pytest.approx(RADIUS * _world_spin(rollout)[1], rel=1e-6)
+    """A ball that rolls loses speed at mu_r g / (R (1 + 2/5)); a little less, as sliding friction has its part of the bound."""
+    sliding = 0.8
+    rollout = _spun(_ball(condim, sliding), [1, 0, 0, 0, 1 / RADIUS, 0])
+    # the force that slows the ball is k times the moment, both on the ellipse (force/mu)^2 + (moment/mu_r)^2 = weight^2
+    k = 1 / (1.4 * RADIUS)
+    moment = GRAVITY / np.hypot(1 / ROLLING, k / sliding)
+    lost = k * moment * 0.3 if slows else 0.0
+    assert rollout.qvel[-1, 0] == pytest.approx(1 - lost, rel=1e-4)
+    # what slides and what rolls are in proportion to the ellipse's normal
+    slip = k * (ROLLING / sliding) ** 2 * _world_spin(rollout)[1] if slows else 0.0
+    assert RADIUS * _world_spin(rollout)[1] - rollout.qvel[-1, 0] == pytest.approx(slip, rel=1e-2, abs=1e-9)
 
 
 def _world_spin(rollout: Rollout) -> np.ndarray:
@@ -95,7 +101,7 @@ def test_a_ball_joint_stops_at_its_limit() -> None:
     model = load_model(BALL_JOINT)
     rollout = _spun(model, [2.0, -1, 3], 3000)
     angle = _angle(rollout.qpos)
-    assert angle.max() < 0.5 + 1e-4
+    assert angle.max() < 0.5 + 2e-4  # a step turns along the cone's tangent, and depth comes back slowly
     assert angle.max() > 0.5 - 1e-4
     free = _spun(load_model(BALL_JOINT, limits=False), [2.0, -1, 3], 3000)
     assert _angle(free.qpos).max() > 0.6
@@ -111,7 +117,6 @@ def test_a_limit_of_a_ball_joint_is_mujocos() -> None:
     mujoco.mj_forward(model.mujoco_model, data)
     assert data.efc_pos[0] == pytest.approx(-0.1)
     step = Engine(threads=1).rollout(model, qpos, [1.0, 2, 3], np.zeros((1, 0)))
-    # what lies deeper than s = 10 h^2 is given back by a part erp
-    s = 10 * model.timestep**2
-    expected = (s + 0.2 * (0.1 - s)) / model.timestep
+    # s = 10 h^2 is given back, and of what is deeper 80 parts a second, at most 0.45 rad/s
+    expected = 10 * model.timestep + 0.45
     assert data.efc_J.reshape(-1)[:3] @ step.qvel[1] == pytest.approx(expected, rel=1e-9)

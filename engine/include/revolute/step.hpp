@@ -7,14 +7,14 @@
 //   contacts       = collision_detection(links)
 //   J, b           = constraint_rows(contacts, v*)             equality, dry friction, limits, contacts
 //   A              = delassus(J, factors)                      J M^-1 J'
-//   lambda         = projected_gauss_seidel(A, b)
+//   lambda         = projected_gauss_seidel(A, b)             or exact(A, b), by the option `solver`
 //   qvel+          = v* + M^-1 J' lambda
 //   qpos+          = integration(qpos, qvel+)
 //
 // That is the contact model "hard"; "mujoco" takes the steps of soft_step.hpp.
 //
-// When a contact with restitution is reached within the step, the stages above are run again from the configuration at that
-// moment, find_impact(), and qvel+ moves it for the rest of the step.
+// When a contact is reached at speed within the step, the stages above are run again from the configuration at that moment,
+// find_impact(), and qvel+ moves it for the rest of the step.
 //
 // A step is a pure function of (qpos, qvel, ctrl, parameters): nothing is kept from one step to the next.
 #pragma once
@@ -22,6 +22,8 @@
 #include <initializer_list>
 
 #include "revolute/soft_step.hpp"
+#include "revolute/solvers/exact.hpp"
+#include "revolute/solvers/projected_gauss_seidel_adjoint.hpp"
 #include "revolute/stages/acceleration.hpp"
 #include "revolute/stages/actuation.hpp"
 #include "revolute/stages/articulated_inertia.hpp"
@@ -48,7 +50,8 @@ struct StepWorkspace {
   ConstraintRows<Real> rows;
   Impact<Real> impact;
   Delassus<Real> delassus;
-  SolverWorkspace<Real> solver;  // its x is lambda
+  SolverWorkspace<Real> solver;  // its x is lambda, of either solver
+  mutable ExactWorkspace exact;  // scratch
   GrowingArray<Real> scaled_memory;
   Real *start_v_free, *velocity_change, *qvel_next;
   SoftStep<Real> soft;  // of the contact model "mujoco", which needs none of the others
@@ -70,10 +73,9 @@ struct StepWorkspace {
         rows(model, arena),
         impact(model, arena),
         delassus(model, arena),
+        exact(model.solver == Solver::exact, ConstraintRows<Real>::capacity(model), arena),
         scaled_memory(square_of_rows<Real>(model), arena),
         soft(soft_model, arena) {
-    impact.any = false;
-    impact.time = Real(0);
     solver.take(ConstraintRows<Real>::capacity(model), model.iterations, arena);
     for (Real** array : {&start_v_free, &velocity_change, &qvel_next}) *array = arena.take<Real>(model.nv);
   }
@@ -84,11 +86,14 @@ struct StepWorkspace {
   }
   // The configuration that the stages were run at, given that at the start of the step.
   REVOLUTE_HD const Real* configuration(const Real* qpos) const { return impact.any ? impact.qpos : qpos; }
+  REVOLUTE_HD const Real* impact_time() const { return impact.any ? impact.time : nullptr; }
+  // How long the end velocity moves each tree.
+  REVOLUTE_HD Duration<Real> rest_of_step(Real h) const { return {h, impact_time(), -1}; }
   REVOLUTE_HD RowContext<Real> context(Real h, const Real* qpos, const Real* qvel) const {
-    return {h, &kinematics, configuration(qpos), qvel, acceleration.v_free, V_free, impact.time};
+    return {h, &kinematics, configuration(qpos), qvel, acceleration.v_free, V_free, impact_time()};
   }
   REVOLUTE_HD RowContext<Real> start_context(Real h, const Real* qpos, const Real* qvel) const {
-    return {h, &start_kinematics, qpos, qvel, start_v_free, start_V_free, Real(0)};
+    return {h, &start_kinematics, qpos, qvel, start_v_free, start_V_free, nullptr};
   }
   // Keeps what belongs to the start of the step, before the stages are run again.
   REVOLUTE_HD void keep_start() {
@@ -120,6 +125,14 @@ REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameter
   constraint_rows(model, parameters, ws.context(h, qpos, qvel), ws.contacts, ws.rows);
 }
 
+// lambda, by the solver of the model.
+template <class Real>
+REVOLUTE_HD void solve_rows(const Model& model, bool record, StepWorkspace<Real>& ws) {
+  if (model.solver == Solver::exact) return exact(ws.problem(model), ws.exact, ws.solver.x);
+  ws.solver.scaled = ws.scaled_memory.at_least(ws.rows.matrix_entries());
+  projected_gauss_seidel(ws.problem(model), ws.solver, record);
+}
+
 template <class Real>
 REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, const Real* qpos,
                       const Real* qvel, const Real* ctrl, bool record, StepWorkspace<Real>& ws,
@@ -128,7 +141,6 @@ REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, co
     return soft_step(model, parameters, qpos, qvel, ctrl, record, ws.soft, qpos_next, qvel_next);
   const Real h(model.timestep);
   ws.impact.any = false;
-  ws.impact.time = Real(0);
   form_rows(model, parameters, h, qpos, qvel, ctrl, ws);
   find_impact(model, parameters, ws.context(h, qpos, qvel), ws.contacts, ws.rows, ws.impact);
   if (ws.impact.any) {
@@ -139,15 +151,14 @@ REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, co
   const bool rows = ws.rows.count > 0;
   if (rows) {
     delassus(model, ws.kinematics, ws.factors, ws.rows, ws.delassus);
-    ws.solver.scaled = ws.scaled_memory.at_least(ws.rows.matrix_entries());
-    projected_gauss_seidel(ws.problem(model), ws.solver, record);
+    solve_rows(model, record, ws);
     velocity_change(model, ws.kinematics, ws.factors, ws.rows, ws.delassus, ws.solver.x, ws.velocity_change,
                     ws.solve);
     for (int k = 0; k < model.nv; ++k) ws.qvel_next[k] = v_free[k] + ws.velocity_change[k];
   } else {
     for (int k = 0; k < model.nv; ++k) ws.qvel_next[k] = v_free[k];
   }
-  integration(model, h - ws.impact.time, ws.configuration(qpos), ws.qvel_next, qpos_next);
+  integration(model, ws.rest_of_step(h), ws.configuration(qpos), ws.qvel_next, qpos_next);
   if (record) {
     if (rows) impulse_forces(model, ws.rows, ws.solver.x, ws.acceleration.W_bar);
     record_acceleration(model, parameters, ws.kinematics, qvel, rows ? ws.velocity_change : nullptr,
@@ -174,7 +185,7 @@ struct StepAdjointWorkspace {
   AccelerationAdjointScratch<Bar> acceleration;
   SolveScratch<Bar> solve;
   SolverAdjointWorkspace<Bar> solver;
-  Bar *qpos_bar, *start_bar, *qvel_bar, *diagonal_bar, *w, *w0, *lambda_bar, *v_free_bar;
+  Bar *qpos_bar, *start_bar, *qvel_bar, *diagonal_bar, *w, *w0, *lambda_bar, *v_free_bar, *time_bar;
   Motion<Bar>* W;
   Force<Bar>*F_b, *F_v;
   SoftStepAdjointWorkspace<Bar> soft;
@@ -195,18 +206,18 @@ struct StepAdjointWorkspace {
     for (Bar** array : {&qpos_bar, &start_bar, &qvel_bar, &diagonal_bar, &w, &w0, &v_free_bar})
       *array = arena.take<Bar>(model.nv);
     lambda_bar = arena.take<Bar>(capacity);
+    time_bar = arena.take<Bar>(model.ntree);
     solver.take(capacity, model.iterations, arena);
     W = arena.take<Motion<Bar>>(model.nv);
     for (Force<Bar>** array : {&F_b, &F_v}) *array = arena.take<Force<Bar>>(model.nv);
   }
 };
 
-// Reverse of solver and rows: from qvel+_bar in ws.v_free_bar to v*_bar in the same place; adds to the impact's time_bar.
+// Reverse of solver and rows: from qvel+_bar in ws.v_free_bar to v*_bar in the same place; adds to ws.time_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& parameters,
                                     const RowContext<Real>& context, const StepWorkspace<Real>& at,
-                                    StepAdjointWorkspace<Bar>& ws, Bar& time_bar,
-                                    Parameters<Bar>& parameters_bar) {
+                                    StepAdjointWorkspace<Bar>& ws, Parameters<Bar>& parameters_bar) {
   const Kinematics<Real>& kin = at.kinematics;
   for (int k = 0; k < model.nv; ++k) ws.F_b[k] = ws.F_v[k] = zero_force<Bar>();
   ws.factors.clear(model);
@@ -217,13 +228,16 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
   link_velocities(model, kin.S, ws.w, ws.W);
   for (int r = 0; r < at.rows.count; ++r) ws.lambda_bar[r] = row_times(at.rows.J[r], ws.w, ws.W);
   SolverCotangent<Bar> solver_bar = {ws.lambda_bar, ws.rows.b, ws.delassus.A, ws.rows.bound};
-  projected_gauss_seidel_adjoint(at.problem(model), at.solver, ws.solver, solver_bar);
+  if (model.solver == Solver::exact)
+    exact_adjoint(at.problem(model), at.exact, at.solver.x, solver_bar);
+  else
+    projected_gauss_seidel_adjoint(at.problem(model), at.solver, ws.solver, solver_bar);
   add_impulse_adjoint(at.rows, at.solver.x, ws.w, ws.W, ws.rows);
   add_right_side_adjoint(context, at.rows, ws.v_free_bar, ws.F_b, ws.rows);
   delassus_adjoint(model, kin, at.factors, at.rows, at.delassus, ws.delassus, ws.rows, ws.factors,
                    ws.kinematics);
   constraint_rows_adjoint(model, parameters, context, at.contacts, at.rows, ws.qpos_bar, ws.F_v, ws.F_b,
-                          time_bar, ws.rows, ws.kinematics, parameters_bar);
+                          ws.time_bar, ws.rows, ws.kinematics, parameters_bar);
   for (int c = 0; c < at.contacts.count; ++c)
     collision_detection_adjoint(model, kin, at.contacts.list[c], ws.rows.contacts[c], ws.kinematics);
   articulated_inertia_adjoint(model, kin, at.factors, ws.factors, ws.kinematics, ws.diagonal_bar);
@@ -239,15 +253,15 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
 template <class Real, class Bar>
 REVOLUTE_HD void impact_adjoint(const Model& model, const Parameters<Real>& parameters, Real h,
                                 const Real* qpos, const Real* qvel, const StepWorkspace<Real>& at,
-                                StepAdjointWorkspace<Bar>& ws, Bar time_bar,
-                                Parameters<Bar>& parameters_bar) {
+                                StepAdjointWorkspace<Bar>& ws, Parameters<Bar>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) {
-    time_bar += qvel[k] * ws.qpos_bar[k];
+    ws.time_bar[model.dofs[k].tree] += qvel[k] * ws.qpos_bar[k];
     ws.start_bar[k] = Bar(0);
   }
-  integration_adjoint(model, at.impact.time, qvel, ws.qpos_bar, ws.start_bar, ws.qvel_bar);
+  integration_adjoint(model, Duration<Real>{Real(0), at.impact.time, 1}, qvel, ws.qpos_bar, ws.start_bar,
+                      ws.qvel_bar);
   find_impact_adjoint(model, parameters, at.start_context(h, qpos, qvel), at.start_contacts, at.impact,
-                      time_bar, ws.kinematics, ws.F_v, ws.start_bar, ws.qvel_bar, parameters_bar);
+                      ws.time_bar, ws.kinematics, ws.F_v, ws.start_bar, ws.qvel_bar, parameters_bar);
   for (int k = 0; k < model.nv; ++k) ws.qpos_bar[k] = ws.start_bar[k];
 }
 
@@ -264,17 +278,16 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   const Real h(model.timestep);
   const bool rows = at.rows.count > 0;
   const Real* configuration = at.configuration(qpos);
-  Bar time_bar(0);
+  for (int t = 0; t < model.ntree; ++t) ws.time_bar[t] = Bar(0);
   for (int k = 0; k < model.nv; ++k) {
     ws.qpos_bar[k] = ws.diagonal_bar[k] = Bar(0);
     ws.v_free_bar[k] = state_bar.qvel[k];
     if (!rows) ws.F_v[k] = zero_force<Bar>();
-    if (at.impact.any) time_bar -= at.qvel_next[k] * state_bar.qpos[k];
+    if (at.impact.any) ws.time_bar[model.dofs[k].tree] -= at.qvel_next[k] * state_bar.qpos[k];
   }
   ws.kinematics.clear(model);
-  integration_adjoint(model, h - at.impact.time, at.qvel_next, state_bar.qpos, ws.qpos_bar, ws.v_free_bar);
-  if (rows)
-    constraint_adjoint(model, parameters, at.context(h, qpos, qvel), at, ws, time_bar, parameters_bar);
+  integration_adjoint(model, at.rest_of_step(h), at.qvel_next, state_bar.qpos, ws.qpos_bar, ws.v_free_bar);
+  if (rows) constraint_adjoint(model, parameters, at.context(h, qpos, qvel), at, ws, parameters_bar);
   // v* = qvel + h a0
   solve(model, at.kinematics, at.factors, ws.v_free_bar, ws.w0, ws.solve);
   for (int k = 0; k < model.nv; ++k) {
@@ -289,7 +302,7 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   actuation_adjoint(model, parameters, h, configuration, qvel, ctrl,
                     ActuationCotangent<Bar>{ws.w0, ws.diagonal_bar, ws.diagonal_bar}, ws.qpos_bar,
                     ws.qvel_bar, ctrl_bar, parameters_bar);
-  if (at.impact.any) impact_adjoint(model, parameters, h, qpos, qvel, at, ws, time_bar, parameters_bar);
+  if (at.impact.any) impact_adjoint(model, parameters, h, qpos, qvel, at, ws, parameters_bar);
   for (int k = 0; k < model.nv; ++k) {
     state_bar.qpos[k] = ws.qpos_bar[k];
     state_bar.qvel[k] = ws.qvel_bar[k];

@@ -11,7 +11,7 @@ import numpy as np
 
 from revolute.contract.errors import ArgumentError
 
-SOLVERS = ("pgs",)
+SOLVERS = ("pgs", "exact")
 BASES = ("fixed", "free")
 CONTACT_MODELS = ("hard", "mujoco")
 CONES = ("pyramidal", "elliptic")
@@ -50,7 +50,7 @@ class Options:
         if self.base not in (None, *BASES):
             raise ArgumentError.expected("base", "'fixed', 'free' or None", repr(self.base))
         if self.solver not in SOLVERS:
-            raise ArgumentError.expected("solver", "'pgs'", repr(self.solver))
+            raise ArgumentError.expected("solver", "'pgs' or 'exact'", repr(self.solver))
         if self.contact_model not in CONTACT_MODELS:
             raise ArgumentError.expected("contact_model", "'hard' or 'mujoco'", repr(self.contact_model))
         if self.cone not in (None, *CONES):

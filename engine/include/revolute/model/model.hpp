@@ -13,11 +13,17 @@ namespace revolute {
 enum class Integrator : int { euler, implicitfast, implicit, rk4 };
 // hard: impulses that keep shapes apart, by sweeps; mujoco: MuJoCo's soft constraints and its contact geometry.
 enum class ContactModel : int { hard, mujoco };
+// hard: pgs: a fixed number of sweeps of projected Gauss-Seidel; exact: to convergence.
+enum class Solver : int { pgs, exact };
 enum class Cone : int { pyramidal, elliptic };
 enum class JointType : int { free = 0, ball = 1, prismatic = 2, revolute = 3 };  // MuJoCo's numbers
 // How many of a joint's positions are plain numbers; behind them free and ball joints have a quaternion.
 inline int linear_coordinates(JointType type) {
   return type == JointType::free ? 3 : type == JointType::ball ? 0 : 1;
+}
+// How many positions a joint has.
+inline int coordinates(JointType type) {
+  return type == JointType::free ? 7 : type == JointType::ball ? 4 : 1;
 }
 
 // How soft a constraint is, by MuJoCo's names.
@@ -179,6 +185,7 @@ struct Model {
   double timestep;
   double erp, cfm, margin;
   int iterations;
+  Solver solver;
   Integrator integrator;
   ContactModel contact_model;
   Cone cone;                           // mujoco

@@ -11,7 +11,7 @@ using Ints = std::vector<int>;
 struct MujocoArrays {
   int nq = 0, nv = 0, nu = 0, nbody = 0, njnt = 0, ngeom = 0;
   double timestep = 0, erp = 0, cfm = 0, restitution = 0, margin = 0;
-  int iterations = 0;
+  int iterations = 0, solver = 0;  // solver: 0 pgs, 1 exact
   int integrator = 0;     // Integrator
   int contact_model = 0;  // 0 hard, 1 mujoco
   int cone = 0;           // 0 pyramidal, 1 elliptic
@@ -57,6 +57,7 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("njnt", arrays.njnt);
   visit("ngeom", arrays.ngeom);
   visit("iterations", arrays.iterations);
+  visit("solver", arrays.solver);
   visit("integrator", arrays.integrator);
   visit("contact_model", arrays.contact_model);
   visit("cone", arrays.cone);

@@ -1,69 +1,78 @@
-// Projected Gauss-Seidel: a fixed number of sweeps over the rows of  w = A x + b,  from x = 0.
+// Projected Gauss-Seidel: a fixed number of sweeps over the rows of  w = A x + b.
 //
 // Rows come grouped in islands that do not touch each other; a row's bounds depend on its kind:
-//   bilateral: free;  unilateral: 0 <= x (masked where inactive);  friction: |x| <= mu x_normal;  box: |x| <= bound.
-// The friction rows of a normal follow it. Kept for every row is what it would become without its bounds,
-//   z_r = -(b_r + sum_{j != r} A_rj x_j)/A_rr,
-// which its own change leaves as it is (the diagonal A_rr includes the regularisation). One update is
-//   x_r+ = clamp(z_r),   z_j -= (A_rj / A_jj) (x_r+ - x_r) for j != r                         (1)
+//   bilateral: free;  unilateral: 0 <= x (masked where inactive);  box: |x| <= bound;
+//   friction: the rows of a contact together, by its normal impulse (friction_block.hpp).
+// A block is the friction rows of one contact, or any other row alone; A_bb is its part of A. Kept for every block is what it
+// would become without its bounds,
+//   z_b = -A_bb^-1 (b_b + sum_{j not in b} A_bj x_j),
+// which its own change leaves as it is (the diagonal of A includes the regularisation). One update is
+//   x_b+ = project(z_b),   z_j -= (A_jj^-1 A_jb) (x_b+ - x_b) for every other block j         (1)
 // A row that nothing can move (a planar robot pushed out of its plane: A_rr = 0) keeps x_r = 0, like a masked one.
-// The tape keeps x_r+ of every update, so that the adjoint can walk back.
+//
+// The start is the same whatever the order of the rows: normals and limits take what each would alone, or as much less as all of
+// them together are too much for its row,
+//   p_n = max(0, -b_n/A_nn),   x_n = p_n min(1, -b_n/q_n),   q = A p                           (2)
+// Where contacts share a load in many ways (a body between two jaws) the sweeps end near the start, so that equal contacts
+// get equal parts. The tape keeps the start and the x_r+ of every update, so that the adjoint can walk back.
 //
 // The sweeps over an island end when two in a row changed nothing (x_r - x_r+ was +0 everywhere): all later ones would
 // repeat the second to the bit, and the tape gets copies of it. One is not enough: adding a zero can still turn a z that is -0
-// into +0, and with it the side of a bound that is zero; adding it again cannot. So results are those of all sweeps, and what
-// else is in the pack only decides how many are computed.
+// into +0. So results are those of all sweeps, and what else is in the pack only decides how many are computed.
 //
-// What an update takes is the chain of operations from one z to the next: clamp, difference, multiply-add. So the clamps are
-// a minimum and a maximum, and the impulse of the last normal is at hand.
-//
-// Adjoint of the unconverged result: each update backwards, with g = x_r_bar, then x_r_bar = 0 (docs/adjoint.md section 4):
-//   free:     s = g/A_rr,  b_r_bar -= s,  A_rj_bar -= s x_j (x_r+ for j = r),  x_j_bar -= (A_rj/A_rr) g      (2)
-//   friction at +-mu x_n:  mu_bar += +-x_n g,  x_n_bar += +-mu g;   box at +-bound:  bound_bar += +-g (3)
+// Adjoint of the unconverged result: each update backwards, with g = x_b_bar, then x_b_bar = 0 (docs/adjoint.md section 4):
+//   free:     s = A_bb^-1 g,  b_b_bar -= s,  A_bj_bar -= s x_j (x_j+ within the block),  x_j_bar -= A_jb s      (3)
+//   friction on its bound: friction_block.hpp (4), (5);   box at +-bound:  bound_bar += +-g
 //   unilateral at 0: nothing.
 // The s of all sweeps are kept, and A_bar is their product with the tape, formed once:
-//   A_rj_bar = - sum over sweeps of s_r x_j, x_j of this sweep for j <= r, of the one before for j > r       (4)
-// Of an island's tape, these x_j are the last updates up to that of row r: a window that moves by one sweep at a time.
+//   A_rj_bar = - sum over sweeps of s_r x_j, x_j of this sweep up to the end of r's block, of the one before beyond it      (4)
+// Of an island's tape, these x_j are the last updates up to the end of the block: a window that moves by a sweep at a time.
+// What is left of x_bar at the start goes through (2): where x_n = -p_n b_n/q_n,
+//   p_n_bar = x_n_bar x_n/p_n,   b_n_bar -= x_n_bar p_n/q_n,   q_n_bar = -x_n_bar x_n/q_n,   A_bar += q_bar p',   p_bar += A q_bar      (5)
 // At a switching point (a free solution that lies exactly on its bound) the row counts as clamped, in forward derivatives
-// as well. Where a bound is zero the side is the sign of x_r+, which is +0 or -0.
+// as well.
 //
-// Islands of one to four contacts with sliding friction and nothing else run with x and z (or x_bar) in registers, and without
-// a branch; the others take the same steps in memory.
+// Islands of one to four contacts with sliding friction and nothing else run with x and z (or x_bar) in registers, and with a
+// branch only where some contact slides; the others take the same steps in memory.
 #pragma once
 
 #include <cstddef>
 #include <initializer_list>
 
 #include "revolute/arena.hpp"
+#include "revolute/solvers/friction_block.hpp"
 #include "revolute/solvers/solver.hpp"
 
 namespace revolute {
 
-constexpr double least_mobility = 1e-15;  // 1/kg; less is rounding of a Jacobian that is zero
 constexpr int contact_rows = 3, unrolled_rows = 4 * contact_rows;
 
-// Arrays [count], but scaled as A: A_rj / A_jj, and tape [iterations, rows] for each island in turn.
+// Arrays [count] (start: scratch), but scaled as A: (A_jj^-1 A_jr) in row r, 0 within a block; inverse [count, most_friction_rows]: A_bb^-1; tape
+// and slides [iterations + 1, rows] for each island in turn. slides: of a contact that slides sigma in its normal's place and
+// e in the places of its friction rows.
 template <class Real>
 struct SolverWorkspace {
-  Real *x, *z, *inverse_diagonal, *scaled, *tape;
+  Real *x, *z, *start, *inverse, *scaled, *tape, *slides;
 
   // Without `scaled`, which grows with the rows at hand.
   void take(std::size_t capacity, int iterations, Arena& arena) {
-    for (Real** array : {&x, &z, &inverse_diagonal}) *array = arena.take<Real>(capacity);
-    tape = arena.take<Real>(capacity * iterations);
+    for (Real** array : {&x, &z, &start}) *array = arena.take<Real>(capacity);
+    inverse = arena.take<Real>(capacity * most_friction_rows);
+    for (Real** array : {&tape, &slides}) *array = arena.take<Real>(capacity * (iterations + 1));
   }
 };
-// Scratch of the adjoint, laid out as the tape.
+// Scratch of the adjoint: steps laid out as the tape, start [count].
 template <class Bar>
 struct SolverAdjointWorkspace {
-  Bar* steps;
+  Bar *steps, *start;
 
   void take(std::size_t capacity, int iterations, Arena& arena) {
-    steps = arena.take<Bar>(capacity * iterations);
+    steps = arena.take<Bar>(capacity * (iterations + 1));
+    start = arena.take<Bar>(capacity);
   }
 };
 
-// The clamp of (1); `normal` is the impulse of the last unilateral row.
+// The clamp of a row that is a block alone; `normal` is the impulse of the last unilateral row.
 template <class Real>
 REVOLUTE_HD inline Real project(RowKind kind, const Real& bound, const Real& z, Real& normal) {
   switch (kind) {
@@ -71,8 +80,6 @@ REVOLUTE_HD inline Real project(RowKind kind, const Real& bound, const Real& z, 
       return z;
     case RowKind::unilateral:
       return normal = maximum(Real(0), z);
-    case RowKind::friction:
-      return clamp_magnitude(z, bound * normal);
     default:
       return clamp_magnitude(z, bound);
   }
@@ -84,10 +91,19 @@ REVOLUTE_HD inline RowKind kind_of(const SolverRow* island, int r) {
   if (Rows) return r % contact_rows == 0 ? RowKind::unilateral : RowKind::friction;
   return island[r].kind;
 }
-
 template <int Rows>
 REVOLUTE_HD inline int normal_of(const SolverRow* island, int r) {
   return Rows ? r - r % contact_rows : island[r].normal - island->begin;
+}
+// Rows of the block that begins with row r, of an island of `count` rows.
+template <int Rows>
+REVOLUTE_HD inline int block_rows(const SolverRow* island, int count, int r) {
+  if (kind_of<Rows>(island, r) != RowKind::friction) return 1;
+  if (Rows) return contact_rows - 1;
+  int end = r + 1;
+  while (end < count && island[end].kind == RowKind::friction && island[end].normal == island[r].normal)
+    ++end;
+  return end - r;
 }
 
 // One island's arrays, from its first row.
@@ -95,44 +111,99 @@ template <class Real>
 struct Island {
   const SolverRow* rows;
   int count, iterations;
-  const Real *bound, *scaled, *inverse_diagonal;
+  const Real *A, *bound, *scaled, *inverse;
+
+  REVOLUTE_HD FrictionBlock<Real> block(int r) const { return {A + r * count + r, bound + r, count}; }
 };
 
-// All sweeps over an island; `tape` may be null. Functions of their own, so that every number of an unrolled island is a
-// constant offset from one register: g++ 12 would keep a register or a place on the stack for the address of each.
+template <int N>
+struct ProjectBlock {
+  template <class Real>
+  REVOLUTE_HD static void run(const FrictionBlock<Real>& block, const Real& normal, const Real* z, Real* next,
+                              Real* e, Real& sigma) {
+    project_block<N>(block, normal, z, next, e, sigma);
+  }
+};
+
+// All sweeps over an island; `tape` and `slides` may be null. Functions of their own, so that every number of an unrolled
+// island is a constant offset from one register: g++ 12 would keep a register or a place on the stack for the address of each.
 template <int Rows, class Real>
-REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_out, Real* z_in, Real* tape) {
+REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_inout, Real* z_in, Real* tape,
+                             Real* slides) {
   const int count = Rows ? Rows : island.count;
   const SolverRow* const rows = island.rows;
   const Real *const bound = island.bound, *const scaled = island.scaled;
   Real x_registers[Rows ? Rows : 1], z_registers[Rows ? Rows : 1];
-  Real *x = Rows ? x_registers : x_out, *z = Rows ? z_registers : z_in;
+  Real *x = Rows ? x_registers : x_inout, *z = Rows ? z_registers : z_in;
   for (int j = 0; j < count; ++j) {
-    x[j] = Real(0);
+    x[j] = x_inout[j];
     z[j] = z_in[j];
+    if (tape) tape[j] = x[j];
   }
   int sweep = 0;
   for (int quiet = 0; sweep < island.iterations && quiet < 2; ++sweep) {
+    if (tape) {
+      tape += count;
+      slides += count;
+    }
     Real normal(0);
     AllPositiveZero<Real> changes;
+    const auto move = [&](int begin, int size, const Real* next) {  // (1)
 #pragma GCC unroll 16
-    for (int r = 0; r < count; ++r) {
-      const Real next = project(kind_of<Rows>(rows, r), bound[r], z[r], normal);
-      const Real back = x[r] - next;
-      changes.add(back);
-      x[r] = next;
-      if (tape) tape[r] = next;
+      for (int c = 0; c < size; ++c) {
+        const int r = begin + c;
+        const Real back = x[r] - next[c];
+        changes.add(back);
+        x[r] = next[c];
+        if (tape) tape[r] = next[c];
 #pragma GCC unroll 16
-      for (int j = 0; j < count; ++j)
-        if (j != r) z[j] = multiply_add(scaled[r * count + j], back, z[j]);  // (1)
+        for (int j = 0; j < count; ++j)
+          if (j < begin || j >= begin + size) z[j] = multiply_add(scaled[r * count + j], back, z[j]);
+      }
+    };
+    const auto update_row = [&](RowKind kind, int r) {
+      const Real next = project(kind, bound[r], z[r], normal);
+      move(r, 1, &next);
+    };
+    const auto update_friction = [&](int r, int size) {
+      Real next[most_friction_rows], e[most_friction_rows], sigma;
+      if (Rows)
+        project_block<contact_rows - 1>(island.block(r), normal, z + r, next, e, sigma);
+      else
+        dispatch_block<ProjectBlock>(size, island.block(r), normal, z + r, next, e, sigma);
+      move(r, size, next);
+      if (!tape) return;
+      slides[normal_of<Rows>(rows, r)] = sigma;
+      if (any(less(Real(0), sigma)))
+        for (int c = 0; c < size; ++c) slides[r + c] = e[c];
+    };
+    if constexpr (Rows > 0) {
+#pragma GCC unroll 16
+      for (int n = 0; n < Rows; n += contact_rows) {
+        update_row(RowKind::unilateral, n);
+        update_friction(n + 1, contact_rows - 1);
+      }
+    } else {
+      for (int r = 0, size; r < count; r += size) {
+        size = block_rows<Rows>(rows, count, r);
+        if (rows[r].kind == RowKind::friction)
+          update_friction(r, size);
+        else
+          update_row(rows[r].kind, r);
+      }
     }
     quiet = changes.holds() ? quiet + 1 : 0;
-    if (tape) tape += count;
   }
-  for (; tape && sweep < island.iterations; ++sweep, tape += count)
-    for (int r = 0; r < count; ++r) tape[r] = x[r];
+  for (; tape && sweep < island.iterations; ++sweep) {
+    for (int r = 0; r < count; ++r) {
+      tape[count + r] = x[r];
+      slides[count + r] = slides[r];
+    }
+    tape += count;
+    slides += count;
+  }
   if (Rows)
-    for (int j = 0; j < count; ++j) x_out[j] = x[j];
+    for (int j = 0; j < count; ++j) x_inout[j] = x[j];
 }
 
 // Calls Task<Rows>::run with the number of rows of an island that is to be unrolled, or 0.
@@ -156,158 +227,119 @@ REVOLUTE_HD inline void dispatch_island(const SolverRow* island, Arguments&... a
 template <class Real>
 REVOLUTE_HD inline Island<Real> island_at(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& ws,
                                           int begin, int rows) {
+  const std::size_t A = problem.rows[begin].A;
   return {problem.rows + begin,
           rows,
           problem.iterations,
+          problem.A + A,
           problem.bound + begin,
-          ws.scaled + problem.rows[begin].A,
-          ws.inverse_diagonal + begin};
+          ws.scaled + A,
+          ws.inverse + std::size_t(begin) * most_friction_rows};
 }
 // Where the part of an island's tape begins.
 template <class Real>
 REVOLUTE_HD inline std::size_t tape_offset(const SolverProblem<Real>& problem, int begin) {
-  return std::size_t(problem.iterations) * begin;
+  return (std::size_t(problem.iterations) + 1) * begin;
 }
+
+// (2): p and q = A p of the one-sided rows; both 0 for the others.
+template <class Real>
+REVOLUTE_HD void start_direction(const Island<Real>& island, const Real* b, Real* p, Real* q) {
+  for (int r = 0; r < island.count; ++r)
+    p[r] = island.rows[r].kind == RowKind::unilateral
+               ? maximum(Real(0), -(b[r] * island.inverse[r * most_friction_rows]))
+               : Real(0);
+  for (int r = 0; r < island.count; ++r) {
+    q[r] = Real(0);
+    if (island.rows[r].kind != RowKind::unilateral) continue;
+    for (int j = 0; j < island.count; ++j)
+      if (island.rows[j].kind == RowKind::unilateral)
+        q[r] = multiply_add(island.A[r * island.count + j], p[j], q[r]);
+  }
+}
+// Whether (2) takes less than p.
+template <class Real>
+REVOLUTE_HD inline MaskOf<Real> is_shared(const Real& b, const Real& p, const Real& q) {
+  return less(Real(0), p) & less(-b, q);
+}
+template <class Real>
+REVOLUTE_HD inline Real start_of_row(const Real& b, const Real& p, const Real& q) {
+  const auto shared = is_shared(b, p, q);
+  return p * select(shared, -b / select(shared, q, Real(1)), Real(1));
+}
+
+template <int N>
+struct InvertBlock {
+  template <class Real>
+  REVOLUTE_HD static void run(const FrictionBlock<Real>& block, Real* inverse) {
+    invert_block<N>(block, inverse);
+  }
+};
+// 1/A_rr, or 0 where the row stays at zero.
+template <class Real>
+REVOLUTE_HD inline Real inverse_diagonal(RowKind kind, const Real& diagonal, const Real& bound) {
+  auto movable = less(Real(least_mobility), diagonal);
+  if (kind == RowKind::unilateral) movable = movable & less(Real(0), bound);
+  return select(movable, Real(1) / select(movable, diagonal, Real(1)), Real(0));
+}
+// A_bb^-1 of all blocks, and (A_jj^-1 A_jr).
+template <class Real>
+REVOLUTE_HD void scale_island(const Island<Real>& island, Real* inverse, Real* scaled) {
+  const int count = island.count;
+  for (int r = 0, size; r < count; r += size) {
+    size = block_rows<0>(island.rows, count, r);
+    Real* const own = inverse + r * most_friction_rows;
+    if (island.rows[r].kind == RowKind::friction)
+      dispatch_block<InvertBlock>(size, island.block(r), own);
+    else
+      own[0] = inverse_diagonal(island.rows[r].kind, island.A[r * count + r], island.bound[r]);
+    for (int j = 0; j < count; ++j) {
+      const bool inside = j >= r && j < r + size;
+      for (int c = 0; c < size; ++c) {
+        Real sum(0);
+        for (int d = 0; d < size && !inside; ++d)
+          sum = multiply_add(own[c * most_friction_rows + d], island.A[j * count + r + d], sum);
+        scaled[j * count + r + c] = sum;
+      }
+    }
+  }
+}
+
 template <int Rows>
 struct ForwardIsland {
   template <class Real>
   REVOLUTE_HD static void run(int rows, const SolverProblem<Real>& problem, const int& begin,
                               SolverWorkspace<Real>& ws, const bool& record) {
-    for (int r = begin; r < begin + rows; ++r) ws.z[r] = -(problem.b[r] * ws.inverse_diagonal[r]);
-    sweep<Rows>(island_at(problem, ws, begin, rows), ws.x + begin, ws.z + begin,
-                record ? ws.tape + tape_offset(problem, begin) : nullptr);
+    const Island<Real> island = island_at(problem, ws, begin, rows);
+    const Real* const b = problem.b + begin;
+    Real *const x = ws.x + begin, *const z = ws.z + begin;
+    scale_island(island, ws.inverse + std::size_t(begin) * most_friction_rows,
+                 ws.scaled + problem.rows[begin].A);
+    start_direction(island, b, x, z);
+    for (int r = 0; r < rows; ++r) x[r] = start_of_row(b[r], x[r], z[r]);
+    for (int r = 0, size; r < rows; r += size) {
+      size = block_rows<Rows>(island.rows, rows, r);
+      for (int c = 0; c < size; ++c) {
+        Real sum(0);
+        for (int d = 0; d < size; ++d)
+          sum = multiply_add(island.inverse[(r + c) * most_friction_rows + d], b[r + d], sum);
+        z[r + c] = -sum;
+      }
+    }
+    for (int r = 0; r < rows; ++r)
+      if (kind_of<Rows>(island.rows, r) == RowKind::unilateral)
+        for (int j = 0; j < rows; ++j) z[j] = multiply_add(island.scaled[r * rows + j], -x[r], z[j]);
+    const std::size_t tape = tape_offset(problem, begin);
+    sweep<Rows>(island, x, z, record ? ws.tape + tape : nullptr, record ? ws.slides + tape : nullptr);
   }
 };
-
-// 1/A_rr, or 0 where the row stays at zero.
-template <class Real>
-REVOLUTE_HD inline Real inverse_diagonal(const SolverProblem<Real>& problem, int r) {
-  const SolverRow& row = problem.rows[r];
-  const Real diagonal = problem.A[row.A + r - row.begin];
-  auto movable = less(Real(least_mobility), diagonal);
-  if (row.kind == RowKind::unilateral) movable = movable & less(Real(0), problem.bound[r]);
-  return select(movable, Real(1) / select(movable, diagonal, Real(1)), Real(0));
-}
 
 // Fills x; with `record` the tape too.
 template <class Real>
 REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, SolverWorkspace<Real>& ws,
                                         bool record) {
-  for (int r = 0; r < problem.count; ++r) ws.inverse_diagonal[r] = inverse_diagonal(problem, r);
-  for (int r = 0; r < problem.count; ++r) {
-    const SolverRow& row = problem.rows[r];
-    for (int j = row.begin; j < row.end; ++j)
-      ws.scaled[row.A + j - row.begin] = problem.A[row.A + j - row.begin] * ws.inverse_diagonal[j];
-  }
   for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end)
     dispatch_island<ForwardIsland>(problem.rows + begin, problem, begin, ws, record);
-}
-
-// (3): what of g = x_r_bar passes through the clamp of a row that became `next`; bound_bar is added to. What friction rows
-// give to their normal waits in normal_bar.
-template <class Real, class Bar>
-REVOLUTE_HD inline Bar project_adjoint(RowKind kind, const Real& bound, const Real& next, const Real& normal,
-                                       const Bar& g, Bar& bound_bar, Bar& normal_bar) {
-  if (kind == RowKind::bilateral) return g;
-  if (kind == RowKind::unilateral) {
-    const Bar all = g + normal_bar;
-    normal_bar = Bar(0);
-    return select(less(Bar(0), Bar(next)), all, Bar(0));
-  }
-  const bool friction = kind == RowKind::friction;
-  const Real limit = friction ? bound * normal : bound;
-  // masks as wide as the cotangents: one of the step alone would be a branch
-  const auto clamped = less_equal(Bar(limit), Bar(abs(next)));
-  const Bar outwards = select(clamped, flip_sign(g, Bar(next)), Bar(0));
-  bound_bar += friction ? outwards * normal : outwards;
-  if (friction) normal_bar += outwards * bound;
-  return select(clamped, Bar(0), g);
-}
-
-// (2) over all sweeps of an island, backwards, from the last row of the tape; `steps`, laid out as the tape, gets the s.
-template <int Rows, class Real, class Bar>
-REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tape, Bar* steps, Bar* x_bar_in,
-                                     Bar* bound_bar) {
-  const int count = Rows ? Rows : island.count;
-  const SolverRow* const rows = island.rows;
-  const Real *const bound = island.bound, *const scaled = island.scaled,
-                    *const inverse_diagonal = island.inverse_diagonal;
-  Bar registers[Rows ? Rows : 1];
-  Bar* x_bar = Rows ? registers : x_bar_in;
-  if (Rows)
-    for (int j = 0; j < count; ++j) x_bar[j] = x_bar_in[j];
-  for (int sweep = 0; sweep < island.iterations; ++sweep) {
-    Bar normal_bar(0);
-#pragma GCC unroll 16
-    for (int r = count - 1; r >= 0; --r) {
-      const RowKind kind = kind_of<Rows>(rows, r);
-      const Real normal = kind == RowKind::friction ? tape[normal_of<Rows>(rows, r)] : Real(0);
-      const Bar g = project_adjoint(kind, bound[r], tape[r], normal, x_bar[r], bound_bar[r], normal_bar);
-      steps[r] = g * inverse_diagonal[r];
-      x_bar[r] = Bar(0);
-      // A is symmetric: A_rj / A_rr is entry (j, r) of scaled
-#pragma GCC unroll 16
-      for (int j = 0; j < count; ++j)
-        if (j != r) x_bar[j] = multiply_add(-g, scaled[j * count + r], x_bar[j]);
-    }
-    tape -= count;
-    steps -= count;
-  }
-}
-
-// (4) and b_bar, row by row; `sum` is scratch. Entry i of the window that ends with row r is of row (r + 1 + i) mod count. In
-// the first sweep those after r are not there yet, and zero.
-template <int Rows, class Real, class Bar>
-REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape, const Bar* steps,
-                                    Bar* A_bar, Bar* b_bar, Bar* sum_in) {
-  const int count = Rows ? Rows : island.count;
-  Bar registers[Rows ? Rows : 1];
-  Bar* const sum = Rows ? registers : sum_in;
-  for (int r = 0; r < count; ++r) {
-    Bar* const row = A_bar + r * count;
-    const int later = count - 1 - r;  // rows after r
-    const Bar* next_step = steps + r;
-    const Real* window = tape + r + 1;
-    Bar s = -*next_step, sum_s = s;
-#pragma GCC unroll 16
-    for (int i = 0; i < count; ++i) {
-      sum[i] = row[i < later ? r + 1 + i : i - later];
-      if (i >= later) sum[i] = multiply_add(s, tape[i - later], sum[i]);
-    }
-    for (int sweep = 1; sweep < island.iterations; ++sweep, window += count) {
-      s = -*(next_step += count);
-      sum_s += s;
-#pragma GCC unroll 16
-      for (int i = 0; i < count; ++i) sum[i] = multiply_add(s, window[i], sum[i]);
-    }
-    b_bar[r] += sum_s;
-#pragma GCC unroll 16
-    for (int i = 0; i < count; ++i) row[i < later ? r + 1 + i : i - later] = sum[i];
-  }
-}
-
-template <int Rows>
-struct AdjointIsland {
-  template <class Real, class Bar>
-  REVOLUTE_HD static void run(int rows, const SolverProblem<Real>& problem, const SolverWorkspace<Real>& at,
-                              const int& begin, SolverAdjointWorkspace<Bar>& ws, SolverCotangent<Bar>& bar) {
-    if (problem.iterations == 0) return;
-    const Island<Real> island = island_at(problem, at, begin, rows);
-    const Real* const tape = at.tape + tape_offset(problem, begin);
-    Bar* const steps = ws.steps + tape_offset(problem, begin);
-    const std::size_t last = std::size_t(problem.iterations - 1) * rows;
-    sweep_adjoint<Rows>(island, tape + last, steps + last, bar.x + begin, bar.bound + begin);
-    gather_steps<Rows>(island, tape, steps, bar.A + problem.rows[begin].A, bar.b + begin, bar.x + begin);
-  }
-};
-
-// `at` comes from a recorded solve.
-template <class Real, class Bar>
-REVOLUTE_HD void projected_gauss_seidel_adjoint(const SolverProblem<Real>& problem,
-                                                const SolverWorkspace<Real>& at,
-                                                SolverAdjointWorkspace<Bar>& ws, SolverCotangent<Bar>& bar) {
-  for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end)
-    dispatch_island<AdjointIsland>(problem.rows + begin, problem, at, begin, ws, bar);
 }
 
 }  // namespace revolute

@@ -2,7 +2,8 @@
 //
 // Every candidate of the model is one possible contact. It is active when it would come closer than `margin` in this step:
 //   min(gap, gap + h n.(v_b - v_a)) < margin,   velocities those without contact              (1)
-// A contact that stays farther away gets no impulse from this step. Row d in {normal, two tangents} acts on a link
+// A contact that stays farther away gets no impulse from this step; nor does one of round shapes that is foreseen by (1) but
+// passed by on the paths without contact (paths_meet.hpp). Row d in {normal, two tangents} acts on a link
 // through the wrench (x d; d) about its tree's reference point, with sign - on a and + on b:
 //   J v = f_a . V_a + f_b . V_b                                                               (2)
 // A pack keeps a contact when any of its environments does; elsewhere it is masked and gets no impulse.
@@ -20,6 +21,7 @@
 #include "revolute/stages/broad_phase.hpp"
 #include "revolute/stages/convex_contacts.hpp"
 #include "revolute/stages/mujoco_contacts.hpp"
+#include "revolute/stages/paths_meet.hpp"
 
 namespace revolute {
 
@@ -140,6 +142,12 @@ REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const
                      dot(at_link(V_free, candidate.link_b), contact.force_b[0]);  // (2)
   contact.active = less(Real(0), present) & less(minimum(contact.gap, contact.gap + h * speed),
                                                  watched_distance<Real>(model, candidate));
+  if (is_round(candidate.pair)) {
+    const auto foreseen =
+        contact.active & less(Real(0), contact.gap) & less(contact.gap + h * speed, Real(0));
+    if (any(foreseen))
+      contact.active = contact.active & paths_meet(model, kin, V_free, h, candidate, foreseen);
+  }
   if (any(contact.active)) ++out.count;
 }
 

@@ -85,22 +85,34 @@ REVOLUTE_HD inline void add_row_transpose(const RowJacobian<Real>& J, const Bar&
 }
 
 // Bias of a one-sided row with signed gap g: the row may close the gap in this step and no more, and what has been
-// penetrated is given back, all of it within the depth s, a fraction erp of what is deeper:
-//   bias(g) = g/h  for g > -s,   (-s + erp (g + s))/h  below,   s = (10 m/s^2) h^2             (2)
+// penetrated is given back: all of it within the depth s, of what is deeper a share in a time that does not depend on h:
+//   bias(g) = g/h  for g > -s,   -s/h + max((g + s)/T, -c)  below,   s = (10 m/s^2) h^2,   T = 0.0025 s/erp     (2)
 // s is the depth that a step of free fall makes, so the whole return is no faster than that. A contact at rest sits at
-// g = 0, where this is smooth; a bias that changed its slope at g = 0 would put a kink into every standing robot.
+// g = 0, where this is smooth; a bias that changed its slope at g = 0 would put a kink into every standing robot. What
+// starts deep comes out at a speed d/T that falls with the depth d and is at most c, whatever the time step: a share of the depth
+// for each step would be a speed that grows as 1/h. c^2/(2 g) < 2 c T, so that with the default erp nothing that comes out of the
+// floor rises above it by more than it was deep.
+constexpr double repair_time = 0.0025;   // s: the depth beyond s falls by about the share erp in this time
+constexpr double fastest_repair = 0.45;  // c: m/s, of a hinge rad/s
 template <class Real>
 REVOLUTE_HD inline Real free_fall_depth(Real h) {
   return Real(10) * h * h;
 }
+// 1/T of (2); no step returns more than all
+template <class Real>
+REVOLUTE_HD inline Real repair_rate(const Model& model, Real h) {
+  return minimum(Real(model.erp / repair_time), Real(1) / h);
+}
 template <class Real>
 REVOLUTE_HD inline Real gap_bias(const Model& model, Real h, Real gap) {
-  const Real s = free_fall_depth(h);
-  return select(less(-s, gap), gap, Real(model.erp) * (gap + s) - s) / h;
+  const Real s = free_fall_depth(h), returned = repair_rate(model, h) * (gap + s);
+  return select(less(-s, gap), gap / h, maximum(returned, Real(-fastest_repair)) - s / h);
 }
 template <class Real>
 REVOLUTE_HD inline Real gap_slope(const Model& model, Real h, Real gap) {
-  return select(less(-free_fall_depth(h), gap), Real(1), Real(model.erp)) / h;
+  const Real s = free_fall_depth(h), rate = repair_rate(model, h);
+  const Real deep = select(less(Real(-fastest_repair), rate * (gap + s)), rate, Real(0));
+  return select(less(-s, gap), Real(1) / h, deep);
 }
 // Whether a one-sided row may act in this step: min(gap, gap + h speed) < margin, with the speed before constraints.
 template <class Real>
@@ -116,7 +128,8 @@ struct RowContext {
   const Real *qpos, *qvel;     // at the start of the step
   const Real* v_free;          // v*
   const Motion<Real>* V_free;  // link velocities of v*
-  Real impact_time;            // since the start of the step; qpos is that of this moment (impact.hpp)
+  const Real*
+      impact_time;  // [ntree] since the start of the step; qpos is that of this moment (impact.hpp); or null
 };
 
 // What a row's maker fills in.

@@ -262,7 +262,7 @@ template <class Real, class Bar>
 REVOLUTE_HD inline void row_adjoint(const Model& model, const Parameters<Real>& parameters,
                                     const RowContext<Real>& at, const Contacts<Real>& contacts,
                                     const ConstraintRows<Real>& rows, int r, Bar* qpos_bar, Force<Bar>* F_v,
-                                    Force<Bar>* F_b, Bar& time_bar, ConstraintRowsCotangent<Bar>& bar,
+                                    Force<Bar>* F_b, Bar* time_bar, ConstraintRowsCotangent<Bar>& bar,
                                     KinematicsCotangent<Bar>& kin_bar, Parameters<Bar>& parameters_bar) {
   const RowOrigin& origin = rows.origin[r];
   switch (origin.source) {
@@ -290,7 +290,7 @@ template <class Real, class Bar>
 REVOLUTE_HD void constraint_rows_adjoint(const Model& model, const Parameters<Real>& parameters,
                                          const RowContext<Real>& at, const Contacts<Real>& contacts,
                                          const ConstraintRows<Real>& rows, Bar* qpos_bar, Force<Bar>* F_v,
-                                         Force<Bar>* F_b, Bar& time_bar, ConstraintRowsCotangent<Bar>& bar,
+                                         Force<Bar>* F_b, Bar* time_bar, ConstraintRowsCotangent<Bar>& bar,
                                          KinematicsCotangent<Bar>& kin_bar, Parameters<Bar>& parameters_bar) {
   const int groups = model.nequality + model.nv + model.nlimit + contacts.count;
   for (int g = 0; g < groups; ++g) {

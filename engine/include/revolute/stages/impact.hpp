@@ -1,13 +1,16 @@
-// Impact: when within the step a contact with restitution is reached, and the configuration at that moment.
+// Impact: when within the step the first contact of an island is reached, and the configuration at that moment.
 //
-// For a contact that bounces (rows/contact.hpp) with gap g and normal speed v < 0 at the start of the step
-//   t_c = g/|v|  (0 where it is closed already),   t = min over contacts, at most h            (1)
+// For a contact that is reached at speed (rows/contact.hpp) with gap g and normal speed v < 0 at the start of the step
+//   t_c = g/|v|  (0 where it is closed already),   t = min over an island's contacts, at most h            (1)
 //   qpos_t = qpos (+) t qvel                                                                   (2)
-// The step is then taken from qpos_t, and its end velocity moves it for the rest of the time, h - t. Impulses act where and
-// when the bodies meet, so momenta are kept as in any step, and derivatives see the time of the impact: with a bounce at
-// the start of the step they would be those of a frozen event.
+// An island is what is tied or near enough to touch within the step, in one environment; its trees share t, and trees without an
+// impact have t = 0: a stranger's impact moves nobody. The step is then taken from qpos_t, and its end velocity moves each
+// tree for the rest of the time, h - t. Impulses act where and when the bodies meet, so momenta are kept as in any step, and
+// derivatives see the time of the impact: with an impact at the start or the end of the step they would be those of a
+// frozen event.
 //
-// Adjoint: t_bar goes to the contacts that are first, in equal parts where several are (a box that lands flat):
+// Adjoint: an island's t_bar, the sum of its trees', goes to the contacts that are first, in equal parts where several are (a
+// box that lands flat):
 //   g_bar += t_bar/|v|,   v_bar += t_bar t/|v|                                                 (3)
 // Tangents go the same way: that of t is the mean of those of the contacts that are first.
 // Not differentiated: which contacts are first; t = h and t = 0 are kinks.
@@ -20,23 +23,37 @@ namespace revolute {
 
 template <class Real>
 struct Impact {
-  bool any;    // some environment has an impact inside of this step
-  Real time;   // 0 where there is none
-  Real* qpos;  // [nq] at that time
+  bool any;      // some environment has an impact inside of this step
+  Real* time;    // [ntree] 0 where there is none
+  Real* qpos;    // [nq] at that time
+  int* island;   // [ntree, lanes] the first tree of a tree's island
+  Real* firsts;  // [ntree] number of contacts that set the time, at an island's first tree
 
-  Impact(const Model& model, Arena& arena) : any(false), time(0), qpos(arena.take<Real>(model.nq)) {}
+  Impact(const Model& model, Arena& arena)
+      : any(false),
+        time(arena.take<Real>(model.ntree)),
+        qpos(arena.take<Real>(model.nq)),
+        island(arena.take<int>(std::size_t(model.ntree) * Width<Real>::value)),
+        firsts(arena.take<Real>(model.ntree)) {}
+  // Which environments have an impact inside of this step.
+  REVOLUTE_HD MaskOf<Real> inside(const Model& model) const {
+    MaskOf<Real> out = less(Real(0), Real(0));
+    for (int t = 0; t < model.ntree && any; ++t) out = out | less(Real(0), time[t]);
+    return out;
+  }
 };
 
-// (1) for one contact; h where it does not bounce.
+// (1) for one contact; h where nothing is reached. Without restitution a contact that is closed already has no impact.
 template <class Real>
 REVOLUTE_HD inline Real time_of_impact(const Parameters<Real>& parameters, const RowContext<Real>& at,
                                        const Contact<Real>& contact, const RowJacobian<Real>& J,
                                        Bounce<Real>& hit) {
-  hit = bounce(parameters, at, contact.gap, J);
+  hit = bounce(at, contact.gap, J);
+  hit.happens =
+      hit.happens & contact.active & (less(Real(0), *parameters.restitution) | less(Real(0), contact.gap));
   const Real speed = select(hit.happens, -hit.before, Real(1));
   return select(hit.happens, minimum(maximum(contact.gap, Real(0)) / speed, at.h), at.h);
 }
-
 // Whether the time of impact depends on a contact that is reached at t: it is one of the first, and at no kink.
 template <class Real>
 REVOLUTE_HD inline MaskOf<Real> is_first(const RowContext<Real>& at, const Contact<Real>& contact,
@@ -44,75 +61,161 @@ REVOLUTE_HD inline MaskOf<Real> is_first(const RowContext<Real>& at, const Conta
   return hit.happens & less(Real(0), contact.gap) & less(t, at.h) & less_equal(t, first);
 }
 
-// The transpose of (3): a time of impact with its tangents.
+// --- islands of each environment -----------------------------------------------------------------------------------------
+
+// The first tree of a tree's island, in one environment.
 template <class Real>
-Real with_tangents(const Model& model, const Parameters<Real>& parameters, const RowContext<Real>& at,
-                   const Contacts<Real>& contacts, double time) {
-  Real firsts(0), changes(0);
-  Bounce<Real> hit;
-  for (int c = 0; c < contacts.count; ++c) {
-    const Contact<Real>& contact = contacts.list[c];
-    const RowJacobian<Real> J = contact_jacobian(model.candidates[contact.candidate], contact, 0);
-    const Real t = time_of_impact(parameters, at, contact, J, hit);
-    const auto first = is_first(at, contact, hit, t, Real(time));
-    firsts += indicator<Real>(first);
-    changes += select(first, tangents_of(t), Real(0));
+REVOLUTE_HD inline int lane_island(const Impact<Real>& impact, int tree, int lane) {
+  const int lanes = Width<Real>::value;
+  while (impact.island[tree * lanes + lane] != tree) tree = impact.island[tree * lanes + lane];
+  return tree;
+}
+template <class Real>
+REVOLUTE_HD inline void join_in_lanes(const Model& model, int path, MaskOf<Real> mask, Impact<Real>& out) {
+  const Path& p = model.paths[path];
+  const int lanes = Width<Real>::value;
+  for (int i = 1; i < p.count; ++i) {
+    const int tree_a = model.dofs[model.path_dofs[p.first + i - 1]].tree,
+              tree_b = model.dofs[model.path_dofs[p.first + i]].tree;
+    if (tree_a == tree_b) continue;
+    for (int lane = 0; lane < lanes; ++lane) {
+      if (!get_lane(mask, lane)) continue;
+      const int a = lane_island(out, tree_a, lane), b = lane_island(out, tree_b, lane);
+      if (a < b) out.island[b * lanes + lane] = a;
+      if (b < a) out.island[a * lanes + lane] = b;
+    }
   }
-  return Real(time) + changes / maximum(firsts, Real(1));
+}
+template <class Real>
+REVOLUTE_HD void find_lane_islands(const Model& model, const Contacts<Real>& contacts, Impact<Real>& out) {
+  const int lanes = Width<Real>::value;
+  for (int t = 0; t < model.ntree; ++t)
+    for (int lane = 0; lane < lanes; ++lane) out.island[t * lanes + lane] = t;
+  if (model.ntree < 2) return;
+  const MaskOf<Real> all_lanes = less(Real(0), Real(1));
+  for (int i = 0; i < model.nequality; ++i) join_in_lanes(model, model.equalities[i].path, all_lanes, out);
+  for (int c = 0; c < contacts.count; ++c)
+    join_in_lanes(model, model.candidates[contacts.list[c].candidate].path, contacts.list[c].active, out);
+}
+// Sums of trees' numbers over islands, at their first trees.
+template <class Real, class Bar>
+REVOLUTE_HD void sum_over_islands(const Model& model, const Impact<Real>& impact, Bar* of_trees) {
+  for (int t = model.ntree - 1; t >= 0; --t)
+    for (int lane = 0; lane < Width<Real>::value; ++lane) {
+      const int first = lane_island(impact, t, lane);
+      if (first == t) continue;
+      if constexpr (Width<Real>::value == 1) {  // of all that is side by side
+        of_trees[first] += of_trees[t];
+      } else {
+        set_lane(of_trees[first], lane, get_lane(of_trees[first], lane) + get_lane(of_trees[t], lane));
+      }
+    }
+}
+// The number at the first tree of a tree's island.
+template <class Real, class Bar>
+REVOLUTE_HD inline Bar of_island(const Impact<Real>& impact, const Bar* at_first, int tree) {
+  if constexpr (Width<Real>::value == 1) return at_first[lane_island(impact, tree, 0)];
+  Bar out(0);
+  for (int lane = 0; lane < Width<Bar>::value; ++lane)
+    set_lane(out, lane, get_lane(at_first[lane_island(impact, tree, lane)], lane));
+  return out;
 }
 
-// `rows` are those at qpos. Fills out.any, out.time and, when there is an impact, out.qpos.
+// --- forward -------------------------------------------------------------------------------------------------------------
+
+// Calls visit(contact, J, hit, t, tree) for every contact that moves.
+template <class Real, class Visit>
+REVOLUTE_HD void for_impacts(const Model& model, const Parameters<Real>& parameters,
+                             const RowContext<Real>& at, const Contacts<Real>& contacts, const Visit& visit) {
+  for (int c = 0; c < contacts.count; ++c) {
+    const Contact<Real>& contact = contacts.list[c];
+    const Candidate& candidate = model.candidates[contact.candidate];
+    if (model.paths[candidate.path].count == 0) continue;
+    const RowJacobian<Real> J = contact_jacobian(candidate, contact, 0);
+    Bounce<Real> hit;
+    const Real t = time_of_impact(parameters, at, contact, J, hit);
+    if (any(hit.happens)) visit(contact, J, hit, t, contact_tree(model, candidate));
+  }
+}
+// How many contacts are first, and of a Real with tangents those of the times.
+template <class Real>
+REVOLUTE_HD void count_firsts(const Model& model, const Parameters<Real>& parameters,
+                              const RowContext<Real>& at, const Contacts<Real>& contacts, Impact<Real>& out) {
+  for (int t = 0; t < model.ntree; ++t) out.firsts[t] = Real(0);
+  const auto add = [&](const Contact<Real>& contact, const RowJacobian<Real>&, const Bounce<Real>& hit,
+                       Real t, int tree) {
+    // a tangent rides along: 1 + t - value of t
+    out.firsts[tree] +=
+        select(is_first(at, contact, hit, t, out.time[tree]), Real(1) + tangents_of(t), Real(0));
+  };
+  for_impacts(model, parameters, at, contacts, add);
+  sum_over_islands(model, out, out.firsts);
+  if constexpr (HasTangents<Real>::value)
+    for (int t = 0; t < model.ntree; ++t) {
+      const Real sum = of_island(out, out.firsts, t);
+      out.time[t] += tangents_of(sum) / maximum(without_tangents(sum), Real(1));
+    }
+}
+
+// Fills out.any, out.time and, when there is an impact, out.qpos and the islands.
 template <class Real>
 REVOLUTE_HD void find_impact(const Model& model, const Parameters<Real>& parameters,
                              const RowContext<Real>& at, const Contacts<Real>& contacts,
                              const ConstraintRows<Real>& rows, Impact<Real>& out) {
   out.any = false;
-  out.time = Real(0);
+  for (int t = 0; t < model.ntree; ++t) out.time[t] = Real(0);
   if (!rows.any_bounce) return;
-  Real first = at.h;
-  MaskOf<Real> bounces = less(at.h, Real(0));
-  for (int r = 0; r < rows.count; ++r) {
-    if (rows.origin[r].source != RowSource::contact || rows.origin[r].component != 0) continue;
-    Bounce<Real> hit;
-    first =
-        minimum(first, time_of_impact(parameters, at, contacts.list[rows.origin[r].index], rows.J[r], hit));
-    bounces = bounces | hit.happens;
+  const Real none = Real(2) * at.h;
+  for (int t = 0; t < model.ntree; ++t) out.time[t] = none;
+  const auto earlier = [&](const Contact<Real>&, const RowJacobian<Real>&, const Bounce<Real>& hit, Real t,
+                           int tree) {
+    out.time[tree] = select(hit.happens, minimum(out.time[tree], without_tangents(t)), out.time[tree]);
+  };
+  for_impacts(model, parameters, at, contacts, earlier);
+  find_lane_islands(model, contacts, out);
+  for (int t = model.ntree - 1; t >= 0; --t)
+    for (int lane = 0; lane < Width<Real>::value; ++lane) {
+      const int first = lane_island(out, t, lane);
+      if (get_lane(out.time[t], lane) < get_lane(out.time[first], lane))
+        set_lane(out.time[first], lane, get_lane(out.time[t], lane));
+    }
+  for (int t = 0; t < model.ntree; ++t) out.time[t] = of_island(out, out.time, t);
+  for (int t = 0; t < model.ntree; ++t) {
+    out.time[t] = select(less(at.h, out.time[t]), Real(0), out.time[t]);
+    out.any = out.any || any(less(Real(0), out.time[t]));
   }
-  out.time = select(bounces, first, Real(0));
-  if constexpr (HasTangents<Real>::value)
-    out.time = with_tangents(model, parameters, at, contacts, get_lane(out.time, 0));
-  const auto inside = less(Real(0), out.time);
-  out.any = any(inside);
   if (!out.any) return;
-  integration(model, out.time, at.qpos, at.qvel, out.qpos);  // (2)
-  for (int i = 0; i < model.nq; ++i) out.qpos[i] = select(inside, out.qpos[i], at.qpos[i]);
+  count_firsts(model, parameters, at, contacts, out);
+  integration(model, Duration<Real>{Real(0), out.time, 1}, at.qpos, at.qvel, out.qpos);  // (2)
+  for (int j = 0; j < model.njnt; ++j) {
+    const Joint& joint = model.joints[j];
+    const auto inside = less(Real(0), out.time[model.dofs[joint.dof].tree]);
+    for (int i = joint.qpos; i < joint.qpos + coordinates(joint.type); ++i)
+      out.qpos[i] = select(inside, out.qpos[i], at.qpos[i]);
+  }
 }
 
-// (3). `at`, `contacts` are those at the start of the step. Adds to qpos_bar and qvel_bar; uses up kin_bar and V_bar.
+// --- adjoint -------------------------------------------------------------------------------------------------------------
+
+// (3). `at`, `contacts` are those at the start of the step. Adds to qpos_bar and qvel_bar; uses up time_bar [ntree], kin_bar and
+// V_bar.
 template <class Real, class Bar>
 REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const RowContext<Real>& at, const Contacts<Real>& contacts,
-                                     const Impact<Real>& impact, Bar time_bar,
+                                     const Impact<Real>& impact, Bar* time_bar,
                                      KinematicsCotangent<Bar>& kin_bar, Force<Bar>* V_bar, Bar* qpos_bar,
                                      Bar* qvel_bar, Parameters<Bar>& parameters_bar) {
-  const auto sets_time = [&](int c, RowJacobian<Real>& J, Bounce<Real>& hit) {
-    const Contact<Real>& contact = contacts.list[c];
-    J = contact_jacobian(model.candidates[contact.candidate], contact, 0);
-    const Real t = time_of_impact(parameters, at, contact, J, hit);
-    return is_first(at, contact, hit, t, impact.time);
-  };
-  Real firsts(0);
-  RowJacobian<Real> J;
-  Bounce<Real> hit;
-  for (int c = 0; c < contacts.count; ++c) firsts += indicator<Real>(sets_time(c, J, hit));
-  const Bar share = time_bar / maximum(firsts, Real(1));
+  sum_over_islands(model, impact, time_bar);
   kin_bar.clear(model);
   for (int k = 0; k < model.nv; ++k) V_bar[k] = zero_force<Bar>();
-  for (int c = 0; c < contacts.count; ++c) {
-    const auto first = sets_time(c, J, hit);
-    if (!any(first)) continue;
+  const auto pull_back = [&](const Contact<Real>& contact, const RowJacobian<Real>& J,
+                             const Bounce<Real>& hit, Real t, int tree) {
+    const auto first = is_first(at, contact, hit, t, impact.time[tree]);
+    if (!any(first)) return;
+    const Bar share =
+        of_island(impact, time_bar, tree) / maximum(of_island(impact, impact.firsts, tree), Real(1));
     const Bar gap_bar = select(first, share / select(first, -hit.before, Real(1)), Bar(0)),
-              speed_bar = impact.time * gap_bar;
+              speed_bar = impact.time[tree] * gap_bar;
     RowJacobianCotangent<Bar> J_bar = {zero_force<Bar>(), zero_force<Bar>(), {}};
     add_row_cotangent(J, speed_bar, at.qvel, at.kinematics->V, J_bar);
     add_row_transpose(J, speed_bar, static_cast<Bar*>(nullptr), V_bar);
@@ -121,8 +224,9 @@ REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>&
     contact_bar.gap = gap_bar;
     contact_bar.force_a[0] = J_bar.force_a;
     contact_bar.force_b[0] = J_bar.force_b;
-    collision_detection_adjoint(model, *at.kinematics, contacts.list[c], contact_bar, kin_bar);
-  }
+    collision_detection_adjoint(model, *at.kinematics, contact, contact_bar, kin_bar);
+  };
+  for_impacts(model, parameters, at, contacts, pull_back);
   sum_towards_root(model, V_bar);
   for (int k = 0; k < model.nv; ++k) {
     qvel_bar[k] += dot(at.kinematics->S[k], V_bar[k]);

@@ -1,13 +1,14 @@
 // Rows of a contact: normal, two sliding directions, and with condim 4 and 6 torsion about the normal and rolling.
-//   normal:   0 <= impulse, bias(gap), or that of a bounce.
-//   A contact bounces when it is approached faster than one step's acceleration and reached within the step:
-//     e > 0,   v < 0,   |v| > h |a|,   gap + h v* < 0,    v = J v, v* = J v*, a = (v* - v)/h      (1)
-//   The impact lies at the time t within the step (impact.hpp). The bodies are faster by a t when they meet, and
-//   accelerated once more after it, so that the step, which moves with its end velocity, gets
+//   normal:   0 <= impulse, bias(gap), or that of an impact.
+//   A contact is reached at speed when it is approached faster than one step's acceleration and reached within the step:
+//     v < 0,   |v| > h |a|,   gap + h v* < 0,    v = J v, v* = J v*, a = (v* - v)/h            (1)
+//   The impact lies at the time t within the step (impact.hpp). With restitution e > 0 the bodies are faster by a t when they
+//   meet, and accelerated once more after it, so that the step, which moves with its end velocity, gets
 //     v+ = -e (v + a t) - a t                                                                  (2)
-//   With it a bounce with e = 1 keeps the energy.
-//   sliding:  |impulse| <= mu normal impulse, wrenches of collision_detection.hpp
-//   torsion, rolling:  |impulse| <= coefficient times normal impulse, wrenches -+(axis; 0)    (3)
+//   With it a bounce with e = 1 keeps the energy. With e = 0 the contact that is reached at t, its gap within the depth s of
+//   constraint_row.hpp, stays closed, v+ = 0; any other may close its gap and no more, and gives back its depth.
+//   friction: the rows below together, by the normal impulse and a coefficient of each (solvers/friction_block.hpp)
+//     sliding: wrenches of collision_detection.hpp;   torsion, rolling: wrenches -+(axis; 0)    (3)
 #pragma once
 
 #include "revolute/model/parameters.hpp"
@@ -34,7 +35,18 @@ REVOLUTE_HD inline RowJacobian<Real> contact_jacobian(const Candidate& candidate
   return wrench_row(candidate.link_a, -force, candidate.link_b, force);
 }
 
-// The bounce of a contact's normal row.
+// A tree that the contact moves, -1 of two that are fixed.
+REVOLUTE_HD inline int contact_tree(const Model& model, const Candidate& candidate) {
+  const int link = candidate.link_b >= 0 ? candidate.link_b : candidate.link_a;
+  return link < 0 ? -1 : model.dofs[link].tree;
+}
+template <class Real>
+REVOLUTE_HD inline Real contact_time(const Model& model, const RowContext<Real>& at,
+                                     const Candidate& candidate) {
+  return at.impact_time ? at.impact_time[contact_tree(model, candidate)] : Real(0);
+}
+
+// The impact of a contact's normal row.
 template <class Real>
 struct Bounce {
   MaskOf<Real> happens;
@@ -42,15 +54,25 @@ struct Bounce {
 };
 
 template <class Real>
-REVOLUTE_HD inline Bounce<Real> bounce(const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                       Real gap, const RowJacobian<Real>& J) {
+REVOLUTE_HD inline Bounce<Real> bounce(const RowContext<Real>& at, Real gap, const RowJacobian<Real>& J) {
   Bounce<Real> out;
   const Real free = row_times(J, at.v_free, at.V_free);
   out.before = row_times(J, at.qvel, at.kinematics->V);
   out.acceleration = (free - out.before) / at.h;
-  out.happens = less(Real(0), *parameters.restitution) & less(out.before, -(at.h * abs(out.acceleration))) &
-                less(gap + at.h * free, Real(0));  // (1)
+  out.happens = less(out.before, -(at.h * abs(out.acceleration))) & less(gap + at.h * free, Real(0));  // (1)
   return out;
+}
+
+// Whether (2) or the gap decides.
+template <class Real>
+REVOLUTE_HD inline MaskOf<Real> is_reached(const Parameters<Real>& parameters, const RowContext<Real>& at,
+                                           Real gap, const Bounce<Real>& hit, Real time) {
+  const auto at_the_moment = less(Real(0), time) & less(abs(gap), free_fall_depth(at.h));
+  return hit.happens & (less(Real(0), *parameters.restitution) | at_the_moment);
+}
+template <class Real>
+REVOLUTE_HD inline Real gained_speed(const Parameters<Real>& parameters, const Bounce<Real>& hit, Real time) {
+  return select(less(Real(0), *parameters.restitution), hit.acceleration * time, Real(0));
 }
 
 template <class Real>
@@ -68,10 +90,12 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
                               : rotation_friction(parameters, candidate, component);
     return row;
   }
-  const Bounce<Real> hit = bounce(parameters, at, contact.gap, row.J);
-  const Real gained = hit.acceleration * at.impact_time;
-  const Real parting = *parameters.restitution * (hit.before + gained) + gained;  // (2): -v+
-  row.bias = select(hit.happens, parting, gap_bias(model, at.h, contact.gap));
+  const Bounce<Real> hit = bounce(at, contact.gap, row.J);
+  const Real time = contact_time(model, at, candidate);
+  const Real parting = *parameters.restitution * (hit.before + hit.acceleration * time) +
+                       gained_speed(parameters, hit, time);  // (2): -v+
+  row.bias =
+      select(is_reached(parameters, at, contact.gap, hit, time), parting, gap_bias(model, at.h, contact.gap));
   row.bound = indicator<Real>(contact.active);
   row.bounces = any(hit.happens);
   return row;
@@ -80,15 +104,14 @@ REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Rea
 // Reverse of (2); adds to J_bar, to the velocities' cotangents and to that of the impact's time.
 template <class Real, class Bar>
 REVOLUTE_HD void bounce_adjoint(const Parameters<Real>& parameters, const RowContext<Real>& at,
-                                const RowJacobian<Real>& J, const Bounce<Real>& hit, Bar bias_bar,
-                                RowJacobianCotangent<Bar>& J_bar, Force<Bar>* V_bar, Force<Bar>* V_free_bar,
-                                Bar& time_bar, Parameters<Bar>& parameters_bar) {
+                                const RowJacobian<Real>& J, const Bounce<Real>& hit, Real time,
+                                Bar parting_bar, RowJacobianCotangent<Bar>& J_bar, Force<Bar>* V_bar,
+                                Force<Bar>* V_free_bar, Bar& time_bar, Parameters<Bar>& parameters_bar) {
   const Real e = *parameters.restitution;
-  const Bar parting_bar = select(hit.happens, bias_bar, Bar(0));
-  *parameters_bar.restitution += parting_bar * (hit.before + hit.acceleration * at.impact_time);
-  const Bar gained_bar = (Real(1) + e) * parting_bar;
+  *parameters_bar.restitution += parting_bar * (hit.before + hit.acceleration * time);
+  const Bar gained_bar = (indicator<Real>(less(Real(0), e)) + e) * parting_bar;
   time_bar += hit.acceleration * gained_bar;
-  const Bar free_bar = at.impact_time * gained_bar / at.h, before_bar = e * parting_bar - free_bar;
+  const Bar free_bar = time * gained_bar / at.h, before_bar = e * parting_bar - free_bar;
   add_row_transpose(J, before_bar, static_cast<Bar*>(nullptr), V_bar);
   add_row_transpose(J, free_bar, static_cast<Bar*>(nullptr), V_free_bar);
   add_row_cotangent(J, before_bar, at.qvel, at.kinematics->V, J_bar);
@@ -96,13 +119,13 @@ REVOLUTE_HD void bounce_adjoint(const Parameters<Real>& parameters, const RowCon
 }
 
 // J_bar of the row is complete but for the bounce, which is added here. V_bar, V_free_bar: cotangents of the links' velocities
-// at the start of the step, and without contact; time_bar: of the impact's time.
+// at the start of the step, and without contact; time_bar [ntree]: of the impact's times.
 template <class Real, class Bar>
 REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>& parameters,
                                      const RowContext<Real>& at, const Contact<Real>& contact, int component,
                                      Bar bias_bar, Bar bound_bar, RowJacobianCotangent<Bar>& J_bar,
                                      ContactCotangent<Bar>& contact_bar, Force<Bar>* V_bar,
-                                     Force<Bar>* V_free_bar, Bar& time_bar, Parameters<Bar>& parameters_bar) {
+                                     Force<Bar>* V_free_bar, Bar* time_bar, Parameters<Bar>& parameters_bar) {
   const Candidate& candidate = model.candidates[contact.candidate];
   if (component >= 3) {
     rotation_friction(parameters_bar, candidate, component) += bound_bar;
@@ -111,10 +134,13 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
   }
   if (component == 0) {
     const RowJacobian<Real> J = contact_jacobian(candidate, contact, 0);
-    const Bounce<Real> hit = bounce(parameters, at, contact.gap, J);
-    contact_bar.gap += select(hit.happens, Bar(0), gap_slope(model, at.h, contact.gap) * bias_bar);
-    if (any(hit.happens))
-      bounce_adjoint(parameters, at, J, hit, bias_bar, J_bar, V_bar, V_free_bar, time_bar, parameters_bar);
+    const Bounce<Real> hit = bounce(at, contact.gap, J);
+    const Real time = contact_time(model, at, candidate);
+    const auto reached = is_reached(parameters, at, contact.gap, hit, time);
+    contact_bar.gap += select(reached, Bar(0), gap_slope(model, at.h, contact.gap) * bias_bar);
+    if (any(reached))
+      bounce_adjoint(parameters, at, J, hit, time, select(reached, bias_bar, Bar(0)), J_bar, V_bar,
+                     V_free_bar, time_bar[contact_tree(model, candidate)], parameters_bar);
   } else {
     parameters_bar.friction[candidate.friction] += bound_bar;
   }

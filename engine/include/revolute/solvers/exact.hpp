@@ -1,0 +1,148 @@
+// The solver "exact": the converged solution of the rows, with its implicit derivative.
+//
+// Every environment of a pack is solved alone, in double, island by island (exact_island.hpp): its own islands, of rows that it
+// has and that A joins, so that bits depend on no neighbour. Rows of a Real with tangents get theirs by the same linear system.
+#pragma once
+
+#include "revolute/growing_array.hpp"
+#include "revolute/solvers/exact_island.hpp"
+
+namespace revolute {
+
+struct ExactWorkspace {
+  int *member, *place,
+      *root;  // rows of the island at hand; a row's place in it; first row that A joins it to
+  SolverRow* rows;
+  RowState* state;
+  int *pivot, *last;
+  double *vectors, *inverse;
+  GrowingArray<double> A, K, lu, scaled;
+  static constexpr int vector_count = 13;
+  std::size_t capacity;
+
+  ExactWorkspace(bool used, std::size_t most_rows, Arena& arena)
+      : A(used ? most_rows * most_rows : 0, arena),
+        K(used ? most_rows * most_rows : 0, arena),
+        lu(used ? most_rows * most_rows : 0, arena),
+        scaled(used ? most_rows * most_rows : 0, arena),
+        capacity(used ? most_rows : 0) {
+    for (int** array : {&member, &place, &root, &pivot, &last}) *array = arena.take<int>(capacity);
+    rows = arena.take<SolverRow>(capacity);
+    state = arena.take<RowState>(capacity);
+    vectors = arena.take<double>(capacity * vector_count);
+    inverse = arena.take<double>(capacity * most_friction_rows);
+  }
+  double* vector(int i) const { return vectors + i * capacity; }
+};
+
+// Calls visit(island, members) for each island of one environment; x of rows without one is left alone.
+template <class Real, class Visit>
+void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, int lane, const Visit& visit) {
+  const int count = problem.count;
+  const auto value = [&](int r, int j) {
+    return get_lane(problem.A[problem.rows[r].A + j - problem.rows[r].begin], lane);
+  };
+  const auto has = [&](int r) {
+    const SolverRow& row = problem.rows[r];
+    const int decides = row.kind == RowKind::friction ? row.normal : r;
+    return problem.rows[decides].kind != RowKind::unilateral || get_lane(problem.bound[decides], lane) > 0;
+  };
+  const auto find = [&](int r) {
+    while (ws.root[r] != r) r = ws.root[r];
+    return r;
+  };
+  const auto join = [&](int r, int j) {
+    const int a = find(r), c = find(j);
+    ws.root[a > c ? a : c] = a > c ? c : a;
+  };
+  for (int r = 0; r < count; ++r) ws.root[r] = has(r) ? r : -1;
+  for (int r = 0; r < count; ++r) {
+    if (ws.root[r] < 0) continue;
+    if (problem.rows[r].kind == RowKind::friction) join(r, problem.rows[r].normal);
+    for (int j = problem.rows[r].begin; j < r; ++j)
+      if (ws.root[j] >= 0 && value(r, j) != 0) join(r, j);
+  }
+  for (int first = 0; first < count; ++first) {
+    if (ws.root[first] != first) continue;
+    int n = 0;
+    for (int r = first; r < problem.rows[first].end; ++r)
+      if (ws.root[r] >= 0 && find(r) == first) ws.place[r] = n, ws.member[n++] = r;
+    const std::size_t square = std::size_t(n) * n;
+    double* const v = ws.vectors;
+    const std::size_t c = ws.capacity;
+    ExactIsland at;
+    at.n = n;
+    at.rows = ws.rows;
+    at.A = ws.A.at_least(square);
+    at.K = ws.K.at_least(square);
+    at.b = v, at.bound = v + c, at.x = v + 2 * c, at.e = v + 3 * c, at.w = v + 4 * c, at.next = v + 5 * c;
+    at.trial = v + 6 * c;
+    at.state = ws.state;
+    at.factors = {n, ws.lu.at_least(square), ws.pivot, ws.last};
+    at.sweeps = {at.x, v + 7 * c, v + 8 * c, ws.inverse, ws.scaled.at_least(square), nullptr, nullptr};
+    for (int i = 0; i < n; ++i) {
+      const int r = ws.member[i];
+      const SolverRow& row = problem.rows[r];
+      at.rows[i] = {row.kind, row.kind == RowKind::friction ? ws.place[row.normal] : 0, 0, n, 0};
+      at.b[i] = get_lane(problem.b[r], lane);
+      at.bound[i] = get_lane(problem.bound[r], lane);
+      for (int j = 0; j < n; ++j) at.A[std::size_t(i) * n + j] = value(r, ws.member[j]);
+    }
+    visit(at, ws.member);
+  }
+}
+
+// Fills x. `violation`: the largest that is left, in m/s (rad/s for rows of rotations).
+template <class Real>
+void exact(const SolverProblem<Real>& problem, ExactWorkspace& ws, Real* x) {
+  for (int r = 0; r < problem.count; ++r) x[r] = Real(0);
+  for (int lane = 0; lane < Width<Real>::value; ++lane)
+    for_exact_islands(problem, ws, lane, [&](ExactIsland& at, const int* member) {
+      at.solve();
+      for (int i = 0; i < at.n; ++i) set_lane(x[member[i]], lane, at.x[i]);
+      if constexpr (HasTangents<Real>::value) {
+        at.prepare_derivatives();
+        double *const w_tan = ws.vector(9), *const bound_tan = ws.vector(10), *const dx = ws.vector(11);
+        for (int d = 0; d < int(sizeof(x->tangent) / sizeof(double)); ++d) {
+          for (int i = 0; i < at.n; ++i) {
+            const SolverRow& row = problem.rows[member[i]];
+            w_tan[i] = problem.b[member[i]].tangent[d];
+            bound_tan[i] = problem.bound[member[i]].tangent[d];
+            for (int j = 0; j < at.n; ++j)
+              w_tan[i] += problem.A[row.A + member[j] - row.begin].tangent[d] * at.x[j];
+          }
+          at.tangent(w_tan, bound_tan, dx);
+          for (int i = 0; i < at.n; ++i) x[member[i]].tangent[d] = dx[i];
+        }
+      }
+    });
+}
+
+// `x` is the solution.
+template <class Real, class Bar>
+void exact_adjoint(const SolverProblem<Real>& problem, ExactWorkspace& ws, const Real* x,
+                   SolverCotangent<Bar>& bar) {
+  constexpr int lanes = Width<Real>::value, cotangents = Width<Bar>::value / lanes;
+  for (int lane = 0; lane < lanes; ++lane)
+    for_exact_islands(problem, ws, lane, [&](ExactIsland& at, const int* member) {
+      double *const y = ws.vector(9), *const s = ws.vector(10), *const bound_bar = ws.vector(11);
+      for (int i = 0; i < at.n; ++i) at.x[i] = get_lane(x[member[i]], lane);
+      at.prepare_derivatives();
+      const auto add = [](Bar& to, int place, double value) {
+        set_lane(to, place, get_lane(to, place) + value);
+      };
+      for (int side = 0; side < cotangents; ++side) {
+        const int place = lanes > 1 ? lane : side;
+        for (int i = 0; i < at.n; ++i) y[i] = get_lane(bar.x[member[i]], place);
+        at.adjoint(y, s, bound_bar);
+        for (int i = 0; i < at.n; ++i) {
+          const SolverRow& row = problem.rows[member[i]];
+          add(bar.b[member[i]], place, -s[i]);
+          add(bar.bound[member[i]], place, bound_bar[i]);
+          for (int j = 0; j < at.n; ++j) add(bar.A[row.A + member[j] - row.begin], place, -s[i] * at.x[j]);
+        }
+      }
+    });
+}
+
+}  // namespace revolute

@@ -1,0 +1,367 @@
+// The converged solution of one island of one environment, and the linear system of its derivatives.
+//
+// Sweeps (projected_gauss_seidel.hpp) find which rows press, stick and slide, and a Newton step solves the rows that are left:
+// with w = A x + b,
+//   free (two-sided, pressed, sticking, box inside):   w_r = 0
+//   fixed (open, box at its bound):                    x_r = 0 or +-bound
+//   sliding, unit e = x_f/(r m) (friction_block.hpp):  T (m w_f + sigma e) = 0,  e . x_f/m = r,   T = I - e e'     (1)
+// Linearized in x, with dT e = -de and k of the size of m A m:
+//   K dx = -F:   free A_r;   fixed A_rr;   sliding T (m A_f + sigma/(r m)) + k e (e'/m - dr/dx_n)         (2)
+// A step that makes the violation larger is given up for more sweeps. Rows that the same bodies carry (four corners of a box) leave
+// K singular: a small part of the diagonal is added to free rows, so that dx is the smallest, and the steps repeat.
+// The violation is the largest change of velocity that one more update of a block would make, A_bb (project(z_b) - x_b).
+//
+// Adjoint (implicit-function theorem on the active set): y = K^-T x_bar, s = y of free rows, m T y of sliding blocks,
+//   b_bar -= s,   A_rj_bar -= s_r x_j,   bounds by the derivatives of (1)                      (3)
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "revolute/solvers/projected_gauss_seidel.hpp"
+
+namespace revolute {
+
+constexpr int exact_rounds = 60, exact_sweeps = 10, exact_newton_steps = 4;
+constexpr double exact_tolerance = 1e-12;  // of the violation, relative to the largest entry of b
+constexpr double exact_softness = 1e-10;   // of the diagonal of free rows in K
+constexpr int exact_refinements = 3;
+
+enum class RowState : int { free, fixed, sliding };
+
+// LU factors with partial pivoting; zeros are passed over, so that a chain of bodies costs what its band does.
+struct LuFactors {
+  int n;
+  double* lu;
+  int *pivot, *last;  // last: last entry of a row of U that is not zero
+
+  void factor() {
+    for (int k = 0; k < n; ++k) {
+      pivot[k] = k;
+      for (int i = k + 1; i < n; ++i)
+        if (std::fabs(lu[i * n + k]) > std::fabs(lu[pivot[k] * n + k])) pivot[k] = i;
+      if (pivot[k] != k) std::swap_ranges(lu + k * n, lu + (k + 1) * n, lu + pivot[k] * n);
+      last[k] = n - 1;
+      while (last[k] > k && lu[k * n + last[k]] == 0) --last[k];
+      if (lu[k * n + k] == 0) lu[k * n + k] = 1;
+      const double inverse = 1 / lu[k * n + k];
+      for (int i = k + 1; i < n; ++i) {
+        if (lu[i * n + k] == 0) continue;
+        const double factor = lu[i * n + k] *= inverse;
+        for (int j = k + 1; j <= last[k]; ++j) lu[i * n + j] -= factor * lu[k * n + j];
+      }
+    }
+  }
+  void solve(double* x) const {
+    for (int k = 0; k < n; ++k) std::swap(x[k], x[pivot[k]]);
+    for (int i = 1; i < n; ++i)
+      for (int k = 0; k < i; ++k) x[i] -= lu[i * n + k] * x[k];
+    for (int i = n - 1; i >= 0; --i) {
+      for (int k = i + 1; k <= last[i]; ++k) x[i] -= lu[i * n + k] * x[k];
+      x[i] /= lu[i * n + i];
+    }
+  }
+  void solve_transposed(double* x) const {
+    for (int i = 0; i < n; ++i) {
+      x[i] /= lu[i * n + i];
+      for (int k = i + 1; k <= last[i]; ++k) x[k] -= lu[i * n + k] * x[i];
+    }
+    for (int i = n - 1; i > 0; --i)
+      for (int k = 0; k < i; ++k) x[k] -= lu[i * n + k] * x[i];
+    for (int k = n - 1; k >= 0; --k) std::swap(x[k], x[pivot[k]]);
+  }
+};
+
+// One island of one environment in double, and scratch. Arrays [n] and [n, n].
+struct ExactIsland {
+  int n;
+  SolverRow* rows;  // as one island that begins at 0
+  double *A, *b, *bound, *x;
+  double *K, *e, *w, *next, *trial;  // e: of sliding rows
+  RowState* state;
+  LuFactors factors;
+  SolverWorkspace<double> sweeps;  // without tape
+
+  Island<double> island(int iterations) const {
+    return {rows, n, iterations, A, bound, sweeps.scaled, sweeps.inverse};
+  }
+  int block(int r) const { return block_rows<0>(rows, n, r); }
+  double scale(int r, int size) const { return size <= 2 ? 1.0 : bound[r]; }
+  double radius(int first, int size, const double* at) const {
+    const double normal = at[rows[first].normal];
+    return size <= 2 ? bound[first] * normal : normal;
+  }
+  void velocities(const double* at, double* out) const {
+    for (int r = 0; r < n; ++r) {
+      out[r] = b[r];
+      for (int j = 0; j < n; ++j) out[r] += A[r * n + j] * at[j];
+    }
+  }
+
+  // --- sweeps ------------------------------------------------------------------------------------------------------------
+
+  void prepare() {
+    scale_island(island(0), sweeps.inverse, sweeps.scaled);
+    start_direction(island(0), b, x, sweeps.z);
+    for (int r = 0; r < n; ++r) x[r] = start_of_row(b[r], x[r], sweeps.z[r]);
+  }
+  // z of every block: what it would become with the others as they are at `at`.
+  void relax(const double* at) {
+    velocities(at, w);
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      for (int c = 0; c < size; ++c) {
+        double change = 0;
+        for (int d = 0; d < size; ++d) change += sweeps.inverse[(r + c) * most_friction_rows + d] * w[r + d];
+        sweeps.z[r + c] = movable(r + c) ? at[r + c] - change : 0.0;
+      }
+    }
+  }
+  bool movable(int r) const {
+    for (int d = 0; d < most_friction_rows; ++d)
+      if (sweeps.inverse[r * most_friction_rows + d] != 0) return true;
+    return false;
+  }
+  void sweep_on(int count) {
+    relax(x);
+    sweep<0>(island(count), x, sweeps.z, static_cast<double*>(nullptr), static_cast<double*>(nullptr));
+  }
+  // Writes what one more update of each block alone would make into `next`, and returns the violation.
+  double violation(const double* at) {
+    relax(at);
+    double largest = 0;
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      double normal = rows[r].kind == RowKind::friction ? at[rows[r].normal] : 0.0;
+      double unit[most_friction_rows], sigma;
+      if (rows[r].kind == RowKind::friction)
+        dispatch_block<ProjectBlock>(size, island(0).block(r), normal, sweeps.z + r, next + r, unit, sigma);
+      else
+        next[r] = project(rows[r].kind, bound[r], sweeps.z[r], normal);
+      for (int i = r; i < r + size; ++i) {
+        double speed = 0;
+        for (int j = r; j < r + size; ++j) speed += A[i * n + j] * (next[j] - at[j]);
+        largest = std::max(largest, std::fabs(speed));
+      }
+    }
+    return largest;
+  }
+
+  // --- Newton ------------------------------------------------------------------------------------------------------------
+
+  void classify() {
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      const RowKind kind = rows[r].kind;
+      if (kind != RowKind::friction) {
+        const bool clamped =
+            kind == RowKind::unilateral ? x[r] <= 0 : kind == RowKind::box && std::fabs(x[r]) >= bound[r];
+        state[r] = clamped || !movable(r) ? RowState::fixed : RowState::free;
+        continue;
+      }
+      const double r_now = radius(r, size, x);
+      double reach = 0;
+      for (int i = r; i < r + size; ++i) {
+        e[i] = scale(i, size) > 0 && r_now > 0 ? x[i] / (scale(i, size) * r_now) : 0.0;
+        reach += e[i] * e[i];
+      }
+      const RowState all = r_now <= 0         ? RowState::fixed
+                           : reach < 1 - 1e-9 ? RowState::free
+                                              : RowState::sliding;
+      for (int i = r; i < r + size; ++i) {
+        state[i] = movable(i) && scale(i, size) > 0 ? all : RowState::fixed;
+        e[i] = all == RowState::sliding ? e[i] / std::sqrt(reach) : 0.0;
+      }
+    }
+  }
+  // sigma and k of a sliding block, with w at hand
+  double sliding_force(int first, int size) const {
+    double sum = 0;
+    for (int i = first; i < first + size; ++i) sum -= e[i] * scale(i, size) * w[i];
+    return std::max(sum, 0.0);
+  }
+  double stiffness(int first, int size) const {
+    double sum = 0;
+    for (int i = first; i < first + size; ++i) sum += scale(i, size) * scale(i, size) * A[i * n + i];
+    return sum / size;
+  }
+  static double projector(const double* e, int i, int k) { return (i == k) - e[i] * e[k]; }
+
+  // (2); w is that of x
+  void linearize() {
+    std::fill(K, K + std::size_t(n) * n, 0.0);
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      for (int i = r; i < r + size; ++i) {
+        double* const row = K + std::size_t(i) * n;
+        if (state[i] == RowState::fixed) {
+          row[i] = A[i * n + i] > 0 ? A[i * n + i] : 1.0;
+        } else if (state[i] == RowState::free) {
+          std::copy(A + i * n, A + (i + 1) * n, row);
+          row[i] *= 1 + exact_softness;
+        } else {
+          const double r_now = radius(r, size, x), sigma = sliding_force(r, size), k = stiffness(r, size);
+          for (int c = r; c < r + size; ++c) {
+            if (state[c] == RowState::fixed) continue;
+            const double T = projector(e, i, c), m = scale(c, size);
+            for (int j = 0; j < n; ++j) row[j] += T * m * A[c * n + j];
+            row[c] += sigma / r_now * T / m + k * e[i] * e[c] / m;
+          }
+          row[rows[r].normal] -= k * e[i] * (size <= 2 ? bound[r] : 1.0);
+        }
+      }
+    }
+    std::copy(K, K + std::size_t(n) * n, factors.lu);
+    factors.n = n;
+    factors.factor();
+  }
+  // -F of (1)
+  void right_side(double* out) const {
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      for (int i = r; i < r + size; ++i) {
+        if (state[i] == RowState::free) {
+          out[i] = -w[i];
+        } else if (state[i] == RowState::fixed) {
+          const double target =
+              rows[i].kind == RowKind::box && movable(i) ? std::copysign(bound[i], x[i]) : 0.0;
+          out[i] = K[std::size_t(i) * n + i] * (target - x[i]);
+        } else {
+          out[i] = 0;
+          for (int c = r; c < r + size; ++c) out[i] -= projector(e, i, c) * scale(c, size) * w[c];
+        }
+      }
+    }
+  }
+  // Of a point that is close to the bounds one that keeps them.
+  void keep_bounds(double* at) const {
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      if (rows[r].kind == RowKind::unilateral) at[r] = std::max(at[r], 0.0);
+      if (rows[r].kind == RowKind::box) at[r] = std::clamp(at[r], -bound[r], bound[r]);
+      if (rows[r].kind != RowKind::friction) continue;
+      const double most = std::max(radius(r, size, at), 0.0);
+      double reach = 0;
+      for (int i = r; i < r + size; ++i) {
+        const double m = scale(i, size);
+        reach += m > 0 ? at[i] * at[i] / (m * m) : 0.0;
+      }
+      reach = std::sqrt(reach);
+      const bool on_it = state[r] == RowState::sliding || reach > most;
+      for (int i = r; i < r + size && on_it; ++i) at[i] = reach > 0 ? at[i] * (most / reach) : 0.0;
+    }
+  }
+  // Newton steps while they help; returns the violation.
+  double newton(double before) {
+    for (int step = 0; step < exact_newton_steps; ++step) {
+      classify();
+      velocities(x, w);
+      linearize();
+      right_side(trial);
+      factors.solve(trial);
+      for (int r = 0; r < n; ++r) trial[r] += x[r];
+      keep_bounds(trial);
+      const double after = violation(trial);
+      if (!(after < before)) break;
+      std::copy(trial, trial + n, x);
+      before = after;
+    }
+    return before;
+  }
+
+  // Fills x; returns the violation that is left.
+  double solve() {
+    double largest = 0;
+    for (int r = 0; r < n; ++r) largest = std::max(largest, std::fabs(b[r]));
+    const double allowed = exact_tolerance * largest;
+    prepare();
+    double left = violation(x);
+    for (int round = 0; round < exact_rounds && left > allowed; ++round) {
+      sweep_on(exact_sweeps);
+      left = newton(violation(x));
+    }
+    return left;
+  }
+
+  // --- derivatives -------------------------------------------------------------------------------------------------------
+
+  // The system of (2) at the solution in x.
+  void prepare_derivatives() {
+    scale_island(island(0), sweeps.inverse, sweeps.scaled);
+    classify();
+    velocities(x, w);
+    linearize();
+  }
+  // K y = y or K' y = y in place: the softness is taken out again where K has an answer.
+  template <class Solve>
+  void refine(double* y, bool transposed, const Solve& solve) {
+    std::copy(y, y + n, next);
+    solve(y);
+    for (int round = 0; round < exact_refinements; ++round) {
+      for (int i = 0; i < n; ++i) {
+        double sum = next[i];
+        for (int j = 0; j < n; ++j) sum -= exact_entry(transposed ? j : i, transposed ? i : j) * y[j];
+        trial[i] = sum;
+      }
+      solve(trial);
+      for (int i = 0; i < n; ++i) y[i] += trial[i];
+    }
+  }
+  double exact_entry(int i, int j) const {
+    return i == j && state[i] == RowState::free ? A[i * n + i] : K[std::size_t(i) * n + j];
+  }
+
+  // (3), from x_bar in y, which is used up: s, and what the bounds get.
+  void adjoint(double* y, double* s, double* bound_bar) {
+    refine(y, true, [&](double* at) { factors.solve_transposed(at); });
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      double along = 0;
+      for (int i = r; i < r + size; ++i) along += e[i] * (state[i] == RowState::sliding ? y[i] : 0.0);
+      for (int i = r; i < r + size; ++i) {
+        s[i] = state[i] == RowState::free ? y[i] : 0.0;
+        bound_bar[i] = 0;
+        if (state[i] == RowState::sliding)
+          s[i] = scale(i, size) * (y[i] - along * e[i]);
+        else if (state[i] == RowState::fixed && rows[i].kind == RowKind::box && movable(i))
+          bound_bar[i] = std::copysign(K[std::size_t(i) * n + i], x[i]) * y[i];
+      }
+      if (rows[r].kind != RowKind::friction || along == 0) continue;
+      const double k = stiffness(r, size), sigma = sliding_force(r, size), r_now = radius(r, size, x);
+      if (size <= 2) bound_bar[r] = k * along * x[rows[r].normal];
+      for (int i = r; i < r + size && size > 2; ++i) {
+        if (state[i] != RowState::sliding) continue;
+        const double Ty = y[i] - along * e[i];
+        bound_bar[i] = (sigma / r_now * Ty + k * along * e[i]) * x[i] / (bound[i] * bound[i]) - Ty * w[i];
+      }
+    }
+  }
+  // The transpose: dx in `dx` from d(b + A x) in w_tan at constant x, and bound_tan; both [n].
+  void tangent(const double* w_tan, const double* bound_tan, double* dx) {
+    for (int r = 0, size; r < n; r += size) {
+      size = block(r);
+      const bool slides = rows[r].kind == RowKind::friction;
+      const double k = slides ? stiffness(r, size) : 0, sigma = slides ? sliding_force(r, size) : 0,
+                   r_now = slides ? radius(r, size, x) : 1;
+      for (int i = r; i < r + size; ++i) {
+        dx[i] = 0;
+        if (state[i] == RowState::free) dx[i] = -w_tan[i];
+        if (state[i] == RowState::fixed && rows[i].kind == RowKind::box && movable(i))
+          dx[i] = std::copysign(K[std::size_t(i) * n + i], x[i]) * bound_tan[i];
+        if (state[i] != RowState::sliding) continue;
+        for (int c = r; c < r + size; ++c) {
+          if (state[c] != RowState::sliding) continue;
+          const double T = projector(e, i, c);
+          dx[i] -= T * scale(c, size) * w_tan[c];
+          if (size > 2)
+            dx[i] += ((sigma / r_now * T + k * e[i] * e[c]) * x[c] / (bound[c] * bound[c]) - T * w[c]) *
+                     bound_tan[c];
+        }
+        if (size <= 2) dx[i] += k * e[i] * x[rows[r].normal] * bound_tan[r];
+      }
+    }
+    refine(dx, false, [&](double* at) { factors.solve(at); });
+  }
+};
+
+}  // namespace revolute

@@ -1,0 +1,257 @@
+// The friction rows of one contact, solved together: the best impulse within a disc, or an ellipsoid with condim 4 and 6.
+//
+// With all other rows held, z = -A_ff^-1 (b_f + A_fj x_j) is what the block would become without its bound. It becomes
+//   x+ = argmin 1/2 x' A x - u' x  over  sum (x_i/m_i)^2 <= r^2,   u = A_ff z                  (1)
+// One or two rows have m_i = 1 and r = mu x_n, more have m_i = mu_i and r = x_n. Inside of the bound the contact sticks,
+// x+ = z. On it, with a unit vector e,
+//   x+ = r m e,   (r m A m + sigma) e = m u,   |e| = 1,   sigma >= 0                           (2)
+// so that friction points against the slip that is left: A x+ - u = -sigma e/m.
+// sigma is found by Newton's method on 1/|e(sigma)| = 1, which is concave and grows: from the left it never overshoots.
+//   sigma += |e|^2 (|e| - 1)/(e . B^-1 e),   B = r m A m + sigma                               (3)
+// An environment that has arrived keeps its number, so that bits do not depend on neighbours.
+//
+// Adjoint of a block that slides, g = x+_bar:
+//   r_bar = rho = (e . B^-1 m g)/(e . B^-1 e),   s = r m B^-1 (m g - rho e)                    (4)
+//   b_f_bar -= s,   A_fj_bar -= s x_j,   A_ff_bar -= s x+',   x_j_bar -= A_jf s,
+//   m_i_bar += r e_i (g - A s)_i + sigma e_i s_i/m_i^2                                         (5)
+// and of one that sticks: s = A_ff^-1 g. A block exactly on its bound counts as sliding. Where the normal has no impulse the
+// block is open: x+ = 0, and nothing passes.
+#pragma once
+
+#include <cstddef>
+
+#include "revolute/solvers/solver.hpp"
+
+namespace revolute {
+
+constexpr int most_friction_rows = 5;
+constexpr double least_mobility = 1e-15;  // 1/kg; less is rounding of a Jacobian that is zero
+// Share of the diagonal that is added to it in A_ff: rows that move the same way leave it singular.
+constexpr double block_softness = 1e-10;
+constexpr int friction_iterations = 40;
+constexpr double friction_tolerance = 1e-13;  // of |e| = 1
+
+// What is kept of a block's update beside x+: sigma and e where it slides; elsewhere one of these for sigma.
+constexpr double block_sticks = -1.0, block_is_open = 0.0;
+
+// B = L D L' of a small symmetric positive definite matrix.
+template <int N, class Real>
+struct SmallFactors {
+  Real L[N][N], D_inverse[N];
+
+  REVOLUTE_HD explicit SmallFactors(const Real (&B)[N][N]) {
+    for (int i = 0; i < N; ++i) {
+      Real LD[N], d = B[i][i];
+      for (int k = 0; k < i; ++k) {
+        LD[k] = B[i][k];
+        for (int l = 0; l < k; ++l) LD[k] -= LD[l] * L[k][l];
+        L[i][k] = LD[k] * D_inverse[k];
+        d -= LD[k] * L[i][k];
+      }
+      D_inverse[i] = Real(1) / d;
+    }
+  }
+  template <class X>
+  REVOLUTE_HD void solve(const X (&in)[N], X (&out)[N]) const {
+    for (int i = 0; i < N; ++i) {
+      out[i] = in[i];
+      for (int k = 0; k < i; ++k) out[i] -= L[i][k] * out[k];
+    }
+    for (int i = N - 1; i >= 0; --i) {
+      out[i] = out[i] * D_inverse[i];
+      for (int k = i + 1; k < N; ++k) out[i] -= L[k][i] * out[k];
+    }
+  }
+};
+template <int N, class A, class B>
+REVOLUTE_HD inline Combined<A, B> dot_product(const A (&a)[N], const B (&b)[N]) {
+  Combined<A, B> sum = a[0] * b[0];
+  for (int i = 1; i < N; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// A block as the functions below see it: its part of A, of `stride` numbers a row, and its bounds.
+template <class Real>
+struct FrictionBlock {
+  const Real *A, *bound;
+  int stride;
+
+  REVOLUTE_HD Real entry(int i, int j) const {
+    const Real a = A[i * stride + j];
+    return i == j ? a + Real(block_softness) * a : a;
+  }
+  // m_i of (1), and r
+  template <int N>
+  REVOLUTE_HD Real scale(int i) const {
+    return N <= 2 ? Real(1) : bound[i];
+  }
+  template <int N>
+  REVOLUTE_HD Real radius(const Real& normal) const {
+    return N <= 2 ? bound[0] * normal : normal;
+  }
+  // 1/m_i, 0 where the row has no friction
+  template <int N>
+  REVOLUTE_HD Real inverse_scale(int i) const {
+    if (N <= 2) return Real(1);
+    const auto rubs = less(Real(0), bound[i]);
+    return select(rubs, Real(1) / select(rubs, bound[i], Real(1)), Real(0));
+  }
+};
+
+// A_ff^-1, row by row `most_friction_rows` apart; rows that nothing can move, or that have no friction, stay at zero.
+template <int N, class Real>
+REVOLUTE_HD void invert_block(const FrictionBlock<Real>& block, Real* inverse) {
+  Real B[N][N];
+  MaskOf<Real> movable[N];
+  for (int i = 0; i < N; ++i) {
+    movable[i] = less(Real(least_mobility), block.entry(i, i));
+    if (N > 2) movable[i] = movable[i] & less(Real(0), block.bound[i]);
+    for (int j = 0; j <= i; ++j)
+      B[i][j] = B[j][i] = select(movable[i] & movable[j], block.entry(i, j), Real(i == j));
+  }
+  const SmallFactors<N, Real> factors(B);
+  for (int i = 0; i < N; ++i) {
+    Real unit[N], column[N];
+    for (int j = 0; j < N; ++j) unit[j] = Real(i == j);
+    factors.solve(unit, column);
+    for (int j = 0; j < N; ++j)
+      inverse[j * most_friction_rows + i] = select(movable[i] & movable[j], column[j], Real(0));
+  }
+}
+
+// Sum of (z_i/m_i)^2, to be compared with r^2.
+template <int N, class Real>
+REVOLUTE_HD inline Real block_reach(const FrictionBlock<Real>& block, const Real* z) {
+  Real sum(0);
+  for (int i = 0; i < N; ++i) {
+    const Real part = z[i] * block.template inverse_scale<N>(i);
+    sum = multiply_add(part, part, sum);
+  }
+  return sum;
+}
+
+// B of (3)
+template <int N, class Real>
+REVOLUTE_HD inline void sliding_matrix(const FrictionBlock<Real>& block, const Real& radius,
+                                       const Real& sigma, Real (&B)[N][N]) {
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j <= i; ++j) {
+      const Real weight = radius * block.template scale<N>(i) * block.template scale<N>(j);
+      B[i][j] = B[j][i] =
+          i == j ? multiply_add(weight, block.entry(i, j), sigma) : weight * block.entry(i, j);
+    }
+}
+
+// (2), (3) where `slides`; e and sigma are left alone elsewhere.
+template <int N, class Real>
+REVOLUTE_NOINLINE void slide(const FrictionBlock<Real>& block, const Real& normal, const Real* z,
+                             MaskOf<Real> slides, Real* e_out, Real& sigma_out) {
+  const Real radius = block.template radius<N>(normal);
+  Real u[N], trace(0);
+  for (int i = 0; i < N; ++i) {
+    const Real scale = block.template scale<N>(i);
+    u[i] = block.entry(i, 0) * z[0];
+    for (int j = 1; j < N; ++j) u[i] = multiply_add(block.entry(i, j), z[j], u[i]);
+    u[i] = scale * u[i];
+    trace = multiply_add(scale * scale, block.entry(i, i), trace);
+  }
+  // |e| sigma + |B e - sigma e| = |m u| at most: a bound from the left
+  const Real square = without_tangents(dot_product(u, u));
+  const auto pulled = less(Real(Precision<Real>::tiny_square), square);
+  const Real least = Real(1e-15) * (without_tangents(radius * trace) + sqrt(square));
+  Real sigma = maximum(sqrt(square) - without_tangents(radius * trace), least);
+  sigma = select(slides & pulled, sigma, Real(1));
+  Real e[N], f[N], B[N][N], length, step;
+  for (int iteration = 0;; ++iteration) {
+    sliding_matrix(block, radius, sigma, B);
+    const SmallFactors<N, Real> factors(B);
+    factors.solve(u, e);
+    length = sqrt(dot_product(e, e));
+    const auto open = slides & pulled & less(Real(1 + friction_tolerance), length);
+    if (!HasTangents<Real>::value && (!any(open) || iteration == friction_iterations)) break;
+    factors.solve(e, f);
+    step = length * length * (length - Real(1)) / dot_product(e, f);
+    if (HasTangents<Real>::value && (!any(open) || iteration == friction_iterations)) break;
+    sigma = select(open, without_tangents(sigma + step), sigma);
+  }
+  if constexpr (HasTangents<Real>::value) {
+    sigma = sigma + select(pulled, tangents_of(step), Real(0));
+    sliding_matrix(block, radius, sigma, B);
+    SmallFactors<N, Real>(B).solve(u, e);
+    length = sqrt(dot_product(e, e));
+  }
+  const Real inverse_length = select(pulled, Real(1) / select(pulled, length, Real(1)), Real(0));
+  for (int i = 0; i < N; ++i) e_out[i] = select(slides, e[i] * inverse_length, e_out[i]);
+  sigma_out = select(slides, sigma, sigma_out);
+}
+
+// The update of a block: x+ in `next`, e and sigma where it slides.
+template <int N, class Real>
+REVOLUTE_HD inline void project_block(const FrictionBlock<Real>& block, const Real& normal, const Real* z,
+                                      Real* next, Real* e, Real& sigma) {
+  const Real radius = block.template radius<N>(normal);
+  const auto sticks = less(block_reach<N>(block, z), radius * radius);
+  const auto slides = (!sticks) & less(Real(0), normal);
+  sigma = select(sticks, Real(block_sticks), Real(block_is_open));
+  for (int i = 0; i < N; ++i) next[i] = select(sticks, z[i], Real(0));
+  if (!any(slides)) return;
+  slide<N>(block, normal, z, slides, e, sigma);
+  for (int i = 0; i < N; ++i) next[i] = select(slides, radius * block.template scale<N>(i) * e[i], next[i]);
+}
+
+// (4), (5): from g to s; adds to the bounds' cotangents and to that of the normal impulse.
+template <int N, class Real, class Bar>
+REVOLUTE_NOINLINE void slide_adjoint(const FrictionBlock<Real>& block, const Real& normal, const Real* e,
+                                     const Real& sigma, const Bar* g, Bar* s, Bar* bound_bar,
+                                     Bar& normal_bar) {
+  const auto slides = less(Real(0), sigma);
+  const Real radius = block.template radius<N>(normal);
+  Real B[N][N], unit[N], f[N];
+  sliding_matrix(block, radius, select(slides, sigma, Real(1)), B);
+  const SmallFactors<N, Real> factors(B);
+  Bar scaled[N], y[N];
+  for (int i = 0; i < N; ++i) {
+    unit[i] = select(slides, e[i], Real(0));
+    scaled[i] = block.template scale<N>(i) * g[i];
+  }
+  factors.solve(unit, f);
+  factors.solve(scaled, y);
+  const Real along = dot_product(unit, f);
+  const auto pulled = less(Real(0), along);
+  const Bar rho = dot_product(unit, y) * select(pulled, Real(1) / select(pulled, along, Real(1)), Real(0));
+  const auto wide = less(Bar(0), Bar(sigma));
+  Bar sliding[N];
+  for (int i = 0; i < N; ++i) {
+    sliding[i] = radius * block.template scale<N>(i) * (y[i] - f[i] * rho);
+    s[i] = select(wide, sliding[i], s[i]);
+  }
+  normal_bar += select(wide, N <= 2 ? rho * block.bound[0] : rho, Bar(0));
+  if (N <= 2) {
+    bound_bar[0] += select(wide, rho * normal, Bar(0));
+    return;
+  }
+  for (int i = 0; i < N; ++i) {
+    const Real inverse = block.template inverse_scale<N>(i);
+    Bar rest = g[i];
+    for (int j = 0; j < N; ++j) rest -= block.entry(i, j) * sliding[j];
+    bound_bar[i] +=
+        select(wide, radius * unit[i] * rest + (sigma * unit[i] * inverse * inverse) * sliding[i], Bar(0));
+  }
+}
+
+// Calls Task<N>::run with the number of a block's rows.
+template <template <int> class Task, class... Arguments>
+REVOLUTE_HD inline void dispatch_block(int rows, Arguments&&... arguments) {
+  switch (rows) {
+    case 1:
+      return Task<1>::run(arguments...);
+    case 2:
+      return Task<2>::run(arguments...);
+    case 3:
+      return Task<3>::run(arguments...);
+    default:
+      return Task<most_friction_rows>::run(arguments...);
+  }
+}
+
+}  // namespace revolute
