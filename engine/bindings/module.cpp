@@ -90,8 +90,8 @@ CheckpointPolicy read_policy(const std::string& kind, std::int64_t count) {
 
 py::object rollout_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
                           const Array& ctrl, const py::dict& parameters, const std::string& policy,
-                          std::int64_t policy_count, bool all_states, int threads, const CancelToken* cancel,
-                          const std::optional<std::pair<Array, Array>>& growing, Progress* progress) {
+                          std::int64_t policy_count, bool all_states, int threads,
+                          const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
   const py::ssize_t steps = ctrl.shape(1);
@@ -113,16 +113,8 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
     out[name] = py::make_tuple(qpos, qvel);
     return StateArrays{qpos.mutable_data(), qvel.mutable_data()};
   };
-  if (growing) {
-    Array qpos = growing->first, qvel = growing->second;
-    const StateArrays all = {qpos.mutable_data(), qvel.mutable_data()};
-    const bool every = arrays.policy.kind == CheckpointKind::every;
-    out[every ? "kept" : "states"] = *growing;
-    (every ? arrays.kept : arrays.states) = all;
-    arrays.progress = progress;
-  }
-  if (!arrays.kept.qpos) arrays.kept = states("kept", KeptSteps(arrays.policy, steps).count());
-  if (all_states && !arrays.states.qpos) arrays.states = states("states", steps + 1);
+  arrays.kept = states("kept", KeptSteps(arrays.policy, steps).count());
+  if (all_states) arrays.states = states("states", steps + 1);
   arrays.last = states("last", 1);
   py::array_t<std::int32_t> status(batch);
   py::array_t<std::int64_t> diverged_step(batch), unsettled_step(batch);
@@ -391,14 +383,14 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       .def("cancel", &CancelToken::cancel)
       .def_property_readonly("cancelled", &CancelToken::cancelled);
 
-  py::class_<Progress>(module, "Progress", "Counts the states of a rollout as they come.")
-      .def(py::init<>())
-      .def_property_readonly("states", &Progress::states);
-
   py::class_<ModelStorage>(module, "Model", "A model in the engine's own arrays, translated from MuJoCo's.")
-      .def(py::init(
-               [](const py::dict& arrays) { return std::make_unique<ModelStorage>(read_arrays(arrays)); }),
+      .def(py::init([](const py::dict& arrays) {
+             const MujocoArrays translated = read_arrays(arrays);
+             const py::gil_scoped_release released;
+             return std::make_unique<ModelStorage>(translated);
+           }),
            py::arg("arrays"))
+      .def_property_readonly("bytes", &ModelStorage::bytes)
       .def("parameter_size", [](const ModelStorage& model, const std::string& name) {
         return model.parameter_size(Parameter(parameter_index(name)));
       });
@@ -435,11 +427,9 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
   module.def(
       "rollout", &rollout_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"),
       py::arg("params"), py::arg("policy"), py::arg("policy_count"), py::arg("all_states"),
-      py::arg("threads"), py::arg("cancel").none(true), py::arg("growing").none(true),
-      py::arg("progress").none(true),
+      py::arg("threads"), py::arg("cancel").none(true),
       "Dict of kept, states (with all_states) and last, each (qpos [B, n, nq], qvel [B, n, nv]), status [B] "
-      "and diverged_step [B]; or None when cancelled. `growing` is memory for all states, "
-      "`progress` counts those that are there.");
+      "and diverged_step [B]; or None when cancelled.");
   module.def("advance", &advance_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"),
              py::arg("ctrl"), py::arg("steps"), py::arg("threads"), py::arg("cancel").none(true),
              "(qpos [B, nq], qvel [B, nv], status [B]) after some steps with ctrl [B, nu] held, or None when "

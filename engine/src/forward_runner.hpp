@@ -60,7 +60,6 @@ struct ForwardRunner {
     for (std::int64_t t = 0;; ++t) {
       if (arrays.states.qpos) scatter_state(model, arrays.states, steps + 1, t, slice);
       if (place < kept.count() && kept.step(place) == t) keep(place++);
-      if (arrays.progress && arrays.shape.batch == 1) arrays.progress->note(t + 1);
       if (arrays.loss) add_state_values(arrays, slice, t, sums);
       if (t == steps) break;
       if (cancel && cancel->cancelled()) return false;
@@ -73,7 +72,6 @@ struct ForwardRunner {
     }
     if (arrays.last.qpos) scatter_state(model, arrays.last, 1, 0, slice);
     if (arrays.loss) write_values(arrays, slice, sums);
-    if (arrays.progress) arrays.progress->finish(slice.first, slice.count, steps + 1);
     return true;
   }
 

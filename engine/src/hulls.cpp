@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "hull_tree.hpp"
+#include "shape_table.hpp"
 #include "thinned_polygon.hpp"
 
 namespace revolute {
@@ -22,30 +23,11 @@ class HullBuilder {
     geom.vertex = int(out_.vertices.size() / 3);
     geom.face = int(out_.faces.size());
     geom.edge = int(out_.edges.size());
-    std::vector<Vector3<double>> vertices;
-    std::vector<Ints> polygons;
-    const double* half = geom.half;
-    switch (geom.shape) {
-      case Shape::sphere:
-        vertices = {{0, 0, 0}};
-        break;
-      case Shape::capsule:
-        vertices = {{0, 0, -half[2]}, {0, 0, half[2]}};
-        break;
-      case Shape::box:
-        for (int i = 0; i < 8; ++i)
-          vertices.push_back(
-              {i & 4 ? half[0] : -half[0], i & 2 ? half[1] : -half[1], i & 1 ? half[2] : -half[2]});
-        polygons = {{0, 1, 3, 2}, {4, 6, 7, 5}, {0, 4, 5, 1}, {2, 3, 7, 6}, {0, 2, 6, 4}, {1, 5, 7, 3}};
-        break;
-      case Shape::mesh:
-        for (int i = 0; i < in_.hull_num[g]; ++i)
-          vertices.push_back(vector3<double>(&in_.hull_vert[3 * (in_.hull_adr[g] + i)]));
-        polygons = mesh_polygons(g);
-        break;
-      default:
-        break;
-    }
+    const ShapeRow& row = shape_row(geom.shape);
+    ShapeCore core;
+    if (row.add_core) row.add_core(geom, core);
+    if (geom.shape == Shape::mesh) add_mesh(g, core);
+    std::vector<Vector3<double>>& vertices = core.vertices;
     add_box(vertices, geom);
     for (Vector3<double>& vertex : vertices) {
       vertex = at.p + at.R * vertex;
@@ -53,8 +35,8 @@ class HullBuilder {
       store(vertex, numbers);
       out_.vertices.insert(out_.vertices.end(), numbers, numbers + 3);
     }
-    if (geom.shape == Shape::capsule) out_.edges.push_back({0, 1, {{0, 0, 0}, {0, 0, 0}}});
-    add_faces(vertices, polygons);
+    if (vertices.size() == 2) out_.edges.push_back({0, 1, {{0, 0, 0}, {0, 0, 0}}});
+    add_faces(vertices, core.polygons);
     geom.vertices = int(vertices.size());
     geom.faces = int(out_.faces.size()) - geom.face;
     geom.edges = int(out_.edges.size()) - geom.edge;
@@ -68,12 +50,8 @@ class HullBuilder {
 
   // `vertices`: of the hull or core, in the shape's frame.
   static void add_box(const std::vector<Vector3<double>>& vertices, Geom& geom) {
-    Vector3<double> low = {0, 0, 0}, high = {0, 0, 0};
-    if (geom.shape == Shape::ellipsoid) high = vector3<double>(geom.half);
-    if (geom.shape == Shape::cylinder) high = {geom.radius, geom.radius, geom.half[2]};
-    if (vertices.empty()) {
-      low = -high;
-    } else {
+    Vector3<double> high = shape_row(geom.shape).extents(geom), low = -high;
+    if (!vertices.empty()) {
       low = high = vertices[0];
       for (const Vector3<double>& v : vertices) {
         low = {std::min(low.x, v.x), std::min(low.y, v.y), std::min(low.z, v.z)};
@@ -118,8 +96,9 @@ class HullBuilder {
     geom.edge_tree = tree();
   }
 
-  std::vector<Ints> mesh_polygons(int g) const {
-    std::vector<Ints> polygons;
+  void add_mesh(int g, ShapeCore& core) const {
+    for (int i = 0; i < in_.hull_num[g]; ++i)
+      core.vertices.push_back(vector3<double>(&in_.hull_vert[3 * (in_.hull_adr[g] + i)]));
     std::size_t corner = 0;
     for (int p = 0; p < in_.hull_polyadr[g]; ++p) corner += in_.hull_polyvertnum.at(p);
     for (int p = in_.hull_polyadr[g]; p < in_.hull_polyadr[g] + in_.hull_polynum[g]; ++p) {
@@ -130,9 +109,8 @@ class HullBuilder {
           throw std::invalid_argument("hull_polyvert: expected a vertex of geom " + std::to_string(g) +
                                       ", got " + std::to_string(polygon.back()));
       }
-      if (polygon.size() >= 3) polygons.push_back(polygon);
+      if (polygon.size() >= 3) core.polygons.push_back(polygon);
     }
-    return polygons;
   }
 
   // Faces and edges of a hull from its polygons, which may turn either way.

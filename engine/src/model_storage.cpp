@@ -11,13 +11,11 @@
 
 #include "hulls.hpp"
 #include "pose.hpp"
+#include "shape_table.hpp"
 
 namespace revolute {
 
 namespace {
-
-constexpr int mujoco_plane = 0, mujoco_sphere = 2, mujoco_capsule = 3, mujoco_ellipsoid = 4,
-              mujoco_cylinder = 5, mujoco_box = 6, mujoco_mesh = 7;
 
 // A rotation whose third column is the axis.
 Matrix3<double> frame_with_z(const Vector3<double>& axis) {
@@ -263,42 +261,17 @@ class ModelBuilder {
 
   // --- shapes and where they may touch -------------------------------------------------------------------------------------
 
-  static Shape shape_of(int mujoco_type) {
-    switch (mujoco_type) {
-      case mujoco_plane:
-        return Shape::plane;
-      case mujoco_sphere:
-        return Shape::sphere;
-      case mujoco_capsule:
-        return Shape::capsule;
-      case mujoco_ellipsoid:
-        return Shape::ellipsoid;
-      case mujoco_cylinder:
-        return Shape::cylinder;
-      case mujoco_box:
-        return Shape::box;
-      case mujoco_mesh:
-        return Shape::mesh;
-      default:
-        throw std::invalid_argument("geom_type: no shape is of type " + std::to_string(mujoco_type));
-    }
-  }
-
   void add_geoms() {
     for (int g = 0; g < in_.ngeom; ++g) {
       const int body = in_.geom_bodyid[g];
       const Pose at = body_pose_[body] * pose(&in_.geom_pos[3 * g], &in_.geom_quat[4 * g]);
-      const double* size = &in_.geom_size[3 * g];
       Geom geom{};
-      geom.shape = shape_of(in_.geom_type[g]);
+      const ShapeRow& row = shape_row(in_.geom_type[g]);
+      geom.shape = row.shape;
       geom.link = body_link_[body];
       store(at.R, geom.rotation);
       store(at.p, geom.position);
-      const bool round =
-          geom.shape == Shape::sphere || geom.shape == Shape::capsule || geom.shape == Shape::cylinder;
-      geom.radius = round ? size[0] : 0.0;
-      std::copy_n(size, 3, geom.half);
-      if (geom.shape == Shape::capsule || geom.shape == Shape::cylinder) geom.half[2] = size[1];
+      row.measure(&in_.geom_size[3 * g], geom);
       geom.bound = in_.geom_rbound[g];
       add_hull(in_, g, at, geom, out_.hulls_);
       out_.geoms_.push_back(geom);
@@ -439,13 +412,6 @@ class ModelBuilder {
     }
   }
 
-  // How many points two convex shapes may touch at: one for a round end, two for an edge, else a whole area.
-  static int slots(Shape a, Shape b) {
-    for (Shape shape : {a, b})
-      if (shape == Shape::sphere || shape == Shape::ellipsoid) return 1;
-    return a == Shape::capsule || b == Shape::capsule ? 2 : manifold_points;
-  }
-
   void add_pair(Candidate candidate) {
     const Shape a = out_.geoms_[candidate.geom_a].shape, b = out_.geoms_[candidate.geom_b].shape;
     if (b == Shape::plane)
@@ -472,7 +438,8 @@ class ModelBuilder {
           throw std::invalid_argument("hull_polynum: expected the faces of geom " + std::to_string(geom) +
                                       "'s hull, got none");
       candidate.pair = a == Shape::plane ? Pair::plane_convex : Pair::convex_convex;
-      candidate.slots = slots(a == Shape::plane ? b : a, b);
+      candidate.slots =
+          a == Shape::plane ? shape_row(b).points : std::min(shape_row(a).points, shape_row(b).points);
       ++out_.model_.nconvex;
     }
     add_slots(candidate);
@@ -701,5 +668,17 @@ class ModelBuilder {
 };
 
 ModelStorage::ModelStorage(const MujocoArrays& arrays) { ModelBuilder(arrays, *this).build(); }
+
+std::size_t ModelStorage::bytes() const {
+  const auto sum = [](const auto&... arrays) {
+    return (std::size_t(0) + ... + (arrays.capacity() * sizeof(arrays[0])));
+  };
+  std::size_t parameters = sum(map_.bodies, map_.pairs);
+  for (const std::vector<double>& values : map_.defaults) parameters += sum(values);
+  return sizeof(*this) + parameters + sum(joints_, dofs_, actuators_, geoms_, candidates_, limits_) +
+         sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +
+         sum(mass_rows_, dof_softness_, dof_weight_, tree_origin_, tree_qpos_) +
+         sum(hulls_.vertices, hulls_.faces, hulls_.edges, hulls_.corners, hulls_.nodes, hulls_.items);
+}
 
 }  // namespace revolute

@@ -98,7 +98,8 @@ inline int worthwhile_threads(const Execution& execution, const Model& model, do
   return int(std::min<double>(execution.threads, 1 + steps * model.nv / steps_of_dofs));
 }
 
-// Calls work(slice) for all slices on up to `threads` threads; `make_worker` gives each thread its own workspace.
+// Calls work(slice) for all slices on up to `threads` threads, fewer where the system refuses to start one; `make_worker` gives
+// each thread its own workspace.
 template <class MakeWorker>
 bool spread(const std::vector<Slice>& work, int threads, MakeWorker make_worker) {
   std::atomic<std::size_t> next{0};
@@ -118,7 +119,12 @@ bool spread(const std::vector<Slice>& work, int threads, MakeWorker make_worker)
   };
   std::vector<std::thread> others;
   const int count = std::min<int>(threads, int(work.size()));
-  for (int i = 1; i < count; ++i) others.emplace_back(run);
+  others.reserve(std::max(count, 1));
+  try {
+    for (int i = 1; i < count; ++i) others.emplace_back(run);
+  } catch (const std::exception&) {
+    // the system has no room for another thread: those that started do the work
+  }
   run();
   for (std::thread& thread : others) thread.join();
   if (failure) std::rethrow_exception(failure);

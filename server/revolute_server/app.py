@@ -1,14 +1,13 @@
 """The server process: one event loop with gRPC and HTTP listeners over one service.
 
 Start: bind all listeners, then report ready. Stop (SIGTERM, SIGINT): readiness goes off, new calls are
-refused as draining, running ones get the grace time, what still runs then is cancelled and stops within one
-control step. SIGHUP reads tokens and certificates again.
+refused as draining, running ones get the grace time but for the last of it, what still runs then is cancelled
+and stops within one control step. SIGHUP reads tokens and certificates again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
@@ -31,6 +30,8 @@ from .http_connections import HttpListener, sweep
 from .offered_memory import OpenBlocks
 from .service import Service
 from .settings import Settings
+from .shutdown import Countdown, leave, on_signals
+from .started_threads import started_executor
 from .telemetry import Telemetry
 from .tracing import Tracing, tracing_to
 from .verbs import Verbs
@@ -46,8 +47,12 @@ _QUIET, _LONGEST_QUIET = 0.25, 1.0
 _WATCH_SECONDS = 0.5
 """Between two looks at the connections of gRPC."""
 
-_LAST_ANSWERS = 2
-"""Seconds for the last bytes of answers, when no call computes any more."""
+_LAST_ANSWERS, _LEAST_ANSWERS = 2.0, 0.5
+"""Seconds for the last bytes of answers and for the store, when no call computes any more: of a short grace
+time a quarter, and at least so many."""
+
+_THREADS = 8
+"""For large answers and requests, which are written and read beside the event loop."""
 
 
 class Application:
@@ -56,6 +61,10 @@ class Application:
     Args:
         settings: how it is set.
         tracing: where spans go; by default where the settings say.
+
+    Attributes:
+        addresses: where it listens, by kind.
+        hangs: whether something had not ended when `stop` returned.
     """
 
     def __init__(self, settings: Settings, tracing: Tracing | None = None) -> None:
@@ -65,6 +74,7 @@ class Application:
         self.service = Service(settings, self.telemetry)
         self.calls = Calls(Access(self.tokens), self.telemetry, self.service.pool.check_room)
         self.addresses: dict[str, str] = {}
+        self.hangs = False
         self._memory = None if settings.no_shared_memory else OpenBlocks()
         self._tls = listeners.Tls(settings) if settings.tls_cert else None
         self._grpc: grpc.aio.Server | None = None
@@ -119,9 +129,7 @@ class Application:
         connections = Connections(most_connections(self.settings))
         self._watches.append(asyncio.create_task(sweep(connections), name="silent HTTP connections"))
         for listener, tls in sockets:
-            http = HttpListener(
-                app, self.settings, connections, self.service.budget, self.telemetry, tls, _LAST_ANSWERS
-            )
+            http = HttpListener(app, self.settings, connections, self.service.budget, self.telemetry, tls)
             self._http.append(http)
             self._http_tasks.append(asyncio.create_task(http.serve(sockets=[listener]), name="http"))
         for http, task in zip(self._http, self._http_tasks, strict=True):
@@ -240,31 +248,43 @@ class Application:
                 _log.error("%s; the certificate stays as it was", error)
 
     async def stop(self) -> None:
-        """Refuse new calls, give running ones the grace time, then end the listeners."""
+        """Refuse new calls, give running ones time, then end the listeners, all within the grace time."""
         assert self._grpc
+        grace = self.settings.grace
+        last = min(_LAST_ANSWERS, max(_LEAST_ANSWERS, grace / 4))
+        countdown = Countdown(max(grace, grace / 2 + last))
         self.service.serving = False
         self.calls.draining = True
         await self._report_health()
         if self._dm_env_rpc:
             self._dm_env_rpc.drain()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self.calls.idle(), self.settings.grace)
-            await self.calls.quiet(_QUIET, _LONGEST_QUIET)
+        if await countdown.wait_for(self.calls.idle(), last):
+            await countdown.wait_for(self.calls.quiet(_QUIET, _LONGEST_QUIET), last)
         # what still runs stops within one control step, and its callers are told
         self.service.close()
+        answering = min(_LAST_ANSWERS, countdown.left() / 3)
         for http in self._http:
-            http.should_exit = True
-        await self.calls.end(_LAST_ANSWERS)
-        servers = (server.stop(_LAST_ANSWERS) for server in self._grpc_servers())
-        await asyncio.gather(*servers, *self._http_tasks)
+            http.end(answering)
+        await self.calls.end(answering)
+        await countdown.finish(self._stop_listeners(answering))
         for watch in self._watches:
             watch.cancel()
         if self._memory is not None:
             self._memory.close()
+        self.remove_sockets()
+        await countdown.finish(self.service.close_store())
+        await countdown.finish(asyncio.to_thread(self.telemetry.tracing.close))
+        self.hangs = countdown.exceeded or self.service.pool.busy > 0
+
+    async def _stop_listeners(self, seconds: float) -> None:
+        """End the listeners when their last answers are sent, and after so many seconds in any case."""
+        servers = (server.stop(seconds) for server in self._grpc_servers())
+        await asyncio.gather(*servers, *self._http_tasks)
+
+    def remove_sockets(self) -> None:
+        """Remove the Unix sockets."""
         listeners.remove_unix(self.settings.grpc_socket)
         listeners.remove_unix(self.settings.http_socket)
-        await self.service.close_store()
-        await asyncio.to_thread(self.telemetry.tracing.close)
 
 
 def _check_port_file(path: Path) -> None:
@@ -321,21 +341,28 @@ async def _started(settings: Settings) -> Application:
 
 
 async def serve(settings: Settings) -> None:
-    """Run a server until SIGTERM or SIGINT."""
+    """Run a server until SIGTERM or SIGINT.
+
+    Raises:
+        RevoluteError: it cannot start.
+    """
     raise_descriptor_limit(descriptors_for(settings))
-    application = await _started(settings)
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(started_executor(_THREADS, "revolute"))
     stopping = asyncio.Event()
+    application: Application | None = None
 
-    def interrupt() -> None:
-        # a second signal means: at once
-        if stopping.is_set():
-            application.service.close()
-        stopping.set()
+    def clean_up() -> None:
+        if application is not None:
+            application.remove_sockets()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, interrupt)
+    on_signals(settings.grace, stopping.set, clean_up)
+    application = await _started(settings)
     if hasattr(signal, "SIGHUP"):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, application.reload)
+        loop.add_signal_handler(signal.SIGHUP, application.reload)
     await stopping.wait()
     _log.info("stopping")
     await application.stop()
+    if application.hangs:
+        # a thread of a store or of the engine would keep the process
+        leave()

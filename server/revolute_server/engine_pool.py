@@ -19,7 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from revolute.errors import CancelledError, DeadlineError, LimitError
@@ -29,6 +29,7 @@ from .batching import Waiting, Work, alone
 from .calls import current_deadline
 from .errors import stopping
 from .quotas import Quotas
+from .started_threads import started_executor
 from .telemetry import Telemetry
 
 Result = TypeVar("Result")
@@ -86,6 +87,9 @@ class EnginePool:
             that per thread.
         quotas: bounds the calls of each client; None for no bound.
         telemetry: gets the time that calls wait and run.
+
+    Raises:
+        LimitError: the system does not start so many threads.
     """
 
     def __init__(
@@ -107,7 +111,7 @@ class EnginePool:
         self._waits = Waiting(batch_delay)
         self._quotas = quotas or Quotas()
         self._telemetry = telemetry or Telemetry()
-        self._executor = ThreadPoolExecutor(workers, "revolute-engine", _give_way, (nice,))
+        self._executor = started_executor(workers, "revolute-engine", _give_way, (nice,))
         self._waiting: deque[_Job] = deque()
         self._running: set[_Batch] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -203,11 +207,20 @@ class EnginePool:
             self._running.add(batch)
             if environments := sum(job.work.size for job in batch.jobs):
                 self._telemetry.metrics.batch_environments.observe(environments)
-            future: Future[Sequence[Any]] = self._executor.submit(batch.run)
+            future: Future[Sequence[Any]] = self._submitted(batch)
             future.add_done_callback(
                 lambda done, batch=batch: loop.call_soon_threadsafe(self._finish, batch, done)  # type: ignore[misc]
             )
         self._set_timer(loop)
+
+    def _submitted(self, batch: _Batch) -> Future[Sequence[Any]]:
+        """Give a batch to a thread; one that none takes fails, and its place is given back like any other."""
+        try:
+            return self._executor.submit(batch.run)
+        except Exception as error:
+            failed: Future[Sequence[Any]] = Future()
+            failed.set_exception(error)
+            return failed
 
     def _next_ready(self, now: float) -> _Job | None:
         """Return the first call that need not wait for others; drop those that are too late."""

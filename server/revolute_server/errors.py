@@ -12,6 +12,8 @@ import secrets
 
 from revolute.errors import CancelledError, InternalError, LimitError, RevoluteError, UnavailableError
 
+from .started_threads import no_thread
+
 _log = logging.getLogger("revolute.server")
 
 
@@ -37,6 +39,9 @@ def public_error(error: BaseException, where: str) -> RevoluteError:
             "no more memory",
             advice="ask for less at once",
         )
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        _log.error("%s got no thread from the system", where)
+        return no_thread("a thread for the call")
     incident = secrets.token_hex(6)
     _log.error("incident %s in %s", incident, where, exc_info=error)
     return InternalError(

@@ -58,7 +58,6 @@ class HttpListener(uvicorn.Server):
         budget: counts the bytes of requests that are not understood yet.
         telemetry: counts requests that never become calls.
         tls: certificates; None without.
-        grace: seconds for the last bytes of answers at the end.
     """
 
     def __init__(
@@ -69,7 +68,6 @@ class HttpListener(uvicorn.Server):
         budget: MemoryBudget,
         telemetry: Telemetry,
         tls: Tls | None,
-        grace: int,
     ) -> None:
         self._settings = settings
         self._connections = connections
@@ -88,10 +86,14 @@ class HttpListener(uvicorn.Server):
                 ws="none",
                 proxy_headers=False,
                 **(tls.for_uvicorn() if tls else {}),
-                # a client that stalls in the middle of a request does not hold up the end for ever
-                timeout_graceful_shutdown=grace,
             )
         )
+
+    def end(self, seconds: float) -> None:
+        """Begin the end; a client that stalls in the middle of a request holds it up for so many seconds."""
+        # uvicorn waits for any number of seconds, but declares whole ones
+        self.config.timeout_graceful_shutdown = seconds  # type: ignore[assignment]
+        self.should_exit = True
 
     def reload_tls(self) -> None:
         """Use the certificate that the files have now."""

@@ -54,6 +54,7 @@ class Metrics:
         self.stage_seconds = {
             "queue": self._histogram("revolute_queue_wait_seconds", "Wait of an engine call for a worker."),
             "compute": self._histogram("revolute_compute_seconds", "Time of an engine call on its worker."),
+            "compile": self._histogram("revolute_compile_seconds", "Time to compile a model."),
             "serialise": self._histogram(
                 "revolute_serialise_seconds", "Time to write an answer.", ("transport",)
             ),
@@ -72,6 +73,7 @@ class Metrics:
             ("revolute_queue_length", "Engine calls that wait for a worker.", lambda: pool.waiting),
             ("revolute_workers", "Engine calls that may run at once.", lambda: pool.workers),
             ("revolute_workers_busy", "Engine calls that run.", lambda: pool.busy),
+            ("revolute_compilers_busy", "Models that are compiled.", lambda: service.compiler.running),
             ("revolute_models", "Models kept.", lambda: len(service.models)),
             ("revolute_sessions", "Sessions kept.", lambda: len(service.sessions)),
             ("revolute_trajectories", "Trajectories kept.", lambda: len(service.trajectories)),

@@ -12,16 +12,16 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
-import numpy as np
-
 from revolute.errors import ArgumentError, DataLossError, NotFoundError
 from revolute.names import check_file_names, check_name
-from revolute_engine import Model, load_model
+from revolute_engine import Model
 from revolute_engine import models as builtin_models
 
 from .cache import Cache
 from .callers import caller_name, require_owner
 from .calls import current_client
+from .compile_helper import Compiled
+from .compiler import Compiler
 from .engine_pool import EnginePool
 from .memory import MemoryBudget
 from .requests import Ticket
@@ -84,7 +84,8 @@ class Models:
     model is its owner, whose share of the limits it takes; only the owner and an admin may delete it.
     """
 
-    def __init__(self, pool: EnginePool, budget: MemoryBudget, store: Store) -> None:
+    def __init__(self, compiler: Compiler, pool: EnginePool, budget: MemoryBudget, store: Store) -> None:
+        self._compiler = compiler
         self._pool = pool
         self._budget = budget
         self._store = store
@@ -194,9 +195,15 @@ class Models:
 
     async def _compile(self, source: Source) -> Model:
         """Compile a model and hold it."""
+        # what cannot be taken over is not compiled
+        self._pool.check_room()
+        request = {**vars(source), "text": source.text.encode()}
+        label = source.name or source.builtin or "XML text"
         with self._budget.reserve("a model", source.size) as reservation:
-            model = await self._pool.run(lambda _token: _load(source))
-            reservation.grow(sum(np.asarray(array).nbytes for array in model.arrays.values()))
+            compiled = await self._compiler.compile(request, label, reservation)
+            # the binary, and MuJoCo's own copy of it
+            with self._budget.reserve("a model that is taken over", 2 * len(compiled.binary)):
+                model = await self._pool.run(lambda _token: _taken_over(compiled, source))
             return self._compiled.add(model.id, model, reservation)
 
     async def _keep(self, model: Model, source: Source, ticket: Ticket) -> None:
@@ -250,15 +257,9 @@ def _digest(source: Source) -> str:
     return digest.hexdigest()
 
 
-def _load(source: Source) -> Model:
-    """Run MuJoCo's compiler on text and bytes only; no path that a client names is ever opened."""
-    return load_model(
-        # bytes are always a model's text, never a name or a path
-        source.text.encode() if source.text else source.builtin,
-        assets=source.assets or None,
-        name=source.name or None,
-        allow_files=False,
-        # the client warns its user; this process has none
-        warn=False,
-        **source.options,
-    )
+def _taken_over(compiled: Compiled, source: Source) -> Model:
+    """Return a model from what a worker sent, with all that answers say of it."""
+    model = compiled.model(source.text, source.assets)
+    # its names are made now, not on the event loop
+    model.info()
+    return model

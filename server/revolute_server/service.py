@@ -12,6 +12,7 @@ from revolute.codec.shared_memory import AVAILABLE
 from revolute_engine import Engine, _native
 from revolute_engine._parameters import PARAMETERS
 
+from .compiler import Compiler
 from .engine_pool import EnginePool
 from .leases import Sweeper
 from .memory import MemoryBudget
@@ -110,7 +111,8 @@ class Service:
         store = open_store(address, settings.durability, _limits(settings), self._kept.grow)
         self.store = MeasuredStore(store, self.telemetry)
         self.requests = Requests(self.store, settings.request_ttl)
-        self.models = Models(self.pool, self.budget, self.store)
+        self.compiler = Compiler(settings, self.budget, self.telemetry)
+        self.models = Models(self.compiler, self.pool, self.budget, self.store)
         self.sessions = Sessions(
             self.engine,
             self.pool,
@@ -139,13 +141,20 @@ class Service:
 
         Raises:
             ArgumentError: the store is none of ours or of a newer release, or cannot be reached.
+            LimitError: the system has no process to compile models in.
         """
-        await self.store.open()
+        self.compiler.start()
+        try:
+            await self.store.open()
+        except BaseException:
+            self.compiler.close()
+            raise
         self._sweeper.start()
         self.store_watch.start()
 
     def close(self) -> None:
-        """Stop every engine call within one control step and refuse new ones."""
+        """Stop every compilation, every engine call within one control step, and refuse new ones."""
+        self.compiler.close()
         self.pool.close()
 
     async def close_store(self) -> None:

@@ -169,6 +169,11 @@ class Settings:
     )
     max_mesh: int = _flag(64 * 1024**2, "bytes of one mesh file", parse_bytes, "SIZE")
     max_batch: int = _flag(65536, "environments of one session or call", int, "N")
+    compilers: int = _flag(4, "models compiled at once, each in a process of its own; more wait", int, "N")
+    compile_time: float = _flag(60.0, "seconds that the compilation of one model may take", float, "SECONDS")
+    compile_memory: int = _flag(
+        1024**3, "bytes that the compilation of one model may take; part of --memory", parse_bytes, "SIZE"
+    )
     max_entries: int = _flag(
         20_000,
         "entries of lists and maps in one request over gRPC; a hundred numbers count as one",
@@ -215,7 +220,9 @@ class Settings:
         None,
         "ADDRESSES",
     )
-    grace: float = _flag(10.0, "seconds that running calls get to finish after SIGTERM", float, "SECONDS")
+    grace: float = _flag(
+        10.0, "seconds from SIGTERM to the end of the server at the latest", float, "SECONDS"
+    )
     otlp_endpoint: str | None = _flag(
         None, "send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318", None, "URL"
     )
@@ -239,6 +246,8 @@ class Settings:
             "max_model",
             "max_mesh",
             "max_batch",
+            "compilers",
+            "compile_memory",
             "max_entries",
             "max_connections",
             "max_streams",
@@ -264,7 +273,7 @@ class Settings:
         _require("min_body_rate", self.min_body_rate >= 0, "zero or a positive number", self.min_body_rate)
         for name in (
             *("lease", "max_lease", "trajectory_ttl", "request_ttl"),
-            *("header_timeout", "body_timeout", "idle_timeout"),
+            *("header_timeout", "body_timeout", "idle_timeout", "compile_time"),
         ):
             value = getattr(self, name)
             _require(name, 0 < value < float("inf"), "a positive number of seconds", value)

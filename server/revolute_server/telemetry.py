@@ -1,6 +1,6 @@
 """Seeing inside: one place that calls and their stages report to, as metrics and as spans.
 
-A stage is a part of a call: "queue", "compute", "serialise" or "store".
+A stage is a part of a call: "queue", "compute", "compile", "serialise" or "store".
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Telemetry:
         """Report a stage of the call that runs now.
 
         Args:
-            stage: "queue", "compute", "serialise" or "store".
+            stage: "queue", "compute", "compile", "serialise" or "store".
             started: when it began, in ns since 1970.
             ended: when it ended.
             labels: what the stage's metric is split by: `transport` of "serialise", `operation` of "store".

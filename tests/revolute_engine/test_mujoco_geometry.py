@@ -148,3 +148,28 @@ def test_smooth_pairs_have_mujocos_distances_and_normals(first: str, second: str
         np.testing.assert_allclose(ours[:, 0], theirs[:, 0], atol=1e-6)
         np.testing.assert_allclose(ours[:, 4:7], theirs[:, 4:7], atol=1e-3)
     assert touching > TRIALS // 10
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize(("first", "second"), CLOSED_PAIRS, ids=str)
+def test_a_step_in_contact_is_mujocos(first: str, second: str, cone: str) -> None:
+    option = f'<mujoco><option cone="{cone}" tolerance="0" iterations="300"/>'
+    text = _scene(first, second, 'margin="0.01"').replace("<mujoco>", option)
+    model = mujoco.MjModel.from_xml_string(text)
+    data, native = mujoco.MjData(model), load_model(text, contact_model="mujoco").native
+    random = np.random.default_rng(5)
+    touching = 0
+    for qpos in _poses(model.nq // 7, np.random.default_rng(3)):
+        mujoco.mj_resetData(model, data)
+        data.qpos[:] = qpos
+        mujoco.mj_fwdPosition(model, data)
+        if data.ncon == 0 or data.contact.dist.min() < -0.05:
+            continue
+        touching += 1
+        data.qvel[:] = qvel = 0.3 * random.normal(size=model.nv)
+        mujoco.mj_step(model, data)
+        _, ours, _ = _native.advance(native, qpos[None], qvel[None], np.zeros((1, 0)), 1, 1, None)
+        np.testing.assert_allclose(ours[0], data.qvel, rtol=0, atol=1e-9 * np.abs(data.qvel).max())
+        if touching == TRIALS // 10:
+            break
+    assert touching >= TRIALS // 20

@@ -150,13 +150,13 @@ class LocalTransport:
         return answers.model_info(self._models.setdefault(model.id, model))
 
     def _list_models(self, request: Mapping[str, Any]) -> Document:
-        models = [{"model_id": model.id, "name": model.name} for model in self._models.values()]
+        models = [{"model_id": model.id, "name": model.name} for model in _entries(self._models)]
         return {"builtin": revolute_engine.models(), "models": models, "next_page_token": ""}
 
     def _delete_model(self, request: Mapping[str, Any]) -> Document:
         model = self._model(request)
-        users = [session.model for session in self._sessions.values()]
-        users += [trajectory.model for trajectory in self._trajectories.values()]
+        users = [session.model for session in _entries(self._sessions)]
+        users += [trajectory.model for trajectory in _entries(self._trajectories)]
         if model in users:
             raise ArgumentError.expected(
                 "model_id",
@@ -182,7 +182,7 @@ class LocalTransport:
         return {name: value for name, value in _info(session).items() if name in names}
 
     def _list_sessions(self, request: Mapping[str, Any]) -> Document:
-        sessions = [_info(session) for session in self._sessions.values()]
+        sessions = [_info(session) for session in _entries(self._sessions)]
         return {"sessions": sessions, "next_page_token": ""}
 
     def _set_state(self, request: Mapping[str, Any]) -> Document:
@@ -346,7 +346,11 @@ def _interruptible(environment_steps: int, work: Callable[[revolute_engine.Cance
     if environment_steps < _LONG or threading.current_thread() is not threading.main_thread():
         return work(token)
     with ThreadPoolExecutor(1, "revolute") as worker:
-        future = worker.submit(work, token)
+        try:
+            future = worker.submit(work, token)
+        except RuntimeError:
+            # the system has no thread to spare; an interrupt has to wait then
+            return work(token)
         try:
             return future.result()
         except BaseException:
@@ -374,6 +378,11 @@ def _kept(noun: str, table: Mapping[str, _Entry], request: Mapping[str, Any]) ->
     if found is None:
         raise NotFoundError.missing(noun, identifier)
     return found
+
+
+def _entries(table: Mapping[str, _Entry]) -> list[_Entry]:
+    """Return the entries as they are now: other threads add and delete some meanwhile."""
+    return list(table.values())
 
 
 def _info(session: _Session) -> Document:

@@ -7,8 +7,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
-#include <mutex>
 
 #include "revolute/checkpoints.hpp"
 #include "revolute/loss.hpp"
@@ -26,28 +24,6 @@ class CancelToken {
 
  private:
   std::atomic<bool> cancelled_{false};
-};
-
-// How many states of a rollout are written, in the order in which they lie in memory ([batch, time]), for who reads them
-// meanwhile from another thread: those of a single environment one by one, those of a batch environment by environment.
-class Progress {
- public:
-  void note(std::int64_t states) { states_.store(states, std::memory_order_release); }
-  // Environments first .. first + count - 1 are through, with `states` each.
-  void finish(int first, int count, std::int64_t states) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    finished_[first] = count;
-    for (auto next = finished_.find(through_); next != finished_.end(); next = finished_.find(through_))
-      through_ += next->second;
-    note(through_ * states);
-  }
-  std::int64_t states() const { return states_.load(std::memory_order_acquire); }
-
- private:
-  std::atomic<std::int64_t> states_{0};
-  std::mutex mutex_;
-  std::map<int, int> finished_;  // count by first environment
-  int through_ = 0;              // environments without a gap from 0
 };
 
 // Values of each parameter, [rows, size]: one row for all environments, or one per environment. Null: the model's own.
@@ -82,15 +58,14 @@ struct RolloutArrays {
   const double *qpos0, *qvel0, *ctrl;  // [B, nq], [B, nv], [B, T, nu]
   ParameterInputs parameters;
   CheckpointPolicy policy;
-  StateArrays kept;              // of KeptSteps(policy, T); null: not wanted
-  StateArrays states;            // of all steps 0 .. T; null: not wanted
-  StateArrays last;              // of step T
-  std::int32_t* status;          // [B]
-  std::int64_t* diverged_step;   // [B], -1 where completed
-  const Loss* loss = nullptr;    // null: not wanted
-  double* value = nullptr;       // [B] the loss of each environment
-  Progress* progress = nullptr;  // of all states, which are wanted; null: not wanted
-  bool held = false;             // ctrl is [B, nu], the same in every step; only the last states are wanted
+  StateArrays kept;             // of KeptSteps(policy, T); null: not wanted
+  StateArrays states;           // of all steps 0 .. T; null: not wanted
+  StateArrays last;             // of step T
+  std::int32_t* status;         // [B]
+  std::int64_t* diverged_step;  // [B], -1 where completed
+  const Loss* loss = nullptr;   // null: not wanted
+  double* value = nullptr;      // [B] the loss of each environment
+  bool held = false;            // ctrl is [B, nu], the same in every step; only the last states are wanted
   // [B] first step whose constraints were not solved to convergence, -1 without; null: not wanted
   std::int64_t* unsettled_step = nullptr;
 };

@@ -227,8 +227,6 @@ class Engine:
                 all_states and not every,
                 self.threads,
                 cancel,
-                None,  # no memory of the caller's for the states
-                None,  # and nobody who counts them
             )
         except MemoryError:
             batch, steps = problem.ctrl.shape[:2]

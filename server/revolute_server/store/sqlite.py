@@ -23,13 +23,14 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
 from revolute.errors import RevoluteError, UnavailableError
 
+from ..started_threads import start, started_executor
 from .blobs import Blobs
 from .codec import checksum
 from .interface import (
@@ -116,7 +117,7 @@ class SqliteStore(Store):
         self.limits = limits
         self._sync = sync
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._readers = ThreadPoolExecutor(_READERS, "revolute-store-read")
+        self._readers = started_executor(_READERS, "revolute-store-read")
         self._writer = threading.Thread(target=self._write_all, name="revolute-store-write", daemon=True)
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -129,7 +130,7 @@ class SqliteStore(Store):
         # the event loop's own connection waits for nobody
         self._local.connection = self._connect(seconds=0.0)
         self._place = Place(self._path)
-        self._writer.start()
+        start(self._writer)
 
     async def check(self) -> None:
         self._place.check()
@@ -181,7 +182,7 @@ class SqliteStore(Store):
         if self._writer.is_alive():
             self._jobs.put(None)
             await asyncio.to_thread(self._writer.join)
-        for connection in self._connections:
+        for connection in list(self._connections):
             connection.close()
         self._blobs.close()
 
@@ -345,24 +346,37 @@ class SqliteStore(Store):
 
     def _write_all(self) -> None:
         """The writer's thread: commit all transactions that wait, together, until the end."""
-        ending = False
-        while not ending:
+        jobs: list[_Job | None] = []
+        while None not in jobs:
             jobs = [self._jobs.get()]
-            with contextlib.suppress(queue.Empty):
-                while len(jobs) < _MOST_TOGETHER:
-                    jobs.append(self._jobs.get_nowait())
-            ending = None in jobs
-            waiting = [job for job in jobs if job is not None and self._laid_down(job)]
             try:
-                if waiting:
-                    self._place.check()
-                    self._write_together(waiting)
-                    self._reserve.make()
+                self._write_waiting(jobs)
             except BaseException as error:
-                for job in waiting:
-                    if not job.done.done():
-                        self._remove_files(list(job.files.values()))
-                        job.done.set_exception(error)
+                # without this thread nothing would be written any more
+                _log.exception("store: a transaction met a fault")
+                self._fail(jobs, error)
+
+    def _write_waiting(self, jobs: list[_Job | None]) -> None:
+        """Carry out what was asked for first, and all that waits behind it, which is added to `jobs`."""
+        with contextlib.suppress(queue.Empty):
+            while len(jobs) < _MOST_TOGETHER:
+                jobs.append(self._jobs.get_nowait())
+        waiting = [job for job in jobs if job is not None and self._laid_down(job)]
+        if not waiting:
+            return
+        try:
+            self._place.check()
+            self._write_together(waiting)
+            self._reserve.make()
+        except (RevoluteError, sqlite3.Error, OSError) as error:
+            self._fail(waiting, error)
+
+    def _fail(self, jobs: Sequence[_Job | None], error: BaseException) -> None:
+        """Tell the callers of what was not carried out."""
+        for job in jobs:
+            if job is not None and not job.done.done():
+                self._remove_files(list(job.files.values()))
+                job.done.set_exception(error)
 
     def _write_together(self, jobs: list[_Job]) -> None:
         failed: dict[int, Exception] = {}

@@ -463,3 +463,20 @@ def test_a_payload_of_two_records_is_written_once(
 
     use(path, work)
     assert len(list(Path(f"{path}-blobs").iterdir())) == 1
+
+
+def test_the_writer_survives_any_fault(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(store: Store) -> None:
+        for name in ("_laid_down", "_write_together"):
+
+            def fail(*_: object, name: str = name) -> None:
+                raise AttributeError(name)
+
+            with monkeypatch.context() as broken:
+                broken.setattr(store, name, fail)
+                with pytest.raises(AttributeError):
+                    await asyncio.wait_for(store.commit(Put(SESSION, "a", (b"a",))), 10.0)
+            await asyncio.wait_for(store.commit(Put(SESSION, name, (b"a",))), 10.0)
+            assert await store.get(SESSION, name) is not None
+
+    use(path, scenario)

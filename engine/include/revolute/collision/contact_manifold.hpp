@@ -5,7 +5,7 @@
 // lie farthest out in fixed directions of the contact plane.
 #pragma once
 
-#include "revolute/collision/face_contact.hpp"
+#include "revolute/collision/face_points.hpp"
 #include "revolute/collision/stationary_pair.hpp"
 
 namespace revolute {
@@ -48,23 +48,6 @@ REVOLUTE_HD inline void add_stationary(const StationaryPair& pair, ContactManifo
   touch.pair = pair;
   touch.at = answer(pair);
 }
-
-// A face of the reference shape, or a plane (no corners).
-struct ReferenceFace {
-  bool of_a;
-  Vector normal, origin;  // outward
-  int corners;
-  Vector corner[polygon_corners];
-
-  REVOLUTE_HD double height(const Vector& x) const { return dot(normal, x - origin); }
-  // Outward normal of the side from corner i to the next.
-  REVOLUTE_HD Vector side(int i) const { return unit(cross(corner[(i + 1) % corners] - corner[i], normal)); }
-  REVOLUTE_HD bool holds(const Vector& x, double tolerance, int except = -1) const {
-    for (int i = 0; i < corners; ++i)
-      if (i != except && dot(side(i), x - corner[i]) > tolerance) return false;
-    return true;
-  }
-};
 
 REVOLUTE_HD inline void add_face_contact(const ReferenceFace& face, const FaceContact& contact,
                                          ContactManifold& out) {

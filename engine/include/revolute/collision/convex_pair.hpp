@@ -15,17 +15,12 @@ namespace revolute {
 
 namespace detail {
 
-constexpr double facing = 0.2;  // faces that turn farther away from the first direction are not tried
-constexpr double band =
-    0.02;  // edges and faces that lie deeper than this part of the shape's size are not tried,
-constexpr int few_faces = 12;  // except of hulls of so few faces
-constexpr int cap_corners = polygon_corners;
 constexpr double parallel = 5e-3;  // edges at a smaller angle touch along a stretch
 
 struct BestFace {
   double separation = -1e300;  // without the incident radius
-  int face = -1;               // cylinder: 0 upper cap, 1 lower cap
-  Vector normal;               // outward
+  int face = -1;
+  Vector normal;  // outward
 };
 
 // The face of `shape` over which `other` stands the highest; `towards`: roughly from shape to other.
@@ -33,6 +28,11 @@ REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShap
                                       const Vector& towards) {
   BestFace best;
   Vector lowest;  // point of `other` that is the nearest to the best face
+  const double rounding = 1e-12 * (shape.size + other.size);
+  // over no face does `other` stand higher than one of its points
+  const auto may_win = [&](const Vector& normal, const Vector& corner) {
+    return best.face < 0 || !(dot(normal, lowest - corner) < best.separation - rounding);
+  };
   const auto consider = [&](int index, const Vector& normal) {
     const Vector point = support(other, -normal);
     const double s = dot(normal, point - support(shape, normal));
@@ -41,25 +41,7 @@ REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShap
       lowest = point;
     }
   };
-  if (shape.geom->shape == Shape::cylinder) {
-    const Vector axis = shape.axis();
-    if (std::fabs(dot(axis, towards)) > facing)
-      dot(axis, towards) > 0 ? consider(0, axis) : consider(1, -axis);
-    return best;
-  }
-  if (shape.geom->faces == 0) return best;
-  const double reach = dot(towards, support(shape, towards)) - band * shape.size;
-  const double rounding = 1e-12 * (shape.size + other.size);
-  visit_high_faces(shape, towards, reach, [&](int f) {
-    const HullFace& face = shape.face(f);
-    const Vector normal = shape.R * vector3<double>(face.normal);
-    if (dot(normal, towards) < facing) return true;
-    // over no face does `other` stand higher than one of its points
-    if (best.face >= 0 && dot(normal, lowest - shape.corner(face, 0)) < best.separation - rounding)
-      return true;
-    if (shape.geom->faces <= few_faces || shape.reaches(face, towards, reach)) consider(f, normal);
-    return true;
-  });
+  with_shape(shape, [&](const auto& of) { of.visit_faces(shape, towards, may_win, consider); });
   return best;
 }
 
@@ -68,16 +50,7 @@ REVOLUTE_HD inline ReferenceFace reference_face(const ConvexShape& shape, const 
   out.of_a = of_a;
   out.normal = best.normal;
   out.origin = support(shape, best.normal);
-  if (shape.geom->shape == Shape::cylinder) {
-    out.corners = cap_corners;
-    // about the cap's circle, at most a hundredth of the radius outside of it
-    const double radius = shape.geom->radius / std::cos(3.141592653589793 / cap_corners);
-    cap_polygon(shape, best.face == 0 ? 1.0 : -1.0, radius, cap_corners, out.corner);
-    return out;
-  }
-  const HullFace& face = shape.face(best.face);
-  out.corners = face.corners;
-  for (int i = 0; i < face.corners; ++i) out.corner[i] = shape.corner(face, i);
+  with_shape(shape, [&](const auto& of) { out.corners = of.face_corners(shape, best.face, out.corner); });
   return out;
 }
 
@@ -97,7 +70,7 @@ struct NearEdge {
 // Calls visit(edge) for the edges of a hull that may carry its support near direction m.
 template <class Visit>
 REVOLUTE_HD inline void visit_near_edges(const ConvexShape& shape, const Vector& m, const Visit& visit) {
-  const double depth = shape.geom->faces <= few_faces ? shape.size : band * shape.size;
+  const double depth = shape.geom->faces <= HullShape::few_faces ? shape.size : HullShape::band * shape.size;
   const double reach = dot(m, support(shape, m)) - depth;
   visit_high_edges(shape, m, reach, [&](int i) {
     const HullEdge& edge = shape.edge(i);
@@ -137,7 +110,7 @@ struct BestEdges {
   REVOLUTE_HD void consider(const NearEdge& edge_a, const NearEdge& edge_b) {
     const Vector across = cross(edge_a.along, edge_b.along);
     const double squared = dot(across, across), facing_n = dot(across, n);
-    if (squared < 1e-6 || facing_n * facing_n < facing * facing * squared) return;
+    if (squared < 1e-6 || facing_n * facing_n < HullShape::facing * HullShape::facing * squared) return;
     const Vector normal = ((facing_n < 0 ? -1 : 1) / std::sqrt(squared)) * across;
     const double s = dot(normal, edge_b.from - edge_a.from);
     if (found && s <= best.distance) return;
@@ -275,13 +248,8 @@ REVOLUTE_HD inline void convex_pair(const ConvexShape& a, const ConvexShape& b, 
     };
     search_from(overlap_normal(a, b));
     if (face.face >= 0) search_from(a_first ? face.normal : -face.normal);
-    for (const ConvexShape* shape : {&a, &b}) {
-      if (shape->geom->shape != Shape::cylinder) continue;
-      const Vector across = n - dot(n, shape->axis()) * shape->axis();
-      if (dot(across, across) < 1e-12) continue;
-      search_from(unit(across));
-      search_from(-unit(across));
-    }
+    for (const ConvexShape* shape : {&a, &b})
+      with_shape(*shape, [&](const auto& of) { of.visit_directions(*shape, n, search_from); });
   };
   bool stretch = false;
   const auto search_features = [&] {

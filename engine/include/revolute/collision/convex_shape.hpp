@@ -2,8 +2,7 @@
 // ellipsoids.
 //
 // A shape is a core with a radius about it: a vertex for a sphere, an edge for a capsule; the others have
-// radius 0. The core's support point in direction m is the one with the largest m.x:
-//   ellipsoid: D^2 m / |D m|,   cylinder: r (radial part of m)/|...| + h sign(m.a) a,   hull: a vertex (1)
+// radius 0. What differs between the shapes is in shapes/.
 // The search for the nearest features is discrete and runs in double, one environment at a time.
 #pragma once
 
@@ -22,9 +21,7 @@ struct ConvexShape {
   double radius;  // about the core
   double size;    // of the shape, for tolerances
 
-  REVOLUTE_HD bool is_hull() const {
-    return geom->shape != Shape::ellipsoid && geom->shape != Shape::cylinder;
-  }
+  REVOLUTE_HD bool is_hull() const { return geom->vertices > 0; }
   REVOLUTE_HD Vector vertex(int i) const {
     return p + R * vector3<double>(model->vertices + 3 * (geom->vertex + i));
   }
@@ -85,31 +82,6 @@ template <class Visit>
 REVOLUTE_HD inline void visit_high_edges(const ConvexShape& shape, const Vector& m, double height,
                                          const Visit& visit) {
   visit_high(shape, shape.geom->edge_tree, shape.geom->edges, m, height, visit);
-}
-
-// Support point of the core, (1). The core is drawn together about its centre by `scale`.
-REVOLUTE_HD inline Vector support(const ConvexShape& shape, const Vector& m, double scale = 1) {
-  if (shape.is_hull()) {
-    const Vector v = shape.vertex(support_vertex(shape, m));
-    return scale == 1 ? v : shape.centre + scale * (v - shape.centre);
-  }
-  const Vector local = transpose_times(shape.R, m);
-  const double* half = shape.geom->half;
-  Vector x;
-  if (shape.geom->shape == Shape::ellipsoid) {
-    const Vector scaled = unit({half[0] * local.x, half[1] * local.y, half[2] * local.z});
-    x = {half[0] * scaled.x, half[1] * scaled.y, half[2] * scaled.z};
-  } else {
-    const double radial = std::sqrt(local.x * local.x + local.y * local.y);
-    const double factor = radial > 1e-14 ? shape.geom->radius / radial : 0;
-    x = {factor * local.x, factor * local.y, local.z < 0 ? -half[2] : half[2]};
-  }
-  return shape.p + shape.R * (scale * x);
-}
-
-// How far the cores are apart in direction n (from a to b); the largest over all n is their signed distance.
-REVOLUTE_HD inline double separation(const ConvexShape& a, const ConvexShape& b, const Vector& n) {
-  return dot(n, support(b, -n) - support(a, n));
 }
 
 }  // namespace revolute

@@ -9,7 +9,7 @@
 // The result starts the search for features (convex_pair.hpp), which makes it exact.
 #pragma once
 
-#include "revolute/collision/convex_shape.hpp"
+#include "revolute/collision/shapes/shapes.hpp"
 
 namespace revolute {
 

@@ -15,21 +15,9 @@
 // gives no motion.           (3)
 #pragma once
 
-#include "revolute/collision/convex_shape.hpp"
+#include "revolute/collision/shapes/shapes.hpp"
 
 namespace revolute {
-
-enum class Feature : int { vertex, edge, rim, smooth, face };
-
-struct SurfaceElement {
-  Feature feature;
-  int freedoms;
-  Vector point;
-  Vector tangent[2];
-  double curvature[2][2];
-  double radius;  // about the element
-  double half;    // edge: half its length
-};
 
 struct StationaryPair {
   SurfaceElement a, b;
@@ -110,106 +98,18 @@ struct StationarySystem {
 
 }  // namespace detail
 
-REVOLUTE_HD inline SurfaceElement vertex_element(const Vector& point, double radius) {
-  return {Feature::vertex, 0, point, {zero3<double>(), zero3<double>()}, {{0, 0}, {0, 0}}, radius, 0};
-}
-REVOLUTE_HD inline SurfaceElement edge_element(const Vector& from, const Vector& to, double radius) {
-  const Vector along = to - from;
-  const double size = norm(along);
-  return {Feature::edge,    1,      0.5 * (from + to), {unit(along), zero3<double>()},
-          {{0, 0}, {0, 0}}, radius, 0.5 * size};
-}
-
-// Rim of a cylinder's cap where it lies farthest in direction m.
-REVOLUTE_HD inline SurfaceElement rim_element(const ConvexShape& shape, const Vector& m) {
-  const Vector axis = shape.axis();
-  const double along = dot(m, axis), radius = shape.geom->radius, half = shape.geom->half[2];
-  double radial, inverse;
-  const Vector outward = direction(m - along * axis, radial, inverse);
-  return {Feature::rim,
-          1,
-          shape.p + (along < 0 ? -half : half) * axis + radius * outward,
-          {cross(axis, outward), zero3<double>()},
-          {{radial / radius, 0}, {0, 0}},
-          0,
-          0};
-}
-
-// How the support point of an ellipsoid moves when m turns, W = (D^2 - x x')/|D m| in local axes; world axes
-// here.
-REVOLUTE_HD inline Matrix3<double> ellipsoid_roll(const ConvexShape& shape, const Vector& m) {
-  const Vector local = transpose_times(shape.R, m), x = transpose_times(shape.R, support(shape, m) - shape.p);
-  const double* half = shape.geom->half;
-  const double height = dot(local, x);
-  const double X[3] = {x.x, x.y, x.z};
-  Matrix3<double> W;
-  for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j) W(i, j) = ((i == j ? half[i] * half[i] : 0) - X[i] * X[j]) / height;
-  return shape.R * W * transpose(shape.R);
-}
-REVOLUTE_HD inline SurfaceElement smooth_element(const ConvexShape& shape, const Vector& m) {
-  SurfaceElement out = {Feature::smooth, 2, support(shape, m), {}, {}, 0, 0};
-  complete_frame(m, out.tangent[0], out.tangent[1]);
-  const Matrix3<double> W = ellipsoid_roll(shape, m);
-  const Vector w0 = W * out.tangent[0], w1 = W * out.tangent[1];
-  const double a = dot(out.tangent[0], w0), b = dot(out.tangent[0], w1), d = dot(out.tangent[1], w1),
-               determinant = a * d - b * b;
-  out.curvature[0][0] = d / determinant;
-  out.curvature[0][1] = out.curvature[1][0] = -b / determinant;
-  out.curvature[1][1] = a / determinant;
-  return out;
-}
-
-// The element that carries the support in direction m, where angles below `tolerance` count as zero.
-REVOLUTE_HD inline SurfaceElement support_element(const ConvexShape& shape, const Vector& m,
-                                                  double tolerance) {
-  if (shape.geom->shape == Shape::ellipsoid) return smooth_element(shape, m);
-  if (shape.geom->shape == Shape::cylinder) {
-    const Vector axis = shape.axis();
-    const double along = dot(m, axis);
-    if (std::fabs(along) < tolerance) {
-      const Vector reach = shape.geom->half[2] * axis;
-      return edge_element(shape.p - reach, shape.p + reach, shape.geom->radius);
-    }
-    SurfaceElement rim = rim_element(shape, m);
-    if (rim.curvature[0][0] * shape.geom->radius < tolerance) rim.feature = Feature::face;
-    return rim;
-  }
-  const double height = dot(m, shape.vertex(support_vertex(shape, m))) - tolerance * shape.size;
-  int touching[3], count = 0;
-  visit_high_vertices(shape, m, height, [&](int i) {
-    if (dot(m, shape.vertex(i)) >= height) touching[count++] = i;
-    return count < 3;
-  });
-  if (count == 2 && touching[0] > touching[1]) {
-    const int kept = touching[0];
-    touching[0] = touching[1];
-    touching[1] = kept;
-  }
-  if (count == 1) return vertex_element(shape.vertex(touching[0]), shape.radius);
-  if (count == 2) return edge_element(shape.vertex(touching[0]), shape.vertex(touching[1]), shape.radius);
-  SurfaceElement face = vertex_element(shape.vertex(touching[0]), shape.radius);
-  face.feature = Feature::face;
-  return face;
-}
-
 // Newton's method from pair.normal; false when it does not converge to points of both shapes.
 REVOLUTE_HD inline bool find_stationary(const ConvexShape& a, const ConvexShape& b, StationaryPair& pair) {
   constexpr int iterations = 25;
   const Vector base_a = pair.a.point, base_b = pair.b.point;
-  const auto renew = [](const ConvexShape& shape, const Vector& m, const Vector& base,
-                        SurfaceElement& element) {
-    if (element.feature == Feature::smooth)
-      element = smooth_element(shape, m);
-    else if (element.feature == Feature::rim)
-      element = rim_element(shape, m);
-    else
-      element.point = base;
+  const auto follow = [](const ConvexShape& shape, const Vector& m, const Vector& base,
+                         SurfaceElement& element) {
+    with_shape(shape, [&](const auto& of) { of.follow(shape, m, base, element); });
   };
   const double size = a.size + b.size;
   for (int i = 0; i < iterations; ++i) {
-    renew(a, pair.normal, base_a, pair.a);
-    renew(b, -pair.normal, base_b, pair.b);
+    follow(a, pair.normal, base_a, pair.a);
+    follow(b, -pair.normal, base_b, pair.b);
     const Vector between = pair.b.point - pair.a.point;
     pair.distance = dot(pair.normal, between);
     const detail::StationarySystem system(pair);

@@ -1,6 +1,7 @@
 // Owns the arrays that a Model points to, and the map of its parameters.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -34,6 +35,8 @@ class ModelStorage {
   const Model& model_as_loaded() const { return model_as_loaded_; }
   const ParameterMap& parameters() const { return map_; }
   int parameter_size(Parameter p) const { return int(map_.defaults[int(p)].size()); }
+  // Memory of all arrays together.
+  std::size_t bytes() const;
 
  private:
   friend class ModelBuilder;

@@ -18,8 +18,7 @@ REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>&
   ConvexShape out;
   out.model = &model;
   out.geom = &geom;
-  const bool core = geom.shape == Shape::sphere || geom.shape == Shape::capsule;
-  out.radius = core ? geom.radius : 0;
+  out.radius = out.is_hull() ? geom.radius : 0;  // about the core
   out.size = geom.bound;
   Matrix3<double> R = identity_matrix<double>();
   Vector p = -origin;

@@ -1,0 +1,107 @@
+// Shapes with flat faces, and those with a radius about such a core: a sphere is a vertex, a capsule an edge, a box and a mesh
+// are polyhedra. Their vertices, edges and faces lie in the model (Geom), in their link's frame.
+#pragma once
+
+#include "revolute/collision/face_points.hpp"
+#include "revolute/collision/surface_element.hpp"
+
+namespace revolute {
+
+struct HullShape {
+  static constexpr double facing = 0.2;  // faces that turn farther away from a direction are not its
+  static constexpr double band =
+      0.02;  // edges and faces that lie deeper than this part of the shape's size are not tried,
+  static constexpr int few_faces = 12;  // except of hulls of so few faces
+
+  REVOLUTE_HD static Vector support(const ConvexShape& shape, const Vector& m, double scale) {
+    const Vector v = shape.vertex(support_vertex(shape, m));
+    return scale == 1 ? v : shape.centre + scale * (v - shape.centre);
+  }
+
+  // A vertex, an edge, or a face where three vertices are equally high.
+  REVOLUTE_HD static SurfaceElement element(const ConvexShape& shape, const Vector& m, double tolerance) {
+    const double height = dot(m, shape.vertex(support_vertex(shape, m))) - tolerance * shape.size;
+    int touching[3], count = 0;
+    visit_high_vertices(shape, m, height, [&](int i) {
+      if (dot(m, shape.vertex(i)) >= height) touching[count++] = i;
+      return count < 3;
+    });
+    if (count == 2 && touching[0] > touching[1]) {
+      const int kept = touching[0];
+      touching[0] = touching[1];
+      touching[1] = kept;
+    }
+    if (count == 1) return vertex_element(shape.vertex(touching[0]), shape.radius);
+    if (count == 2) return edge_element(shape.vertex(touching[0]), shape.vertex(touching[1]), shape.radius);
+    SurfaceElement face = vertex_element(shape.vertex(touching[0]), shape.radius);
+    face.feature = Feature::face;
+    return face;
+  }
+  // Vertices and edges stay when the direction turns.
+  REVOLUTE_HD static void follow(const ConvexShape&, const Vector&, const Vector& start,
+                                 SurfaceElement& element) {
+    element.point = start;
+  }
+
+  template <class MayWin, class Visit>
+  REVOLUTE_HD static void visit_faces(const ConvexShape& shape, const Vector& towards, const MayWin& may_win,
+                                      const Visit& visit) {
+    if (shape.geom->faces == 0) return;
+    const double reach = dot(towards, support(shape, towards, 1)) - band * shape.size;
+    visit_high_faces(shape, towards, reach, [&](int f) {
+      const HullFace& face = shape.face(f);
+      const Vector normal = shape.R * vector3<double>(face.normal);
+      if (dot(normal, towards) < facing || !may_win(normal, shape.corner(face, 0))) return true;
+      if (shape.geom->faces <= few_faces || shape.reaches(face, towards, reach)) visit(f, normal);
+      return true;
+    });
+  }
+  REVOLUTE_HD static int face_corners(const ConvexShape& shape, int index, Vector* corner) {
+    const HullFace& face = shape.face(index);
+    for (int i = 0; i < face.corners; ++i) corner[i] = shape.corner(face, i);
+    return face.corners;
+  }
+  REVOLUTE_HD static void add_face_points(const ReferenceFace& face, const ConvexShape& shape,
+                                          double tolerance, RawPoints& out) {
+    add_polygon(face, incident_polygon(shape, -face.normal), tolerance, out);
+  }
+
+  // The face that turns most towards a direction, among those at its farthest vertex; or the core.
+  REVOLUTE_HD static IncidentPolygon incident_polygon(const ConvexShape& shape, const Vector& towards) {
+    IncidentPolygon out;
+    out.radius = shape.radius;
+    const Geom& geom = *shape.geom;
+    if (geom.faces == 0) {
+      for (int i = 0; i < geom.vertices && i < polygon_corners; ++i)
+        out.corner[out.corners++] = shape.vertex(i);
+      return out;
+    }
+    const double reach = dot(towards, support(shape, towards, 1)) - 1e-6 * shape.size;
+    const auto turned = [&](const HullFace& face) {
+      return dot(towards, shape.R * vector3<double>(face.normal));
+    };
+    double most = -2;
+    visit_high_faces(shape, towards, reach, [&](int f) {
+      const HullFace& face = shape.face(f);
+      if (turned(face) > most && shape.reaches(face, towards, reach)) most = turned(face);
+      return true;
+    });
+    int best = -1;  // the first of those that turn as much
+    visit_high_faces(shape, towards, reach, [&](int f) {
+      const HullFace& face = shape.face(f);
+      if ((best < 0 || f < best) && turned(face) >= most - 1e-6 && shape.reaches(face, towards, reach))
+        best = f;
+      return true;
+    });
+    if (best < 0) return out;
+    const HullFace& face = shape.face(best);
+    out.normal = shape.R * vector3<double>(face.normal);
+    for (int i = 0; i < face.corners; ++i) out.corner[out.corners++] = shape.corner(face, i);
+    return out;
+  }
+
+  template <class Visit>
+  REVOLUTE_HD static void visit_directions(const ConvexShape&, const Vector&, const Visit&) {}
+};
+
+}  // namespace revolute
