@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 
 from revolute.contract.errors import DivergedError
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, load_model
-from revolute_engine.parameters import PARAMETERS, default_parameter
+from revolute_engine.parameters import default_parameter, parameters_of
 from tests.random_models import random_model
 
 EXAMPLES = int(os.environ.get("REVOLUTE_RANDOM_MODELS", "15"))
 STEPS = 12
-WRT = ("qpos", "qvel", "ctrl", *PARAMETERS)
 
 SOMETIMES_ZERO = {"geom_friction", "dof_frictionloss", "dof_damping", "dof_armature", "jnt_stiffness"}
 """Parameters of which some entries, or all, are exactly zero in some environments; so are gravity, gear and
@@ -43,6 +42,14 @@ def tied_model(seed: int) -> str:
         text = text.replace("</mujoco>", f"{tie}</mujoco>")
     condim = random.choice([1, 3, 4, 6])
     return text.replace("<worldbody>", f'<default><geom condim="{condim}"/></default><worldbody>', 1)
+
+
+def _with_method(text: str, seed: int) -> str:
+    """Give a model a cone and an integrator, which count for contact_model="mujoco"."""
+    random = np.random.default_rng([seed, 3])
+    cone = random.choice(["pyramidal", "elliptic"])
+    integrator = random.choice(["Euler", "implicitfast", "implicit", "RK4"])
+    return text.replace("<option", f'<option cone="{cone}" integrator="{integrator}"', 1)
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ def random_batch(model: Model, random: np.random.Generator, batch: int) -> Batch
         for joint in np.flatnonzero(model.arrays["jnt_type"] == int(mujoco.mjtJoint.mjJNT_FREE)):
             row[model.arrays["jnt_qposadr"][joint] + 2] = random.uniform(-1.6, 0.2)  # the floor is at -1.5
     qvel = random.choice([0.0, 1.0, 5.0], size=(batch, 1)) * random.normal(size=(batch, nv))
-    params = {name: _parameter(model, name, random, batch) for name in PARAMETERS}
+    params = {name: _parameter(model, name, random, batch) for name in parameters_of(model)}
     return Batch(
         qpos=qpos,
         qvel=qvel,
@@ -117,6 +124,10 @@ def _parameter(model: Model, name: str, random: np.random.Generator, batch: int)
     return given * factors
 
 
+def _wrt(model: Model) -> list[str]:
+    return ["qpos", "qvel", "ctrl", *parameters_of(model)]
+
+
 def _rollout(model: Model, batch: Batch) -> Rollout:
     return Engine(threads=1).rollout(model, batch.qpos, batch.qvel, batch.ctrl, params=batch.params)
 
@@ -124,7 +135,7 @@ def _rollout(model: Model, batch: Batch) -> Rollout:
 def _gradient(model: Model, batch: Batch, rollout: Rollout) -> Gradient | None:
     """Return the gradient, None where no environment has a finite one."""
     try:
-        return Engine(threads=1).backward(model, rollout, *batch.bars, wrt=WRT)
+        return Engine(threads=1).backward(model, rollout, *batch.bars, wrt=_wrt(model))
     except DivergedError:
         return None
 
@@ -143,9 +154,13 @@ def _jvp(model: Model, batch: Batch, rollout: Rollout) -> Jvp | None:
     derandomize="REVOLUTE_RANDOM_MODELS" not in os.environ,
     phases=[Phase.explicit, Phase.generate],  # a smaller seed is no simpler model
 )
-@given(seed=st.integers(0, 2**32 - 1), batch=st.sampled_from([3, 8, 11]))
-def test_an_environment_in_a_batch_equals_itself_alone(seed: int, batch: int) -> None:
-    model = load_model(tied_model(seed))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    batch=st.sampled_from([3, 8, 11]),
+    contact_model=st.sampled_from(["hard", "mujoco"]),
+)
+def test_an_environment_in_a_batch_equals_itself_alone(seed: int, batch: int, contact_model: str) -> None:
+    model = load_model(_with_method(tied_model(seed), seed), contact_model=contact_model)
     environments = random_batch(model, np.random.default_rng([seed, 2]), batch)
     rollout = _rollout(model, environments)
     gradient, jvp = (derive(model, environments, rollout) for derive in (_gradient, _jvp))
@@ -160,7 +175,7 @@ def test_an_environment_in_a_batch_equals_itself_alone(seed: int, batch: int) ->
             assert gradient is None or gradient.status[b] != 0
         else:
             assert gradient is not None and gradient.status[b] == 0
-            for name in WRT:
+            for name in _wrt(model):
                 _same_bits(gradient[name][b], own[name], f"gradient by {name} of {b}")
         if pushed is None:
             assert jvp is None or not np.isfinite(jvp.qvel[b]).all()
