@@ -34,7 +34,7 @@ test-python: build $(STAMPS)/test
 
 # ISA_TESTS with each further instruction set that is built and that this machine has; test-python uses the best one
 test-isas: build $(STAMPS)/test
-	set -e; others=$$($(BIN)/python -c 'from revolute_engine import _native; print(*_native.available_levels()[1:])'); \
+	set -e; others=$$($(BIN)/python -c 'from revolute_engine import native; print(*native.available_levels()[1:])'); \
 	for isa in $$others; do \
 	  echo "tests of the engine with instruction set $$isa"; \
 	  REVOLUTE_ISA=$$isa $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not grpc and not http' $(ISA_TESTS); \
@@ -45,6 +45,7 @@ lint: $(STAMPS)/lint $(STAMPS)/test build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(CPP_FILES)
 	[ ! -x $(BIN)/buf ] || $(BIN)/buf lint proto
 

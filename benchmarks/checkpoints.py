@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from revolute.checkpoints import Checkpoints
-from revolute.loss import Loss, Term
+from revolute.contract.checkpoints import Checkpoints
+from revolute.contract.loss import Loss, Term
 
 from .laikago import Scene
 from .measure import interleaved, machine

@@ -63,7 +63,7 @@ def machine() -> dict[str, Any]:
     import numpy
 
     import revolute
-    from revolute_engine import _native
+    from revolute_engine import native
 
     return {
         "processor": _processor(),
@@ -74,8 +74,8 @@ def machine() -> dict[str, Any]:
         "numpy": numpy.__version__,
         "mujoco": mujoco.__version__,
         "revolute": revolute.__version__,
-        "instruction_set": _native.isa,
-        "lanes": _native.lanes,
+        "instruction_set": native.isa,
+        "lanes": native.lanes,
     }
 
 

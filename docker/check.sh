@@ -88,7 +88,7 @@ until_true() {
 require_tools
 [ "$(id -u)" = 0 ] || skip "needs root"
 make_base
-isa=$("$PYTHON" -c 'from revolute_engine import _native; print(_native.isa)')
+isa=$("$PYTHON" -c 'from revolute_engine import native; print(native.isa)')
 build docker/server.Dockerfile "$SERVER" --build-arg "REVOLUTE_ISAS=${REVOLUTE_ISAS:-$isa}"
 build docker/worker.Dockerfile "$WORKER"
 for image in "$SERVER" "$WORKER"; do
@@ -151,5 +151,5 @@ until_true 30 eval '! running' || fail "still runs 30 s after SIGTERM"
 status=$(run_podman inspect --format '{{.State.ExitCode}}' "$NAME")
 [ "$status" = 0 ] || { run_podman logs "$NAME"; fail "ended with status $status after SIGTERM"; }
 if wait "$held"; then fail "a call of days was answered"; fi
-grep -q 'revolute.errors' "$SCRATCH/held" || { cat "$SCRATCH/held"; fail "the call's end was no error of revolute"; }
+grep -q 'revolute.contract.errors' "$SCRATCH/held" || { cat "$SCRATCH/held"; fail "the call's end was no error of revolute"; }
 say "passed: unhealthy while it drains, status 0 after SIGTERM"

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from revolute_engine import _native
+from revolute_engine import native
 
 from ..laikago import Scene
 from ..measure import interleaved
@@ -35,7 +35,7 @@ def measure(effort: Effort) -> list[Table]:
         "environment, medians.",
         COLUMNS,
     )
-    for isa in _native.available_levels():
+    for isa in native.available_levels():
         command = [
             sys.executable,
             "-m",
@@ -74,7 +74,7 @@ def _here(steps: int, repeats: int) -> Row:
         "batch_backward_us": scene.backward(BATCH),
     }
     timings = interleaved(calls, repeats)
-    row: Row = {"lanes": _native.lanes}
+    row: Row = {"lanes": native.lanes}
     for name, timing in timings.items():
         row[name] = timing.per(steps * (BATCH if "batch" in name else 1))["median_us"]
     return row

@@ -26,11 +26,11 @@ import numpy as np
 from google.protobuf.message_factory import GetMessageClass
 
 import revolute
-from revolute.codec.documents import fill_message
-from revolute.codec.npz import pack_npz
-from revolute.codec.parts import to_parts
-from revolute.transports.http import ROUTES
-from revolute.v1 import session_pb2, trajectory_pb2
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.npz import pack_npz
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.v1 import session_pb2, trajectory_pb2
+from revolute.contract.verbs import BY_RPC
 from tests.server.processes import ServerProcess, running_server
 
 from ..laikago import POSE, START
@@ -199,10 +199,10 @@ def _descriptor(rpc: str) -> Any:
 
 
 def _http_request(rpc: str, document: Mapping[str, Any]) -> bytes:
-    route = ROUTES["SessionJacobian" if rpc == "SessionService.Jacobian" else rpc.partition(".")[2]]
+    route = BY_RPC[rpc]
     content = pack_npz({name: value for name, value in document.items() if name != route.id_field})
     head = (
-        f"POST {route.path.format(document.get(route.id_field, ''))} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        f"POST {route.http_path.format(document.get(route.id_field, ''))} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         f"Content-Type: application/x-npz\r\nContent-Length: {len(content)}\r\n\r\n"
     )
     return head.encode() + content

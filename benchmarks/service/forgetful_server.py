@@ -2,7 +2,7 @@
 
 import sys
 
-from revolute.codec import buffers
+from revolute.contract.codec import buffers
 from revolute_server.cli import main
 
 buffers.LARGE = sys.maxsize

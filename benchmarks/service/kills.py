@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import revolute
-from revolute.errors import NotFoundError, RevoluteError, UnavailableError
+from revolute.contract.errors import NotFoundError, RevoluteError, UnavailableError
 from revolute_engine import Engine, load_model
 from tests.server.conftest import CART
 from tests.server.processes import running_server

@@ -18,9 +18,9 @@ import grpc
 import numpy as np
 
 import revolute
-from revolute.codec.documents import fill_message
-from revolute.codec.parts import to_parts
-from revolute.v1 import server_pb2, server_pb2_grpc, session_pb2, session_pb2_grpc
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.v1 import server_pb2, server_pb2_grpc, session_pb2, session_pb2_grpc
 from tests.server.conftest import CART
 from tests.server.processes import ServerProcess, running_server
 

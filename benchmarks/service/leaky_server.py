@@ -16,7 +16,7 @@ async def _leaking(self: Verbs) -> dict[str, object]:
     return await _honest(self)
 
 
-Verbs.get_server_info = _leaking  # type: ignore[method-assign]
+Verbs.get_server_info = _leaking  # type: ignore[method-assign, assignment]
 
 if __name__ == "__main__":
     sys.exit(main())

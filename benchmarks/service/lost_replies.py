@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 import time
 
+from tests.server.domain.test_request_ids import mutate_with_losses
 from tests.server.processes import running_server
-from tests.server.test_exactly_once import mutate_with_losses
 
 from . import verdict
 

@@ -22,8 +22,8 @@ from collections.abc import Callable
 import numpy as np
 
 import revolute
-from revolute.codec import buffers
-from revolute.transports import grpc, memory
+from revolute.contract.codec import buffers
+from revolute.transports import grpc, offered_memory
 from tests.server.conftest import CART
 from tests.server.processes import running_server
 
@@ -95,7 +95,7 @@ def time_calls(address: str, call: str, left_out: str, quick: bool) -> list[floa
         quick: whether two calls are enough.
     """
     if left_out == "shared memory":
-        memory.AVAILABLE = False
+        offered_memory.AVAILABLE = False
     elif left_out == "reused buffers":
         buffers.LARGE = sys.maxsize
     elif left_out == "kept heap":

@@ -25,9 +25,9 @@ import numpy as np
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import revolute
-from revolute.codec.documents import fill_message
-from revolute.codec.parts import to_parts
-from revolute.v1 import trajectory_pb2
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.v1 import trajectory_pb2
 from tests.server.processes import ServerProcess, running_server
 
 from ..laikago import POSE, START

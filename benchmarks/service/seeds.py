@@ -15,9 +15,9 @@ import numpy as np
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from revolute.codec.documents import fill_message
-from revolute.codec.parts import to_parts
-from revolute.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 
 CART = b"""<mujoco model="cart"><option timestep="0.001" gravity="0 0 0"/><worldbody><body name="cart">
 <joint name="x" type="slide" axis="1 0 0"/><inertial pos="0 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>

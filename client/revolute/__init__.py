@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .errors import (
+from .contract.errors import (
     ArgumentError,
     CancelledError,
     DataLossError,
@@ -33,11 +33,11 @@ from .errors import (
 
 if TYPE_CHECKING:
     from .connection import connect, models
+    from .contract.gradient_report import GradientReport
+    from .contract.loss import Loss, Term
     from .derivatives import Jvp, StepJacobian
-    from .gradient_report import GradientReport
-    from .loss import Loss, Term
+    from .loss_function import States
     from .model import ModelHandle
-    from .own_loss import States
     from .rollout_stream import RolloutStream, Segment
     from .session import Session, SessionInfo, State
     from .simulator import Simulator
@@ -48,9 +48,9 @@ __version__ = "0.1.0"
 _HOME = {
     "CheckpointReport": "trajectory",
     "Gradient": "trajectory",
-    "GradientReport": "gradient_report",
+    "GradientReport": "contract.gradient_report",
     "Jvp": "derivatives",
-    "Loss": "loss",
+    "Loss": "contract.loss",
     "ModelHandle": "model",
     "RolloutStream": "rollout_stream",
     "Segment": "rollout_stream",
@@ -58,9 +58,9 @@ _HOME = {
     "SessionInfo": "session",
     "Simulator": "simulator",
     "State": "session",
-    "States": "own_loss",
+    "States": "loss_function",
     "StepJacobian": "derivatives",
-    "Term": "loss",
+    "Term": "contract.loss",
     "Trajectory": "trajectory",
     "connect": "connection",
     "models": "connection",

@@ -8,10 +8,10 @@ import numbers
 import os
 from typing import Any
 
-from .errors import ArgumentError, UnavailableError
+from .contract.errors import ArgumentError, UnavailableError
+from .contract.transport import ENTRY_POINTS, IN_PROCESS, Transport
 from .session import whole_number
 from .simulator import Simulator
-from .transports import Transport
 from .transports.handshake import explained
 from .transports.network import CONNECT_SECONDS, Address, Credentials, other_version, parse_address
 from .transports.retrying import RetryingTransport
@@ -87,11 +87,8 @@ def models() -> list[str]:
     Raises:
         UnavailableError: no engine is installed; `connect(address).models()` asks a server.
     """
-    try:
-        import revolute_engine
-    except ImportError as error:
-        raise _no_engine(error) from error
-    return list(revolute_engine.models())
+    with _in_process(None, Credentials()) as simulator:
+        return simulator.models()
 
 
 def _in_process(threads: int | None, credentials: Credentials) -> Simulator:
@@ -100,11 +97,16 @@ def _in_process(threads: int | None, credentials: Credentials) -> Simulator:
             raise ArgumentError.expected(name, "None without an address", f"a {name}")
     if threads is not None:
         threads = whole_number("threads", threads, least=1)
+    from importlib.metadata import entry_points
+
+    found = entry_points(group=ENTRY_POINTS, name=IN_PROCESS)
+    if not found:
+        raise _no_engine()
     try:
-        from .transports.local import LocalTransport
+        transport = next(iter(found)).load()
     except ImportError as error:
         raise _no_engine(error) from error
-    return Simulator(LocalTransport(threads))
+    return Simulator(transport(threads))
 
 
 def _over_network(
@@ -134,9 +136,10 @@ def _network_transport(address: Address, timeout: float | None, credentials: Cre
     return HttpTransport(address, timeout=timeout, credentials=credentials)
 
 
-def _no_engine(error: ImportError) -> UnavailableError:
+def _no_engine(error: ImportError | None = None) -> UnavailableError:
+    cause = "" if error is None else f" ({error})"
     return UnavailableError(
-        f"address: expected the engine in this process, got none ({error}); "
+        f"address: expected the engine in this process, got none{cause}; "
         'install it with `pip install "revolute[server]"` (from a clone: `pip install ./client .`), '
         'or connect to a server: revolute.connect("grpc://host:50051")',
         argument="address",

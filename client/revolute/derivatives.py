@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .arrays import Float64Array
+from .contract.arrays import Float64Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Float64Array
-from .errors import ArgumentError
+from .contract.arrays import Float64Array
+from .contract.errors import ArgumentError
 
 _WORDS = ("base", "contact_model", "cone", "solver")
 _SWITCHES = ("ground", "fuse_fixed", "contact", "limits", "dry_friction")

@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .arrays import Float64Array
-from .errors import UnavailableError
+from .contract.arrays import Float64Array
+from .contract.errors import UnavailableError
+from .link import Link
 from .model import ModelHandle
-from .staying_here import StaysHere
 from .trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from .simulator import Simulator
+from .unpicklable import Unpicklable
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +32,7 @@ class Segment:
     qvel: Float64Array
 
 
-class RolloutStream(StaysHere, Iterator[Segment]):
+class RolloutStream(Unpicklable, Iterator[Segment]):
     """The segments of a rollout, in order; a context manager that stops what is not taken yet.
 
     After the last segment `trajectory` is the whole, kept where it was computed as after
@@ -49,14 +47,14 @@ class RolloutStream(StaysHere, Iterator[Segment]):
 
     def __init__(
         self,
-        simulator: Simulator,
+        link: Link,
         model: ModelHandle,
         source: Iterator[dict[str, Any]],
         ctrl: np.ndarray,
     ) -> None:
         self.model = model
         self.trajectory: Trajectory | None = None
-        self._simulator = simulator
+        self._link = link
         self._source = source
         # what is wrong with the arguments is told at once, not when the first segment is taken
         self._documents = itertools.chain([next(source)], source)
@@ -73,8 +71,7 @@ class RolloutStream(StaysHere, Iterator[Segment]):
         document = next(self._documents, None)
         if document is None:
             raise UnavailableError(
-                f"{self._simulator.address}: expected the end of a rollout, got the end of the stream; "
-                "call again"
+                f"{self._link.address}: expected the end of a rollout, got the end of the stream; call again"
             )
         if "trajectory_id" in document:
             self._finish(document)
@@ -101,7 +98,7 @@ class RolloutStream(StaysHere, Iterator[Segment]):
     def _finish(self, document: Mapping[str, Any]) -> None:
         final = {f"final_{name}": states[..., -1, :] for name, states in self._states.items()}
         whole = {**document, **self._states, **final, "checkpoints": "every"}
-        self.trajectory = Trajectory(self._simulator, self.model, whole, self._ctrl, owned=True)
+        self.trajectory = Trajectory(self._link, self.model, whole, self._ctrl, owned=True)
 
     def __enter__(self) -> RolloutStream:
         return self

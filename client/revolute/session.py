@@ -7,20 +7,18 @@ import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Float64Array, as_float64
+from .contract.argument_names import known_arguments
+from .contract.arrays import Float64Array, as_float64
+from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
-from .errors import ArgumentError, NotFoundError, RevoluteError
-from .known_arguments import known_arguments
+from .link import Link
 from .model import ModelHandle
-from .staying_here import StaysHere
-
-if TYPE_CHECKING:
-    from .simulator import Simulator
+from .unpicklable import Unpicklable
 
 _MAX_STEPS = 2**62
 MAX_BATCH = 2**31 - 1
@@ -75,7 +73,7 @@ class SessionInfo:
     age: float
 
 
-class Session(StaysHere):
+class Session(Unpicklable):
     """A batch of environments that keeps its state between calls; a context manager that closes it.
 
     Attributes:
@@ -87,12 +85,12 @@ class Session(StaysHere):
 
     _instead = "send the arrays of its state(), or on a server its id, for Simulator.open_session"
 
-    def __init__(self, simulator: Simulator, model: ModelHandle, document: Mapping[str, Any]) -> None:
+    def __init__(self, link: Link, model: ModelHandle, document: Mapping[str, Any]) -> None:
         self.model = model
         self.id: str = document["session_id"]
         self.batch: int = document["batch"]
         self.lease: float = document["lease"]
-        self._simulator = simulator
+        self._link = link
 
     @known_arguments
     def reset(self, qpos: Any = None, qvel: Any = None) -> State:
@@ -114,7 +112,7 @@ class Session(StaysHere):
             "qpos": None if qpos is None else as_float64("qpos", qpos),
             "qvel": None if qvel is None else as_float64("qvel", qvel),
         }
-        return State.from_document(self._simulator._call("Reset", document))
+        return State.from_document(self._link.call("Reset", document))
 
     @known_arguments
     def step(self, ctrl: Any, steps: int = 1) -> State:
@@ -136,7 +134,7 @@ class Session(StaysHere):
             "ctrl": as_float64("ctrl", ctrl),
             "steps": whole_number("steps", steps, least=0),
         }
-        return State.from_document(self._simulator._call("Step", document))
+        return State.from_document(self._link.call("Step", document))
 
     @known_arguments
     def jacobian(self, ctrl: Any) -> StepJacobian:
@@ -155,7 +153,7 @@ class Session(StaysHere):
             DivergedError: every environment diverged.
         """
         document = {"session_id": self.id, "ctrl": as_float64("ctrl", ctrl)}
-        return StepJacobian.from_document(self._simulator._call("SessionJacobian", document))
+        return StepJacobian.from_document(self._link.call("SessionJacobian", document))
 
     def state(self) -> State:
         """Return the state.
@@ -163,7 +161,7 @@ class Session(StaysHere):
         Raises:
             NotFoundError: the session was closed.
         """
-        return State.from_document(self._simulator._call("GetState", {"session_id": self.id}))
+        return State.from_document(self._link.call("GetState", {"session_id": self.id}))
 
     @known_arguments
     def set_state(self, qpos: Any = None, qvel: Any = None, *, step_count: int | None = None) -> State:
@@ -189,7 +187,7 @@ class Session(StaysHere):
             "qvel": None if qvel is None else as_float64("qvel", qvel),
             "step_count": None if step_count is None else whole_number("step_count", step_count, least=0),
         }
-        return State.from_document(self._simulator._call("SetState", document))
+        return State.from_document(self._link.call("SetState", document))
 
     @known_arguments
     def fork(self, *, lease: float | None = None) -> Session:
@@ -203,7 +201,7 @@ class Session(StaysHere):
             LimitError: the server has no room for another session.
         """
         document = {"session_id": self.id, "lease": None if lease is None else seconds("lease", lease)}
-        return Session(self._simulator, self.model, self._simulator._call("ForkSession", document))
+        return Session(self._link, self.model, self._link.call("ForkSession", document))
 
     def keep_alive(self) -> float:
         """Renew the lease, as every call on the session does, and return its duration in s.
@@ -211,7 +209,7 @@ class Session(StaysHere):
         Raises:
             NotFoundError: the session was closed, or its lease ended.
         """
-        lease: float = self._simulator._call("KeepAlive", {"session_id": self.id})["lease"]
+        lease: float = self._link.call("KeepAlive", {"session_id": self.id})["lease"]
         return lease
 
     def info(self) -> SessionInfo:
@@ -220,7 +218,7 @@ class Session(StaysHere):
         Raises:
             NotFoundError: the session was closed, or its lease ended.
         """
-        return SessionInfo(**self._simulator._call("GetSession", {"session_id": self.id}))
+        return SessionInfo(**self._link.call("GetSession", {"session_id": self.id}))
 
     def close(self) -> None:
         """Close the session.
@@ -228,7 +226,7 @@ class Session(StaysHere):
         Raises:
             NotFoundError: it was closed before.
         """
-        self._simulator._call("DeleteSession", {"session_id": self.id})
+        self._link.call("DeleteSession", {"session_id": self.id})
 
     def __enter__(self) -> Session:
         return self

@@ -3,36 +3,31 @@ reached."""
 
 from __future__ import annotations
 
-import contextlib
 import numbers
 import os
 import warnings
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .arrays import as_float64, named_float64, owned_float64
-from .checkpoints import EVERY, Checkpoints
-from .codec.text import check_text
+from .contract.argument_names import known_arguments
+from .contract.arrays import as_float64, named_float64, owned_float64
+from .contract.checkpoints import EVERY, Checkpoints
+from .contract.errors import ArgumentError, ModelError
+from .contract.gradient_report import GradientReport
+from .contract.loss import Loss, Term, check_loss
+from .contract.transport import IN_PROCESS, Transport
 from .derivatives import StepJacobian
-from .errors import ArgumentError, LimitError, ModelError, NotFoundError, RevoluteError, UnavailableError
-from .gradient_report import GradientReport
-from .known_arguments import known_arguments
-from .loss import Loss, Term, check_loss
+from .link import Link
+from .loss_function import OwnLoss, States, evaluate
 from .model import ModelHandle, check_model, check_options
-from .own_loss import OwnLoss, States, evaluate
 from .rollout_stream import RolloutStream
 from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import explained, read_source
-from .staying_here import StaysHere
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
-from .transports import IN_PROCESS, Transport
-
-_MOST_FORGOTTEN = 1000
-"""Trajectories that a server deletes with one rollout."""
+from .unpicklable import Unpicklable
 
 
-class Simulator(StaysHere):
+class Simulator(Unpicklable):
     """Simulates and differentiates models; a context manager that closes its connection.
 
     Attributes:
@@ -43,10 +38,7 @@ class Simulator(StaysHere):
 
     def __init__(self, transport: Transport) -> None:
         self.address = transport.address
-        self._transport = transport
-        self._process = os.getpid()
-        self._dropped: deque[str] = deque()
-        self._closed = False
+        self._link = Link(transport)
 
     @known_arguments
     def load_model(
@@ -144,7 +136,7 @@ class Simulator(StaysHere):
             "name": model.name or None,
         }
         try:
-            answer = self._call("RegisterModel", document)
+            answer = self._link.call("RegisterModel", document)
         except ModelError as error:
             raise explained(error, model) from None
         handle = ModelHandle.from_document(answer, model)
@@ -154,7 +146,7 @@ class Simulator(StaysHere):
 
     def models(self) -> list[str]:
         """Return the names of the built-in models."""
-        return list(self._call("ListModels", {})["builtin"])
+        return list(self._link.call("ListModels", {})["builtin"])
 
     @known_arguments
     def rollout(
@@ -204,9 +196,9 @@ class Simulator(StaysHere):
         if policy.differentiable and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(policy), "states": states}
-        answer = self._rollout(inputs)
+        answer = self._link.rollout(inputs)
         # in process the engine has made a copy of its own, which serves both
-        return Trajectory(self, model, answer, answer.get("ctrl", inputs["ctrl"]), owned=True)
+        return Trajectory(self._link, model, answer, answer.get("ctrl", inputs["ctrl"]), owned=True)
 
     @known_arguments
     def stream_rollout(
@@ -244,11 +236,8 @@ class Simulator(StaysHere):
         inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         steps = None if segment_steps is None else whole_number("segment_steps", segment_steps, least=1)
         document = {"inputs": inputs, "segment_steps": steps}
-        self._check_open()
-        check_text(document)
-        self._delete_dropped()
-        documents = self._transport.stream("StreamRollout", document)
-        return RolloutStream(self, model, documents, inputs["ctrl"])
+        documents = self._link.stream("StreamRollout", document)
+        return RolloutStream(self._link, model, documents, inputs["ctrl"])
 
     def trajectory(self, model: ModelHandle, trajectory_id: str) -> Trajectory:
         """Open a trajectory by its id, e.g. one that another process left with `Trajectory.detach`.
@@ -262,10 +251,10 @@ class Simulator(StaysHere):
         """
         if not isinstance(trajectory_id, str):
             raise ArgumentError.expected("trajectory_id", "a string", type(trajectory_id).__name__)
-        document = self._call("GetTrajectory", {"trajectory_id": trajectory_id, "states": "final"})
+        document = self._link.call("GetTrajectory", {"trajectory_id": trajectory_id, "states": "final"})
         if document["model_id"] != check_model(model).id:
             raise ArgumentError.expected("model", f"the trajectory's model {document['model_id']}", model.id)
-        return Trajectory(self, model, document, document["ctrl"], owned=False)
+        return Trajectory(self._link, model, document, document["ctrl"], owned=False)
 
     @known_arguments
     def value_and_gradient(
@@ -310,7 +299,7 @@ class Simulator(StaysHere):
         if callable(loss):
             return self._own_loss(inputs, loss, names)
         document = {"inputs": inputs, "loss": check_loss(loss, or_function=True).to_dict(), "wrt": names}
-        found = self._call("ValueAndGradient", document)
+        found = self._link.call("ValueAndGradient", document)
         gradient = Gradient.from_document(found["gradient"], names, found["diverged_step"])
         value = found["value"]
         return (value if value.ndim else float(value)), gradient
@@ -337,7 +326,7 @@ class Simulator(StaysHere):
             DivergedError: the step of every environment diverges.
         """
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
-        return StepJacobian.from_document(self._call("Jacobian", inputs))
+        return StepJacobian.from_document(self._link.call("Jacobian", inputs))
 
     @known_arguments
     def check_gradient(
@@ -394,7 +383,7 @@ class Simulator(StaysHere):
         }
         if progress is not None and self.address == IN_PROCESS:
             document["progress"] = progress
-        return GradientReport.from_dict(self._call("CheckGradient", document))
+        return GradientReport.from_dict(self._link.call("CheckGradient", document))
 
     @known_arguments
     def session(self, model: ModelHandle, batch: int = 1, *, lease: float | None = None) -> Session:
@@ -414,7 +403,7 @@ class Simulator(StaysHere):
             "batch": whole_number("batch", batch, least=1, most=MAX_BATCH),
             "lease": None if lease is None else seconds("lease", lease),
         }
-        return Session(self, model, self._call("CreateSession", document))
+        return Session(self._link, model, self._link.call("CreateSession", document))
 
     def open_session(self, model: ModelHandle, session_id: str) -> Session:
         """Go on with a session that is open, e.g. one of a process that ended.
@@ -429,19 +418,19 @@ class Simulator(StaysHere):
         """
         if not isinstance(session_id, str):
             raise ArgumentError.expected("session_id", "a string", type(session_id).__name__)
-        document = self._call("GetSession", {"session_id": session_id})
+        document = self._link.call("GetSession", {"session_id": session_id})
         if document["model_id"] != check_model(model).id:
             raise ArgumentError.expected(
                 "model", f"the model of the session, {document['model_id']}", repr(model.id)
             )
-        return Session(self, model, document)
+        return Session(self._link, model, document)
 
     def sessions(self) -> list[SessionInfo]:
         """List the open sessions, oldest first; this does not renew their leases."""
         found: list[SessionInfo] = []
         token = ""
         while True:
-            page = self._call("ListSessions", {"page_token": token})
+            page = self._link.call("ListSessions", {"page_token": token})
             found += [SessionInfo(**entry) for entry in page["sessions"]]
             token = page["next_page_token"]
             if not token:
@@ -454,23 +443,16 @@ class Simulator(StaysHere):
             ArgumentError: a session or trajectory uses it.
             NotFoundError: it was deleted before.
         """
-        self._call("DeleteModel", {"model_id": check_model(model).id})
+        self._link.call("DeleteModel", {"model_id": check_model(model).id})
 
     def server_info(self) -> dict[str, Any]:
         """Return versions, features, limits and build of the engine or server, by the names of the
         protocol."""
-        return self._call("GetServerInfo", {})
+        return self._link.call("GetServerInfo", {})
 
     def close(self) -> None:
         """Close the connection; trajectories that nobody holds any more are deleted first."""
-        if self._closed or self._process != os.getpid():
-            return
-        try:
-            self._delete_dropped()
-        except RevoluteError:
-            self._dropped.clear()
-        self._closed = True
-        self._transport.close()
+        self._link.close()
 
     def __enter__(self) -> Simulator:
         return self
@@ -480,22 +462,6 @@ class Simulator(StaysHere):
 
     def __repr__(self) -> str:
         return f"<revolute simulator: {self.address}>"
-
-    def _rollout(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out a rollout, and have what nobody holds any more deleted with it."""
-        if self.address == IN_PROCESS:
-            self._delete_dropped()
-            return self._call("Rollout", inputs)
-        dropped = self._take_dropped()
-        try:
-            return self._call("Rollout", {**inputs, "forget": dropped})
-        except BaseException as error:
-            self._dropped.extend(dropped)
-            if not (dropped and isinstance(error, LimitError)):
-                raise
-        # perhaps there is room when they are gone
-        self._delete_dropped()
-        return self._call("Rollout", inputs)
 
     def _own_loss(self, inputs: dict[str, Any], loss: OwnLoss, names: list[str]) -> tuple[Any, Gradient]:
         """Differentiate a function of the caller's own."""
@@ -507,56 +473,8 @@ class Simulator(StaysHere):
             return bars
 
         document = {"inputs": inputs, "wrt": names}
-        self._check_open()
-        check_text(document)
-        found = self._transport.own_loss(document, respond)
+        found = self._link.own_loss(document, respond)
         return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
-
-    def _call(self, verb: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a message and return the answer."""
-        self._check_open()
-        check_text(document)
-        return self._transport.call(verb, document)
-
-    def _check_open(self) -> None:
-        """Refuse to work after `close` and in a fork."""
-        if self._closed:
-            raise UnavailableError(
-                f"{self.address}: expected an open simulator, got a closed one; connect again"
-            )
-        if self._process != os.getpid():
-            raise UnavailableError(
-                f"{self.address}: expected the process that connected, got a fork of it; "
-                "call revolute.connect() in each process"
-            )
-
-    def _drop_later(self, trajectory_id: str) -> None:
-        """Note a trajectory that nobody holds any more; called while objects are collected, so it only
-        notes."""
-        self._dropped.append(trajectory_id)
-
-    def _take_dropped(self) -> list[str]:
-        """Take the trajectories that nobody holds any more, as many as go with one rollout."""
-        taken: list[str] = []
-        with contextlib.suppress(IndexError):
-            while len(taken) < _MOST_FORGOTTEN:
-                taken.append(self._dropped.popleft())
-        return taken
-
-    def _delete_dropped(self) -> None:
-        """Delete the trajectories that nobody holds any more."""
-        while True:
-            try:
-                dropped = self._dropped.popleft()
-            except IndexError:
-                return
-            try:
-                self._call("DeleteTrajectory", {"trajectory_id": dropped})
-            except NotFoundError:
-                continue
-            except RevoluteError:
-                self._dropped.append(dropped)
-                raise
 
 
 def _share(name: str, value: Any) -> float:

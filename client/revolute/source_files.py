@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from .errors import ArgumentError, ModelError, NotFoundError
+from .contract.errors import ArgumentError, ModelError, NotFoundError
+from .contract.names import check_file_names, check_name
 from .model import Source
-from .names import check_file_names, check_name
 
 _PACKAGE = "package://"
 _SCHEMES = (_PACKAGE, "model://", "file://")

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Float64Array, as_float64, named_float64
-from .checkpoints import CheckpointReport, Checkpoints
+from .contract.argument_names import known_arguments
+from .contract.arrays import Float64Array, as_float64, named_float64
+from .contract.checkpoints import CheckpointReport, Checkpoints
+from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import Jvp
-from .errors import ArgumentError, NotFoundError, RevoluteError
-from .known_arguments import known_arguments
+from .link import Link
 from .model import ModelHandle
-from .staying_here import StaysHere
-
-if TYPE_CHECKING:
-    from .simulator import Simulator
+from .unpicklable import Unpicklable
 
 STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
 """What a gradient is taken by unless told otherwise."""
@@ -83,7 +81,7 @@ class Gradient(Mapping[str, Float64Array]):
         return f"<revolute gradient: {shapes}>"
 
 
-class Trajectory(StaysHere):
+class Trajectory(Unpicklable):
     """A rollout, kept where it was computed so that it can be differentiated; a context manager that deletes
     it.
 
@@ -107,7 +105,7 @@ class Trajectory(StaysHere):
 
     def __init__(
         self,
-        simulator: Simulator,
+        link: Link,
         model: ModelHandle,
         document: Mapping[str, Any],
         ctrl: np.ndarray,
@@ -124,9 +122,9 @@ class Trajectory(StaysHere):
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
         self.report = CheckpointReport(**document["report"])
-        self._simulator = simulator
+        self._link = link
         kept = owned and self.checkpoints.differentiable
-        self._finalizer = weakref.finalize(self, simulator._drop_later, self.id) if kept else None
+        self._finalizer = weakref.finalize(self, link.drop_later, self.id) if kept else None
         if self._finalizer:
             self._finalizer.atexit = False
 
@@ -152,7 +150,7 @@ class Trajectory(StaysHere):
         if self._states is None:
             self._check_kept()
             document = {"trajectory_id": self.id, "states": "all"}
-            self._states = _states(self._simulator._call("GetTrajectory", document))
+            self._states = _states(self._link.call("GetTrajectory", document))
         return self._states
 
     def _check_kept(self) -> None:
@@ -204,7 +202,7 @@ class Trajectory(StaysHere):
             "wrt": names,
             "times": None if times is None else _whole_numbers("times", times),
         }
-        found = self._simulator._call("Backward", document)
+        found = self._link.call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
 
     @known_arguments
@@ -242,7 +240,7 @@ class Trajectory(StaysHere):
             **arrays,
             "params_tan": named_float64("params_tan", params_tan),
         }
-        return Jvp.from_document(self._simulator._call("Jvp", document))
+        return Jvp.from_document(self._link.call("Jvp", document))
 
     def delete(self) -> None:
         """Forget the trajectory where it is kept; the arrays of this object stay.
@@ -252,7 +250,7 @@ class Trajectory(StaysHere):
         """
         self.detach()
         if self.checkpoints.differentiable:
-            self._simulator._call("DeleteTrajectory", {"trajectory_id": self.id})
+            self._link.call("DeleteTrajectory", {"trajectory_id": self.id})
 
     def detach(self) -> str:
         """Keep the trajectory after this object is gone, until someone deletes it; return its id."""

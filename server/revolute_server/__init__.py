@@ -1,5 +1,5 @@
 """The gRPC and HTTP server of revolute.
 
-`revolute_server.cli` is the command line, `revolute_server.app` the process, `revolute_server.service` the
-verbs that both transports call.
+`cli` is the command line, `app` the process, `verbs` what every transport calls: gRPC (`grpc`), HTTP (`http`)
+and the engine in the caller's own process (`in_process`). `domain` holds models, sessions and trajectories.
 """

@@ -1,6 +1,6 @@
 """The answers of the verbs as plain documents: one dict per message, with the same field names.
 
-`grpc_services` fills messages from them, `http_routes` writes them as JSON or npz; so that the two cannot
+`grpc.services` fills messages from them, `http.routes` writes them as JSON or npz; so that the two cannot
 say different things, only this module knows which fields an answer has.
 """
 
@@ -12,21 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from revolute.errors import shortened
-from revolute.gradient_report import GradientReport
-from revolute.names import LONGEST_NAME
+from revolute.contract.gradient_report import GradientReport
 from revolute_engine import Gradient, Jvp, Model, StepJacobian
-from revolute_engine._parameters import default_parameter, parameters_of
-from revolute_engine._segments import Segment
+from revolute_engine.parameters import default_parameter, parameters_of
+from revolute_engine.segments import Segment
 
-from .models import OPTIONS
-from .pages import Page
-from .service import ServerInfo
-from .sessions import Session, SessionInfo
-from .stateless_calls import ValueAndGradient
-from .stepping import State
-from .store import Entry
-from .trajectories import Trajectory
+from .compute.stepping import State
+from .domain.derivatives import ValueAndGradient
+from .domain.models import OPTIONS
+from .domain.pagination import Page
+from .domain.service import ServerInfo
+from .domain.sessions import Session, SessionInfo
+from .domain.trajectories import Trajectory
 
 Document = dict[str, Any]
 
@@ -83,15 +80,10 @@ def _keyframes(model: Model) -> list[Document]:
     return [{"name": name, "qpos": qpos} for name, qpos in itertools.islice(model.keyframes.items(), most)]
 
 
-def model_list(builtins: list[str], page: Page) -> Document:
+def model_list(builtins: list[str], page: Page[tuple[str, str]]) -> Document:
     """List models (message ListModelsResponse)."""
-    models = [{"model_id": entry.key, "name": model_name(entry)} for entry in page.entries]
+    models = [{"model_id": model_id, "name": name} for model_id, name in page.entries]
     return {"builtin": builtins, "models": models, "next_page_token": page.next_token}
-
-
-def model_name(entry: Entry) -> str:
-    """Return a model's name for a list; an earlier release may have kept one that is too long."""
-    return shortened(str(entry.summary.get("name", "")), LONGEST_NAME)
 
 
 def session_handle(session: Session) -> Document:
@@ -110,9 +102,9 @@ def session_info(info: SessionInfo) -> Document:
     return {"session_id": document.pop("id"), **document}
 
 
-def session_list(page: Page) -> Document:
+def session_list(page: Page[SessionInfo]) -> Document:
     """List sessions (message ListSessionsResponse)."""
-    sessions = [session_info(SessionInfo.of(entry)) for entry in page.entries]
+    sessions = [session_info(info) for info in page.entries]
     return {"sessions": sessions, "next_page_token": page.next_token}
 
 

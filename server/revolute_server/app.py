@@ -19,21 +19,24 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from revolute.errors import ArgumentError, RevoluteError
+from revolute.contract.errors import ArgumentError, RevoluteError
 
-from . import dm_env_rpc, grpc_services, http_routes, listeners
-from .auth import Access, TokenFile
-from .calls import Calls
-from .connections import Connections, descriptors_for, most_connections, raise_descriptor_limit
-from .grpc_connections import SilentSockets
-from .http_connections import HttpListener, sweep
-from .offered_memory import OpenBlocks
-from .service import Service
+from . import dm_env_rpc
+from .access import listeners
+from .access.admission import Calls
+from .access.connections import Connections, descriptors_for, most_connections, raise_descriptor_limit
+from .access.tokens import Access, TokenFile
+from .domain.service import Service
+from .grpc import services
+from .grpc.connections import SilentSockets
+from .grpc.offered_memory import OpenBlocks
+from .http import routes
+from .http.connections import HttpListener, sweep
+from .observe.telemetry import Telemetry
+from .observe.tracing import Tracing, tracing_to
 from .settings import Settings
 from .shutdown import Countdown, leave, on_signals
 from .started_threads import started_executor
-from .telemetry import Telemetry
-from .tracing import Tracing, tracing_to
 from .verbs import Verbs
 
 if TYPE_CHECKING:
@@ -72,14 +75,14 @@ class Application:
         self.tokens = TokenFile(settings.tokens) if settings.tokens else None
         self.telemetry = Telemetry(tracing or tracing_to(settings.otlp_endpoint))
         self.service = Service(settings, self.telemetry)
-        self.calls = Calls(Access(self.tokens), self.telemetry, self.service.pool.check_room)
+        self.calls = Calls(Access(self.tokens), self.telemetry.call, self.service.pool.check_room)
         self.addresses: dict[str, str] = {}
         self.hangs = False
         self._memory = None if settings.no_shared_memory else OpenBlocks()
         self._tls = listeners.Tls(settings) if settings.tls_cert else None
         self._grpc: grpc.aio.Server | None = None
         self._grpc_ports: set[int] = set()
-        self._health: grpc_services.Health | None = None
+        self._health: services.Health | None = None
         self._dm_env_rpc: Listener | None = None
         self._http: list[HttpListener] = []
         self._http_tasks: list[asyncio.Task[None]] = []
@@ -106,7 +109,7 @@ class Application:
             self._dm_env_rpc = dm_env_rpc.create_listener(verbs, self.calls)
         sockets = self._bind_http()
         try:
-            self._grpc, self._health = grpc_services.create_server(verbs, self.calls, self._memory)
+            self._grpc, self._health = services.create_server(verbs, self.calls, self._memory)
             self._bind_grpc(self._grpc)
             self._bind_dm_env_rpc()
             # not before: a start that fails for its addresses makes no files
@@ -125,7 +128,7 @@ class Application:
         self._watches.append(
             asyncio.create_task(silent.watch(_WATCH_SECONDS), name="silent gRPC connections")
         )
-        app = http_routes.create_app(verbs, self.calls)
+        app = routes.create_app(verbs, self.calls)
         connections = Connections(most_connections(self.settings))
         self._watches.append(asyncio.create_task(sweep(connections), name="silent HTTP connections"))
         for listener, tls in sockets:

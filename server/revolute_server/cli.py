@@ -10,10 +10,11 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NoReturn
 
-from revolute.errors import RevoluteError
-from revolute.transports.heap import keep_freed_memory
+from revolute.contract.codec.heap import keep_freed_memory
+from revolute.contract.errors import RevoluteError
 
-from . import logs, settings
+from . import settings
+from .observe import logs
 from .settings import Settings
 
 _log = logging.getLogger("revolute.server")

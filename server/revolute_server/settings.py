@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from revolute.errors import ArgumentError
+from revolute.contract.errors import ArgumentError
 
 PREFIX = "REVOLUTE_"
 """Of the environment variables: `--max-request` is REVOLUTE_MAX_REQUEST."""

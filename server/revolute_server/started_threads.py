@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from revolute.errors import LimitError
+from revolute.contract.errors import LimitError
 
 
 def started_executor(

@@ -6,8 +6,8 @@ import io
 import logging
 
 from benchmarks.service.incidents import incidents
-from revolute_server import logs
-from revolute_server.errors import public_error
+from revolute_server.observe import logs
+from revolute_server.observe.incidents import public_error
 
 
 def _fail(text: str) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError
+from revolute.contract.errors import ArgumentError
 from revolute_engine import Engine, Rollout, load_model
 from tests.cases.case_files import case_file, expected
 

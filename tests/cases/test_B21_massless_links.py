@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import Engine, load_model
 from tests.cases.case_files import case_file, expected
 

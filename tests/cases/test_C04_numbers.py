@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import Model, load_model
 from tests.cases.case_files import case_file, expected
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import Engine, Model, load_model
 from tests.cases.case_files import case_file, expected
 

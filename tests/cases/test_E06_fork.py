@@ -38,7 +38,7 @@ def child(simulator, queue):
         session = own.session(own.load_model("laikago"), batch=64)
         began = time.monotonic()
         try:
-            own._transport.call(
+            own._link.transport.call(
                 "Step", {"session_id": session.id, "ctrl": np.zeros(12), "steps": 10**9}, timeout=0.3
             )
             late = "no timeout"

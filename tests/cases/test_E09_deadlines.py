@@ -39,7 +39,7 @@ def test_the_server_stops_with_the_deadline(scheme: str) -> None:
                     for _ in range(CALLS):
                         began = time.monotonic()
                         with pytest.raises(revolute.DeadlineError):
-                            simulator._transport.call("Step", document, timeout=DEADLINE)
+                            simulator._link.transport.call("Step", document, timeout=DEADLINE)
                         assert DEADLINE * 0.9 < time.monotonic() - began < DEADLINE + SLACK
                     state = session.state()
                     count = state.step_count

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import revolute
-from revolute.errors import UnavailableError
-from tests.server.browser import CHROMIUM, Page, browser
+from revolute.contract.errors import UnavailableError
+from tests.server.http.browser import CHROMIUM, Page, browser
 from tests.server.processes import ServerProcess, running_server
 
 from .case_files import case_file, expected

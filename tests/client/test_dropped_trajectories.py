@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import revolute
-from revolute import simulator as simulators
-from revolute.errors import LimitError, UnavailableError
+from revolute import link
+from revolute.contract.errors import LimitError, UnavailableError
 
 
 class Remote:
@@ -20,7 +20,7 @@ class Remote:
     address = "elsewhere"
 
     def __init__(self, before: Callable[[str], None]) -> None:
-        self._inner: Any = revolute.connect()._transport
+        self._inner: Any = revolute.connect()._link.transport
         self._before = before
         self.kept: set[str] = set()
         self.calls: list[str] = []
@@ -110,7 +110,7 @@ def test_what_a_failed_rollout_did_not_delete_waits_for_the_next() -> None:
 
 
 def test_many_are_deleted_with_several_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulators, "_MOST_FORGOTTEN", 2)
+    monkeypatch.setattr(link, "_MOST_FORGOTTEN", 2)
     transport = Remote(lambda _verb: None)
     simulator = revolute.Simulator(transport)  # type: ignore[arg-type]
     model = simulator.load_model("pendulum1")

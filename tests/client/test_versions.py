@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 import pytest
 
 import revolute
+from revolute.contract.v1 import server_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.verbs import VERBS
 from revolute.simulator import Simulator
-from revolute.transports import http
-from revolute.transports.local import LocalTransport
-from revolute.v1 import server_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute_server.in_process import LocalTransport
 from tests.client.transports.test_grpc import serving
 from tests.server.conftest import CART
 from tests.server.processes import ServerProcess
@@ -52,8 +53,9 @@ def test_a_verb_that_an_older_server_lacks_over_http(
     server: ServerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with revolute.connect(server.http) as simulator:
-        for route in (http.Route("GET", "/v1/later"), http.Route("POST", "/v1/server")):
-            monkeypatch.setitem(http.ROUTES, "ListModels", route)
+        for method, path in (("GET", "/v1/later"), ("POST", "/v1/server")):
+            later = dataclasses.replace(VERBS["ListModels"], http_method=method, http_path=path)
+            monkeypatch.setitem(VERBS, "ListModels", later)
             with pytest.raises(revolute.UnavailableError, match=r"^ListModels: .*; upgrade the server$"):
                 simulator.models()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import revolute
-from revolute.errors import ArgumentError, LimitError, NotFoundError, RevoluteError
+from revolute.contract.errors import ArgumentError, LimitError, NotFoundError, RevoluteError
 
 PENDULUM = """<mujoco><asset><mesh name="m" file="{}"/></asset><worldbody><body><joint/>
   <geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""

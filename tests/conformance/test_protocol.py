@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
-from revolute.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
 from tests.conformance.conftest import Wire
 from tests.server.wire import GrpcWire, HttpWire, numbers
 

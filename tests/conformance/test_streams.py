@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.codec.documents import fill_message
-from revolute.codec.npz import pack_npz, unpack_npz
-from revolute.codec.parts import to_parts
-from revolute.v1 import trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.npz import pack_npz, unpack_npz
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
 from tests.conformance.conftest import Wire
 from tests.conformance.test_protocol import CART, TOLERANCE, H
 from tests.server.wire import GrpcWire, HttpWire, numbers

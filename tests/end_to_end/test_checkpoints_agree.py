@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import revolute
-from revolute.errors import ArgumentError, NotFoundError
+from revolute.contract.errors import ArgumentError, NotFoundError
 
 BATCH, STEPS = 2, 31
 LOSS = revolute.Loss(

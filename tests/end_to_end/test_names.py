@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import revolute
-from revolute.names import LONGEST_FILE_NAME, LONGEST_NAME
+from revolute.contract.names import LONGEST_FILE_NAME, LONGEST_NAME
 from revolute.simulator import Simulator
 
 TEXT = """<mujoco model="{model}"><worldbody><body name="{body}"><joint name="{joint}"/>

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import revolute
-from revolute.codec.json_text import from_json
+from revolute.contract.codec.json_text import from_json
 from tests.server.conftest import CART
 from tests.server.processes import ServerProcess, running_server
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from revolute_server.auth import TokenFile
+from revolute_server.access.tokens import TokenFile
 from revolute_server.settings import Settings
 
 FOLDER = Path(__file__).resolve().parents[2] / "docker"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CHECKED_IN = ROOT / "client/revolute/v1"
+CHECKED_IN = ROOT / "client/revolute/contract/v1"
 
 
 def test_stubs_are_up_to_date(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_stubs_are_up_to_date(tmp_path: Path) -> None:
     generate = [ROOT / "proto/revolute/v1/generate.sh", tmp_path]
     done = subprocess.run(generate, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    made = {path.name: path.read_bytes() for path in (tmp_path / "revolute/v1").iterdir()}
+    made = {path.name: path.read_bytes() for path in (tmp_path / "revolute/contract/v1").iterdir()}
     stubs = [*CHECKED_IN.glob("*_pb2*.py*"), CHECKED_IN / "comments.json"]
     kept = {path.name: path.read_bytes() for path in stubs}
     assert sorted(made) == sorted(kept)

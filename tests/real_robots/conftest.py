@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from .catalogue import FREE_OF_CONSTRAINTS, ROBOTS, Robot
 

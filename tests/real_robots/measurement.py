@@ -23,9 +23,9 @@ import mujoco
 import numpy as np
 
 import revolute_engine
-from revolute.errors import DivergedError, ModelError
+from revolute.contract.errors import DivergedError, ModelError
 from revolute_engine import Engine, Model, check_gradient
-from revolute_engine._gradient_check.start import default_ctrl
+from revolute_engine.gradient_check.start import default_ctrl
 
 from .catalogue import FREE_OF_CONSTRAINTS, ROBOTS, Robot
 from .gradients import on_the_ground, standing_start
@@ -46,7 +46,7 @@ def engine_digest() -> str:
     """Return a short name of the engine that is installed: a hash of its code, compiled and Python."""
     digest = hashlib.sha256(mujoco.__version__.encode())
     folders = {Path(str(folder)) for folder in revolute_engine.__path__}
-    folders.add(Path(str(revolute_engine._native._extension.__file__)).parent)
+    folders.add(Path(str(revolute_engine.native._extension.__file__)).parent)
     files = (path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".so"))
     for path in sorted(files, key=lambda path: path.name):
         digest.update(path.read_bytes())

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import mujoco
 
-from revolute_engine import _native
+from revolute_engine import native
 
 from .catalogue import Robot, installed
 from .measurement import Figures
@@ -90,7 +90,7 @@ def _engine(digest: str) -> str:
         ["git", "log", "-1", "--format=%h", "--", "engine"], capture_output=True, text=True, check=False
     ).stdout.strip()
     where = f", the engine of commit {commit}" if commit else ""
-    return f"Engine: revolute-server {version}{where}, instruction set {_native.isa} (code {digest})."
+    return f"Engine: revolute-server {version}{where}, instruction set {native.isa} (code {digest})."
 
 
 def _packages(robots: list[Robot]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from revolute_engine import Engine, Model, _native
+from revolute_engine import Engine, Model, native
 
 from .catalogue import FREE_OF_CONSTRAINTS, Robot
 from .mujoco_reference import Array, States, reference_model, step, trajectory
@@ -58,7 +58,7 @@ def unconstrained(robot: Robot, integrator: str = "euler", **options: Any) -> Mo
 def _without_equalities(model: Model, integrator: str) -> Model:
     arrays = {**model.arrays, "integrator": int(integrator == "implicitfast")}
     arrays.update({name: values[:0] for name, values in arrays.items() if name.startswith("eq_")})
-    return replace(model, arrays=arrays, native=_native.Model(arrays))
+    return replace(model, arrays=arrays, native=native.Model(arrays))
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from .catalogue import Robot
 from .gradients import (

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError
-from revolute.loss import Loss, Term
+from revolute.contract.errors import ArgumentError
+from revolute.contract.loss import Loss, Term
 from revolute_engine import Engine, Model, Rollout, load_model
 
 NAN = float("nan")

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import load_model
 
 MAIN = """<mujoco model="team"><compiler meshdir="shapes"/>

@@ -16,9 +16,9 @@ import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from revolute.errors import DivergedError
+from revolute.contract.errors import DivergedError
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout, load_model
-from revolute_engine._parameters import default_parameter, parameters_of
+from revolute_engine.parameters import default_parameter, parameters_of
 from tests.random_models import random_model
 
 EXAMPLES = int(os.environ.get("REVOLUTE_RANDOM_MODELS", "15"))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError, DivergedError
-from revolute.gradient_report import GradientReport
+from revolute.contract.errors import ArgumentError, DivergedError
+from revolute.contract.gradient_report import GradientReport
 from revolute_engine import (
     Cancelled,
     CancelToken,
@@ -22,8 +22,8 @@ from revolute_engine import (
     check_gradient,
     load_model,
 )
-from revolute_engine._gradient_check import held_bytes
-from revolute_engine._parameters import PARAMETERS
+from revolute_engine.gradient_check import held_bytes
+from revolute_engine.parameters import PARAMETERS
 from tests.robots import THREE_TREES
 
 KNEE = """<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody>

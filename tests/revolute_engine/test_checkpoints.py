@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revolute.checkpoints import Checkpoints
-from revolute.errors import ArgumentError, DivergedError
-from revolute.loss import Loss, Term
-from revolute_engine import Engine, Model, Rollout, _native, load_model
+from revolute.contract.checkpoints import Checkpoints
+from revolute.contract.errors import ArgumentError, DivergedError
+from revolute.contract.loss import Loss, Term
+from revolute_engine import Engine, Model, Rollout, load_model, native
 
 POLICIES = (
     "interval=1",
@@ -243,7 +243,7 @@ def test_backward_leaves_the_trajectory_as_it_is(laikago: Model) -> None:
 _MEMORY_OF_A_GRADIENT = """
 import sys
 import numpy as np
-from revolute.loss import Loss, Term
+from revolute.contract.loss import Loss, Term
 from revolute_engine import Engine, load_model
 
 def memory(name):
@@ -288,7 +288,7 @@ def test_of_a_batch_the_states_of_one_pack_are_held_at_a_time() -> None:
     peak, stored = _growth("every", 64, 5000)
     assert stored == 64 * 5001
     # 32 bytes a state; Linux's count of a peak that is over lags by up to 32 pages per core
-    assert 0.5 * _native.lanes * 5001 * 32 < peak < _native.lanes * 5001 * 32 + 500_000 < stored * 32 / 2
+    assert 0.5 * native.lanes * 5001 * 32 < peak < native.lanes * 5001 * 32 + 500_000 < stored * 32 / 2
 
 
 @pytest.mark.parametrize("batch", [None, 1, 2, 9])

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.checkpoints import CheckpointReport
-from revolute.errors import ArgumentError, DivergedError, NotFoundError
-from revolute.loss import Loss, Term
+from revolute.contract.checkpoints import CheckpointReport
+from revolute.contract.errors import ArgumentError, DivergedError, NotFoundError
+from revolute.contract.loss import Loss, Term
 from revolute_engine import Cancelled, CancelToken, Engine, Model, load_model
 from tests.robots import gymnasium_ant
 

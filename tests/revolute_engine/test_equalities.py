@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import Engine, Model, load_model
 from revolute_engine._equalities import equality_arrays
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError, DivergedError, LimitError
-from revolute.loss import Loss, Term
+from revolute.contract.errors import ArgumentError, DivergedError, LimitError
+from revolute.contract.loss import Loss, Term
 from revolute_engine import Engine, load_model
 
 BALANCED = """<mujoco><option timestep="0.01"/><worldbody><body>

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import Engine, Model, check_gradient, load_model
 
 AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}

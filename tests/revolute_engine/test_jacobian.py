@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError, DivergedError
+from revolute.contract.errors import ArgumentError, DivergedError
 from revolute_engine import Engine, Model, load_model
 from tests.robots import THREE_TREES, gymnasium_ant, gymnasium_model, laikago_urdf
 from tests.tangents import difference, moved

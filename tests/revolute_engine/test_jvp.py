@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError, DivergedError
+from revolute.contract.errors import ArgumentError, DivergedError
 from revolute_engine import Cancelled, CancelToken, Engine, Model, load_model
-from revolute_engine._parameters import default_parameter, parameters_of
+from revolute_engine.parameters import default_parameter, parameters_of
 from tests.robots import THREE_TREES, gymnasium_ant
 from tests.tangents import ambient, difference, moved
 

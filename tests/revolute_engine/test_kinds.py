@@ -3,7 +3,7 @@
 import mujoco
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import load_model
 from revolute_engine._kinds import KINDS, NOTED, SIMULATED, check_kinds, kind_of, members
 from revolute_engine._support import check_support

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError, ModelError, NotFoundError
+from revolute.contract.errors import ArgumentError, ModelError, NotFoundError
 from revolute_engine import load_model, models
 from tests.robots import gymnasium_ant, laikago_urdf
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import load_model
 from revolute_engine._xml import MAX_ATTRIBUTES
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import revolute_engine
-from revolute_engine._model_document import from_document, to_document
+from revolute_engine.model_document import from_document, to_document
 from revolute_server.store.codec import decode, encode
 
 FRAMES = """<mujoco>

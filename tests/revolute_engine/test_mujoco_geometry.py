@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from revolute_engine import _native, load_model
+from revolute_engine import load_model
+from revolute_engine import native as _native
 
 TOLERANCE = 1e-9
 TRIALS = 300

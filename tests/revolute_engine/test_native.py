@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revolute_engine import _native
-from revolute_engine._native import available_levels, cpu_flags, runnable_levels
+from revolute_engine import native
+from revolute_engine.native import available_levels, cpu_flags, runnable_levels
 
 V2 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"
 V3 = f"{V2} abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
@@ -41,21 +41,21 @@ def test_flags_are_read_as_linux_lists_them(tmp_path: Path) -> None:
 
 
 def test_the_module_in_use_says_what_it_is() -> None:
-    assert _native.isa in _native.LEVELS
-    assert _native.lanes >= 1
+    assert native.isa in native.LEVELS
+    assert native.lanes >= 1
 
 
 ROLL = """
 import json
 import numpy as np
-from revolute_engine import Engine, _native, load_model
+from revolute_engine import Engine, native, load_model
 model = load_model("laikago")
 home = model.keyframes["home"]
 engine = Engine(threads=1)
 rollout = engine.rollout(model, home, model.qvel0, np.tile(home[7:], (3, 50, 1)))
 gradient = engine.backward(model, rollout, np.ones(rollout.qpos.shape), wrt=["ctrl", "geom_friction"])
 numbers = [rollout.qpos, gradient.ctrl, gradient["geom_friction"]]
-print(json.dumps([_native.isa, *(array.ravel().tolist() for array in numbers)]))
+print(json.dumps([native.isa, *(array.ravel().tolist() for array in numbers)]))
 """
 
 
@@ -72,12 +72,12 @@ def test_a_level_can_be_asked_for_and_they_agree() -> None:
         isa, *numbers = json.loads(_run(level).stdout)
         assert isa == level
         results[level] = [np.array(values) for values in numbers]
-    assert _native.isa in results
-    best = results[_native.isa]
+    assert native.isa in results
+    best = results[native.isa]
     for level, numbers in results.items():
         for values, expected in zip(numbers, best, strict=True):
             assert np.abs(values - expected).max() <= 1e-9 * np.abs(expected).max()
-            if {level, _native.isa} <= FUSED:
+            if {level, native.isa} <= FUSED:
                 assert np.array_equal(values, expected)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from revolute.errors import ArgumentError
+from revolute.contract.errors import ArgumentError
 from revolute_engine import load_model
 
 

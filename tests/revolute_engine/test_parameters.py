@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Model, load_model
-from revolute_engine._parameters import PARAMETERS, default_parameter
+from revolute_engine.parameters import PARAMETERS, default_parameter
 from tests.robots import THREE_TREES
 
 # rounding of the differences is all that is left

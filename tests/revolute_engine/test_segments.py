@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError
+from revolute.contract.errors import ArgumentError
 from revolute_engine import Cancelled, CancelToken, Engine, Model, load_model
-from revolute_engine._segments import SegmentedRollout
+from revolute_engine.segments import SegmentedRollout
 
 POSE = np.tile([0.0, 0.1, -0.8], 4)
 START = np.concatenate([[0, 0, 0.458476, 1, 0, 0, 0], POSE])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from revolute.errors import ModelError, RevoluteError
+from revolute.contract.errors import ModelError, RevoluteError
 from revolute_engine import load_model
 from revolute_engine._files import FileFinder
 from revolute_engine._source import Source, read_source

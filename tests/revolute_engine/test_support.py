@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import Engine, load_model
 
 SOFT = (

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import load_model
 from revolute_engine._model import Model
 

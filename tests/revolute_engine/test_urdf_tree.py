@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine import Engine, load_model
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'

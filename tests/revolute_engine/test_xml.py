@@ -3,7 +3,7 @@
 import mujoco
 import pytest
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 from revolute_engine._xml import MAX_DEPTH, parse, write
 
 TEXT = """<?xml version="1.0"?>

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revolute.errors import LimitError
+from revolute.contract.errors import LimitError
 
 from .conftest import CART
 from .processes import running_server

@@ -15,7 +15,7 @@ import grpc
 import httpx
 import pytest
 
-from revolute.errors import LimitError, ModelError
+from revolute.contract.errors import LimitError, ModelError
 
 from .conftest import CART
 from .processes import ServerProcess, running_server

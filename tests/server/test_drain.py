@@ -16,9 +16,9 @@ import pytest
 
 import revolute
 from benchmarks.service.drain import drain_once
-from revolute.codec.documents import fill_message
-from revolute.codec.parts import to_parts
-from revolute.v1 import trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
 
 from .conftest import CART
 from .processes import ServerProcess, running_server

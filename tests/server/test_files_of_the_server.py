@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from revolute.errors import ModelError, RevoluteError
+from revolute.contract.errors import ModelError, RevoluteError
 from tests.revolute_engine.test_source import ATTACKS, BODY, TETRAHEDRON
 
 from .processes import running_server

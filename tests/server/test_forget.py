@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import revolute
-from revolute_server import auth
+from revolute_server.access import tokens as auth
 
 from .conftest import CART, Wire
 from .processes import running_server

@@ -17,12 +17,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import revolute
-from revolute.codec.documents import fill_message
-from revolute.codec.parts import to_parts
-from revolute.codec.status import DETAILS_KEY, decode_status
-from revolute.errors import DeadlineError
-from revolute.v1 import trajectory_pb2, trajectory_pb2_grpc
-from revolute_server.connections import Connections, most_connections
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.codec.status import DETAILS_KEY, decode_status
+from revolute.contract.errors import DeadlineError
+from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
+from revolute_server.access.connections import Connections, most_connections
 from revolute_server.settings import Settings
 
 from .conftest import CART

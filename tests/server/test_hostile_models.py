@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revolute.errors import ModelError, RevoluteError
+from revolute.contract.errors import ModelError, RevoluteError
 
 from .conftest import CART
 from .processes import ServerProcess, running_server

@@ -14,11 +14,11 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, rule
 
-from revolute.errors import NotFoundError
+from revolute.contract.errors import NotFoundError
 from revolute_engine import CancelToken, Engine, load_model
-from revolute_server.service import Service
+from revolute_server.compute.stepping import State, advance, start_state
+from revolute_server.domain.service import Service
 from revolute_server.settings import Settings
-from revolute_server.stepping import State, advance, start_state
 from revolute_server.verbs import Verbs
 
 from .conftest import CART

@@ -15,10 +15,10 @@ import httpx
 import numpy as np
 import pytest
 
-from revolute.codec.npz import pack_npz
-from revolute.errors import LimitError
-from revolute_server import json_bounds
-from revolute_server.json_bounds import measure
+from revolute.contract.codec.npz import pack_npz
+from revolute.contract.errors import LimitError
+from revolute_server.http import json_bounds
+from revolute_server.http.json_bounds import measure
 from revolute_server.settings import Settings
 
 from .processes import ServerProcess, running_server
@@ -76,7 +76,7 @@ def test_any_bytes_can_be_measured(text: bytes) -> None:
 def test_the_estimate_of_memory_is_no_less_than_what_parsing_takes() -> None:
     import tracemalloc
 
-    from revolute_server import strict_json
+    from revolute_server.http import strict_json
 
     for text in (
         b'{"a":[' + b"[]," * 50_000 + b"[]]}",

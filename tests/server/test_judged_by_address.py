@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from revolute_server import auth
+from revolute_server.access import tokens
 
 from .processes import ServerProcess, running_server
 
@@ -26,12 +26,12 @@ def _judge(*flags: str) -> subprocess.CompletedProcess[str]:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, list[str]]:
     """Return a folder with certificates and tokens, a token, and the server's flags."""
     folder = tmp_path_factory.mktemp("guarded")
-    authority, token = trustme.CA(), auth.new_token()
+    authority, token = trustme.CA(), tokens.new_token()
     certificate = authority.issue_cert("127.0.0.1")
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
     certificate.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
     certificate.private_key_pem.write_to_path(str(folder / "key.pem"))
-    (folder / "tokens").write_text(auth.token_line("judge", "run", token) + "\n")
+    (folder / "tokens").write_text(tokens.token_line("judge", "run", token) + "\n")
     flags = ["--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")]
     return folder, token, [*flags, "--tokens", str(folder / "tokens")]
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError, NotFoundError
-from revolute_server import sessions
-from revolute_server.service import Service
+from revolute.contract.errors import ArgumentError, NotFoundError
+from revolute_server.domain import sessions
+from revolute_server.domain.service import Service
 from revolute_server.settings import Settings
 from revolute_server.store import REQUEST
 from revolute_server.verbs import Verbs

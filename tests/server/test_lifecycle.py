@@ -20,7 +20,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from revolute.transports.http import ROUTES
+from revolute.contract.verbs import VERBS
 
 from .conftest import CART
 from .processes import ServerProcess, running_server
@@ -211,7 +211,7 @@ def test_docs_load_nothing_from_other_hosts(json_wire: HttpWire) -> None:
 def test_the_description_has_every_verb_and_body(json_wire: HttpWire) -> None:
     description = json.loads(json_wire.client.get("/openapi.json").content)
     operations = [(path, method) for path, methods in description["paths"].items() for method in methods]
-    assert len([path for path, _ in operations if path.startswith("/v1")]) == len(ROUTES)
+    assert len([path for path, _ in operations if path.startswith("/v1")]) == len(VERBS)
     body = description["paths"]["/v1/trajectories"]["post"]["requestBody"]["content"]
     assert set(body) == {"application/json", "application/x-npz"}
     name = body["application/json"]["schema"]["$ref"].rpartition("/")[2]

@@ -10,11 +10,11 @@ import grpc
 import numpy as np
 import pytest
 
-from revolute.codec.documents import fill_message
-from revolute.codec.npz import pack_npz
-from revolute.codec.parts import to_parts
-from revolute.errors import ArgumentError, LimitError
-from revolute.v1 import trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.npz import pack_npz
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.errors import ArgumentError, LimitError
+from revolute.contract.v1 import trajectory_pb2, trajectory_pb2_grpc
 
 from .conftest import CART
 from .processes import running_server

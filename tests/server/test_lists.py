@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from revolute.names import LONGEST_NAME
-from revolute_server.pages import MOST_BYTES, entry_bytes, page
+from revolute.contract.names import LONGEST_NAME
+from revolute_server.domain.pagination import MOST_BYTES, entry_bytes, page
 from revolute_server.store import MODEL, SESSION, Delete, Limits, Put, Store, open_store
 
 from .conftest import CART, Wire

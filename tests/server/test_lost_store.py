@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from revolute_server.grpc_services import SERVICES
+from revolute_server.grpc.services import SERVICES
 
 from .conftest import CART
 from .processes import ServerProcess, running_server

@@ -10,11 +10,11 @@ import grpc
 import numpy as np
 import pytest
 
-from revolute.codec.documents import fill_message
-from revolute.codec.npz import pack_npz
-from revolute.codec.parts import to_parts
-from revolute.transports.http import ROUTES
-from revolute.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.npz import pack_npz
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.verbs import VERBS
 
 from .processes import ServerProcess
 from .wire import SERVICES, GrpcWire, HttpWire, problem_of, rpc_name
@@ -97,7 +97,7 @@ BY_HANDLE = ("Reset", "Step", "SessionJacobian", "Backward", "Jvp")
 def test_changed_json(json_wire: HttpWire, bodies: dict[str, tuple[dict, dict]], verb: str) -> None:
     dice = random.Random(f"{SEED} {verb}")
     handle, body = bodies[verb]
-    path = ROUTES[verb].path.format(*handle.values())
+    path = VERBS[verb].http_path.format(*handle.values())
     for _ in range(TRIES):
         document = changed(body, dice)
         if (
@@ -118,7 +118,7 @@ def test_changed_bytes_of_an_archive(
 ) -> None:
     dice = random.Random(f"{SEED} {verb}")
     handle, body = bodies[verb]
-    path = ROUTES[verb].path.format(*handle.values())
+    path = VERBS[verb].http_path.format(*handle.values())
     packed = pack_npz(
         {key: np.asarray(value) if isinstance(value, list) else value for key, value in body.items()}
     )

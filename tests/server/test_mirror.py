@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from revolute.transports.http import ROUTES
-from revolute.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
-from revolute_server.auth import Access
-from revolute_server.calls import Calls
-from revolute_server.http_routes import create_app
-from revolute_server.service import Service
+from revolute.contract.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
+from revolute.contract.verbs import VERBS
+from revolute_server.access.admission import Calls
+from revolute_server.access.tokens import Access
+from revolute_server.domain.service import Service
+from revolute_server.http.routes import create_app
 from revolute_server.settings import Settings
 from revolute_server.verbs import Verbs
 
@@ -49,12 +49,12 @@ def test_every_rpc_has_one_route_and_every_route_is_an_rpc(operations: Any) -> N
 def test_the_client_knows_the_servers_routes(operations: Any) -> None:
     """What the Python client calls is what the server has: method, path and the id in it."""
     served = {(method, path): rpc for rpc, method, path, _ in operations}
-    for verb, route in ROUTES.items():
-        path = route.path.format(f"{{{route.id_field}}}") if route.id_field else route.path
-        service, _, name = served[route.method, path].partition(".")
+    for verb, route in VERBS.items():
+        path = route.http_path.format(f"{{{route.id_field}}}") if route.id_field else route.http_path
+        service, _, name = served[route.http_method, path].partition(".")
         session_verb = service == "SessionService" and name == "Jacobian"
         assert (f"Session{name}" if session_verb else name) == verb
-    assert len(ROUTES) == len(served)
+    assert len(VERBS) == len(served)
 
 
 def test_the_conformance_suite_calls_every_rpc() -> None:

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from benchmarks.service import overload
-from revolute.codec.documents import fill_message
-from revolute.codec.parts import to_parts
-from revolute.codec.status import DETAILS_KEY
-from revolute.v1 import error_pb2, trajectory_pb2
-from revolute_server.grpc_services import CHANNEL_OPTIONS
+from revolute.contract.codec.documents import fill_message
+from revolute.contract.codec.parts import to_parts
+from revolute.contract.codec.status import DETAILS_KEY
+from revolute.contract.v1 import error_pb2, trajectory_pb2
+from revolute_server.grpc.services import CHANNEL_OPTIONS
 
 from .conftest import CART
 from .processes import ServerProcess, running_server

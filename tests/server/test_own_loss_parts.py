@@ -10,8 +10,8 @@ import grpc
 import numpy as np
 import pytest
 
-from revolute.codec.status import DETAILS_KEY, decode_status
-from revolute.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
+from revolute.contract.codec.status import DETAILS_KEY, decode_status
+from revolute.contract.v1 import tensor_pb2, trajectory_pb2, trajectory_pb2_grpc
 
 from .processes import ServerProcess
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from revolute.errors import ArgumentError, InternalError, LimitError, ModelError, NotFoundError, RevoluteError
-from revolute_server.errors import public_error
+from revolute.contract.errors import (
+    ArgumentError,
+    InternalError,
+    LimitError,
+    ModelError,
+    NotFoundError,
+    RevoluteError,
+)
+from revolute_server.observe.incidents import public_error
 
 from .conftest import Wire
 from .processes import ServerProcess

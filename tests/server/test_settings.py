@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from revolute.errors import ArgumentError
+from revolute.contract.errors import ArgumentError
 from revolute_server import cli, settings
 from revolute_server.settings import Settings, format_bytes, parse_bytes
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.errors import LimitError
-from revolute_server.engine_pool import EnginePool
-from revolute_server.errors import public_error
+from revolute.contract.errors import LimitError
+from revolute_server.compute.pool import EnginePool
+from revolute_server.observe.incidents import public_error
 
 from .conftest import CART
 from .processes import ServerProcess, running_server

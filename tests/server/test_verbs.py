@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from revolute.errors import NotFoundError
-from revolute.loss import Loss, Term
+from revolute.contract.errors import NotFoundError
+from revolute.contract.loss import Loss, Term
 from revolute_engine import Engine, GradientReport, Model, check_gradient, load_model
 
 from .conftest import CART, Wire

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from revolute_server.auth import new_token, token_line
+from revolute_server.access.tokens import new_token, token_line
 
 
 def write_tokens(path: Path, roles: Mapping[str, str]) -> dict[str, str]:

@@ -16,13 +16,12 @@ import grpc
 import httpx
 import numpy as np
 
-from revolute.codec.documents import fill_message, read_message
-from revolute.codec.npz import pack_npz, unpack_npz
-from revolute.codec.parts import assemble, read_values, to_parts
-from revolute.codec.status import DETAILS_KEY, decode_status
-from revolute.errors import RevoluteError, error_from
-from revolute.transports.http import ROUTES
-from revolute.v1 import (
+from revolute.contract.codec.documents import fill_message, read_message
+from revolute.contract.codec.npz import pack_npz, unpack_npz
+from revolute.contract.codec.parts import assemble, read_values, to_parts
+from revolute.contract.codec.status import DETAILS_KEY, decode_status
+from revolute.contract.errors import RevoluteError, error_from
+from revolute.contract.v1 import (
     model_pb2,
     model_pb2_grpc,
     server_pb2,
@@ -32,6 +31,7 @@ from revolute.v1 import (
     trajectory_pb2,
     trajectory_pb2_grpc,
 )
+from revolute.contract.verbs import VERBS
 
 Document = dict[str, Any]
 
@@ -178,13 +178,13 @@ class HttpWire:
 
     def send(self, verb: str, document: Mapping[str, Any]) -> httpx.Response:
         """Send a verb's request."""
-        route = ROUTES[verb]
+        route = VERBS[verb]
         body = {key: value for key, value in document.items() if key != route.id_field}
-        path = route.path.format(document.get(route.id_field, ""))
-        if route.method in ("GET", "DELETE"):
-            return self.client.request(route.method, path, params=body)
+        path = route.http_path.format(document.get(route.id_field, ""))
+        if route.http_method in ("GET", "DELETE"):
+            return self.client.request(route.http_method, path, params=body)
         content = pack_npz(body) if self.npz else json.dumps(_lists(body))
-        return self.client.request(route.method, path, content=content)
+        return self.client.request(route.http_method, path, content=content)
 
     def call(self, verb: str, document: Mapping[str, Any]) -> Document:
         """Carry out a verb; fails with AssertionError on a status that is no success."""

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from ..errors import RevoluteError
+from ..contract.errors import RevoluteError
 
 _SERVER_COMMANDS = {
     "demo": ("revolute_server.demo", "show the main job on a real robot: rollout, gradient, optimisation"),
-    "token": ("revolute_server.token_cli", "make tokens that `revolute serve --tokens` asks for"),
+    "token": ("revolute_server.access.token_command", "make tokens that `revolute serve --tokens` asks for"),
     "serve": ("revolute_server.cli", "serve models, sessions and trajectories over gRPC and HTTP"),
 }
 _COMMANDS = {

@@ -9,7 +9,7 @@ import warnings
 from typing import Any
 
 from ..connection import DEFAULT_TIMEOUT, connect
-from ..errors import ArgumentError
+from ..contract.errors import ArgumentError
 from ..model import OPTIONS, ModelHandle
 from ..simulator import Simulator
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..contract.errors import ArgumentError
 
 
 def load_array(flag: str, path: Path) -> np.ndarray:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..codec.json_text import to_json
+from ..contract.codec.json_text import to_json
 from ..model import ModelHandle
 from .arguments import add_connection, add_model_options, load_model, open_simulator
 from .array_files import load_members

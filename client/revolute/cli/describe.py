@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..codec.json_text import to_json
+from ..contract.codec.json_text import to_json
 from ..model import ModelHandle
 from .arguments import add_connection, add_model_options, load_model, open_simulator
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoints import CheckpointReport
-from ..codec.json_text import from_json
-from ..errors import ArgumentError
-from ..loss import Loss
+from ..contract.checkpoints import CheckpointReport
+from ..contract.codec.json_text import from_json
+from ..contract.errors import ArgumentError
+from ..contract.loss import Loss
 from ..model import ModelHandle
 from .arguments import add_connection, add_model_options, load_model, open_simulator
 from .array_files import check_writable, load_array, load_members, write_members

@@ -17,14 +17,13 @@ import grpc.experimental
 from google.protobuf import message_factory
 from google.protobuf.message import Message
 
-from ..codec import documents, parts
-from ..codec.shared_memory import HEADER, OPENED, SHARED_FROM, SharedMemory, array_bytes, shared
-from ..codec.status import DETAILS_KEY, decode_status
-from ..errors import ArgumentError, InternalError, LimitError, RevoluteError
-from ..v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
+from ..contract.codec import documents, parts
+from ..contract.codec.heap import keep_freed_memory
+from ..contract.codec.shared_memory import HEADER, OPENED, SHARED_FROM, SharedMemory, array_bytes, shared
+from ..contract.codec.status import DETAILS_KEY, decode_status
+from ..contract.errors import ArgumentError, InternalError, LimitError, RevoluteError
+from ..contract.verbs import VERBS, Verb
 from .deadline import Deadline
-from .heap import keep_freed_memory
-from .memory import OfferedMemory
 from .network import (
     Address,
     Credentials,
@@ -35,17 +34,7 @@ from .network import (
     trace_headers,
     unreachable,
 )
-
-_FILES = (model_pb2, server_pb2, session_pb2, trajectory_pb2)
-_WRAPPED = {
-    "RegisterModel": "model",
-    "GetModel": "model",
-    "GetSession": "session",
-    "CheckGradient": "report",
-}
-
-_MUCH_IN_ANSWER = frozenset({"Rollout", "GetTrajectory", "Backward", "ValueAndGradient", "Jvp", "Jacobian"})
-"""Verbs whose answers may be large when their requests are not."""
+from .offered_memory import OfferedMemory
 
 _OPTIONS = (
     # a ping every 30 s while a call runs, 10 s to answer: a dead server is noticed
@@ -98,19 +87,15 @@ class GrpcTransport:
         # no method of ours, so that a connection that nobody holds is closed at once
         ask = functools.partial(_reaches, self._channel, self._metadata)
         self._memory = OfferedMemory(ask, address.is_loopback)
-        self._methods = {
-            _verb(service.name, method.name): _Method(self._channel, service.full_name, method, self._memory)
-            for file in _FILES
-            for service in file.DESCRIPTOR.services_by_name.values()
-            for method in service.methods
-        }
+        self._methods = {name: _Method(self._channel, verb, self._memory) for name, verb in VERBS.items()}
 
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Carry out one verb; see `Transport.call`."""
         deadline = Deadline(self._timeout if timeout is None else timeout)
         method = self._methods[verb]
         answer = self._tried(verb, deadline, lambda: method.call(document, deadline, self._shown()))
-        return answer[_WRAPPED[verb]] if verb in _WRAPPED else answer
+        wrapped_in = VERBS[verb].wrapped_in
+        return answer[wrapped_in] if wrapped_in else answer
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Carry out a verb with many answers; see `Transport.stream`."""
@@ -192,11 +177,6 @@ def _reaches(
     return (HEADER, OPENED) in tuple(call.trailing_metadata() or ())
 
 
-def _verb(service: str, method: str) -> str:
-    """Return the name of an rpc among all verbs; two services have a Jacobian."""
-    return f"Session{method}" if (service, method) == ("SessionService", "Jacobian") else method
-
-
 def _with_offer(metadata: tuple[tuple[str, str], ...], memory: SharedMemory | None) -> Any:
     """Return the metadata of a call that may use this memory."""
     return metadata if memory is None else (*metadata, (HEADER, memory.offer))
@@ -205,15 +185,16 @@ def _with_offer(metadata: tuple[tuple[str, str], ...], memory: SharedMemory | No
 class _Method:
     """One rpc: its message types and how it is called."""
 
-    def __init__(self, channel: grpc.Channel, service: str, method: Any, memory: OfferedMemory) -> None:
+    def __init__(self, channel: grpc.Channel, verb: Verb, memory: OfferedMemory) -> None:
+        method = verb.method
         self._channel = channel
         self._memory = memory
-        self._path = f"/{service}/{method.name}"
+        self._path = f"/{method.containing_service.full_name}/{method.name}"
         self._request = message_factory.GetMessageClass(method.input_type)
         self._response = message_factory.GetMessageClass(method.output_type)
         self._streams_request = method.client_streaming
         self._streams_response = method.server_streaming
-        self._much_in_answer = method.name in _MUCH_IN_ANSWER
+        self._much_in_answer = verb.large_answer
         self._callables: dict[str, Any] = {}
 
     def call(self, document: Mapping[str, Any], deadline: Deadline, metadata: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import ssl
 
-from ..errors import UnavailableError
+from ..contract.errors import UnavailableError
 from .network import Address, Credentials
 
 _SECONDS = 2.0

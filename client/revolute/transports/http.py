@@ -8,15 +8,23 @@ import socket
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import httpx
 import numpy as np
 
-from ..codec import json_text, npz
-from ..codec.buffers import BUFFERS
-from ..errors import ArgumentError, InternalError, NotFoundError, RevoluteError, UnavailableError, error_from
+from ..contract.codec import json_text, npz
+from ..contract.codec.buffers import BUFFERS
+from ..contract.errors import (
+    ArgumentError,
+    InternalError,
+    NotFoundError,
+    RevoluteError,
+    UnavailableError,
+    error_from,
+)
+from ..contract.verbs import VERBS
 from .network import (
     CONNECT_SECONDS,
     Address,
@@ -39,43 +47,6 @@ _CONNECTED = frozenset(
 
 _ID = re.compile(r"(?!\.+$)[A-Za-z0-9_.:~-]{1,256}")
 """What an id can be that a server made; "." and ".." would be steps in a path."""
-
-
-class Route(NamedTuple):
-    """How HTTP writes a verb: method, path below the address, and the field that stands in the path."""
-
-    method: str
-    path: str
-    id_field: str = ""
-
-
-ROUTES = {
-    "RegisterModel": Route("POST", "/v1/models"),
-    "ListModels": Route("GET", "/v1/models"),
-    "GetModel": Route("GET", "/v1/models/{}", "model_id"),
-    "DeleteModel": Route("DELETE", "/v1/models/{}", "model_id"),
-    "CreateSession": Route("POST", "/v1/sessions"),
-    "GetSession": Route("GET", "/v1/sessions/{}", "session_id"),
-    "ListSessions": Route("GET", "/v1/sessions"),
-    "KeepAlive": Route("POST", "/v1/sessions/{}/keep-alive", "session_id"),
-    "ForkSession": Route("POST", "/v1/sessions/{}/fork", "session_id"),
-    "SetState": Route("PUT", "/v1/sessions/{}/state", "session_id"),
-    "Reset": Route("POST", "/v1/sessions/{}/reset", "session_id"),
-    "Step": Route("POST", "/v1/sessions/{}/step", "session_id"),
-    "SessionJacobian": Route("POST", "/v1/sessions/{}/jacobian", "session_id"),
-    "GetState": Route("GET", "/v1/sessions/{}/state", "session_id"),
-    "DeleteSession": Route("DELETE", "/v1/sessions/{}", "session_id"),
-    "Rollout": Route("POST", "/v1/trajectories"),
-    "StreamRollout": Route("POST", "/v1/stream-rollout"),
-    "GetTrajectory": Route("GET", "/v1/trajectories/{}", "trajectory_id"),
-    "Backward": Route("POST", "/v1/trajectories/{}/backward", "trajectory_id"),
-    "Jvp": Route("POST", "/v1/trajectories/{}/jvp", "trajectory_id"),
-    "DeleteTrajectory": Route("DELETE", "/v1/trajectories/{}", "trajectory_id"),
-    "ValueAndGradient": Route("POST", "/v1/value-and-gradient"),
-    "Jacobian": Route("POST", "/v1/jacobian"),
-    "CheckGradient": Route("POST", "/v1/check-gradient"),
-    "GetServerInfo": Route("GET", "/v1/server"),
-}
 
 
 class HttpTransport:
@@ -187,13 +158,13 @@ class HttpTransport:
 
     def _request(self, verb: str, document: Mapping[str, Any], limit: float | None) -> httpx.Request:
         """Write a verb's request."""
-        route = ROUTES[verb]
+        route = VERBS[verb]
         body = {
             name: value for name, value in document.items() if name != route.id_field and value is not None
         }
-        path = route.path.format(_path_segment(route.id_field, str(document.get(route.id_field, ""))))
+        path = route.http_path.format(_path_segment(route.id_field, str(document.get(route.id_field, ""))))
         sent: dict[str, Any] = {"params": body, "headers": trace_headers()}
-        if route.method not in ("GET", "DELETE"):
+        if route.http_method not in ("GET", "DELETE"):
             pieces = npz.npz_pieces(_files_as_arrays(body))
             size = str(sum(map(len, pieces)))
             sent = {
@@ -202,7 +173,7 @@ class HttpTransport:
                 "headers": {"Content-Type": npz.MEDIA_TYPE, "Content-Length": size, **trace_headers()},
             }
         return self._client.build_request(
-            route.method, path, timeout=_seconds(limit), extensions={"trace": self._watch}, **sent
+            route.http_method, path, timeout=_seconds(limit), extensions={"trace": self._watch}, **sent
         )
 
     def _frames(self, response: httpx.Response) -> Iterator[dict[str, Any]]:

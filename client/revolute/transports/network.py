@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ..errors import ArgumentError, CancelledError, DeadlineError, UnavailableError
+from ..contract.errors import ArgumentError, CancelledError, DeadlineError, UnavailableError
 
 CONNECT_SECONDS = 10.0
 """Time in which a server has to answer the first time."""

@@ -14,26 +14,11 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..errors import LimitError, RevoluteError, UnavailableError
-from . import Transport
+from ..contract.errors import LimitError, RevoluteError, UnavailableError
+from ..contract.transport import Transport
+from ..contract.verbs import VERBS
 from .deadline import Deadline
 from .network import closed_meanwhile
-
-MUTATIONS = frozenset(
-    {
-        "RegisterModel",
-        "DeleteModel",
-        "CreateSession",
-        "Reset",
-        "Step",
-        "SetState",
-        "ForkSession",
-        "DeleteSession",
-        "Rollout",
-        "DeleteTrajectory",
-    }
-)
-"""Verbs that change what the server keeps; the others may be repeated as they are."""
 
 _FIRST_SECONDS = 0.1
 _MOST_SECONDS = 5.0
@@ -76,7 +61,7 @@ class RetryingTransport:
                 attempts.
         """
         limit = self._timeout if timeout is None else timeout
-        if verb in MUTATIONS:
+        if VERBS[verb].mutation:
             document = _named(document)
         attempts = self._attempts(verb, limit)
         while True:

@@ -2,7 +2,7 @@
 // kept for them. With x the selected entries of a term's quantity, w its weight and x* its target,
 //   squared:  value = sum w (x - x*)^2     cotangent = 2 w (x - x*)     (1)
 //   linear:   value = sum w (x - x*)       cotangent = w                (2)
-// Sums run through time, then entries, one number after the other; client/revolute/loss.py takes the same operations in the
+// Sums run through time, then entries, one number after the other; client/revolute/contract/loss.py takes the same operations in the
 // same order and gets the same bits.
 #pragma once
 

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from revolute.arrays import as_float64, owned_float64
-from revolute.checkpoints import EVERY, Checkpoints
-from revolute.errors import ArgumentError
+from revolute.contract.arrays import as_float64, owned_float64
+from revolute.contract.checkpoints import EVERY, Checkpoints
+from revolute.contract.errors import ArgumentError
 
-from . import _native
+from . import native
 from ._failures import states_bytes, too_large
 from ._model import Model
 from ._names import element_name
-from ._parameters import check_finite, check_params
+from .parameters import check_finite, check_params
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -102,7 +102,7 @@ def check_step(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[st
     """
     controls = as_float64("ctrl", ctrl)
     position, velocity = as_float64("qpos", qpos), as_float64("qvel", qvel)
-    if params is None and _native.is_sound_step(
+    if params is None and native.is_sound_step(
         model.native, position, velocity, controls, *QUATERNION_SQUARES
     ):
         # one environment or few at their best, in one look: a step is as short as the looks one by one
@@ -189,7 +189,7 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
 def _check_quaternions(model: Model, qpos: Float64Array) -> None:
     """Refuse quaternions without a direction; the engine normalises all others."""
     shortest, longest = QUATERNION_SQUARES
-    if _native.quaternions_within(model.native, qpos, shortest, longest):
+    if native.quaternions_within(model.native, qpos, shortest, longest):
         return
     rows = qpos.reshape(-1, model.nq)
     for joint, start in model.quaternions:

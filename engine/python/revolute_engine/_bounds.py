@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from ._xml import Element
 

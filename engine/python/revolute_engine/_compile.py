@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from ._floating import Floating, float_links, floating_joints, without_joints
 from ._inertia import give_back_inertia, lend_valid_inertia

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revolute.arrays import as_float64
-from revolute.errors import ArgumentError
+from revolute.contract.arrays import as_float64
+from revolute.contract.errors import ArgumentError
 
 from ._model import Model
-from ._parameters import check_finite, parameters_of
+from .parameters import check_finite, parameters_of
 
 Float64Array = npt.NDArray[np.float64]
 

@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revolute.arrays import as_float64
-from revolute.checkpoints import Checkpoints
-from revolute.errors import ArgumentError
-from revolute.loss import Loss, check_loss
+from revolute.contract.arrays import as_float64
+from revolute.contract.checkpoints import Checkpoints
+from revolute.contract.errors import ArgumentError
+from revolute.contract.loss import Loss, check_loss
 
-from . import _native
+from . import native
 from ._arguments import QUATERNION_SQUARES, Problem, check_rollout, check_step
 from ._cotangents import INPUTS, check_cotangents, check_tangents, check_times, check_wrt
 from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_cotangents
 from ._model import Model
 from ._options import positive_integer
-from ._parameters import check_params_tan, parameter_rows
 from ._results import OK, Gradient, Jvp, Rollout, StepJacobian
 from ._shaping import (
     Evaluation,
@@ -34,6 +33,7 @@ from ._shaping import (
     rollout_result,
     with_batch,
 )
+from .parameters import check_params_tan, parameter_rows
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -65,7 +65,7 @@ class Engine:
         params: Mapping[str, npt.ArrayLike] | None = None,
         checkpoints: str | Checkpoints = "every",
         states: str | None = None,
-        cancel: _native.CancelToken | None = None,
+        cancel: native.CancelToken | None = None,
     ) -> Rollout:
         """Simulate one trajectory per environment.
 
@@ -118,7 +118,7 @@ class Engine:
         ctrl: npt.ArrayLike,
         steps: int,
         *,
-        cancel: _native.CancelToken | None = None,
+        cancel: native.CancelToken | None = None,
     ) -> tuple[Float64Array, Float64Array, npt.NDArray[np.int32]]:
         """Simulate some steps with one control held, and keep no more than the state at their end.
 
@@ -141,7 +141,7 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         problem = check_step(model, qpos, qvel, ctrl, None)
-        found = _native.advance(
+        found = native.advance(
             model.native, problem.qpos, problem.qvel, problem.ctrl, steps, self.threads, cancel
         )
         if found is None:
@@ -172,7 +172,7 @@ class Engine:
         return problem.qpos, problem.qvel
 
     def states(
-        self, model: Model, rollout: Rollout, *, cancel: _native.CancelToken | None = None
+        self, model: Model, rollout: Rollout, *, cancel: native.CancelToken | None = None
     ) -> tuple[Float64Array, Float64Array]:
         """Give all states of a trajectory, replayed where it does not hold them.
 
@@ -211,12 +211,12 @@ class Engine:
         problem: Problem,
         checkpoints: Checkpoints,
         all_states: bool,
-        cancel: _native.CancelToken | None,
+        cancel: native.CancelToken | None,
     ) -> Rollout:
         """Run a rollout whose arguments were checked."""
         every = checkpoints.policy == "every"
         try:
-            found = _native.rollout(
+            found = native.rollout(
                 model.native,
                 problem.qpos,
                 problem.qvel,
@@ -245,7 +245,7 @@ class Engine:
         *,
         times: npt.ArrayLike | None = None,
         wrt: Iterable[str] = INPUTS,
-        cancel: _native.CancelToken | None = None,
+        cancel: native.CancelToken | None = None,
     ) -> Gradient:
         """Pull the gradient of a loss back through a trajectory.
 
@@ -293,7 +293,7 @@ class Engine:
         if not completed.any():
             raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
         try:
-            found = _native.backward(
+            found = native.backward(
                 model.native,
                 rollout.checkpoints.policy,
                 rollout.checkpoints.count,
@@ -329,7 +329,7 @@ class Engine:
         params: Mapping[str, npt.ArrayLike] | None = None,
         wrt: Iterable[str] = INPUTS,
         checkpoints: str | Checkpoints = "every",
-        cancel: _native.CancelToken | None = None,
+        cancel: native.CancelToken | None = None,
     ) -> tuple[Float64Array | float, Gradient]:
         """Simulate, evaluate a loss and pull its gradient back.
 
@@ -376,11 +376,11 @@ class Engine:
         checkpoints: Checkpoints,
         terms: Sequence[LossTuple],
         names: Sequence[str],
-        cancel: _native.CancelToken | None,
+        cancel: native.CancelToken | None,
     ) -> Evaluation:
         """Simulate and differentiate a loss whose arguments were checked."""
         try:
-            found = _native.value_and_gradient(
+            found = native.value_and_gradient(
                 model.native,
                 problem.qpos,
                 problem.qvel,
@@ -409,7 +409,7 @@ class Engine:
         qvel_tan: npt.ArrayLike | None = None,
         ctrl_tan: npt.ArrayLike | None = None,
         params_tan: Mapping[str, npt.ArrayLike] | None = None,
-        cancel: _native.CancelToken | None = None,
+        cancel: native.CancelToken | None = None,
     ) -> Jvp:
         """Push a direction of the inputs forward through a trajectory.
 
@@ -449,7 +449,7 @@ class Engine:
         if not completed.any():
             raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
         states = self.states(model, rollout, cancel=cancel)
-        pushed = _native.jvp(
+        pushed = native.jvp(
             model.native,
             *(with_batch(array, rollout.batched) for array in states),
             ctrl,
@@ -475,7 +475,7 @@ class Engine:
         ctrl: npt.ArrayLike,
         *,
         params: Mapping[str, npt.ArrayLike] | None = None,
-        cancel: _native.CancelToken | None = None,
+        cancel: native.CancelToken | None = None,
     ) -> StepJacobian:
         """Differentiate one step by its state and controls.
 
@@ -503,12 +503,12 @@ class Engine:
             # in one call where all is as it should be: the looks one by one would take a tenth of its time
             controls = as_float64("ctrl", ctrl)
             state = as_float64("qpos", qpos), as_float64("qvel", qvel)
-            found = _native.sound_jacobian(
+            found = native.sound_jacobian(
                 model.native, *state, controls, *QUATERNION_SQUARES, self.threads, cancel
             )
         if found is False:
             problem = check_step(model, qpos, qvel, ctrl, params)
-            found = _native.jacobian(
+            found = native.jacobian(
                 model.native,
                 problem.qpos,
                 problem.qvel,
@@ -531,7 +531,7 @@ def _check_model(model: Any) -> None:
 
 
 def _check_cancel(cancel: Any) -> None:
-    if cancel is not None and not isinstance(cancel, _native.CancelToken):
+    if cancel is not None and not isinstance(cancel, native.CancelToken):
         raise ArgumentError.expected("cancel", "a CancelToken", type(cancel).__name__)
 
 

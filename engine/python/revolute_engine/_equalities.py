@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from ._kinds import check_kinds
 from ._names import element_name

@@ -7,7 +7,7 @@ import numpy as np
 
 from ._arrays import Arrays
 from ._names import element_name
-from ._native import polygon_corners
+from .native import polygon_corners
 
 _PLANE = 0  # MuJoCo's number
 _NAMED = 3  # of the shapes, how many the note names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from revolute.errors import DivergedError, LimitError
+from revolute.contract.errors import DivergedError, LimitError
 
 from ._model import Model
 from ._results import Cancelled

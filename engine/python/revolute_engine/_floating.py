@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import mujoco
 import numpy as np
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from ._xml import Element
 

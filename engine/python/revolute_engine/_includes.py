@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import NamedTuple
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from ._files import FileFinder, missing_file
 from ._xml import MAX_DEPTH, Element, parse, too_deep

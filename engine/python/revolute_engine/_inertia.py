@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 _ROUNDING = 1e-9
 """A negative moment of this share of the largest is zero."""

@@ -15,11 +15,11 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from revolute.errors import ArgumentError, NotFoundError
-from revolute.known_arguments import known_arguments
-from revolute.names import check_file_names, check_name
+from revolute.contract.argument_names import known_arguments
+from revolute.contract.errors import ArgumentError, NotFoundError
+from revolute.contract.names import check_file_names, check_name
 
-from . import _native
+from . import native as _native
 from ._arrays import Arrays, compiled_arrays, disabled_switches
 from ._compile import compile_source
 from ._faces import notes_on_faces

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 Float64Array = npt.NDArray[np.float64]
 

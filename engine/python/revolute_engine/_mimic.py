@@ -12,7 +12,7 @@ import math
 import mujoco
 import numpy as np
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from ._names import all_joints
 from ._xml import Element, name_of

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from . import _native
+from . import native as _native
 from ._names import JOINT_TYPES, actuator_names, body_names, geom_names, joint_names
 
 _FREE_SUFFIXES = ("x", "y", "z", "rx", "ry", "rz")

@@ -6,8 +6,8 @@ import itertools
 
 import mujoco
 
-from revolute.errors import ModelError
-from revolute.names import fault_of
+from revolute.contract.errors import ModelError
+from revolute.contract.names import fault_of
 
 JOINT_TYPES = ("free", "ball", "slide", "hinge")
 """Names of joint types, by MuJoCo's numbers."""

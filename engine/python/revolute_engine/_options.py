@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from revolute.errors import ArgumentError
+from revolute.contract.errors import ArgumentError
 
 SOLVERS = ("pgs",)
 BASES = ("fixed", "free")

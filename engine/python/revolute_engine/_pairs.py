@@ -13,9 +13,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
-from . import _native
+from . import native
 from ._names import element_name
 
 MAX_PAIRS = 1_000_000
@@ -159,7 +159,7 @@ def _filtered_pairs(model: mujoco.MjModel, label: str, soft: bool, margin: float
     searched["filter_parent"] = int(not filter_off)
     searched["margin"] = margin + model.geom_margin + model.geom_gap
     try:
-        found = _native.contact_pairs(searched, MAX_PAIRS)
+        found = native.contact_pairs(searched, MAX_PAIRS)
     except ValueError:
         raise ModelError(
             f"{label}: expected at most {MAX_PAIRS} pairs of shapes that can meet, got more from "

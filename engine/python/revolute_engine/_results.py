@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from revolute.checkpoints import CheckpointReport, Checkpoints
-from revolute.errors import ArgumentError, NotFoundError
-from revolute.errors import CancelledError as Cancelled
+from revolute.contract.checkpoints import CheckpointReport, Checkpoints
+from revolute.contract.errors import ArgumentError, NotFoundError
+from revolute.contract.errors import CancelledError as Cancelled
 
-from . import _native
+from . import native
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class Rollout:
     @property
     def report(self) -> CheckpointReport:
         """What the checkpoints cost."""
-        replayed = _native.replayed_steps(self.checkpoints.policy, self.checkpoints.count, self.steps)
+        replayed = native.replayed_steps(self.checkpoints.policy, self.checkpoints.count, self.steps)
         numbers = self.final_qpos.shape[-1] + self.final_qvel.shape[-1]
         return checkpoint_report(numbers, self.checkpoints, self.batch, self.steps, self.batch * replayed)
 

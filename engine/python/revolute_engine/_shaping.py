@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from revolute.checkpoints import CheckpointReport, Checkpoints
-from revolute.loss import Loss, check_within_float64
+from revolute.contract.checkpoints import CheckpointReport, Checkpoints
+from revolute.contract.loss import Loss, check_within_float64
 
-from . import _native
+from . import native
 from ._arguments import Problem
 from ._cotangents import INPUTS
 from ._failures import all_diverged, not_finite
 from ._model import Model
-from ._parameters import PARAMETERS, is_per_environment, summed_over_environments
 from ._results import NOT_FINITE, OK, Gradient, Rollout, checkpoint_report
+from .parameters import PARAMETERS, is_per_environment, summed_over_environments
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -160,7 +160,7 @@ def gradient_result(
 
 def finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
     """Return for which environments, the second axis, every number is finite."""
-    return np.logical_and.reduce([_native.finite_rows(array) for array in arrays])
+    return np.logical_and.reduce([native.finite_rows(array) for array in arrays])
 
 
 def _shaped(

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from ._bounds import bound_document, bound_elements
 from ._files import FileFinder, missing_file

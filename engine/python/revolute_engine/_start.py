@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import mujoco
 import numpy as np
 
-from . import _native
+from . import native as _native
 from ._arrays import Arrays
 from ._massless import loose_ends
 from ._names import element_name

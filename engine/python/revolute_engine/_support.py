@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from ._equalities import check_equalities
 from ._kinds import check_kinds

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from ._xml import Element, name_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 from ._xml import Element, name_of
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-from revolute.errors import ModelError
+from revolute.contract.errors import ModelError
 
 MAX_DEPTH = 499
 """Deepest nesting of elements that is read, as that of MuJoCo's reader: chains of 496 bodies in MJCF."""

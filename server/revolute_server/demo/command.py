@@ -17,7 +17,7 @@ import numpy as np
 
 import revolute
 from revolute.cli.array_files import check_writable
-from revolute.errors import RevoluteError
+from revolute.contract.errors import RevoluteError
 
 from .server_process import ServerProcess
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import revolute
 import revolute_engine
-from revolute.errors import DivergedError
+from revolute.contract.errors import DivergedError
 
 from .gradient_check import GradientCheck, check_gradient
 from .scene import Scene, any_robot, laikago

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from revolute.errors import UnavailableError
+from revolute.contract.errors import UnavailableError
 
 START_SECONDS = 60.0  # importing the engine and binding two ports takes about one second
 STOP_SECONDS = 15.0

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from revolute.errors import UnavailableError
+from revolute.contract.errors import UnavailableError
 
-from ..calls import Calls
+from ..access.admission import Calls
 from ..verbs import Verbs
 
 if TYPE_CHECKING:

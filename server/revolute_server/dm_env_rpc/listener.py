@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import grpc
 
-from ..calls import Calls
-from ..grpc_connections import connection_options
-from ..grpc_services import CHANNEL_OPTIONS
+from ..access.admission import Calls
+from ..grpc.connections import connection_options
+from ..grpc.services import CHANNEL_OPTIONS
 from ..verbs import Verbs
 from .servicer import EnvironmentServicer
 

@@ -10,13 +10,13 @@ import grpc
 from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
 from google.protobuf.message import DecodeError
 
-from revolute.arrays import Float64Array
-from revolute.codec.status import encode_status
-from revolute.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
+from revolute.contract.arrays import Float64Array
+from revolute.contract.codec.status import encode_status
+from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
 
-from ..calls import Calls
-from ..errors import public_error
-from ..grpc_calls import host_of, metadata_of
+from ..access.admission import Calls
+from ..grpc.interceptor import host_of, metadata_of
+from ..observe.incidents import public_error
 from ..verbs import Verbs
 from . import tensors
 from .task import START_SETTINGS, check_names

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from revolute.arrays import Float64Array, as_float64
-from revolute.errors import ArgumentError
-from revolute.loss import Loss
+from revolute.contract.arrays import Float64Array, as_float64
+from revolute.contract.errors import ArgumentError
+from revolute.contract.loss import Loss
 from revolute_engine import Model
-from revolute_engine._tangents import move
+from revolute_engine.tangents import move
 
 MODEL_SETTINGS = ("model", "model_id", "text")
 OPTION = "options."

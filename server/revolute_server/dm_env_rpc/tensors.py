@@ -9,8 +9,8 @@ import numpy as np
 from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
 from dm_env_rpc.v1 import tensor_utils
 
-from revolute.arrays import Float64Array
-from revolute.errors import ArgumentError
+from revolute.contract.arrays import Float64Array
+from revolute.contract.errors import ArgumentError
 
 MOST_ELEMENTS = 2**20
 """Elements of a setting; what is declared may be far more than what was sent, since one element stands for

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
 
-from revolute.arrays import Float64Array
-from revolute.errors import DivergedError
+from revolute.contract.arrays import Float64Array
+from revolute.contract.errors import DivergedError
 from revolute_engine import Model
 
-from ..callers import caller_name
-from ..calls import current_client
-from ..service import Service
-from ..stepping import State, advance, start_state
+from ..access.call import current_client
+from ..access.caller import caller_name
+from ..compute.stepping import State, advance, start_state
+from ..domain.service import Service
 from .specs import DISCOUNT, QPOS, QVEL, REWARD, specs_of
 from .task import Task, restarted
 

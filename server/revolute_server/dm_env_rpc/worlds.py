@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from revolute.errors import ArgumentError, LimitError, NotFoundError
+from revolute.contract.errors import ArgumentError, LimitError, NotFoundError
 
-from ..callers import is_visible
-from ..calls import current_client
-from ..memory import Reservation
+from ..access.call import current_client
+from ..access.caller import is_visible
+from ..compute.memory_budget import Reservation
 from ..verbs import Verbs
 from .task import model_request, read_task
 from .world import World

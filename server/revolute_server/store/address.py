@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from revolute.errors import ArgumentError, UnavailableError
+from revolute.contract.errors import ArgumentError, UnavailableError
 
 from ..settings import hide_password
 from .interface import Limits, Store

@@ -1,8 +1,8 @@
 """Large payloads as files beside the SQLite file: one per record, under a name whose content never changes.
 
-A file is written before the row that names it is committed. When the row is gone it is removed, or kept to be
-written over under another name (`spares`); one that no row names, left by a crash in between, is removed when
-it is an hour old.
+A file is written before the row that names it is committed. When the row is gone, the file is removed or kept
+to be written over under another name (`recycled_files`). A file that no row names was left by a crash; it is
+removed when it is an hour old.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .spares import Spares
+from .recycled_files import RecycledFiles
 
 _ORPHAN_SECONDS = 3600.0
 _MOST_BUFFERS = 512  # of one writev; the system's limit is 1024
@@ -32,7 +32,7 @@ class Blobs:
     def __init__(self, folder: Path, *, sync: bool) -> None:
         self._folder = folder
         self._sync = sync
-        self._spares = Spares(folder.with_name(f"{folder.name.removesuffix('-blobs')}-spares"))
+        self._spares = RecycledFiles(folder.with_name(f"{folder.name.removesuffix('-blobs')}-spares"))
 
     def open(self) -> None:
         """Make the folder ready.

@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from revolute.errors import DataLossError, LimitError, UnavailableError
+from revolute.contract.errors import DataLossError, LimitError, UnavailableError
 
 from ..settings import format_bytes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..telemetry import Telemetry
+from ..observe.telemetry import Telemetry
 from .interface import Entry, Record, Store, Usage, Write
 
 

@@ -30,7 +30,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
-from revolute.errors import ArgumentError, RevoluteError, UnavailableError
+from revolute.contract.errors import ArgumentError, RevoluteError, UnavailableError
 
 from .codec import checksum
 from .interface import (

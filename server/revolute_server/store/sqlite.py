@@ -19,7 +19,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import errno
 import logging
+import os
 import queue
 import sqlite3
 import threading
@@ -28,11 +30,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from revolute.errors import RevoluteError, UnavailableError
+from revolute.contract.errors import RevoluteError, UnavailableError
 
 from ..started_threads import start, started_executor
 from .blobs import Blobs
 from .codec import checksum
+from .disk_reserve import DiskReserve
+from .file_identity import FileIdentity
 from .interface import (
     MODEL,
     Conflict,
@@ -45,9 +49,7 @@ from .interface import (
     Write,
     damaged,
 )
-from .place import Place
 from .private_files import make_private, take_from_others
-from .reserve import Reserve
 from .sqlite_faults import os_fault, reading, sql_fault, unusable, wrong_schema
 from .sqlite_tables import (
     ENTRY_COLUMNS,
@@ -122,14 +124,14 @@ class SqliteStore(Store):
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._blobs = Blobs(path.with_name(f"{path.name}-blobs"), sync=sync)
-        self._reserve = Reserve(path.with_name(f"{path.name}-reserve"))
+        self._reserve = DiskReserve(path.with_name(f"{path.name}-reserve"))
         self.usage: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def open(self) -> None:
         await self._run(self._prepare)
         # the event loop's own connection waits for nobody
         self._local.connection = self._connect(seconds=0.0)
-        self._place = Place(self._path)
+        self._place = FileIdentity(self._path)
         start(self._writer)
 
     async def check(self) -> None:
@@ -206,6 +208,8 @@ class SqliteStore(Store):
     def _prepare(self) -> None:
         """Open the file or make it, and refuse one that is none of ours or of a newer release."""
         try:
+            if self._path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self._path))
             if not self._path.parent.exists():
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 _log.warning("store: there was no folder %s; it was made", self._path.parent)

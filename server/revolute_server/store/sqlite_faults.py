@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from revolute.errors import ArgumentError, DataLossError
+from revolute.contract.errors import ArgumentError, DataLossError
 
 from .interface import disk_full, unwritable
 from .sqlite_tables import SCHEMA

@@ -11,9 +11,9 @@ import grpc
 import pytest
 
 import revolute
+from revolute.contract.v1 import server_pb2, server_pb2_grpc
 from revolute.transports.grpc import GrpcTransport
 from revolute.transports.network import Credentials, parse_address
-from revolute.v1 import server_pb2, server_pb2_grpc
 
 
 class _Servicer(server_pb2_grpc.ServerServiceServicer):

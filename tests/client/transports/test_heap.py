@@ -9,7 +9,7 @@ import pytest
 PROBE = """
 import resource, sys
 import numpy as np
-from revolute.transports.heap import keep_freed_memory
+from revolute.contract.codec.heap import keep_freed_memory
 
 def faults(size):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -23,8 +23,8 @@ from dm_env_rpc.v1 import dm_env_adaptor, error, tensor_utils
 from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
 
 import revolute
-from revolute.codec.status import decode_status
-from revolute_server.auth import new_token, token_line
+from revolute.contract.codec.status import decode_status
+from revolute_server.access.tokens import new_token, token_line
 from tests.server.conftest import CART
 from tests.server.processes import ServerProcess, running_server
 from tests.server.token_files import write_tokens

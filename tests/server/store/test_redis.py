@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from revolute.errors import LimitError, UnavailableError
+from revolute.contract.errors import LimitError, UnavailableError
 from revolute_server.store import SESSION, TRAJECTORY, Conflict, Delete, Limits, Put, Store, open_store
 
 redis = pytest.importorskip("redis")

@@ -17,7 +17,13 @@ from typing import TypeVar
 
 import pytest
 
-from revolute.errors import ArgumentError, DataLossError, LimitError, RevoluteError, UnavailableError
+from revolute.contract.errors import (
+    ArgumentError,
+    DataLossError,
+    LimitError,
+    RevoluteError,
+    UnavailableError,
+)
 from revolute_server.store import REQUEST, SESSION, TRAJECTORY, Delete, Limits, Put, Store, open_store
 from revolute_server.store.blobs import Blobs
 
@@ -410,6 +416,16 @@ def test_what_may_not_be_written_is_named(own_folder: Path, part: str, mode: int
     os.chmod(path.parent / part, mode)
     with pytest.raises(ArgumentError, match=rf"{names}; let the server's user \(uid \d+\) write it and its"):
         use(path, survey)
+
+
+def test_a_folder_is_refused_and_keeps_its_rights(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(ArgumentError, match=r"store: .*, got is a directory at .*shared"):
+        use(folder, fill)
+    assert folder.stat().st_mode & 0o777 == 0o777
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_a_newer_format_is_refused(path: Path) -> None:

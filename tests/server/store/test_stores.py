@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revolute.errors import LimitError
+from revolute.contract.errors import LimitError
 from revolute_server.store import (
     MODEL,
     REQUEST,

@@ -1,0 +1,121 @@
+"""Checkpoint policies: which states of a rollout are kept for its gradient, and what that costs.
+
+A backward pass asks for the states from the last to the first, and replays those that are not kept from the
+last kept one before them. Gradients are bit-identical under all policies. For T steps of one environment:
+
+    policy        states                     forward steps taken again
+    every         T + 1                      T
+    interval=k    ceil(T/k) + min(k, T) - 1  2 T - ceil(T/k)
+    slots=s       min(s, T)                  r T - beta(s + 1, r - 1) + 1 + what follows the last kept state
+    none          none                       there is no gradient
+
+with beta(s, r) = (s + r)! / (s! r!) and beta(s, r - 1) < T <= beta(s, r): r grows with T to the power 1/s.
+engine/include/revolute/checkpoints.hpp has the schedules and their source.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import ArgumentError
+
+POLICIES = ("every", "interval", "slots", "none")
+MAX_COUNT = 2**40
+
+_FORM = re.compile(r"(interval|slots)=([1-9][0-9]{0,12})")
+
+
+@dataclass(frozen=True)
+class CheckpointReport:
+    """What the checkpoints of a trajectory cost.
+
+    Attributes:
+        states_stored: states held at a time for the gradient, all environments together.
+        checkpoint_bytes: their bytes.
+        replayed_steps: forward steps that a backward pass takes again, all environments together.
+    """
+
+    states_stored: int
+    checkpoint_bytes: int
+    replayed_steps: int
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the document CheckpointReport."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """A checkpoint policy; written "every", "interval=20", "slots=32" or "none".
+
+    Attributes:
+        policy: "every", "interval", "slots" or "none".
+        count: steps of an interval, or number of slots; 1 for the others.
+    """
+
+    policy: str = "every"
+    count: int = 1
+
+    @classmethod
+    def parse(cls, value: Any, name: str = "checkpoints") -> Checkpoints:
+        """Read a policy from its text.
+
+        Args:
+            value: the text, or a Checkpoints.
+            name: how the error text names it.
+
+        Raises:
+            ArgumentError: it is no policy.
+        """
+        if isinstance(value, Checkpoints):
+            value = str(value)
+        if isinstance(value, str):
+            if value == "every":
+                return EVERY
+            if value == "none":
+                return cls(value)
+            form = _FORM.fullmatch(value)
+            if form and int(form[2]) <= MAX_COUNT:
+                return cls(form[1], int(form[2]))
+        raise ArgumentError.expected(
+            name,
+            "'every', 'interval=k', 'slots=s' or 'none', with k and s whole numbers from 1",
+            repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:57]}...",
+            advice="slots=32 keeps the memory of long trajectories constant",
+        )
+
+    def __str__(self) -> str:
+        return f"{self.policy}={self.count}" if self.policy in ("interval", "slots") else self.policy
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a trajectory under this policy has a gradient."""
+        return self.policy != "none"
+
+    def kept_states(self, steps: int) -> int:
+        """Return how many states a rollout keeps per environment."""
+        if self.policy == "none":
+            return 0
+        if self.policy == "every":
+            return steps + 1
+        kept = -(-steps // self.count) if self.policy == "interval" else min(self.count, steps)
+        return max(1, kept)
+
+    def working_states(self, steps: int) -> int:
+        """Return how many more states a backward pass keeps meanwhile, per environment under way."""
+        return max(0, min(self.count, steps) - 1) if self.policy in ("interval", "slots") else 0
+
+    def states(self, steps: int) -> int:
+        """Return how many states are held at a time per environment: those kept, and those of a segment.
+
+        A backward pass over slots replaces states that have had their turn; in memory of its own, so that
+        the trajectory can be differentiated again.
+        """
+        kept = self.kept_states(steps)
+        return kept + self.working_states(steps) if self.policy == "interval" else kept
+
+
+EVERY = Checkpoints()
+"""The default policy."""

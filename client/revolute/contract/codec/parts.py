@@ -1,0 +1,393 @@
+"""A message with large arrays as a stream of small parts, and back (proto/revolute/v1/tensor.proto).
+
+The first part, `start`, holds every field; a Tensor or Blob that does not fit into it keeps only its declared
+size, and its bytes follow as chunks in order. Writing: `to_parts`. Reading: `Assembler`, fed part by part, so
+that the same checks serve blocking and asynchronous streams. Protobuf itself writes and parses the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from google.protobuf.message import Message
+
+from ..errors import ArgumentError, LimitError
+from ..v1 import tensor_pb2
+from . import tensor as tensors
+from .buffers import BUFFERS
+
+CHUNK_BYTES = 1000 * 1024
+"""Largest payload of one part that this implementation sends; the part itself is at most 1 MiB."""
+
+_FREE_CHUNKS, _CHUNK_LEAST = 1000, 1024
+"""A message may come in so many chunks, and in one more for every 1024 bytes that it declares."""
+
+_NUMBERS_PER_ENTRY = 100
+"""So many numbers of a list take about as long to read as one other entry."""
+
+_TENSOR = tensor_pb2.Tensor.DESCRIPTOR.full_name
+_BLOB = tensor_pb2.Blob.DESCRIPTOR.full_name
+
+Value = np.ndarray | bytes
+
+
+def to_parts(
+    part_type: type[Message],
+    start: Message,
+    values: Mapping[str, Value],
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    first: str = "start",
+) -> Iterator[Any]:
+    """Yield the parts of one message.
+
+    Args:
+        part_type: message with a oneof of `start` and `chunk`, e.g. RolloutRequest.
+        start: the message's fields apart from its arrays; its Tensors and Blobs are declared here.
+        values: arrays and bytes by field path, e.g. {"ctrl": array, "params.body_mass": array}.
+        chunk_bytes: largest payload of one part.
+        first: name of the field of `part_type` that `start` goes to.
+
+    Yields:
+        Messages of `part_type`.
+    """
+    inline, later = _split(start, values, chunk_bytes)
+    part: Any = part_type(**{first: start})
+    for path, view in inline:
+        locate(getattr(part, first), path).data = view.tobytes()
+    yield part
+    for path, offset, data in _pieces(later, chunk_bytes):
+        part = part_type()
+        # set in place: a Chunk that is given to the part would be copied
+        part.chunk.field, part.chunk.offset, part.chunk.data = path, offset, data.tobytes()
+        yield part
+
+
+def count_entries(message: Any, most: int) -> int:
+    """Count the entries of a message's lists and maps; a hundred numbers count as one entry.
+
+    Args:
+        message: the message, at any depth.
+        most: counting stops above this.
+    """
+    count = 0
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            if field.is_repeated:
+                count += len(value) // (1 if field.type == field.TYPE_STRING else _NUMBERS_PER_ENTRY)
+            continue
+        children: Iterable[Any] = (value,)
+        if field.is_repeated:
+            count += len(value)
+            children = value.values() if is_map(field) else value
+        if count > most:
+            return count
+        for child in children:
+            count += count_entries(child, most - count)
+            if count > most:
+                return count
+    return count
+
+
+class ArrayMemory(Protocol):
+    """Memory with arrays of a message, such as `shared_memory.SharedMemory`."""
+
+    def read(self, place: int, into: np.ndarray) -> int:
+        """Copy bytes from a place into a contiguous array of bytes; return how many there were."""
+
+
+class Assembler:
+    """Puts the parts of one message together again.
+
+    Args:
+        max_bytes: largest sum of all array and blob bytes; None for no limit.
+        limit_name: the limit's name in the error text.
+        first: name of the field that begins the message.
+    """
+
+    def __init__(
+        self, max_bytes: int | None = None, *, limit_name: str = "request_bytes", first: str = "start"
+    ) -> None:
+        self._max_bytes = max_bytes
+        self._limit_name = limit_name
+        self._first = first
+        self._start: Any = None
+        self._fields: dict[str, _Field] = {}
+        self._chunks = 0
+        self._received_bytes = 0
+        self.declared_bytes = 0
+        """Bytes of all arrays and blobs that `start` declares; 0 until it has come."""
+        self.shared_bytes = 0
+        """Bytes of those that wait in shared memory for `load`."""
+
+    def feed(self, part: Any) -> None:
+        """Take in the next part.
+
+        Raises:
+            ArgumentError: the part does not continue the message.
+            LimitError: the message declares more bytes than `max_bytes`.
+        """
+        kind = part.WhichOneof("part")
+        if kind == self._first and self._start is None:
+            self._begin(getattr(part, self._first))
+        elif kind == "chunk" and self._start is not None:
+            self._append(part.chunk)
+        else:
+            expected = self._first if self._start is None else "chunk"
+            raise ArgumentError.expected(
+                "part", f"'{expected}'", f"'{kind or 'nothing'}'", at="the stream's next part"
+            )
+
+    def load(self, memory: ArrayMemory | None) -> None:
+        """Copy what waits in shared memory; `memory` is what was offered with the message.
+
+        Raises:
+            ArgumentError: none was, or it does not hold what the message says.
+        """
+        for field in self._fields.values():
+            field.load(memory)
+        self._received_bytes += self.shared_bytes
+        self.shared_bytes = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all bytes have come that the message declares."""
+        return self._start is not None and self._received_bytes == self.declared_bytes
+
+    def finish(self) -> tuple[Any, dict[str, Any]]:
+        """Return the message and its values.
+
+        Returns:
+            The `start` message (its `data` fields are emptied) and the arrays and bytes by field path; a
+            field that was not set is not among them. Arrays are native, writable and own their memory.
+
+        Raises:
+            ArgumentError: the stream was empty or bytes are missing.
+        """
+        if self._start is None:
+            raise ArgumentError.expected("part", f"'{self._first}'", "an empty stream")
+        return self._start, {path: field.value() for path, field in self._fields.items()}
+
+    def _begin(self, start: Any) -> None:
+        self._start = start
+        declared = {path: _Field(path, message) for path, message in _walk(start)}
+        total = sum(field.size for field in declared.values())
+        if self._max_bytes is not None and total > self._max_bytes:
+            raise LimitError(
+                f"{self._limit_name}: expected at most {self._max_bytes} bytes in one request, got {total}; "
+                "send fewer environments or steps, or raise the server's limit",
+                argument=self._limit_name,
+            )
+        self.declared_bytes = total
+        for field in declared.values():
+            self._received_bytes += field.take_inline_data()
+        self._fields = declared
+        self.shared_bytes = sum(field.size for field in declared.values() if field.is_shared)
+
+    def _append(self, chunk: tensor_pb2.Chunk) -> None:
+        field = self._fields.get(chunk.field)
+        if field is None:
+            known = ", ".join(self._fields) or "none"
+            raise ArgumentError.expected(
+                "chunk.field", f"a field declared in start ({known})", repr(chunk.field)
+            )
+        self._chunks += 1
+        most = _FREE_CHUNKS + self.declared_bytes // _CHUNK_LEAST
+        if self._chunks > most:
+            raise ArgumentError.expected(
+                "chunk",
+                f"at most {most} chunks for {self.declared_bytes} bytes",
+                "one more",
+                advice="send more bytes at once",
+            )
+        self._received_bytes += field.append(chunk.offset, chunk.data)
+
+
+def assemble(
+    parts: Iterable[Any], max_bytes: int | None = None, memory: ArrayMemory | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Return message and values of a blocking stream of parts; see `Assembler.finish`."""
+    assembler = Assembler(max_bytes)
+    for part in parts:
+        assembler.feed(part)
+        if assembler.shared_bytes:
+            assembler.load(memory)
+    return assembler.finish()
+
+
+def read_values(message: Any) -> dict[str, Any]:
+    """Return arrays and bytes by field path of a message that is sent whole.
+
+    Raises:
+        ArgumentError: a Tensor's bytes do not fit its shape.
+    """
+    fields = {path: _Field(path, inner) for path, inner in _walk(message)}
+    for field in fields.values():
+        field.take_inline_data()
+    return {path: field.value() for path, field in fields.items()}
+
+
+class _Field:
+    """One Tensor or Blob of a message while its bytes arrive."""
+
+    def __init__(self, path: str, message: Any) -> None:
+        self._path = path
+        self._message = message
+        self._is_tensor = message.DESCRIPTOR.full_name == _TENSOR
+        self.size = tensors.declared_bytes(path, message) if self._is_tensor else message.size
+        if self.size < 0:
+            raise ArgumentError.expected(f"{path}.size", "at least 0", self.size)
+        self.is_shared = self._is_tensor and message.HasField("shared")
+        self._buffer = np.empty(0, np.uint8)
+        self._filled = 0
+
+    @property
+    def filled(self) -> bool:
+        return self._filled == self.size
+
+    def load(self, memory: ArrayMemory | None) -> None:
+        if not self.is_shared or self.filled:
+            return
+        name, place = f"{self._path}.shared", self._message.shared
+        if memory is None:
+            raise ArgumentError.expected(
+                name, "nothing without memory that is offered with the call", place, advice="send the bytes"
+            )
+        self._buffer = BUFFERS.empty(self.size)
+        self._filled = memory.read(place, self._buffer)
+        if not self.filled:
+            raise ArgumentError.expected(
+                name, f"a place with {self.size} bytes in the memory", f"{place}, which has {self._filled}"
+            )
+
+    def take_inline_data(self) -> int:
+        """Take the bytes that the message has in itself; return how many there are."""
+        data = self._message.data
+        if data and (self.is_shared or len(data) != self.size):
+            raise self._wrong_count(len(data) + self.size * self.is_shared)
+        if data:
+            self.append(0, data)
+            self._message.ClearField("data")
+        return len(data)
+
+    def append(self, offset: int, data: bytes) -> int:
+        """Take the next bytes; return how many there are."""
+        if self.is_shared:
+            raise self._wrong_count(self.size + len(data))
+        if offset != self._filled:
+            raise ArgumentError.expected(
+                "chunk.offset", str(self._filled), offset, at=f"field '{self._path}'"
+            )
+        if offset + len(data) > self.size or not data:
+            raise self._wrong_count(offset + len(data))
+        if not offset:
+            # only now: a size that is declared, and never comes, takes no memory
+            self._buffer = BUFFERS.empty(self.size)
+        self._buffer.data[offset : offset + len(data)] = data
+        self._filled += len(data)
+        return len(data)
+
+    def value(self) -> Any:
+        if self.is_shared:
+            self.load(None)
+        if not self.filled:
+            raise self._wrong_count(self._filled)
+        return (
+            tensors.array_from_bytes(self._message, self._buffer)
+            if self._is_tensor
+            else self._buffer.tobytes()
+        )
+
+    def _wrong_count(self, got: int) -> ArgumentError:
+        if self._is_tensor:
+            return tensors.wrong_byte_count(self._path, self._message, got)
+        return ArgumentError.expected(self._path, f"{self.size} bytes", f"{got} bytes")
+
+
+def _split(
+    start: Message, values: Mapping[str, Value], chunk_bytes: int
+) -> tuple[list[tuple[str, memoryview]], list[tuple[str, memoryview]]]:
+    """Declare the Tensors and Blobs of a message; return the bytes that fit into it, and the others."""
+    budget = chunk_bytes
+    inline: list[tuple[str, memoryview]] = []
+    later: list[tuple[str, memoryview]] = []
+    for path, value in values.items():
+        size, view = declare(locate(start, path), value)
+        if size <= budget:
+            inline.append((path, view))
+            budget -= size
+        else:
+            later.append((path, view))
+    return inline, later
+
+
+def _pieces(later: list[tuple[str, memoryview]], size: int) -> Iterator[tuple[str, int, memoryview]]:
+    """Yield path, offset and bytes of each chunk."""
+    for path, view in later:
+        for offset in range(0, len(view), size):
+            yield path, offset, view[offset : offset + size]
+
+
+def declare(message: Any, value: Value) -> tuple[int, memoryview]:
+    """Write dtype and shape, or size, into a Tensor or Blob; return byte count and a view of the bytes."""
+    if message.DESCRIPTOR.full_name == _TENSOR:
+        array = tensors.wire_array(np.asarray(value))
+        message.dtype = array.dtype.str
+        message.shape[:] = array.shape
+        return array.nbytes, _bytes_of(array)
+    content = bytes(value)
+    message.size = len(content)
+    return len(content), memoryview(content)
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    """Return a view of an array's bytes as they go over the wire."""
+    return tensors.wire_array(array).reshape(-1).view(np.uint8).data
+
+
+def locate(message: Any, path: str) -> Any:
+    """Return the Tensor or Blob at a field path, made present if it was not.
+
+    Args:
+        message: the message that the path starts from; lists in it have their entries already.
+        path: names of fields, positions in lists and keys of maps, joined by dots.
+    """
+    name, _, rest = path.partition(".")
+    field = message.DESCRIPTOR.fields_by_name[name]
+    value = getattr(message, name)
+    if is_map(field):
+        value = value[rest]
+        value.SetInParent()
+        return value
+    if field.is_repeated:
+        position, _, rest = rest.partition(".")
+        value = value[int(position)]
+    else:
+        value.SetInParent()
+    return locate(value, rest) if rest else value
+
+
+def _walk(message: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield path and message of every Tensor and Blob that is set."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        path = f"{prefix}{field.name}"
+        if is_map(field):
+            children = [(f"{path}.{key}", value[key]) for key in sorted(value)]
+        elif field.is_repeated:
+            children = [(f"{path}.{position}", child) for position, child in enumerate(value)]
+        else:
+            children = [(path, value)]
+        for child_path, child in children:
+            if child.DESCRIPTOR.full_name in (_TENSOR, _BLOB):
+                yield child_path, child
+            else:
+                yield from _walk(child, f"{child_path}.")
+
+
+def is_map(field: Any) -> bool:
+    """Tell whether a field is a map of messages or values."""
+    return field.message_type is not None and field.message_type.GetOptions().map_entry

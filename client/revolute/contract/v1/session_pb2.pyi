@@ -1,0 +1,264 @@
+from revolute.contract.v1 import tensor_pb2 as _tensor_pb2
+from revolute.contract.v1 import trajectory_pb2 as _trajectory_pb2
+from revolute.contract.v1 import verb_pb2 as _verb_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class CreateSessionRequest(_message.Message):
+    __slots__ = ("model_id", "batch", "lease", "request_id")
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    batch: int
+    lease: float
+    request_id: str
+    def __init__(self, model_id: _Optional[str] = ..., batch: _Optional[int] = ..., lease: _Optional[float] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CreateSessionResponse(_message.Message):
+    __slots__ = ("session_id", "model_id", "batch", "lease")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    model_id: str
+    batch: int
+    lease: float
+    def __init__(self, session_id: _Optional[str] = ..., model_id: _Optional[str] = ..., batch: _Optional[int] = ..., lease: _Optional[float] = ...) -> None: ...
+
+class GetSessionRequest(_message.Message):
+    __slots__ = ("session_id",)
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ...) -> None: ...
+
+class GetSessionResponse(_message.Message):
+    __slots__ = ("session",)
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    session: SessionInfo
+    def __init__(self, session: _Optional[_Union[SessionInfo, _Mapping]] = ...) -> None: ...
+
+class SessionInfo(_message.Message):
+    __slots__ = ("session_id", "model_id", "batch", "step_count", "lease", "expires_in", "age")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    STEP_COUNT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_IN_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    model_id: str
+    batch: int
+    step_count: int
+    lease: float
+    expires_in: float
+    age: float
+    def __init__(self, session_id: _Optional[str] = ..., model_id: _Optional[str] = ..., batch: _Optional[int] = ..., step_count: _Optional[int] = ..., lease: _Optional[float] = ..., expires_in: _Optional[float] = ..., age: _Optional[float] = ...) -> None: ...
+
+class ListSessionsRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListSessionsResponse(_message.Message):
+    __slots__ = ("sessions", "next_page_token")
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    sessions: _containers.RepeatedCompositeFieldContainer[SessionInfo]
+    next_page_token: str
+    def __init__(self, sessions: _Optional[_Iterable[_Union[SessionInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class KeepAliveRequest(_message.Message):
+    __slots__ = ("session_id",)
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ...) -> None: ...
+
+class KeepAliveResponse(_message.Message):
+    __slots__ = ("lease",)
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    lease: float
+    def __init__(self, lease: _Optional[float] = ...) -> None: ...
+
+class SessionState(_message.Message):
+    __slots__ = ("qpos", "qvel", "time", "step_count", "status")
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    STEP_COUNT_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    time: float
+    step_count: int
+    status: _tensor_pb2.Tensor
+    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class ResetRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: ResetInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[ResetInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class ResetInputs(_message.Message):
+    __slots__ = ("session_id", "qpos", "qvel", "request_id")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    request_id: str
+    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ResetResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: SessionState
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[SessionState, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class StepRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: StepInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[StepInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class StepInputs(_message.Message):
+    __slots__ = ("session_id", "ctrl", "steps", "request_id")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    ctrl: _tensor_pb2.Tensor
+    steps: int
+    request_id: str
+    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., steps: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class StepResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: SessionState
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[SessionState, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class GetStateRequest(_message.Message):
+    __slots__ = ("session_id",)
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ...) -> None: ...
+
+class GetStateResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: SessionState
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[SessionState, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class SetStateRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: SetStateInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[SetStateInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class SetStateInputs(_message.Message):
+    __slots__ = ("session_id", "qpos", "qvel", "step_count", "request_id")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    STEP_COUNT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    step_count: int
+    request_id: str
+    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_count: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SetStateResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: SessionState
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[SessionState, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class ForkSessionRequest(_message.Message):
+    __slots__ = ("session_id", "lease", "request_id")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    lease: float
+    request_id: str
+    def __init__(self, session_id: _Optional[str] = ..., lease: _Optional[float] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ForkSessionResponse(_message.Message):
+    __slots__ = ("session_id", "model_id", "batch", "lease")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    model_id: str
+    batch: int
+    lease: float
+    def __init__(self, session_id: _Optional[str] = ..., model_id: _Optional[str] = ..., batch: _Optional[int] = ..., lease: _Optional[float] = ...) -> None: ...
+
+class SessionServiceJacobianRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: SessionJacobianInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[SessionJacobianInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class SessionJacobianInputs(_message.Message):
+    __slots__ = ("session_id", "ctrl")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    ctrl: _tensor_pb2.Tensor
+    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class SessionServiceJacobianResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: _trajectory_pb2.StepJacobian
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[_trajectory_pb2.StepJacobian, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class DeleteSessionRequest(_message.Message):
+    __slots__ = ("session_id", "request_id")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    request_id: str
+    def __init__(self, session_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DeleteSessionResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

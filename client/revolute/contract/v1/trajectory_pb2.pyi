@@ -1,0 +1,421 @@
+from revolute.contract.v1 import gradient_report_pb2 as _gradient_report_pb2
+from revolute.contract.v1 import tensor_pb2 as _tensor_pb2
+from revolute.contract.v1 import verb_pb2 as _verb_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class RolloutRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: RolloutInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[RolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class RolloutInputs(_message.Message):
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget")
+    class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    FORGET_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    ctrl: _tensor_pb2.Tensor
+    params: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    checkpoints: str
+    states: str
+    request_id: str
+    forget: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RolloutResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Trajectory
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class Trajectory(_message.Message):
+    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints")
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    FINAL_QPOS_FIELD_NUMBER: _ClassVar[int]
+    FINAL_QVEL_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    model_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    ctrl: _tensor_pb2.Tensor
+    status: _tensor_pb2.Tensor
+    diverged_step: _tensor_pb2.Tensor
+    report: CheckpointReport
+    final_qpos: _tensor_pb2.Tensor
+    final_qvel: _tensor_pb2.Tensor
+    checkpoints: str
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ...) -> None: ...
+
+class CheckpointReport(_message.Message):
+    __slots__ = ("states_stored", "checkpoint_bytes", "replayed_steps")
+    STATES_STORED_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REPLAYED_STEPS_FIELD_NUMBER: _ClassVar[int]
+    states_stored: int
+    checkpoint_bytes: int
+    replayed_steps: int
+    def __init__(self, states_stored: _Optional[int] = ..., checkpoint_bytes: _Optional[int] = ..., replayed_steps: _Optional[int] = ...) -> None: ...
+
+class StreamRolloutRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: StreamRolloutInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[StreamRolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class StreamRolloutInputs(_message.Message):
+    __slots__ = ("inputs", "segment_steps")
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_STEPS_FIELD_NUMBER: _ClassVar[int]
+    inputs: RolloutInputs
+    segment_steps: int
+    def __init__(self, inputs: _Optional[_Union[RolloutInputs, _Mapping]] = ..., segment_steps: _Optional[int] = ...) -> None: ...
+
+class StreamRolloutResponse(_message.Message):
+    __slots__ = ("start", "chunk", "end")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    start: RolloutSegment
+    chunk: _tensor_pb2.Chunk
+    end: RolloutEnd
+    def __init__(self, start: _Optional[_Union[RolloutSegment, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., end: _Optional[_Union[RolloutEnd, _Mapping]] = ...) -> None: ...
+
+class RolloutSegment(_message.Message):
+    __slots__ = ("first", "qpos", "qvel")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    def __init__(self, first: _Optional[int] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class RolloutEnd(_message.Message):
+    __slots__ = ("trajectory_id", "model_id", "status", "diverged_step", "report")
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    model_id: str
+    status: _tensor_pb2.Tensor
+    diverged_step: _tensor_pb2.Tensor
+    report: CheckpointReport
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+
+class GetTrajectoryRequest(_message.Message):
+    __slots__ = ("trajectory_id", "states")
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    states: str
+    def __init__(self, trajectory_id: _Optional[str] = ..., states: _Optional[str] = ...) -> None: ...
+
+class GetTrajectoryResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Trajectory
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class BackwardRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Cotangents
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Cotangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class Cotangents(_message.Message):
+    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt", "times")
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_BAR_FIELD_NUMBER: _ClassVar[int]
+    QVEL_BAR_FIELD_NUMBER: _ClassVar[int]
+    WRT_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    qpos_bar: _tensor_pb2.Tensor
+    qvel_bar: _tensor_pb2.Tensor
+    wrt: _containers.RepeatedScalarFieldContainer[str]
+    times: EntryList
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ...) -> None: ...
+
+class BackwardResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Gradient
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Gradient, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class Gradient(_message.Message):
+    __slots__ = ("arrays", "status", "report")
+    class ArraysEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    ARRAYS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    arrays: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    status: _tensor_pb2.Tensor
+    report: CheckpointReport
+    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+
+class ValueAndGradientRequest(_message.Message):
+    __slots__ = ("start", "chunk", "cotangents")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    COTANGENTS_FIELD_NUMBER: _ClassVar[int]
+    start: ValueAndGradientInputs
+    chunk: _tensor_pb2.Chunk
+    cotangents: Cotangents
+    def __init__(self, start: _Optional[_Union[ValueAndGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., cotangents: _Optional[_Union[Cotangents, _Mapping]] = ...) -> None: ...
+
+class ValueAndGradientInputs(_message.Message):
+    __slots__ = ("inputs", "loss", "wrt")
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    WRT_FIELD_NUMBER: _ClassVar[int]
+    inputs: RolloutInputs
+    loss: Loss
+    wrt: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, inputs: _Optional[_Union[RolloutInputs, _Mapping]] = ..., loss: _Optional[_Union[Loss, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Loss(_message.Message):
+    __slots__ = ("terms",)
+    TERMS_FIELD_NUMBER: _ClassVar[int]
+    terms: _containers.RepeatedCompositeFieldContainer[LossTerm]
+    def __init__(self, terms: _Optional[_Iterable[_Union[LossTerm, _Mapping]]] = ...) -> None: ...
+
+class LossTerm(_message.Message):
+    __slots__ = ("quantity", "weight", "target", "when", "index", "form")
+    QUANTITY_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    WHEN_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    FORM_FIELD_NUMBER: _ClassVar[int]
+    quantity: str
+    weight: _tensor_pb2.Tensor
+    target: _tensor_pb2.Tensor
+    when: str
+    index: EntryList
+    form: str
+    def __init__(self, quantity: _Optional[str] = ..., weight: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., target: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., when: _Optional[str] = ..., index: _Optional[_Union[EntryList, _Mapping]] = ..., form: _Optional[str] = ...) -> None: ...
+
+class EntryList(_message.Message):
+    __slots__ = ("entries",)
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, entries: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ValueAndGradientResponse(_message.Message):
+    __slots__ = ("start", "chunk", "trajectory")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    TRAJECTORY_FIELD_NUMBER: _ClassVar[int]
+    start: ValueAndGradientResult
+    chunk: _tensor_pb2.Chunk
+    trajectory: Trajectory
+    def __init__(self, start: _Optional[_Union[ValueAndGradientResult, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., trajectory: _Optional[_Union[Trajectory, _Mapping]] = ...) -> None: ...
+
+class ValueAndGradientResult(_message.Message):
+    __slots__ = ("value", "gradient", "diverged_step", "report")
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    GRADIENT_FIELD_NUMBER: _ClassVar[int]
+    DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    value: _tensor_pb2.Tensor
+    gradient: Gradient
+    diverged_step: _tensor_pb2.Tensor
+    report: CheckpointReport
+    def __init__(self, value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., gradient: _Optional[_Union[Gradient, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+
+class JvpRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Tangents
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Tangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class Tangents(_message.Message):
+    __slots__ = ("trajectory_id", "qpos_tan", "qvel_tan", "ctrl_tan", "params_tan")
+    class ParamsTanEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_TAN_FIELD_NUMBER: _ClassVar[int]
+    QVEL_TAN_FIELD_NUMBER: _ClassVar[int]
+    CTRL_TAN_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_TAN_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    qpos_tan: _tensor_pb2.Tensor
+    qvel_tan: _tensor_pb2.Tensor
+    ctrl_tan: _tensor_pb2.Tensor
+    params_tan: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params_tan: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+
+class JvpResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: TrajectoryTangent
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[TrajectoryTangent, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class TrajectoryTangent(_message.Message):
+    __slots__ = ("qpos", "qvel")
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class JacobianRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: JacobianInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[JacobianInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class JacobianInputs(_message.Message):
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params")
+    class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    ctrl: _tensor_pb2.Tensor
+    params: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+
+class JacobianResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: StepJacobian
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[StepJacobian, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class StepJacobian(_message.Message):
+    __slots__ = ("A", "B")
+    A_FIELD_NUMBER: _ClassVar[int]
+    B_FIELD_NUMBER: _ClassVar[int]
+    A: _tensor_pb2.Tensor
+    B: _tensor_pb2.Tensor
+    def __init__(self, A: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., B: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class CheckGradientRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: CheckGradientInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[CheckGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class CheckGradientInputs(_message.Message):
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "wrt", "steps", "directions", "seed", "tolerance")
+    class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    WRT_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    DIRECTIONS_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    TOLERANCE_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    ctrl: _tensor_pb2.Tensor
+    params: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    wrt: _containers.RepeatedScalarFieldContainer[str]
+    steps: int
+    directions: int
+    seed: int
+    tolerance: float
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., wrt: _Optional[_Iterable[str]] = ..., steps: _Optional[int] = ..., directions: _Optional[int] = ..., seed: _Optional[int] = ..., tolerance: _Optional[float] = ...) -> None: ...
+
+class CheckGradientResponse(_message.Message):
+    __slots__ = ("report",)
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    report: _gradient_report_pb2.GradientReport
+    def __init__(self, report: _Optional[_Union[_gradient_report_pb2.GradientReport, _Mapping]] = ...) -> None: ...
+
+class DeleteTrajectoryRequest(_message.Message):
+    __slots__ = ("trajectory_id", "request_id")
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    trajectory_id: str
+    request_id: str
+    def __init__(self, trajectory_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DeleteTrajectoryResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

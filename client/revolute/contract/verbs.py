@@ -1,0 +1,84 @@
+"""The table of verbs, read from the options of the protocol's methods (proto/revolute/v1/verb.proto)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from google.protobuf.descriptor import MethodDescriptor
+
+from .v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2, verb_pb2
+
+_FILES = (model_pb2, session_pb2, trajectory_pb2, server_pb2)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """What every transport has to know of a verb.
+
+    Attributes:
+        name: name among all verbs: that of the rpc; the Jacobian of a session is called "SessionJacobian".
+        rpc: "Service.Method".
+        method: the rpc's descriptor.
+        role: least role of a caller: 1 may read, 2 run, 3 everything.
+        mutation: whether the verb changes what the server keeps, once for each `request_id`.
+        computes: whether the verb needs a worker of the engine.
+        large_answer: whether the answer may be large when the request is not.
+        http_method: method over HTTP.
+        http_path: path over HTTP, with "{}" for the id.
+        id_field: field of the request that stands in the path; empty for none.
+        creates: whether success is status 201 over HTTP.
+    """
+
+    name: str
+    rpc: str
+    method: MethodDescriptor
+    role: int
+    mutation: bool
+    computes: bool
+    large_answer: bool
+    http_method: str
+    http_path: str
+    id_field: str
+    creates: bool
+
+    @property
+    def wrapped_in(self) -> str:
+        """Field that holds all of the answer, as one message; empty for an answer that has its own fields."""
+        fields = self.method.output_type.fields
+        if self.method.server_streaming or len(fields) != 1 or fields[0].message_type is None:
+            return ""
+        return fields[0].name
+
+
+def _verb(method: MethodDescriptor) -> Verb:
+    # the stubs do not know that an extension of methods is one of their options
+    options: verb_pb2.Verb = method.GetOptions().Extensions[verb_pb2.verb]  # type: ignore[index]
+    service = method.containing_service.name
+    http_method, path = options.http.split()
+    names = re.findall(r"{(\w+)}", path)
+    return Verb(
+        name="SessionJacobian" if (service, method.name) == ("SessionService", "Jacobian") else method.name,
+        rpc=f"{service}.{method.name}",
+        method=method,
+        role=options.role or verb_pb2.ROLE_ADMIN,
+        mutation=options.mutation,
+        computes=options.computes,
+        large_answer=options.large_answer,
+        http_method=http_method,
+        http_path=re.sub(r"{\w+}", "{}", path),
+        id_field=names[0] if names else "",
+        creates=options.creates,
+    )
+
+
+VERBS = {
+    verb.name: verb
+    for file in _FILES
+    for service in file.DESCRIPTOR.services_by_name.values()
+    for verb in map(_verb, service.methods)
+}
+"""Every verb by its name."""
+
+BY_RPC = {verb.rpc: verb for verb in VERBS.values()}
+"""Every verb by its rpc, "Service.Method"."""

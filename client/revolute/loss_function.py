@@ -1,0 +1,70 @@
+"""A loss that is the user's own function, called with the trajectory in the middle of ValueAndGradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .contract.arrays import Float64Array, as_float64
+from .contract.errors import ArgumentError
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """The trajectory that a loss is a function of; its arrays are read-only.
+
+    Attributes:
+        qpos: configurations at times 0 … T, [batch, T + 1, nq].
+        qvel: velocities at times 0 … T, [batch, T + 1, nv].
+        ctrl: controls, [batch, T, nu].
+        status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged.
+        diverged_step: [batch] int64, first step whose result is not finite, -1 where there is none.
+    """
+
+    qpos: Float64Array
+    qvel: Float64Array
+    ctrl: Float64Array
+    status: npt.NDArray[np.int32]
+    diverged_step: npt.NDArray[np.int64]
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], ctrl: np.ndarray) -> States:
+        """Build the states from a Trajectory document and the controls that were sent."""
+        names = ("qpos", "qvel", "status", "diverged_step")
+        arrays = {name: document[name].view() for name in names} | {"ctrl": ctrl.view()}
+        for array in arrays.values():
+            array.flags.writeable = False
+        return cls(**arrays)
+
+
+OwnLoss = Callable[[States], tuple[Any, Any, Any]]
+"""Returns the loss, d loss / d qpos and d loss / d qvel; a derivative may be None for zero."""
+
+
+def evaluate(loss: OwnLoss, states: States) -> tuple[Any, dict[str, Float64Array | None]]:
+    """Call a loss.
+
+    Returns:
+        Its value as it is, and its derivatives by the names of the message Cotangents.
+
+    Raises:
+        ArgumentError: it returns something else than three things, or derivatives that are no numbers.
+    """
+    found = loss(states)
+    if not isinstance(found, tuple) or len(found) != 3:
+        raise ArgumentError.expected(
+            "loss", "a function that returns (value, qpos_bar, qvel_bar)", _shown(found)
+        )
+    value, *bars = found
+    return value, {
+        name: None if bar is None else as_float64(name, bar)
+        for name, bar in zip(("qpos_bar", "qvel_bar"), bars, strict=True)
+    }
+
+
+def _shown(found: Any) -> str:
+    return f"{len(found)} things" if isinstance(found, tuple) else type(found).__name__

@@ -1,0 +1,246 @@
+"""Directional derivatives by differences of many step sizes, and the plateau among them.
+
+Large steps see curvature and switching, small ones see rounding; between them is a range of steps whose
+differences agree with each other. The differences of all step sizes and directions are one batched rollout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import native
+from .._engine import Engine
+from .._model import Model
+from ..parameters import PARAMETERS
+from ..tangents import move
+from .start import Trajectory, natural_speed
+
+Float64Array = npt.NDArray[np.float64]
+
+STEPS = 10.0 ** -np.arange(2.0, 9.01)
+"""Step sizes, relative to the scale of the input."""
+
+FINE_STEPS = 10.0 ** -np.arange(2.0, 9.51, 0.5)
+"""More of them, for directions whose derivative they do not agree with."""
+
+_WINDOW = 3
+"""Neighbouring step sizes that must agree on a plateau."""
+
+PART_NUMBERS = 8_000_000
+"""Numbers that the moved trajectories of a part of the directions may take."""
+
+_NOISY = 3
+"""Smallest step sizes, whose scatter is mostly rounding."""
+
+
+@dataclass(frozen=True)
+class Cotangents:
+    """Random weights of states at a few times, one set per direction.
+
+    Attributes:
+        times: indices of states.
+        qpos_bar: [directions, times, nq].
+        qvel_bar: [directions, times, nv].
+    """
+
+    times: npt.NDArray[np.int64]
+    qpos_bar: Float64Array
+    qvel_bar: Float64Array
+
+    def spread(self, steps: int) -> tuple[Float64Array, Float64Array]:
+        """Return the weights for all steps + 1 states, [directions, steps + 1, n]."""
+        spread = []
+        for bar in (self.qpos_bar, self.qvel_bar):
+            whole = np.zeros((len(bar), steps + 1, bar.shape[-1]))
+            whole[:, self.times] = bar
+            spread.append(whole)
+        return spread[0], spread[1]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Derivatives along each direction [directions, step sizes]; NaN where a trajectory diverged.
+
+    Attributes:
+        central: from both sides.
+        forward: from the positive side.
+        backward: from the negative side.
+        rounding: what rounding of the states alone makes of a derivative, per step size.
+    """
+
+    central: Float64Array
+    forward: Float64Array
+    backward: Float64Array
+    rounding: Float64Array
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Where differences of neighbouring step sizes agree best.
+
+    Attributes:
+        value: the derivative there.
+        spread: how far the neighbours are apart.
+        index: place of the middle of the window among the step sizes.
+    """
+
+    value: float
+    spread: float
+    index: int
+
+
+def moved_inputs(
+    model: Model, name: str, start: Trajectory, value: Float64Array, tangents: Float64Array
+) -> tuple[dict[str, Float64Array], dict[str, Float64Array]]:
+    """Return the inputs of a batch of rollouts, one per tangent [batch, ...], and their parameters."""
+    batch = len(tangents)
+    inputs = {
+        "qpos": start.qpos,
+        "qvel": start.qvel,
+        "ctrl": np.broadcast_to(start.ctrl, (batch, *start.ctrl.shape)),
+    }
+    params = dict(start.params)
+    if name == "qpos":
+        inputs["qpos"] = move(model, start.qpos, tangents)
+    elif name in PARAMETERS:
+        params[name] = value + tangents
+    else:
+        inputs[name] = value + tangents
+    return inputs, params
+
+
+def trajectory_differences(
+    engine: Engine,
+    model: Model,
+    name: str,
+    start: Trajectory,
+    value: Float64Array,
+    directions: Float64Array,
+    cotangents: Cotangents,
+    steps: Float64Array = STEPS,
+    cancel: native.CancelToken | None = None,
+) -> Differences:
+    """Differentiate weighted sums of states along directions.
+
+    Args:
+        engine: the engine.
+        model: the model.
+        name: the input that is moved.
+        start: the trajectory.
+        value: the input's value.
+        directions: [directions, ...], tangents of the input, in its units.
+        cotangents: weights of the states, one set per direction, or one for all.
+        steps: step sizes.
+        cancel: token whose `cancel()` stops the call.
+    """
+    numbers = len(start.ctrl) * (model.nq + model.nv + model.nu) * (2 * len(steps) + 1)
+    count = max(1, PART_NUMBERS // max(numbers, 1))
+    parts = [
+        _part_differences(
+            engine,
+            model,
+            name,
+            start,
+            value,
+            directions[first : first + count],
+            Cotangents(
+                cotangents.times,
+                _of_part(cotangents.qpos_bar, len(directions), slice(first, first + count)),
+                _of_part(cotangents.qvel_bar, len(directions), slice(first, first + count)),
+            ),
+            steps,
+            cancel,
+        )
+        for first in range(0, len(directions), count)
+    ]
+    return Differences(
+        *(np.concatenate([getattr(part, field) for part in parts]) for field in Differences.__annotations__)
+    )
+
+
+def _of_part(bars: Float64Array, count: int, part: slice) -> Float64Array:
+    """Return the weights of a part of the directions, those given for all where there is one set."""
+    return np.broadcast_to(bars, (count, *bars.shape[1:]))[part]
+
+
+def _part_differences(
+    engine: Engine,
+    model: Model,
+    name: str,
+    start: Trajectory,
+    value: Float64Array,
+    directions: Float64Array,
+    cotangents: Cotangents,
+    steps: Float64Array,
+    cancel: native.CancelToken | None,
+) -> Differences:
+    """Differentiate along some of the directions in one batched rollout."""
+    count, sizes = len(directions), len(steps)
+    signs = np.array([1.0, -1.0])
+    factors = (signs[:, None] * steps).reshape(1, 2 * sizes, *[1] * (directions.ndim - 1))
+    tangents = (factors * directions[:, None]).reshape(-1, *directions.shape[1:])
+    tangents = np.concatenate([np.zeros((1, *directions.shape[1:])), tangents])
+    inputs, params = moved_inputs(model, name, start, value, tangents)
+    rollout = engine.rollout(
+        model, inputs["qpos"], inputs["qvel"], inputs["ctrl"], params=params, cancel=cancel
+    )
+    speed = natural_speed(model, rollout.qvel[0], start)
+    derivative = [np.zeros((count, 2, sizes)) for _ in range(2)]
+    rounding = np.zeros(count)
+    for array, bars, least in (
+        (rollout.qpos, cotangents.qpos_bar, model.timestep * speed),
+        (rollout.qvel, cotangents.qvel_bar, speed),
+    ):
+        states = array[:, cotangents.times]
+        base, ends = states[0], states[1:].reshape(count, 2, sizes, *states.shape[1:])
+        # differences of states before weights, so that large sums do not cancel
+        derivative[0] += np.einsum("dsitn,dtn->dsi", ends - base, bars)
+        centred = ends[:, 0] - ends[:, 1]
+        derivative[1][:, 0] += np.einsum("ditn,dtn->di", centred, bars)
+        # a state at rest is what remains of motions that cancel
+        rounding += np.finfo(float).eps * (np.abs(bars) * np.maximum(np.abs(base), least)).sum(axis=(1, 2))
+    return Differences(
+        central=derivative[1][:, 0] / (2 * steps),
+        forward=derivative[0][:, 0] / steps,
+        backward=-derivative[0][:, 1] / steps,
+        rounding=rounding[:, None] / steps,
+    )
+
+
+def plateau(values: Float64Array, steps: Float64Array = STEPS) -> Plateau | None:
+    """Return where neighbouring values agree best, None where all are NaN.
+
+    The distance to the neighbours alone would choose step sizes at which rounding repeats by chance; what
+    rounding does at the smallest steps is therefore counted at all others, in proportion to 1 / step.
+    """
+    noise = rounding_noise(values[:, None], steps)
+    best, least = None, np.inf
+    for first in range(len(values) - _WINDOW + 1):
+        window = values[first : first + _WINDOW]
+        middle = first + _WINDOW // 2
+        if not np.isfinite(window).all():
+            continue
+        value, spread = float(np.median(window)), float(window.max() - window.min())
+        uncertainty = max(spread, float(noise) / steps[middle]) / max(abs(value), 1e-300)
+        if uncertainty < least:
+            best, least = Plateau(value, spread, middle), uncertainty
+    return best
+
+
+def rounding_noise(values: Float64Array, steps: Float64Array) -> Float64Array:
+    """Return what rounding makes of differences [sizes, ..., n] of step 1, by the scatter of the smallest."""
+    last = values[-_NOISY - 1 :]
+    scatter = np.abs(np.diff(last, axis=0)).max(axis=-1)
+    sizes = steps[-_NOISY:].reshape(-1, *[1] * (scatter.ndim - 1))
+    with np.errstate(invalid="ignore"):
+        noise = np.median(scatter * sizes, axis=0)
+    return np.where(np.isfinite(noise), noise, 0.0)
+
+
+def relative(one: float, other: float) -> float:
+    """Return the distance of two numbers relative to the larger."""
+    largest = max(abs(one), abs(other))
+    return abs(one - other) / largest if largest > 0 else 0.0

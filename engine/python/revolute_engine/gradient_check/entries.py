@@ -1,0 +1,121 @@
+"""Single entries of a gradient, compared with central differences and called by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from revolute.contract.gradient_report import EntryCheck
+
+from .. import native
+from .._engine import Engine
+from .._model import Model
+from .differences import FINE_STEPS, Cotangents, plateau, trajectory_differences
+from .start import Trajectory
+
+Float64Array = npt.NDArray[np.float64]
+
+_AXES = ("x", "y", "z")
+
+
+def worst_entry(
+    engine: Engine,
+    model: Model,
+    name: str,
+    start: Trajectory,
+    value: Float64Array,
+    gradient: Float64Array,
+    scale: Float64Array,
+    cotangents: Cotangents,
+    count: int,
+    random: np.random.Generator,
+    cancel: native.CancelToken | None = None,
+) -> EntryCheck | None:
+    """Compare the largest entries of a gradient, and some at random, with differences.
+
+    Args:
+        engine: the engine.
+        model: the model.
+        name: the input.
+        start: the trajectory.
+        value: the input's value.
+        gradient: the gradient by it, in tangent coordinates.
+        scale: how much each entry moves for a step of 1; entries of scale 0 are left out.
+        cotangents: weights of the states; the first set is used.
+        count: number of entries of either kind.
+        random: chooses the entries.
+        cancel: token whose `cancel()` stops the call.
+
+    Returns:
+        The entry with the largest error relative to the largest entry, None when no entry moves.
+    """
+    weight = np.abs(gradient * scale).ravel()
+    movable = np.flatnonzero(scale.ravel())
+    if not len(movable):
+        return None
+    largest = movable[np.argsort(-weight[movable], kind="stable")[:count]]
+    some = random.choice(movable, size=min(count, len(movable)), replace=False)
+    chosen = np.unique(np.concatenate([largest, some]))
+    directions = np.zeros((len(chosen), gradient.size))
+    directions[np.arange(len(chosen)), chosen] = scale.ravel()[chosen]
+    first = Cotangents(cotangents.times, cotangents.qpos_bar[:1], cotangents.qvel_bar[:1])
+    found = trajectory_differences(
+        engine,
+        model,
+        name,
+        start,
+        value,
+        directions.reshape(-1, *gradient.shape),
+        first,
+        FINE_STEPS,
+        cancel,
+    ).central
+    plateaus = [plateau(each, FINE_STEPS) for each in found]
+    difference = np.array([each.value if each else np.nan for each in plateaus])
+    exact = (gradient * scale).ravel()[chosen]
+    top = max(float(np.abs(exact).max()), float(np.nanmax(np.abs(difference), initial=0.0)))
+    if top == 0:
+        return None
+    errors = np.where(np.isfinite(difference), np.abs(exact - difference), 0.0) / top
+    worst = int(errors.argmax())
+    unit = float(scale.ravel()[chosen[worst]])
+    index = tuple(int(i) for i in np.unravel_index(chosen[worst], gradient.shape))
+    return EntryCheck(
+        name=entry_name(model, name, index),
+        gradient=float(exact[worst]) / unit,
+        difference=float(difference[worst]) / unit,
+        error=float(errors[worst]),
+    )
+
+
+_COLUMNS = {
+    "body_ipos": _AXES,
+    "body_inertia": _AXES,
+    "jnt_range": ("lower", "upper"),
+    "actuator_gainprm": ("1", "length", "velocity"),
+    "actuator_biasprm": ("1", "length", "velocity"),
+    "geom_solref": ("timeconst", "dampratio"),
+    "geom_solimp": ("dmin", "dmax", "width", "midpoint", "power"),
+}
+"""What the second axis of an input counts."""
+
+
+def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
+    """Return an entry of an input in words: "ctrl[137, FL_hip]", "body_ipos[trunk, z]", "restitution"."""
+    if not index:
+        return name
+    of_kind = {
+        "geom": model.geom_names,
+        "body": model.body_names,
+        "jnt": model.joint_names,
+        "actuator": model.actuator_names,
+        "gravity": list(_AXES),
+    }
+    if name == "ctrl":
+        time, actuator = index
+        return f"ctrl[{time}, {model.actuator_names[actuator]}]"
+    if name == "qpos_spring":
+        return f"{name}[{index[0]}]"
+    names = of_kind.get(name.partition("_")[0], model.dof_names)
+    columns = _COLUMNS.get(name, _AXES)
+    return f"{name}[{', '.join([names[index[0]], *(columns[column] for column in index[1:])])}]"

@@ -1,0 +1,150 @@
+"""Backward and forward derivatives that differ: is one of them wrong, or is it rounding?
+
+Both sum the same terms in opposite orders. Where a motion is sensitive, their rounding errors grow with it.
+How much, is measured: the forward derivative is repeated from starts that differ by rounding (1). A
+difference no larger than their scatter says nothing about the whole trajectory. Each step is then judged by
+itself: with random weights w of its end, and the tangents t that the trajectory has there,
+
+    (backward of w) . t  =  w . (forward of t)                                                 (2)
+
+to rounding, which is measured in the same way where the terms' sizes do not explain it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import native
+from .._engine import Engine
+from .._model import Model
+from .._results import OK
+from ..parameters import PARAMETERS
+from ..tangents import pull, rate
+from .single_steps import ForwardDerivative
+from .start import natural_speed, nudged
+
+Float64Array = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
+
+DOT_TOLERANCE = 1e-8
+"""Largest distance of forward and backward derivative, relative to the sum of their terms."""
+
+NUDGES = 8
+"""How many states that rounding could have given are tried."""
+
+_SCATTER = 100
+"""Rounding may part two derivatives by so many times what a few nudges scatter."""
+
+_MOST_STEPS = 400
+"""More steps than these are sampled evenly."""
+
+
+def explained_by_rounding(apart: float, values: Float64Array) -> bool:
+    """Whether derivatives that should be the same scatter so much that a distance says nothing (1).
+
+    Args:
+        apart: the distance.
+        values: the derivative, and the same from nudged starts; NaN where they diverge.
+    """
+    return not np.isfinite(values).all() or apart <= _SCATTER * float(values.max() - values.min())
+
+
+def opposed_steps(
+    engine: Engine,
+    model: Model,
+    derivative: ForwardDerivative,
+    random: np.random.Generator,
+    cancel: native.CancelToken | None = None,
+) -> tuple[int, ...]:
+    """Return the steps at which backward and forward derivative differ by more than rounding (2).
+
+    Args:
+        engine: the engine.
+        model: the model.
+        derivative: the forward derivative of the trajectory.
+        random: weights the ends of the steps.
+        cancel: token whose `cancel()` stops the call.
+    """
+    steps = derivative.rollout.steps
+    times = np.unique(np.linspace(0, steps - 1, min(steps, _MOST_STEPS)).astype(np.int64))
+    weights = random.normal(size=(len(times), model.nq)), random.normal(size=(len(times), model.nv))
+    products = _products(engine, model, derivative, times, weights, None, cancel)
+    apart = np.abs(products.backward - products.forward)
+    doubtful = np.flatnonzero(~(apart <= DOT_TOLERANCE * products.terms))
+    found = []
+    for k in doubtful.tolist():
+        one = np.full(NUDGES, times[k])
+        same = tuple(np.repeat(weight[k][None], NUDGES, axis=0) for weight in weights)
+        around = _products(engine, model, derivative, one, (same[0], same[1]), random, cancel)
+        values = np.concatenate([products.forward[k : k + 1], around.forward])
+        if not explained_by_rounding(float(apart[k]), values):
+            found.append(int(times[k]))
+    return tuple(found)
+
+
+class _Products:
+    """Both sides of (2) for some steps, and the sizes of their terms."""
+
+    def __init__(self, steps: int) -> None:
+        self.backward, self.forward = np.zeros(steps), np.zeros(steps)
+        self._backward_terms, self._forward_terms = np.zeros(steps), np.zeros(steps)
+
+    def add_backward(self, gradient: Float64Array, tangent: Float64Array) -> None:
+        products = (gradient * tangent).reshape(len(self.backward), -1)
+        self.backward += products.sum(axis=1)
+        self._backward_terms += np.abs(products).sum(axis=1)
+
+    def add_forward(self, weights: Float64Array, tangent: Float64Array) -> None:
+        self.forward += (weights * tangent).sum(axis=1)
+        self._forward_terms += np.abs(weights * tangent).sum(axis=1)
+
+    @property
+    def terms(self) -> Float64Array:
+        return np.maximum(self._backward_terms, self._forward_terms)
+
+
+def _products(
+    engine: Engine,
+    model: Model,
+    derivative: ForwardDerivative,
+    times: Steps,
+    weights: tuple[Float64Array, Float64Array],
+    nudges: np.random.Generator | None,
+    cancel: native.CancelToken | None,
+) -> _Products:
+    """Differentiate single steps backward and forward, from the trajectory's states or nudged ones."""
+    rollout, jvp, name = derivative.rollout, derivative.jvp, derivative.name
+    qpos, qvel = rollout.qpos[times], rollout.qvel[times]
+    if nudges is not None:
+        qpos, qvel = nudged(model, qpos, qvel, natural_speed(model, rollout.qvel, derivative.start), nudges)
+    params: dict[str, Any] = dict(derivative.start.params)
+    direction = np.broadcast_to(derivative.direction, (len(times), *derivative.direction.shape))
+    tangents: dict[str, Any] = {"qpos_tan": jvp.qpos[times], "qvel_tan": jvp.qvel[times]}
+    by = ["qpos", "qvel"]
+    if name == "ctrl":
+        tangents["ctrl_tan"] = derivative.direction[times][:, None]
+        by.append(name)
+    elif name in PARAMETERS:
+        params[name] = np.broadcast_to(derivative.value, direction.shape)
+        tangents["params_tan"] = {name: direction}
+        by.append(name)
+    step = engine.rollout(model, qpos, qvel, rollout.ctrl[times][:, None], params=params, cancel=cancel)
+    products = _Products(len(times))
+    if (np.atleast_1d(step.status) != OK).any():
+        products.forward[:] = np.nan
+        return products
+    bars = [np.stack([np.zeros_like(weight), weight], axis=1) for weight in weights]
+    gradient = engine.backward(model, step, *bars, wrt=by, cancel=cancel)
+    pushed = engine.jvp(model, step, **tangents, cancel=cancel)
+    products.add_backward(pull(model, step.qpos[:, 0], gradient["qpos"]), jvp.qpos[times])
+    products.add_backward(gradient["qvel"], jvp.qvel[times])
+    if name == "ctrl":
+        products.add_backward(gradient["ctrl"][:, 0], derivative.direction[times])
+    elif name in PARAMETERS:
+        products.add_backward(gradient[name], direction)
+    products.add_forward(weights[0], rate(model, step.qpos[:, 1], pushed.qpos[:, 1]))
+    products.add_forward(weights[1], pushed.qvel[:, 1])
+    return products

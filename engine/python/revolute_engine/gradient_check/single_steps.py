@@ -1,0 +1,355 @@
+"""The forward derivative of a trajectory, one step at a time.
+
+Over a long or unstable trajectory differences lose what they measure, and where a contact or a limit
+switches the derivative has two sides. Step by step there is no such loss: the tangent after a step must be
+the derivative of that step along the tangent before it, whatever happened earlier. Many steps and step sizes
+are one batched rollout of one step each; steps that do not agree are looked at again with finer sizes, and
+beside the derivatives that are returned on either side of the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import native
+from .._engine import Engine
+from .._model import Model
+from .._results import OK, Jvp, Rollout
+from ..parameters import PARAMETERS
+from ..tangents import difference, move
+from .differences import rounding_noise
+from .start import Trajectory, natural_speed, nudged
+
+Float64Array = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_COARSE = 10.0 ** -np.arange(3.0, 9.01, 1.0)
+_FINE = 10.0 ** -np.arange(4.0, 10.01, 0.25)
+_MOST_STEPS = 2000
+"""More steps than these are sampled evenly."""
+
+_ROUNDING = 10 * np.finfo(float).eps
+"""Rounding of a state relative to it; a division by the step size makes it that of a derivative."""
+
+_NUDGES = 8
+"""How many states that rounding could have given are tried."""
+
+_PART = 8_000_000
+"""Numbers that the moved states of a part of the steps may take."""
+
+_SETTLED = 10
+"""Differences that agree among themselves to so many times the tolerance tell the derivative."""
+
+_CANCELLED = 1e-10
+"""What rounding leaves of a side's derivative that is zero, relative to the other side's."""
+
+_UNCERTAINTY = 3
+"""A derivative may be as far from the plateau as so many times the plateau's own spread."""
+
+
+@dataclass(frozen=True)
+class StepFindings:
+    """What single steps say about a forward derivative; all others are right.
+
+    Attributes:
+        checked: number of steps compared.
+        wrong: steps whose derivative is another one.
+        switching: steps whose derivative has two sides, the forward derivative being one of them.
+        unresolved: steps so unstable in themselves that no differences agree with each other.
+    """
+
+    checked: int
+    wrong: tuple[int, ...] = ()
+    switching: tuple[int, ...] = ()
+    unresolved: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ForwardDerivative:
+    """A trajectory and its forward derivative along one direction of one input.
+
+    Attributes:
+        name: the input.
+        start: the trajectory.
+        value: the input's value.
+        direction: its tangent, in its units.
+        scale: its scale.
+        rollout: the trajectory simulated.
+        jvp: the derivative.
+    """
+
+    name: str
+    start: Trajectory
+    value: Float64Array
+    direction: Float64Array
+    scale: Float64Array
+    rollout: Rollout
+    jvp: Jvp
+
+    def lengths(self) -> Float64Array:
+        """Return the length of the direction of each step: of state, controls and parameters."""
+        relative = np.divide(
+            self.direction, self.scale, out=np.zeros(self.direction.shape), where=self.scale > 0
+        )
+        lengths = np.maximum(np.abs(self.jvp.qpos[:-1]).max(axis=1), np.abs(self.jvp.qvel[:-1]).max(axis=1))
+        if self.name == "ctrl":
+            return np.maximum(lengths, np.abs(relative).max(axis=1))
+        return np.maximum(lengths, np.abs(relative).max()) if self.name in PARAMETERS else lengths
+
+
+def check_steps(
+    engine: Engine,
+    model: Model,
+    derivative: ForwardDerivative,
+    tolerance: float,
+    cancel: native.CancelToken | None = None,
+) -> StepFindings:
+    """Compare every step of a forward derivative with differences of that step.
+
+    A step whose differences disagree is looked at again with finer sizes, and on either side by itself. Where
+    a side's differences settle, they must be the derivative that is returned on that side, if not the one
+    that is returned at the state itself: then the state lies at a switch, and else the derivative is wrong.
+
+    Args:
+        engine: the engine.
+        model: the model.
+        derivative: what to check.
+        tolerance: largest relative error of a step.
+        cancel: token whose `cancel()` stops the call.
+    """
+    steps = derivative.rollout.steps
+    times = np.unique(np.linspace(0, steps - 1, min(steps, _MOST_STEPS)).astype(np.int64))
+    lengths = derivative.lengths()
+    times = times[(lengths[times] > 0) & np.isfinite(lengths[times])]
+    doubtful = [
+        _doubtful(engine, model, derivative, part, lengths[part], tolerance, cancel)
+        for part in _parts(model, times, len(_COARSE))
+    ]
+    again = np.concatenate([np.zeros(0, np.int64), *doubtful])
+    found: dict[str, list[int]] = {"wrong": [], "switching": [], "unresolved": []}
+    for part in _parts(model, again, len(_FINE)):
+        line = _Line(engine, model, derivative, part, lengths[part], _FINE, tolerance, cancel)
+        for kind, steps_of_kind in line.findings().items():
+            found[kind] += steps_of_kind
+    return StepFindings(len(times), *(tuple(found[kind]) for kind in ("wrong", "switching", "unresolved")))
+
+
+def _parts(model: Model, times: Steps, sizes: int) -> list[Steps]:
+    """Return steps in parts whose moved states fit into little memory."""
+    numbers = 2 * sizes * (3 * (model.nq + model.nv) + model.nu)
+    count = max(1, _PART // numbers)
+    return [times[first : first + count] for first in range(0, len(times), count)]
+
+
+def _doubtful(
+    engine: Engine,
+    model: Model,
+    derivative: ForwardDerivative,
+    times: Steps,
+    lengths: Float64Array,
+    tolerance: float,
+    cancel: native.CancelToken | None,
+) -> Steps:
+    """Return the steps whose central differences of coarse sizes do not agree with the derivative."""
+    line = _Line(engine, model, derivative, times, lengths, _COARSE, tolerance, cancel)
+    return times[~line.right]
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """The plateau of each step's differences.
+
+    Attributes:
+        value: the difference there [steps, n].
+        spread: how far its neighbours are from it, relative to it [steps].
+        index: its place among the sizes [steps].
+    """
+
+    value: Float64Array
+    spread: Float64Array
+    index: Steps
+
+
+class _Line:
+    """The next states on a line through each step's state, along its direction, and their derivatives.
+
+    Attributes:
+        right: steps where differences from both sides agree with the derivative.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        model: Model,
+        derivative: ForwardDerivative,
+        times: Steps,
+        lengths: Float64Array,
+        sizes: Float64Array,
+        tolerance: float,
+        cancel: native.CancelToken | None,
+    ) -> None:
+        self._engine, self._model, self._cancel = engine, model, cancel
+        self._derivative, self._times, self._lengths = derivative, times, lengths
+        self._sizes, self._tolerance = sizes, tolerance
+        rollout, jvp = derivative.rollout, derivative.jvp
+        next_qpos, next_qvel = rollout.qpos[times + 1], rollout.qvel[times + 1]
+        after = np.concatenate([jvp.qpos[times + 1], jvp.qvel[times + 1]], axis=1)
+        self._expected = after / lengths[:, None]
+        # a contact turns a gap into a velocity by the time step
+        size = np.maximum(np.abs(next_qpos).max(axis=1) / model.timestep, np.abs(next_qvel).max(axis=1))
+        self._speed = natural_speed(model, rollout.qvel, derivative.start)
+        self._rounding = _ROUNDING * np.maximum(size, self._speed)
+        factors = np.array([1.0, -1.0])[:, None] * sizes
+        self._ends = self._simulate(np.broadcast_to(factors[..., None], (*factors.shape, len(times))))
+        shape = (2, len(sizes), len(times))
+        dq = difference(model, next_qpos, self._ends.qpos[:, 1].reshape(*shape, model.nq))
+        dv = self._ends.qvel[:, 1].reshape(*shape, model.nv) - next_qvel
+        change = np.concatenate([dq, dv], axis=-1)
+        column = sizes[:, None, None]
+        self._sides = [self._settle(change[0] / column), self._settle(-change[1] / column)]
+        central = self._settle((change[0] - change[1]) / (2 * column))
+        self._largest = np.maximum(*(np.abs(side.value).max(axis=1) for side in self._sides))
+        self.right = self._agrees(central, self._expected)
+
+    def findings(self) -> dict[str, list[int]]:
+        """Return the steps that are not right, by kind."""
+        kinds: dict[str, list[int]] = {"wrong": [], "switching": [], "unresolved": []}
+        if self.right.all():
+            return kinds
+        slopes = self._slopes()
+        settled = [side.spread <= _SETTLED * self._tolerance for side in self._sides]
+        steady = [self._steady(side, slope) for side, slope in zip(self._sides, slopes, strict=True)]
+        there = [_at(slope, side.index) for side, slope in zip(self._sides, slopes, strict=True)]
+        agrees = [self._agrees(side, value) for side, value in zip(self._sides, there, strict=True)]
+        wrong = np.any([s & t & ~a for s, t, a in zip(settled, steady, agrees, strict=True)], axis=0)
+        sound = np.all([s & a for s, a in zip(settled, agrees, strict=True)], axis=0)
+        ours = [self._agrees(side, self._expected) & s for side, s in zip(self._sides, settled, strict=True)]
+        apart = np.abs(self._sides[0].value - self._sides[1].value).max(axis=1)
+        bent = sound & (apart > _SETTLED * self._tolerance * self._largest)
+        one_side = (ours[0] | ours[1]) & ~wrong
+        # both sides are right and alike, but at the state itself something else is returned
+        smooth = sound & ~bent & ~one_side
+        pieces = np.zeros(len(self.right), bool)
+        for k in np.flatnonzero(smooth & ~self.right):
+            pieces[k] = self._has_pieces(int(k), [slope[:, k] for slope in slopes])
+        wrong |= smooth & ~pieces
+        switching = ~wrong & (bent | one_side | pieces)
+        for k in np.flatnonzero(~self.right):
+            kind = "wrong" if wrong[k] else "switching" if switching[k] else "unresolved"
+            kinds[kind].append(int(self._times[k]))
+        return kinds
+
+    def _settle(self, values: Float64Array) -> _Settled:
+        """Find the plateau of each step's differences [sizes, steps, n]."""
+        middle = values[1:-1]
+        spread = np.maximum(np.abs(values[:-2] - middle), np.abs(values[2:] - middle)).max(axis=2)
+        spread = np.maximum(spread, rounding_noise(values, self._sizes) / self._sizes[1:-1, None])
+        spread = np.where(np.isfinite(spread), spread / np.abs(middle).max(axis=2).clip(1e-300), np.inf)
+        best = spread.argmin(axis=0)
+        return _Settled(_at(middle, best), np.take_along_axis(spread, best[None], axis=0)[0], best + 1)
+
+    def _agrees(self, found: _Settled, expected: Float64Array) -> Mask:
+        """Whether plateaus are the derivatives that are expected [steps, n]."""
+        settled = found.spread <= _SETTLED * self._tolerance
+        error = np.abs(found.value - expected).max(axis=1)
+        largest = np.maximum(np.abs(found.value).max(axis=1), np.abs(expected).max(axis=1))
+        slack = self._rounding / self._sizes[found.index] + _CANCELLED * self._largest
+        allowed = np.where(settled, np.maximum(self._tolerance, _UNCERTAINTY * found.spread), self._tolerance)
+        return error <= allowed * largest + slack
+
+    def _steady(self, side: _Settled, slopes: Float64Array) -> Mask:
+        """Whether the derivatives [sizes, steps, n] about a plateau agree with each other."""
+        before, there, after = (_at(slopes, side.index + shift) for shift in (-1, 0, 1))
+        apart = np.maximum(np.abs(before - there), np.abs(after - there)).max(axis=1)
+        return apart <= _SETTLED * self._tolerance * np.abs(there).max(axis=1)
+
+    def _has_pieces(self, k: int, slopes: list[Float64Array]) -> bool:
+        """Whether several derivatives meet near the state of step k, nearer than differences see.
+
+        Args:
+            k: place of the step.
+            slopes: the derivatives along either side of the line [sizes, n].
+        """
+        inner = np.concatenate(
+            [slope[side.index[k] :] for slope, side in zip(slopes, self._sides, strict=True)]
+        )
+        beside = self._nudged(k)
+        scale = self._tolerance * _SETTLED * np.abs(beside).max()
+        several = np.abs(beside - beside[0]).max() > scale
+        return bool(several or (np.abs(inner - self._expected[k]).max(axis=1) <= scale).any())
+
+    def _slopes(self) -> list[Float64Array]:
+        """Return the forward derivatives [sizes, steps, 2 nv] at the moved states of either side."""
+        count = 2 * len(self._sizes)
+        pushed = self._push(self._ends, np.tile(np.arange(len(self._times)), count))
+        shaped = pushed.reshape(2, len(self._sizes), len(self._times), -1)
+        return [shaped[0], shaped[1]]
+
+    def _nudged(self, k: int) -> Float64Array:
+        """Return the forward derivatives [nudges, 2 nv] where rounding could put the state of step k."""
+        rollout, time = self._derivative.rollout, self._times[k]
+        random = np.random.default_rng(int(time))
+        qpos, qvel = (np.repeat(state[time][None], _NUDGES, axis=0) for state in (rollout.qpos, rollout.qvel))
+        qpos, qvel = nudged(self._model, qpos, qvel, self._speed, random)
+        ctrl = np.broadcast_to(rollout.ctrl[time], (_NUDGES, 1, self._model.nu))
+        params = self._params(np.zeros(_NUDGES))
+        ends = self._engine.rollout(self._model, qpos, qvel, ctrl, params=params, cancel=self._cancel)
+        return self._push(ends, np.full(_NUDGES, k))
+
+    def _push(self, ends: Rollout, which: Steps) -> Float64Array:
+        """Return the forward derivatives [batch, 2 nv] of single steps along the directions of some times."""
+        derivative, times = self._derivative, self._times[which]
+        column = 1 / self._lengths[which][:, None]
+        tangents: dict[str, Any] = {
+            "qpos_tan": derivative.jvp.qpos[times] * column,
+            "qvel_tan": derivative.jvp.qvel[times] * column,
+        }
+        if derivative.name == "ctrl":
+            tangents["ctrl_tan"] = (derivative.direction[times] * column)[:, None]
+        elif derivative.name in PARAMETERS:
+            along = column.reshape(-1, *[1] * derivative.direction.ndim) * derivative.direction
+            tangents["params_tan"] = {derivative.name: along}
+        good = np.atleast_1d(ends.status) == OK
+        if not good.any():
+            return np.full((len(which), 2 * self._model.nv), np.nan)
+        pushed = self._engine.jvp(self._model, ends, **tangents, cancel=self._cancel)
+        return np.concatenate([pushed.qpos[:, 1], pushed.qvel[:, 1]], axis=1)
+
+    def _params(self, factors: Float64Array) -> dict[str, Float64Array]:
+        """Return the parameters, the checked one moved by factors [batch] times its direction."""
+        derivative = self._derivative
+        params = dict(derivative.start.params)
+        if derivative.name in PARAMETERS:
+            moves = factors.reshape(-1, *[1] * derivative.direction.ndim) * derivative.direction
+            params[derivative.name] = derivative.value + moves
+        return params
+
+    def _simulate(self, steps: Float64Array) -> Rollout:
+        """Return one step from every moved state, for steps [sign, size, time] along the directions."""
+        derivative, times, model = self._derivative, self._times, self._model
+        rollout, jvp = derivative.rollout, derivative.jvp
+        factors = steps / self._lengths
+        column = factors[..., None]
+        qpos = move(model, rollout.qpos[times], column * jvp.qpos[times])
+        qvel = rollout.qvel[times] + column * jvp.qvel[times]
+        ctrl = np.broadcast_to(rollout.ctrl[times], (*factors.shape, model.nu))
+        if derivative.name == "ctrl":
+            ctrl = ctrl + column * derivative.direction[times]
+        return self._engine.rollout(
+            model,
+            qpos.reshape(-1, model.nq),
+            qvel.reshape(-1, model.nv),
+            ctrl.reshape(factors.size, 1, model.nu),
+            params=self._params(factors.ravel()),
+            cancel=self._cancel,
+        )
+
+
+def _at(values: Float64Array, index: Steps) -> Float64Array:
+    """Return the entries [steps, n] of values [sizes, steps, n] at one size for each step."""
+    return np.take_along_axis(values, index[None, :, None], axis=0)[0]

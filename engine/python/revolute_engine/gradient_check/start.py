@@ -1,0 +1,253 @@
+"""What is checked when the user gives no trajectory: a start near rest, held by its actuators, and controls
+that shake it a little. Also the scale on which each input is moved.
+
+Where a parameter must not be negative and is zero, the trajectory is checked at a small positive value
+instead: at zero its derivative has one side only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from .._cotangents import INPUTS
+from .._model import Model
+from .._mujoco import collected_warnings
+from ..parameters import default_parameter, parameters_of
+from ..tangents import move, normalized
+
+Float64Array = npt.NDArray[np.float64]
+
+_SPEED = 0.1
+"""Standard deviation of start velocities, rad/s or m/s."""
+
+_ACCELERATION = 2.0
+"""Standard deviation of what random controls make, rad/s^2 or m/s^2."""
+
+_DISPLACEMENT = 0.02
+"""Standard deviation of the targets of position actuators, rad or m."""
+
+_RANGE_SHARE = 0.02
+"""Share of a control's range that is kept free at its ends, where the derivative has two sides."""
+
+_GRAVITY = 9.81
+
+_NUDGE = 4 * np.finfo(float).eps
+"""How far rounding may put a state, relative to its size."""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A trajectory to check, of one environment.
+
+    Attributes:
+        qpos: start positions [nq], quaternions of unit length.
+        qvel: start velocities [nv].
+        ctrl: controls [time, nu].
+        params: model parameters that are given.
+    """
+
+    qpos: Float64Array
+    qvel: Float64Array
+    ctrl: Float64Array
+    params: Mapping[str, Float64Array]
+
+
+def inertia_diagonal(model: Model, qpos: Float64Array) -> Float64Array:
+    """Return the diagonal of the mass matrix [nv] in a configuration."""
+    data = mujoco.MjData(model.mujoco_model)
+    data.qpos[:] = qpos
+    with collected_warnings():  # of dynamics that are not used here
+        mujoco.mj_forward(model.mujoco_model, data)
+    matrix = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model.mujoco_model, data, matrix)
+    return np.maximum(np.diag(matrix), 1e-12)
+
+
+def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
+    """Return the largest velocity of a trajectory, or that a step without constraints would give it.
+
+    Constraints can take all of it away; the rounding errors of a velocity remain relative to it.
+
+    Args:
+        model: the model.
+        qvel: velocities of the trajectory [time + 1, nv].
+        start: the trajectory.
+    """
+    data = mujoco.MjData(model.mujoco_model)
+    data.qpos[:], data.qvel[:] = start.qpos, start.qvel
+    if len(start.ctrl):
+        data.ctrl[:] = start.ctrl[0]
+    with collected_warnings():  # of dynamics that are not used here
+        mujoco.mj_forward(model.mujoco_model, data)
+    accelerations = data.qacc_smooth[np.isfinite(data.qacc_smooth)]
+    fastest = float(np.abs(accelerations).max(initial=0.0))
+    return max(float(np.abs(qvel).max(initial=0.0)), model.timestep * fastest)
+
+
+def nudged(
+    model: Model, qpos: Float64Array, qvel: Float64Array, speed: float, random: np.random.Generator
+) -> tuple[Float64Array, Float64Array]:
+    """Return states moved as far as rounding could put them; positions count as about one in size.
+
+    Args:
+        model: the model.
+        qpos: [batch, nq].
+        qvel: [batch, nv].
+        speed: the natural size of velocities.
+        random: chooses the moves.
+    """
+    turns = random.normal(size=(len(qpos), model.nv))
+    moves = random.normal(size=qvel.shape) * np.maximum(np.abs(qvel), speed)
+    return move(model, qpos, _NUDGE * turns), qvel + _NUDGE * moves
+
+
+def default_qpos(model: Model) -> Float64Array:
+    """Return the first keyframe, or the reference configuration lifted out of the ground."""
+    if model.keyframes:
+        return normalized(model, np.array(next(iter(model.keyframes.values()))))
+    return _lifted(model, normalized(model, np.array(model.qpos0)))
+
+
+def _lifted(model: Model, qpos: Float64Array) -> Float64Array:
+    """Raise free bodies that lie in the ground until they touch it."""
+    theirs = model.mujoco_model
+    data = mujoco.MjData(theirs)
+    data.qpos[:] = qpos
+    with collected_warnings():  # of dynamics that are not used here
+        mujoco.mj_forward(theirs, data)
+    depth: dict[int, float] = {}
+    for contact in data.contact:
+        roots = [int(theirs.body_rootid[theirs.geom_bodyid[geom]]) for geom in contact.geom if geom >= 0]
+        if len(roots) == 2 and (roots[0] == 0) != (roots[1] == 0) and abs(contact.frame[2]) > 0.5:
+            root = max(roots)
+            depth[root] = max(depth.get(root, 0.0), -float(contact.dist))
+    for root, by in depth.items():
+        joint = int(theirs.body_jntadr[root])
+        if joint >= 0 and theirs.jnt_type[joint] == int(mujoco.mjtJoint.mjJNT_FREE):
+            qpos[int(theirs.jnt_qposadr[joint]) + 2] += by
+    return qpos
+
+
+def default_qvel(model: Model, random: np.random.Generator) -> Float64Array:
+    """Return small random velocities, or those of the first keyframe with small random ones added."""
+    qvel = _SPEED * random.normal(size=model.nv)
+    return qvel + model.mujoco_model.key_qvel[0] if model.mujoco_model.nkey else qvel
+
+
+def default_ctrl(model: Model, qpos: Float64Array, steps: int, random: np.random.Generator) -> Float64Array:
+    """Return controls that hold the start where actuators are servos, with small random ones added."""
+    low, high = model.ctrlrange.T
+    margin = _RANGE_SHARE * np.where(np.isfinite(high - low), high - low, 0.0)
+    ctrl = _holding(model, qpos) + ctrl_scale(model, qpos) * random.normal(size=(steps, model.nu))
+    return np.clip(ctrl, low + margin, high - margin)
+
+
+def _holding(model: Model, qpos: Float64Array) -> Float64Array:
+    """Return the controls [nu] at which servos have no force; those of the first keyframe if it has any."""
+    theirs = model.mujoco_model
+    if theirs.nkey and np.any(theirs.key_ctrl[0]):
+        return np.array(theirs.key_ctrl[0])
+    gain, bias = model.arrays["act_gain"], model.arrays["act_bias"]
+    length = model.arrays["act_gear"] * qpos[model.arrays["act_qpos"]]
+    servo = (bias[:, 1] != 0) & (gain[:, 0] != 0)
+    return np.where(servo, -(bias[:, 0] + bias[:, 1] * length) / np.where(servo, gain[:, 0], 1.0), 0.0)
+
+
+def ctrl_scale(model: Model, qpos: Float64Array) -> Float64Array:
+    """Return how much a control moves [nu]: a small displacement of a servo, or a small acceleration."""
+    gain, bias, gear = (model.arrays[name] for name in ("act_gain", "act_bias", "act_gear"))
+    inertia = inertia_diagonal(model, qpos)[model.arrays["act_dof"]]
+    strength = np.abs(gear * gain[:, 0])
+    push = _ACCELERATION * inertia / np.where(strength > 0, strength, 1.0)
+    servo = (bias[:, 1] != 0) & (strength > 0)
+    scale = np.where(servo, np.minimum(np.abs(gear) * _DISPLACEMENT, push), push)
+    low, high = model.ctrlrange.T
+    limited = np.isfinite(high - low) & (high > low)
+    return np.where(limited, np.minimum(scale, 0.1 * (high - low)), scale)
+
+
+def checked_parameters(model: Model) -> list[str]:
+    """Return the parameters that a model can have an influence of."""
+    contacts = bool(model.arrays["contact"]) and len(model.arrays["pair_geom1"]) > 0
+    can = {
+        "geom_friction": contacts,
+        "restitution": contacts,
+        "geom_torsional_friction": contacts and bool((model.arrays["pair_condim"] > 3).any()),
+        "geom_rolling_friction": contacts and bool((model.arrays["pair_condim"] > 4).any()),
+        "geom_solref": contacts,
+        "geom_solimp": contacts,
+        "qpos_spring": bool((model.arrays["jnt_stiffness"] != 0).any()),
+        "jnt_range": bool(model.arrays["limits"]) and bool((model.arrays["jnt_limited"] != 0).any()),
+        "actuator_gainprm": model.nu > 0,
+        "actuator_biasprm": model.nu > 0,
+        "dof_frictionloss": bool(model.arrays["dry_friction"]),
+        "jnt_stiffness": bool((model.arrays["jnt_type"] != 0).any()),
+        "actuator_gear": model.nu > 0,
+    }
+    return [name for name in parameters_of(model) if can.get(name, True)]
+
+
+def checked_inputs(model: Model) -> list[str]:
+    """Return all inputs that the model has."""
+    return [name for name in INPUTS if name != "ctrl" or model.nu] + checked_parameters(model)
+
+
+def positive_parameter(model: Model, name: str, start: Trajectory) -> Float64Array:
+    """Return the value at which a parameter is checked: given, or the model's with zeros made positive."""
+    if name in start.params:
+        return start.params[name]
+    value = default_parameter(model, name)
+    if name == "restitution":
+        return value if 0 < value < 1 else np.asarray(0.3 if value == 0 else 0.7)
+    small = _small(model, name, start)
+    return value if small is None else np.where(value == 0, small, value)
+
+
+def _small(model: Model, name: str, start: Trajectory) -> Float64Array | None:
+    """Return small positive values of a parameter that move a trajectory a little, None where zero stays."""
+    if name not in ("dof_damping", "dof_armature", "dof_frictionloss", "jnt_stiffness"):
+        return None
+    inertia = inertia_diagonal(model, start.qpos)
+    duration = max(len(start.ctrl), 1) * model.timestep
+    scalar_dofs = np.ones(model.nv)
+    for kind, first in zip(
+        model.arrays["jnt_type"].tolist(), model.arrays["jnt_dofadr"].tolist(), strict=True
+    ):
+        if kind == 0:
+            scalar_dofs[first : first + 6] = 0
+    if name == "dof_damping":
+        return 0.1 * inertia / duration
+    if name == "dof_armature":
+        return 0.01 * inertia
+    if name == "dof_frictionloss":
+        return 0.02 * inertia * scalar_dofs
+    return 0.1 * (inertia * scalar_dofs)[model.arrays["jnt_dofadr"]]
+
+
+def scale(model: Model, name: str, start: Trajectory, value: Float64Array) -> Float64Array:
+    """Return how much each entry of an input moves for a relative step of 1, in tangent coordinates.
+
+    Entries that must stay zero do not move.
+    """
+    if name in ("qpos", "qvel"):
+        return np.ones(model.nv)
+    if name == "ctrl":
+        return np.broadcast_to(ctrl_scale(model, start.qpos), start.ctrl.shape)
+    if name == "gravity":
+        return np.full(3, max(float(np.linalg.norm(value)), _GRAVITY if not value.any() else 0.0))
+    if name == "body_ipos":
+        mass, inertia = model.body_mass, model.arrays["body_inertia"]
+        gyration = np.sqrt(inertia.max(axis=1) / np.where(mass > 0, mass, 1.0))
+        return np.repeat((gyration * (mass > 0))[:, None], 3, axis=1)
+    if name == "restitution":
+        return np.minimum(value, 1 - value)
+    if name == "actuator_biasprm":
+        return np.maximum(np.abs(value), np.abs(default_parameter(model, "actuator_gainprm")[:, :1]))
+    if name == "qpos_spring":
+        return np.maximum(np.abs(value), _DISPLACEMENT)
+    return np.abs(value)

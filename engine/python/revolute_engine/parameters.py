@@ -1,0 +1,235 @@
+"""Model parameters that may be given to a rollout and differentiated by: names, shapes and bounds.
+
+Names and shapes are MuJoCo's, but for `geom_friction` (sliding coefficients only), `actuator_gear` (the entry
+that drives a joint) and `restitution` (one coefficient for all contacts). Each may be given once for all
+environments, or per environment with a leading batch axis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from revolute.contract.arrays import owned_float64
+from revolute.contract.errors import ArgumentError
+
+from . import native
+from ._model import Model
+from ._names import JOINT_TYPES
+
+Float64Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the model.
+
+    Attributes:
+        axes: sizes of its axes, names of the model's counts or numbers.
+        unit: what its entries are, for messages.
+        at_least_zero: negative entries are refused.
+        contact_model: the only contact model that reads it, None for all.
+    """
+
+    axes: tuple[str | int, ...]
+    unit: str
+    at_least_zero: bool = True
+    contact_model: str | None = None
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """Return the parameter's shape without batch axis."""
+        return tuple(axis if isinstance(axis, int) else getattr(model, axis) for axis in self.axes)
+
+
+PARAMETERS = {
+    "geom_friction": Parameter(("ngeom",), "coefficients"),
+    "body_mass": Parameter(("nbody",), "kg"),
+    "body_ipos": Parameter(("nbody", 3), "metres", at_least_zero=False),
+    "body_inertia": Parameter(("nbody", 3), "kg m^2"),
+    "dof_damping": Parameter(("nv",), "damping coefficients"),
+    "dof_armature": Parameter(("nv",), "rotor inertias"),
+    "dof_frictionloss": Parameter(("nv",), "friction losses"),
+    "jnt_stiffness": Parameter(("njnt",), "stiffnesses"),
+    "gravity": Parameter((3,), "m/s^2", at_least_zero=False),
+    "actuator_gear": Parameter(("nu",), "gears", at_least_zero=False),
+    "restitution": Parameter((), "coefficients", contact_model="hard"),
+    "geom_torsional_friction": Parameter(("ngeom",), "coefficients"),
+    "geom_rolling_friction": Parameter(("ngeom",), "coefficients"),
+    "actuator_gainprm": Parameter(("nu", 3), "gains", at_least_zero=False),
+    "actuator_biasprm": Parameter(("nu", 3), "biases", at_least_zero=False),
+    "qpos_spring": Parameter(("nq",), "positions", at_least_zero=False),
+    "jnt_range": Parameter(("njnt", 2), "positions", at_least_zero=False),
+    "geom_solref": Parameter(("ngeom", 2), "numbers", at_least_zero=False, contact_model="mujoco"),
+    "geom_solimp": Parameter(("ngeom", 5), "numbers", at_least_zero=False, contact_model="mujoco"),
+}
+"""Parameters by name."""
+
+
+_ARRAYS = {"actuator_gear": "act_gear", "actuator_gainprm": "act_gain", "actuator_biasprm": "act_bias"}
+"""Names of the model's arrays that differ from the parameter's."""
+
+
+def parameters_of(model: Model) -> list[str]:
+    """Return the names of the parameters that a model's contact model reads."""
+    contact_model = model.options["contact_model"]
+    return [name for name, known in PARAMETERS.items() if known.contact_model in (None, contact_model)]
+
+
+def default_parameter(model: Model, name: str) -> Float64Array:
+    """Return the model's own value of a parameter."""
+    source = _ARRAYS.get(name, name)
+    return np.reshape(np.array(model.arrays[source], dtype=np.float64), PARAMETERS[name].shape(model))
+
+
+def has_parameter(model: Model, name: str) -> bool:
+    """Tell whether a model has a parameter: those of soft contacts mean nothing to hard ones."""
+    source = "act_gear" if name == "actuator_gear" else name
+    return np.size(model.arrays[source]) == math.prod(PARAMETERS[name].shape(model))
+
+
+def check_params(
+    model: Model, params: Mapping[str, Any] | None, batch: int, batched: bool
+) -> dict[str, Float64Array]:
+    """Check the parameters of a call.
+
+    Args:
+        model: the model.
+        params: values by name, without or with batch axis.
+        batch: number of environments.
+        batched: the call has a batch axis.
+
+    Returns:
+        The values as given, as float64 arrays that share no memory with the user's.
+
+    Raises:
+        ArgumentError: names the parameter, what was expected and what was given.
+    """
+    checked = _by_name(model, "params", params)
+    for name, value in checked.items():
+        _check_shape(model, name, name, value, batch, batched)
+        check_finite(name, value)
+        _check_bounds(model, name, value)
+    return checked
+
+
+def check_params_tan(
+    model: Model, params_tan: Mapping[str, Any] | None, batch: int, batched: bool
+) -> dict[str, Float64Array]:
+    """Check tangents of parameters, which are shaped as the parameters and have no bounds.
+
+    Args:
+        model: the model.
+        params_tan: tangents by name, without or with batch axis.
+        batch: number of environments.
+        batched: the call has a batch axis.
+
+    Raises:
+        ArgumentError: names the parameter, what was expected and what was given.
+    """
+    checked = _by_name(model, "params_tan", params_tan)
+    for name, value in checked.items():
+        _check_shape(model, name, f"params_tan.{name}", value, batch, batched)
+        check_finite(f"params_tan.{name}", value)
+    return checked
+
+
+def is_per_environment(name: str, value: Float64Array) -> bool:
+    """Whether a parameter was given with a batch axis."""
+    return value.ndim > len(PARAMETERS[name].axes)
+
+
+def parameter_rows(params: Mapping[str, Float64Array]) -> dict[str, Float64Array]:
+    """Return parameters as the compiled engine reads them: [1, n] shared or [batch, n]."""
+    if not params:
+        return {}
+    rows = {name: value if is_per_environment(name, value) else value[None] for name, value in params.items()}
+    return {name: value.reshape(len(value), math.prod(value.shape[1:])) for name, value in rows.items()}
+
+
+def summed_over_environments(rows: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
+    """Return the gradient by parameters that environments share, one environment added after the other.
+
+    A sum in another order has other last digits, and NumPy's `sum` takes the order from the array's shape: a
+    gradient would then depend on how many cotangents are pulled back beside its own.
+
+    Args:
+        rows: gradients of each environment, [K, batch, ...].
+        completed: which environments count, [batch], at least one of them.
+    """
+    return np.array(np.add.accumulate(rows[:, completed], axis=1)[:, -1])
+
+
+def _by_name(model: Model, argument: str, given: Mapping[str, Any] | None) -> dict[str, Float64Array]:
+    """Return the arrays of a mapping whose names are known."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ArgumentError.expected(argument, "a mapping of names to arrays", type(given).__name__)
+    known = parameters_of(model)
+    for name in given:
+        if name not in known:
+            raise ArgumentError.expected(argument, f"names among {', '.join(known)}", repr(name))
+    prefix = "" if argument == "params" else f"{argument}."
+    return {name: owned_float64(prefix + name, value) for name, value in given.items()}
+
+
+def _check_shape(model: Model, name: str, label: str, value: Float64Array, batch: int, batched: bool) -> None:
+    """Refuse a shape that is neither the parameter's nor that with a batch axis."""
+    parameter = PARAMETERS[name]
+    shape = parameter.shape(model)
+    if value.shape == shape or (batched and value.shape == (batch, *shape)):
+        return
+    axes = [
+        f"{axis}={size}" if isinstance(axis, str) else f"{size}"
+        for axis, size in zip(parameter.axes, shape, strict=True)
+    ]
+    per_environment = f" or [{', '.join([f'batch={batch}', *axes])}]" if batched else ""
+    raise ArgumentError.expected(label, f"shape [{', '.join(axes)}]{per_environment}", list(value.shape))
+
+
+def _check_bounds(model: Model, name: str, value: Float64Array) -> None:
+    """Refuse values without physical sense."""
+    parameter = PARAMETERS[name]
+    if parameter.at_least_zero:
+        own = default_parameter(model, name)
+        # what has mass keeps some: the equations of motion would be singular
+        has_mass = name in ("body_mass", "body_inertia")
+        least = np.where(own > 0, np.finfo(float).tiny, 0.0) if has_mass else np.zeros(own.shape)
+        # a file may give a link that is fixed to another a negative moment
+        least = np.where(own < 0, -np.inf, least)
+        what = f"{parameter.unit} >= 0"
+        if has_mass:
+            what = "masses > 0 for bodies with mass" if name == "body_mass" else "moments of inertia > 0"
+        _refuse_where(name, value, value < least, what)
+    if name == "restitution":
+        _refuse_where(name, value, value > 1, "coefficients from 0 to 1")
+    if name == "jnt_stiffness":
+        free = model.arrays["jnt_type"] == JOINT_TYPES.index("free")
+        _refuse_where(name, value, (value != 0) & free, "0 for free joints, which have no springs")
+
+
+def _refuse_where(name: str, value: Float64Array, bad: npt.NDArray[np.bool_], what: str) -> None:
+    """Refuse the first entry that is bad."""
+    places = np.argwhere(bad)
+    if len(places):
+        where = tuple(int(index) for index in places[0])
+        raise ArgumentError.expected(name, what, value[where], at=str(list(where)) if where else None)
+
+
+def check_finite(name: str, array: Float64Array) -> None:
+    """Refuse NaN and infinity, with the place of the first one."""
+    if not native.all_finite(array):
+        finite = np.isfinite(array)
+        where = tuple(int(index) for index in np.argwhere(~finite)[0])
+        raise ArgumentError.expected(
+            name,
+            "finite values",
+            array[where],
+            at=str(list(where)) if where else None,
+            advice="replace it before the call",
+        )

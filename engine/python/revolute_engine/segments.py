@@ -1,0 +1,152 @@
+"""A rollout computed piece by piece, bit for bit what it is in one piece.
+
+A state is all that a step needs, so a rollout may stop at any step and go on from the state that it reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import native
+from ._arguments import check_rollout
+from ._engine import Engine
+from ._model import Model
+from ._results import OK, Rollout
+from .merged_calls import RolloutCall, rollout_of_every_state
+
+Float64Array = npt.NDArray[np.float64]
+
+_SEGMENT_BYTES = 256 * 1024
+"""States of one segment, where its length is not given."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Consecutive states of a rollout; without a batch axis in the input there is none here.
+
+    Attributes:
+        first: time of the first of them, 0 for the start.
+        qpos: positions [batch, states, nq]; NaN after the last good state of a diverged environment.
+        qvel: velocities [batch, states, nv], likewise.
+    """
+
+    first: int
+    qpos: Float64Array
+    qvel: Float64Array
+
+
+class SegmentedRollout:
+    """A rollout under way. The arguments are those of `Engine.rollout`.
+
+    Raises:
+        ArgumentError: a shape, a number or a name is wrong, anywhere in the whole rollout.
+    """
+
+    def __init__(
+        self, model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
+    ) -> None:
+        self._model = model
+        self._problem = check_rollout(model, qpos, qvel, ctrl, params)
+        batch, self.steps = self._problem.ctrl.shape[:2]
+        self._qpos = np.empty((batch, self.steps + 1, model.nq))
+        self._qvel = np.empty((batch, self.steps + 1, model.nv))
+        self._status = np.zeros(batch, np.int32)
+        self._diverged_step = np.full(batch, -1, np.int64)
+        self._started = False
+        self.done = 0
+        """Steps that were computed."""
+
+    @property
+    def over(self) -> bool:
+        """Whether all is computed."""
+        return self._started and self.done == self.steps
+
+    def call(self, steps: int | None = None) -> RolloutCall:
+        """Return the next segment as a rollout of its own, whose result `take` wants.
+
+        Args:
+            steps: its length; None for one that suits a network.
+        """
+        problem, model = self._problem, self._model
+        count = _suitable(len(self._status) * (model.nq + model.nv)) if steps is None else steps
+        ctrl = problem.ctrl[:, self.done : self.done + count]
+        if not self._started:
+            return RolloutCall(problem.qpos, problem.qvel, ctrl, problem.params)
+        # environments that diverged wait in the model's own state, where they disturb nobody
+        gone = (self._status != OK)[:, None]
+        qpos = np.where(gone, model.qpos0, self._qpos[:, self.done])
+        qvel = np.where(gone, model.qvel0, self._qvel[:, self.done])
+        return RolloutCall(qpos, qvel, ctrl, problem.params)
+
+    def take(self, found: Rollout) -> Segment:
+        """Add the next segment and return it."""
+        first = self.done + 1 if self._started else 0
+        gone = self._status != OK
+        new = slice(first, self.done + found.steps + 1)
+        self._qpos[:, new] = found.qpos[:, first - self.done :]
+        self._qvel[:, new] = found.qvel[:, first - self.done :]
+        self._qpos[gone, new], self._qvel[gone, new] = np.nan, np.nan
+        fresh = ~gone & (found.status != OK)
+        self._status[fresh] = found.status[fresh]
+        self._diverged_step[fresh] = self.done + found.diverged_step[fresh]
+        self._started = True
+        self.done += found.steps
+        qpos, qvel = self._qpos[:, new], self._qvel[:, new]
+        return Segment(first, qpos, qvel) if self._problem.batched else Segment(first, qpos[0], qvel[0])
+
+    def compute(
+        self, engine: Engine, steps: int | None = None, cancel: native.CancelToken | None = None
+    ) -> Segment:
+        """Compute the next segment.
+
+        Args:
+            engine: the engine.
+            steps: its length; None for one that suits a network.
+            cancel: token whose `cancel()` stops the call within one step.
+
+        Raises:
+            Cancelled: the token was cancelled.
+        """
+        call = self.call(steps)
+        found = engine.rollout(
+            self._model, call.qpos, call.qvel, call.ctrl, params=call.params, cancel=cancel
+        )
+        return self.take(found)
+
+    def result(self) -> Rollout:
+        """Return the whole rollout, once it is over."""
+        assert self.over
+        arrays = {
+            "qpos": self._qpos,
+            "qvel": self._qvel,
+            "status": self._status,
+            "diverged_step": self._diverged_step,
+        }
+        return rollout_of_every_state(self._model, self._problem, arrays)
+
+
+def segments_of(rollout: Rollout, steps: int | None = None) -> Iterator[Segment]:
+    """Yield a rollout as the segments that a `SegmentedRollout` would have given.
+
+    Args:
+        rollout: the whole.
+        steps: length of a segment; None for one that suits a network.
+    """
+    batch = rollout.status.size
+    numbers = batch * (rollout.qpos.shape[-1] + rollout.qvel.shape[-1])
+    count = _suitable(numbers) if steps is None else steps
+    first, done = 0, 0
+    while first == 0 or done < rollout.steps:
+        done = min(done + count, rollout.steps)
+        yield Segment(first, rollout.qpos[..., first : done + 1, :], rollout.qvel[..., first : done + 1, :])
+        first = done + 1
+
+
+def _suitable(numbers: int) -> int:
+    """Return the steps of a segment that suits a network, for states of so many numbers."""
+    return max(1, _SEGMENT_BYTES // (8 * max(1, numbers)))

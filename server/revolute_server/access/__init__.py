@@ -1,0 +1,1 @@
+"""Who may call: tokens and roles, listeners, and the admission of calls."""

@@ -1,0 +1,47 @@
+"""`revolute token new`: makes a token and the line that lets a server know it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from revolute.contract.errors import RevoluteError
+
+from .tokens import add_token, new_token, token_line
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Make a token; it is printed once and stands nowhere else.
+
+    Returns:
+        Exit status: 0, or 2 for a name or a role that is none or does not fit the file.
+    """
+    parser = argparse.ArgumentParser(prog="revolute token", description="Make tokens for `revolute serve`.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    new = commands.add_parser("new", help="make a token", description="Print a new token, once.")
+    new.add_argument("--name", required=True, help="who gets it; logs and quotas use the name")
+    new.add_argument("--role", required=True, choices=("read", "run", "admin"), help="what it may do")
+    new.add_argument("--tokens", metavar="FILE", help="add its line to this token file; printed otherwise")
+    arguments = parser.parse_args(argv)
+    token = new_token()
+    try:
+        line = token_line(arguments.name, arguments.role, token)
+        if arguments.tokens:
+            add_token(Path(arguments.tokens), arguments.name, arguments.role, token)
+    except RevoluteError as error:
+        print(f"revolute token: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"revolute token: tokens: expected a file to write, got {error}", file=sys.stderr)
+        return 2
+    if arguments.tokens:
+        print(
+            f"the token of {arguments.name} is known to servers with --tokens {arguments.tokens}",
+            file=sys.stderr,
+        )
+    else:
+        print(f"line for the file of --tokens:\n{line}\ntoken:", file=sys.stderr)
+    print(token)
+    return 0

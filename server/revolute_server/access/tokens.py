@@ -1,0 +1,242 @@
+"""Bearer tokens and what their roles may do.
+
+A token file has one line per token, `name:role:sha256`, the hash in hexadecimal; the tokens themselves are
+random (`revolute token new`), stand nowhere, and are compared by hash in constant time. The file is read
+again when it has changed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import logging
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from revolute.contract.errors import ArgumentError, PermissionDeniedError, UnauthenticatedError
+from revolute.contract.verbs import VERBS
+
+from .caller import ANONYMOUS, Caller, Role
+
+_log = logging.getLogger("revolute.server")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_PREFIX = "revolute_"
+
+HEALTH, METRICS, STATUS = "Health", "Metrics", "Status"
+"""What is no rpc: /livez and /readyz (open to everybody), /metrics, and what the admin page shows."""
+
+_ENVIRONMENT = (
+    "Environment.Process",
+    "Environment.create_world",
+    "Environment.join_world",
+    "Environment.step",
+    "Environment.reset",
+    "Environment.reset_world",
+    "Environment.leave_world",
+    "Environment.destroy_world",
+)
+
+ROLES: dict[str, Role] = {
+    **{verb.rpc: Role(verb.role) for verb in VERBS.values()},
+    **dict.fromkeys(_ENVIRONMENT, Role.RUN),
+    METRICS: Role.READ,
+    STATUS: Role.ADMIN,
+}
+"""The role that each verb needs. Verbs are `Service.Rpc`. A verb that is missing here needs an admin."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """One line of a token file."""
+
+    caller: Caller
+    sha256: bytes
+
+
+class TokenFile:
+    """The tokens of a file, as it is now.
+
+    Raises:
+        ArgumentError: the file cannot be read, or a line is malformed.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._seen = self._stamp()
+        self._tokens = _read(self._path)
+
+    def find(self, token: str) -> Caller | None:
+        """Return whose token this is; None for a token that is not in the file."""
+        self._refresh()
+        digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+        found = None
+        for entry in self._tokens:
+            # all are compared, so that the time says nothing about which one matched
+            if hmac.compare_digest(entry.sha256, digest):
+                found = entry.caller
+        return found
+
+    def _refresh(self) -> None:
+        """Read the file again if it has changed."""
+        stamp = self._stamp()
+        if stamp == self._seen:
+            return
+        self._seen = stamp
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the file again; one that is broken leaves the tokens as they were."""
+        try:
+            self._tokens = _read(self._path)
+            _log.info("tokens: read %s again, it has %d", self._path, len(self._tokens))
+        except ArgumentError as error:
+            _log.error("%s; the tokens stay as they were", error)
+
+    def _stamp(self) -> tuple[int, int, int]:
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return (0, 0, 0)
+        return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+class Access:
+    """Decides whether a call is let in.
+
+    Args:
+        tokens: the tokens that open the server; None lets everybody in.
+    """
+
+    def __init__(self, tokens: TokenFile | None) -> None:
+        self._tokens = tokens
+
+    def admit(self, verb: str, authorization: str | None) -> Caller:
+        """Return who calls, if the verb is allowed to them.
+
+        Args:
+            verb: a key of `ROLES`.
+            authorization: value of the header or metadata `authorization`.
+
+        Raises:
+            UnauthenticatedError: no token, or an unknown one.
+            PermissionDeniedError: the role does not allow the verb.
+        """
+        caller = self._identify(authorization)
+        needed = ROLES.get(verb, Role.ADMIN)
+        if caller.role < needed:
+            raise PermissionDeniedError(
+                f"token: expected the role {needed.name.lower()} for {verb}, "
+                f"got {caller.role.name.lower()}; ask for a token with that role",
+                argument="token",
+            )
+        return caller
+
+    def _identify(self, authorization: str | None) -> Caller:
+        if self._tokens is None:
+            return ANONYMOUS
+        scheme, _, token = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            got = "none" if not authorization else "another kind of authorization"
+            raise UnauthenticatedError.expected(
+                "token", "a bearer token", got, advice="pass token=... to revolute.connect"
+            )
+        caller = self._tokens.find(token.strip())
+        if caller is None:
+            raise UnauthenticatedError.expected(
+                "token", "a token of this server", "one that it does not know", advice="ask for a new one"
+            )
+        return caller
+
+
+def new_token() -> str:
+    """Make a token: 256 random bits."""
+    return _PREFIX + secrets.token_urlsafe(32)
+
+
+def token_line(name: str, role: str, token: str) -> str:
+    """Write a token's line of the token file.
+
+    Raises:
+        ArgumentError: the name or the role is none.
+    """
+    return (
+        f"{_name(name, None)}:{_role(role, None).name.lower()}:{hashlib.sha256(token.encode()).hexdigest()}"
+    )
+
+
+def add_token(path: Path, name: str, role: str, token: str) -> None:
+    """Add a token's line to a file that only its owner may read; the file is made where there is none.
+
+    Raises:
+        ArgumentError: the name or the role is none, the file has the name with another role, or a line of the
+            file is malformed; the file stays as it was.
+        OSError: the file cannot be written.
+    """
+    line = token_line(name, role, token)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
+        # two that are made at once see each other
+        fcntl.flock(file, fcntl.LOCK_EX)
+        known = {entry.caller.name: entry.caller.role for entry in _read(path)}
+        if known.get(name, _role(role, None)) != _role(role, None):
+            raise ArgumentError.expected(
+                "role",
+                f"{known[name].name.lower()}, which {name!r} has in {path}",
+                role,
+                advice="a name has one role: choose another name, or remove the name's other lines first",
+            )
+        text = file.read()
+        file.write(("" if not text or text.endswith("\n") else "\n") + line + "\n")
+
+
+def _read(path: Path) -> list[Token]:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        found = getattr(error, "strerror", None) or "a file that is no text"
+        raise ArgumentError.expected("tokens", f"a file that can be read at {path}", found) from None
+    tokens = [
+        _parse(line.strip(), f"{path} line {number}")
+        for number, line in enumerate(lines, 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    names = [token.caller.name for token in tokens]
+    for name in set(names):
+        roles = {token.caller.role for token in tokens if token.caller.name == name}
+        if len(roles) > 1:
+            raise ArgumentError.expected("tokens", f"one role for {name!r}", f"{len(roles)}", at=str(path))
+    return tokens
+
+
+def _parse(line: str, where: str) -> Token:
+    fields = line.split(":")
+    if len(fields) != 3:
+        # the line itself is not shown: somebody may have written a token into it
+        raise ArgumentError.expected("tokens", "name:role:sha256", f"{len(fields)} fields", at=where)
+    name, role, digest = (field.strip() for field in fields)
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", digest):
+        raise ArgumentError.expected(
+            "tokens",
+            "a SHA-256 of 64 hexadecimal digits",
+            f"{len(digest)} characters",
+            at=where,
+            advice="`revolute token new` makes a token and its line",
+        )
+    return Token(Caller(_name(name, where), _role(role, where)), bytes.fromhex(digest))
+
+
+def _name(name: str, where: str | None) -> str:
+    if not _NAME.fullmatch(name) or name == ANONYMOUS.name:
+        raise ArgumentError.expected("name", "1 to 64 letters, digits and ._@-", repr(name[:80]), at=where)
+    return name
+
+
+def _role(role: str, where: str | None) -> Role:
+    if role.upper() not in Role.__members__:
+        raise ArgumentError.expected("role", "read, run or admin", repr(role[:80]), at=where)
+    return Role[role.upper()]

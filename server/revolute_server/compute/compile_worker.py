@@ -1,0 +1,136 @@
+"""A process that compiles models from files of strangers, one after the other, and may be killed at any time.
+
+It talks to the server over one socket; counts are uint64, little-endian, and documents are those of
+`store.codec`:
+
+    worker -> server   its process id, when it is ready
+    server -> worker   count | document: text or builtin, name, assets, options; memory: bytes it may take
+    worker -> server   counts of document and binary, bytes of the engine's copy | document | binary
+
+The document of an answer is a model (`revolute_engine.model_document`) without its `mujoco_model`, which is
+the binary. Without a binary it is an `error`, or a `fault`, the traceback of an exception that is none of
+revolute's, or says that there was `no_memory`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import re
+import socket
+import struct
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from revolute.contract.errors import ModelError, RevoluteError
+from revolute_engine import load_model
+from revolute_engine.model_document import to_document
+
+from ..store.codec import decode, encode
+
+PROCESS_ID = COUNT = struct.Struct("<Q")
+COUNTS = struct.Struct("<QQQ")
+
+_WARM_UP = b"<mujoco><worldbody><body><joint/><geom size='1'/></body><geom size='1'/></worldbody></mujoco>"
+
+_NO_MEMORY = re.compile(r"could not (allocate|create mjModel)|out of memory|bad_alloc", re.IGNORECASE)
+"""What MuJoCo says when it gets no memory."""
+
+_STACK = 8 * 1024**2
+"""Address space of a thread's stack, of which little is used."""
+
+
+def warm_up() -> None:
+    """Compile a small model, so that the next one finds all that is made at the first use."""
+    load_model(_WARM_UP, allow_files=False, warn=False)
+
+
+def anonymous_bytes(process: int | str = "self") -> int:
+    """Return the memory that a process shares with no file; 0 where the system does not say."""
+    return _pages(process, lambda fields: fields[1] - fields[2])
+
+
+def serve(connection: socket.socket) -> None:
+    """Answer requests until the server closes the connection."""
+    warm_up()
+    connection.sendall(PROCESS_ID.pack(os.getpid()))
+    while (count := _received(connection, COUNT.size)) is not None:
+        payload = _received(connection, COUNT.unpack(count)[0])
+        if payload is None:
+            return
+        document, binary, size = _compiled(decode([payload]))
+        del payload
+        parts = encode(document)
+        length = sum(memoryview(part).nbytes for part in parts)
+        connection.sendall(COUNTS.pack(length, len(binary), size))
+        for part in (*parts, binary):
+            connection.sendall(part)
+
+
+def _compiled(request: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview, int]:
+    """Compile a model; return the answer's document, its binary and the bytes of the engine's copy."""
+    try:
+        _limit_memory(request["memory"])
+        model = load_model(
+            # bytes are always a model's text, never a name or a path
+            request["text"] or request["builtin"],
+            assets=request["assets"] or None,
+            name=request["name"] or None,
+            allow_files=False,
+            # the client warns its user; this process has none
+            warn=False,
+            **request["options"],
+        )
+        document = to_document(model)
+        return document, document.pop("mujoco_model").data, model.native.bytes
+    except MemoryError:
+        return {"no_memory": True}, memoryview(b""), 0
+    except RevoluteError as error:
+        if isinstance(error, ModelError) and _NO_MEMORY.search(error.message):
+            return {"no_memory": True}, memoryview(b""), 0
+        return {"error": _described(error)}, memoryview(b""), 0
+    except Exception:
+        return {"fault": traceback.format_exc()}, memoryview(b""), 0
+    finally:
+        _limit_memory(None)
+
+
+def _described(error: RevoluteError) -> dict[str, Any]:
+    return {"reason": error.reason, "message": error.message, "argument": error.argument}
+
+
+def _limit_memory(count: int | None) -> None:
+    """Have the system refuse memory beyond `count` bytes more than there are now; None for no limit."""
+    # not on every system on which the server can be imported
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = most
+    if count is not None and (now := _pages("self", lambda fields: fields[5])):
+        # MuJoCo reads meshes on as many threads as there are cores
+        limit = now + count + _STACK * (os.cpu_count() or 1)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+
+
+def _pages(process: int | str, choose: Any) -> int:
+    """Return a number of /proc/<process>/statm in bytes; 0 where there is none."""
+    try:
+        with open(f"/proc/{process}/statm", encoding="ascii") as file:
+            return int(choose([int(field) for field in file.read().split()])) * mmap.PAGESIZE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _received(connection: socket.socket, count: int) -> bytearray | None:
+    """Return the next `count` bytes; None if the connection ends before."""
+    content = bytearray(count)
+    view = memoryview(content)
+    while view:
+        got = connection.recv_into(view)
+        if not got:
+            return None
+        view = view[got:]
+    return content

@@ -1,0 +1,132 @@
+"""Accounts for the bytes that models, sessions, trajectories and arrays under way hold, against one limit.
+
+Bytes are reserved before the arrays exist, so that a request that would not fit is refused instead of
+killing the process. Everything here runs on the event loop, so no lock is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+
+from revolute.contract.errors import LimitError
+
+from ..access.call import current_client
+from ..settings import format_bytes
+from .quotas import Quotas
+from .resident_memory import FreedMemory
+
+_LARGE = 1024**2
+"""Bytes from which on freed memory is looked for before they are set aside."""
+
+
+class MemoryBudget:
+    """The bytes in use and the limit on them.
+
+    Args:
+        limit: bytes of all clients.
+        quotas: bounds those of each client; None for no bound.
+    """
+
+    def __init__(self, limit: int, quotas: Quotas | None = None) -> None:
+        self.limit = limit
+        self.quotas = quotas or Quotas()
+        self.used = 0
+        self._freed = FreedMemory(limit)
+        self._caches: list[Callable[[int], None]] = []
+
+    def reclaim_from(self, let_go: Callable[[int], None]) -> None:
+        """Name a cache that frees a number of bytes, as far as it can, when they are needed."""
+        self._caches.append(let_go)
+
+    def make_room(self, count: int) -> None:
+        """Have caches let go of what stands in the way of `count` bytes more."""
+        if count >= _LARGE:
+            self._freed.make_room(count)
+        for let_go in self._caches:
+            if self.used + count > self.limit:
+                let_go(self.used + count - self.limit)
+
+    def reserve(self, what: str, count: int = 0) -> Reservation:
+        """Set `count` bytes aside for `what`.
+
+        Raises:
+            LimitError: the bytes in use would exceed the limit, or the client's own would exceed its quota.
+        """
+        reservation = Reservation(self, what)
+        reservation.grow(count)
+        return reservation
+
+
+class Reservation:
+    """Bytes set aside; given back by `release`, or at the end of a `with` block unless `keep` was called."""
+
+    def __init__(self, budget: MemoryBudget, what: str) -> None:
+        self._budget = budget
+        self._what = what
+        self._kept = False
+        self.client: str | None = current_client()
+        self.count = 0
+
+    def grow(self, count: int) -> None:
+        """Set further bytes aside.
+
+        Raises:
+            LimitError: the bytes in use would exceed the limit, or the client's own would exceed its quota.
+        """
+        self._make_room(count)
+        self._budget.quotas.add_memory(self.client, count, self._what)
+        self._budget.used += count
+        self.count += count
+
+    def check(self, count: int) -> None:
+        """Raise the error of `grow` if it could not set so many bytes aside now."""
+        if count > 0:
+            self.grow(count)
+            self.grow(-count)
+
+    def _make_room(self, count: int) -> None:
+        budget = self._budget
+        if count > 0:
+            budget.make_room(count)
+        if budget.used + count > budget.limit:
+            raise LimitError(
+                f"memory: expected at most {format_bytes(budget.limit)} in use, "
+                f"got {format_bytes(budget.used)} and {format_bytes(count)} more for {self._what}; "
+                "delete trajectories or sessions, or start the server with a larger --memory",
+                argument="memory",
+            )
+
+    def give_back(self, count: int) -> None:
+        """Set so many bytes fewer aside."""
+        self._budget.used -= count
+        self._budget.quotas.remove_memory(self.client, count)
+        self.count -= count
+
+    def beside(self, what: str) -> Reservation:
+        """Return another reservation, for memory needed for a moment that is charged to no client."""
+        return Reservation(self._budget, what).shared()
+
+    def shared(self) -> Reservation:
+        """Charge no client for the bytes, now and later: the server holds them for everybody."""
+        self._budget.quotas.remove_memory(self.client, self.count)
+        self.client = None
+        return self
+
+    def keep(self) -> Reservation:
+        """Hold the bytes beyond the `with` block, until `release`."""
+        self._kept = True
+        return self
+
+    def release(self) -> None:
+        """Give the bytes back; a second call does nothing."""
+        self.give_back(self.count)
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._kept:
+            self.release()

@@ -1,0 +1,138 @@
+"""Steps, rollouts and gradients as work that the pool may compute together with that of other clients.
+
+Calls go together when they are on one model, take the same number of steps and leave room in the engine's
+packs. Long trajectories stay alone, so that their copies take no memory, and so do those that do not keep
+every state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from revolute.contract.checkpoints import EVERY
+from revolute_engine import Engine, Model
+from revolute_engine.merged_calls import (
+    BackwardCall,
+    RolloutCall,
+    ValueAndGradientCall,
+    backward_together,
+    rollout_together,
+    value_and_gradient_together,
+)
+
+from .batching import Work
+from .stepping import StepCall, advance, advance_together
+
+MOST_ENVIRONMENTS = 16
+"""Of a call that is computed with others; larger ones fill packs of their own."""
+
+MOST_BYTES = 16 * 1024**2
+"""Of a trajectory that is computed with others."""
+
+
+def step_work(engine: Engine, model: Model, call: StepCall) -> Work:
+    """Return a session's steps as work."""
+
+    def one(only: StepCall, token: Any) -> Any:
+        return advance(engine, model, only.state, only.ctrl, only.steps, token)
+
+    size = len(call.state.status)
+    key = ("step", model.id, call.steps) if size <= MOST_ENVIRONMENTS and call.steps > 0 else None
+    return _work(one, partial(advance_together, engine, model), call, key, size, size * call.steps)
+
+
+def rollout_work(engine: Engine, model: Model, call: RolloutCall) -> Work:
+    """Return a rollout as work."""
+
+    def one(only: RolloutCall, token: Any) -> Any:
+        return engine.rollout(
+            model,
+            only.qpos,
+            only.qvel,
+            only.ctrl,
+            params=only.params,
+            checkpoints=only.checkpoints,
+            states=only.states,
+            cancel=token,
+        )
+
+    key, size, steps = _rollout_key("rollout", model, call)
+    return _work(one, partial(rollout_together, engine, model), call, key, size, steps)
+
+
+def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
+    """Return a backward pass as work."""
+
+    def one(only: BackwardCall, token: Any) -> Any:
+        return engine.backward(
+            model,
+            only.rollout,
+            only.qpos_bar,
+            only.qvel_bar,
+            times=only.times,
+            wrt=only.wrt,
+            cancel=token,
+        )
+
+    rollout = call.rollout
+    size = len(rollout.ctrl) if rollout.batched else 1
+    bar = call.qpos_bar if call.qpos_bar is not None else call.qvel_bar
+    cotangents = len(bar) if np.ndim(bar) == np.ndim(rollout.kept_qpos) + 1 else 1
+    small = size <= MOST_ENVIRONMENTS and rollout.report.checkpoint_bytes * cotangents <= MOST_BYTES
+    plain = rollout.checkpoints == EVERY and call.times is None
+    key = ("backward", model.id, rollout.steps, cotangents) if small and plain else None
+    return _work(one, partial(backward_together, engine, model), call, key, size, size * rollout.steps)
+
+
+def value_and_gradient_work(engine: Engine, model: Model, call: ValueAndGradientCall) -> Work:
+    """Return the simulation and differentiation of a loss as work."""
+
+    def one(only: ValueAndGradientCall, token: Any) -> Any:
+        inputs = only.inputs
+        return engine.value_and_gradient(
+            model,
+            inputs.qpos,
+            inputs.qvel,
+            inputs.ctrl,
+            only.loss,
+            params=inputs.params,
+            wrt=only.wrt,
+            checkpoints=inputs.checkpoints,
+            cancel=token,
+        )
+
+    key, size, steps = _rollout_key("value_and_gradient", model, call.inputs)
+    return _work(one, partial(value_and_gradient_together, engine, model), call, key, size, steps)
+
+
+def _rollout_key(verb: str, model: Model, call: RolloutCall) -> tuple[Hashable, int, int]:
+    """Return key, environments and steps of a rollout; no key for one that stays alone or will be refused."""
+    shape = np.shape(call.ctrl)
+    if len(shape) not in (2, 3):
+        return None, 1, 0
+    size = shape[0] if len(shape) == 3 else 1
+    steps = shape[-2]
+    small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nv) <= MOST_BYTES
+    plain = call.checkpoints == EVERY
+    key = (verb, model.id, steps) if small and plain and size and steps else None
+    return key, size, size * steps
+
+
+def _work(
+    one: Callable[[Any, Any], Any],
+    together: Callable[[Sequence[Any], Any], Sequence[Any]],
+    call: Any,
+    key: Hashable,
+    size: int,
+    steps: int,
+) -> Work:
+    """Return work that is carried out the plain way when it turns out to be alone."""
+
+    def run(calls: Sequence[Any], token: Any) -> Sequence[Any]:
+        return [one(calls[0], token)] if len(calls) == 1 else together(calls, token)
+
+    return Work(run, call, key, size, steps)

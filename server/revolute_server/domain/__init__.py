@@ -1,0 +1,1 @@
+"""What the server holds: models, sessions and trajectories, their leases and request ids."""

@@ -1,0 +1,159 @@
+"""Calls that leave nothing behind: ValueAndGradient of a loss given as data, Jacobian and CheckGradient."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from revolute.contract.checkpoints import Checkpoints
+from revolute.contract.gradient_report import GradientReport
+from revolute.contract.loss import Loss
+from revolute_engine import Engine, Gradient, StepJacobian, check_gradient
+from revolute_engine.gradient_check import check_options, held_bytes
+from revolute_engine.merged_calls import RolloutCall, ValueAndGradientCall
+
+from ..compute.memory_budget import MemoryBudget
+from ..compute.merged_calls import value_and_gradient_work
+from ..compute.pool import EnginePool
+from ..compute.stepping import jacobian_bytes
+from ..compute.trajectory_bytes import kept_bytes, working_bytes
+from .models import Models
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueAndGradient:
+    """A loss per environment, and its gradient."""
+
+    value: np.ndarray
+    gradient: Gradient
+
+
+_MANY_STEPS = 100_000
+"""Steps of a check, about: it takes hundreds of trajectories."""
+
+Progress = Callable[[str, int, int], None]
+
+_progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
+
+
+@contextlib.contextmanager
+def reporting_progress(report: Progress | None) -> Iterator[None]:
+    """Have checks of gradients within the block report what they have checked; see `check_gradient`."""
+    token = _progress.set(report)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
+
+
+class Derivatives:
+    """ValueAndGradient, Jacobian and CheckGradient.
+
+    Args:
+        engine: computes.
+        pool: where it does so.
+        budget: bounds what is held meanwhile.
+        models: the registered models.
+    """
+
+    def __init__(self, engine: Engine, pool: EnginePool, budget: MemoryBudget, models: Models) -> None:
+        self._engine = engine
+        self._pool = pool
+        self._budget = budget
+        self._models = models
+
+    async def value_and_gradient(
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        loss: Loss,
+        params: Mapping[str, Any] | None,
+        wrt: Sequence[str],
+        *,
+        checkpoints: str,
+    ) -> ValueAndGradient:
+        """Simulate, evaluate a loss given as data, and pull its gradient back; nothing is kept.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model, or the loss does not fit the trajectory.
+            NotFoundError: the model is not registered.
+            DivergedError: no environment stayed finite.
+        """
+        model = await self._models.get(model_id)
+        policy = Checkpoints.parse(checkpoints)
+        # checkpoints, also those at work, and the gradient
+        size = kept_bytes(model, ctrl, policy) + working_bytes(model, ctrl, policy)
+        with self._budget.reserve("a value and gradient", size):
+            inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy)
+            work = value_and_gradient_work(
+                self._engine, model, ValueAndGradientCall(inputs, loss, tuple(wrt))
+            )
+            value, gradient = await self._pool.run_work(work)
+            return ValueAndGradient(np.asarray(value), gradient)
+
+    async def jacobian(
+        self, model_id: str, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
+    ) -> StepJacobian:
+        """Differentiate one step by its state and controls; nothing is kept.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model.
+            NotFoundError: the model is not registered.
+            DivergedError: no environment's step is finite.
+        """
+        model = await self._models.get(model_id)
+        batch = len(ctrl) if np.ndim(ctrl) == 2 else 1
+        with self._budget.reserve("a Jacobian", jacobian_bytes(model, batch)):
+            return await self._pool.run(
+                lambda token: self._engine.jacobian(
+                    model, qpos, qvel, ctrl, params=params or None, cancel=token
+                ),
+                batch * 2 * model.nv,
+            )
+
+    async def check_gradient(
+        self,
+        model_id: str,
+        start: Mapping[str, Any],
+        *,
+        steps: int,
+        directions: int,
+        seed: int,
+        tolerance: float,
+        wrt: Sequence[str] | None,
+    ) -> GradientReport:
+        """Check the gradients of one trajectory; nothing is kept.
+
+        Args:
+            model_id: the model.
+            start: qpos, qvel and ctrl, each may be None, and params.
+            steps: length of the trajectory when there is no ctrl.
+            directions: random directions per input.
+            seed: of everything random.
+            tolerance: largest relative error that passes.
+            wrt: inputs to check; None for all.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model, or a number is out of range.
+            NotFoundError: the model is not registered.
+            DivergedError: the trajectory diverges.
+            LimitError: the trajectories of the differences do not fit.
+        """
+        model = await self._models.get(model_id)
+        numbers = dataclasses.asdict(check_options(steps, directions, seed, tolerance))
+        length = steps if start["ctrl"] is None else len(np.atleast_1d(start["ctrl"]))
+        with self._budget.reserve("a check of gradients", held_bytes(model, length, directions)):
+            progress = _progress.get()
+            return await self._pool.run(
+                lambda token: check_gradient(
+                    self._engine, model, **start, **numbers, wrt=wrt, progress=progress, cancel=token
+                ),
+                _MANY_STEPS,
+            )

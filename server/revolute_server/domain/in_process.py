@@ -1,0 +1,466 @@
+"""What the engine in the caller's own process holds: the domain without store, leases, limits and event loop.
+
+The verbs are coroutines, which a server's event loop carries out. Here nothing waits for anything else, so
+that each is through at its first step (`finished`). Sessions, trajectories and models do the same as on a
+server; only where they are kept is another matter, and the methods for that are overridden.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import math
+import sys
+import threading
+import time
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+    Sequence,
+)
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+
+from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
+from revolute.contract.loss import Loss
+from revolute_engine import CancelToken, Engine, Gradient, Model, load_model, native
+from revolute_engine.segments import Segment, SegmentedRollout
+
+from ..compute.batching import Work, alone
+from ..compute.stepping import State, advance
+from ..settings import Settings
+from .derivatives import Derivatives, ValueAndGradient
+from .identifiers import new_id
+from .models import Models, Source, check_source
+from .pagination import Page
+from .request_ids import Ticket
+from .service import API_VERSIONS, FEATURES, ServerInfo, Service
+from .sessions import Session, SessionInfo, Sessions
+from .trajectories import Trajectories, Trajectory
+
+Result = TypeVar("Result")
+
+_LONG = 1000
+"""Environment steps (some 10 ms) from which work is given to a thread of its own."""
+
+
+def finished(work: Any) -> Any:
+    """Carry out a coroutine that waits for nothing, and return its result."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("a verb waited for something in a process that has no event loop")
+
+
+class InProcessService(Service):
+    """Models, sessions and trajectories in this process; they end with it.
+
+    Args:
+        threads: threads of the engine, None for one per core.
+    """
+
+    def __init__(self, threads: int | None) -> None:
+        self.engine = Engine(threads=threads)
+        # what a server bounds for its other clients' sake
+        most = sys.maxsize
+        self.settings = dataclasses.replace(Settings(), max_batch=most, max_model=most, max_mesh=most)
+        self._kept_models = models = _Models(self._users)
+        self._kept_sessions = _Sessions(self.engine, models)
+        self._kept_trajectories = _Trajectories(self.engine, models)
+        self.models, self.sessions = models, self._kept_sessions
+        self.trajectories = self._kept_trajectories
+        self.derivatives = _Derivatives(self.engine, _POOL, _BUDGET, self.models)  # type: ignore[arg-type]
+        self.requests = _Requests()  # type: ignore[assignment]
+        self.info = ServerInfo(
+            version=importlib.metadata.version("revolute-server"),
+            api_versions=API_VERSIONS,
+            features=FEATURES,
+            limits={},
+            build={
+                "isa": native.isa,
+                "lanes": native.lanes,
+                "threads": self.engine.threads,
+                "workers": 1,
+            },
+        )
+
+    def forget_all(self) -> None:
+        """Let go of all that is kept."""
+        self._kept_models.kept.clear()
+        self._kept_sessions.kept.clear()
+        self._kept_trajectories.kept.clear()
+
+    def _users(self, model: Model) -> bool:
+        """Tell whether a session or a trajectory is of a model."""
+        models = [session.model for session in list(self._kept_sessions.kept.values())]
+        models += [trajectory.model for trajectory in list(self._kept_trajectories.kept.values())]
+        return any(used is model for used in models)
+
+
+class _Pool:
+    """Runs engine calls in the caller's thread.
+
+    The engine does not return to Python while it computes, so the main thread leaves long work to another
+    thread and waits, which an interrupt (Ctrl-C) can end; it stops the work within one step.
+    """
+
+    queue = sys.maxsize
+
+    async def run(self, call: Callable[[CancelToken], Result], steps: int = _LONG) -> Result:
+        return await self.run_work(alone(call, steps))
+
+    async def run_work(self, work: Work) -> Any:
+        token = CancelToken()
+        if work.steps < _LONG or threading.current_thread() is not threading.main_thread():
+            (found,) = work.run((work.item,), token)
+        else:
+            with ThreadPoolExecutor(1, "revolute") as worker:
+                try:
+                    future = worker.submit(work.run, (work.item,), token)
+                except RuntimeError:
+                    # the system has no thread to spare; an interrupt has to wait then
+                    (found,) = work.run((work.item,), token)
+                    return _result(found)
+                try:
+                    (found,) = future.result()
+                except BaseException:
+                    token.cancel()
+                    raise
+        return _result(found)
+
+
+def _result(found: Any) -> Any:
+    """Return what a call gave, or raise its error."""
+    if isinstance(found, RevoluteError):
+        raise found
+    return found
+
+
+class _Budget:
+    """A process of one's own has no bound on memory but the machine's; it is its own reservation."""
+
+    count = 0
+
+    def reserve(self, _what: str, _count: int = 0) -> _Budget:
+        return self
+
+    def reclaim_from(self, _let_go: Callable[[int], None]) -> None:
+        """Nothing is reclaimed."""
+
+    def grow(self, _count: int) -> None:
+        """Nothing is counted."""
+
+    def __enter__(self) -> _Budget:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Nothing was counted."""
+
+
+class _Nowhere:
+    """Stands for a store where everything has room."""
+
+    def check_room(self, _kind: str, _client: str, _size: int) -> None:
+        """There is room."""
+
+
+class _NoCache:
+    """Stands for a cache where everything is held anyway."""
+
+    def using(self, _key: str) -> _Budget:
+        return _BUDGET
+
+
+_POOL, _BUDGET, _NOWHERE, _NO_CACHE = _Pool(), _Budget(), _Nowhere(), _NoCache()
+_TICKET = Ticket()
+
+
+class _Requests:
+    """Requests of a caller who sees every answer: none is repeated, so none is remembered."""
+
+    async def once(
+        self,
+        _request_id: str,
+        _verb: str,
+        _arguments: Mapping[str, Any],
+        act: Callable[[Ticket], Awaitable[Result]],
+        answer: Callable[[Result], dict[str, Any]],
+        **_options: Any,
+    ) -> dict[str, Any]:
+        return answer(await act(_TICKET))
+
+    @contextlib.asynccontextmanager
+    async def open(self, *_arguments: Any) -> AsyncIterator[tuple[Ticket, None]]:
+        yield _TICKET, None
+
+
+class _Models(Models):
+    """Models by id."""
+
+    def __init__(self, users: Callable[[Model], bool]) -> None:
+        self.kept: dict[str, Model] = {}
+        self._users = users
+
+    async def register(self, source: Source, ticket: Ticket) -> Model:
+        check_source(source)
+        model = load_model(
+            # bytes are always a model's text, never a name or a path
+            source.text.encode() if source.text else source.builtin,
+            assets=source.assets or None,
+            name=source.name or None,
+            allow_files=False,
+            # the client warns its user
+            warn=False,
+            **source.options,
+        )
+        return self.kept.setdefault(model.id, model)
+
+    async def get(self, model_id: str) -> Model:
+        model = self.kept.get(model_id)
+        if model is None:
+            raise NotFoundError.missing("model", model_id)
+        return model
+
+    async def page(self, size: int, token: str) -> Page[tuple[str, str]]:
+        return Page([(model.id, model.name) for model in list(self.kept.values())], "")
+
+    async def delete(self, model_id: str, ticket: Ticket) -> None:
+        if self._users(await self.get(model_id)):
+            raise ArgumentError.expected(
+                "model_id",
+                "a model that nothing uses",
+                "one that sessions or trajectories use",
+                advice="delete these first",
+            )
+        _remove("model", self.kept, model_id)
+
+
+@dataclasses.dataclass
+class _Session(Session):
+    """A session; the mutex lets one thread at a time change it. Its lease is noted and not heeded."""
+
+    created: float = dataclasses.field(default_factory=time.monotonic)
+    mutex: threading.Lock = dataclasses.field(default_factory=threading.Lock)
+
+    @property
+    def info(self) -> SessionInfo:
+        return SessionInfo(
+            id=self.id,
+            model_id=self.model.id,
+            batch=self.batch,
+            step_count=self.state.step_count,
+            lease=self.lease,
+            expires_in=math.inf,
+            age=time.monotonic() - self.created,
+        )
+
+
+class _Derivatives(Derivatives):
+    """Derivatives of what is not kept; calls in a loop are short, so nothing is measured before."""
+
+    async def value_and_gradient(
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        loss: Loss,
+        params: Mapping[str, Any] | None,
+        wrt: Sequence[str],
+        *,
+        checkpoints: str,
+    ) -> ValueAndGradient:
+        model = await self._models.get(model_id)
+        value, gradient = await self._pool.run(
+            lambda token: self._engine.value_and_gradient(
+                model,
+                qpos,
+                qvel,
+                ctrl,
+                loss,
+                params=params or None,
+                wrt=wrt,
+                checkpoints=checkpoints,
+                cancel=token,
+            ),
+            _steps(ctrl),
+        )
+        return ValueAndGradient(np.asarray(value), gradient)
+
+
+class _Sessions(Sessions):
+    """Sessions by id. What callers get of a state is theirs, so it is copied."""
+
+    def __init__(self, engine: Engine, models: Models) -> None:
+        self._engine = engine
+        self._pool = _POOL  # type: ignore[assignment]
+        self._budget = _BUDGET  # type: ignore[assignment]
+        self._models = models
+        self._store = _NOWHERE  # type: ignore[assignment]
+        self._lease = self._max_lease = math.inf
+        self.kept: dict[str, _Session] = {}
+
+    async def info(self, session_id: str) -> SessionInfo:
+        return self._session(session_id).info
+
+    async def page(self, size: int, token: str) -> Page[SessionInfo]:
+        return Page([session.info for session in list(self.kept.values())], "")
+
+    async def state(self, session_id: str) -> State:
+        return _copied(self._session(session_id).state)
+
+    async def step(self, session_id: str, ctrl: Any, steps: int, ticket: Ticket) -> State:
+        session = self._session(session_id)
+        with session.mutex:
+            before = session.state
+            session.state = await self._pool.run(
+                lambda token: advance(self._engine, session.model, before, ctrl, steps, token),
+                session.batch * steps,
+            )
+            return _copied(session.state)
+
+    async def delete(self, session_id: str, ticket: Ticket) -> None:
+        _remove("session", self.kept, session_id)
+
+    async def _open(self, model: Model, batch: int, lease: float, state: State, ticket: Ticket) -> Session:
+        session = _Session(new_id(), model, batch, lease, "", state, 1, None)
+        self.kept[session.id] = session
+        return session
+
+    async def _change(
+        self, session_id: str, compute: Callable[[Session], Awaitable[State]], ticket: Ticket
+    ) -> State:
+        session = self._session(session_id)
+        with session.mutex:
+            session.state = await compute(session)
+            return _copied(session.state)
+
+    async def _current(self, session_id: str, *, must_renew: bool = False) -> Session:
+        return self._session(session_id)
+
+    def _session(self, session_id: str) -> _Session:
+        session = self.kept.get(session_id)
+        if session is None:
+            raise NotFoundError.missing("session", session_id)
+        return session
+
+
+class _Trajectories(Trajectories):
+    """Trajectories by id; calls in a loop are short, so nothing is measured before."""
+
+    def __init__(self, engine: Engine, models: Models) -> None:
+        self._engine = engine
+        self._pool = _POOL  # type: ignore[assignment]
+        self._budget = _BUDGET  # type: ignore[assignment]
+        self._models = models
+        self._store = _NOWHERE  # type: ignore[assignment]
+        self._cache = _NO_CACHE  # type: ignore[assignment]
+        self.kept: dict[str, Trajectory] = {}
+
+    async def get(self, trajectory_id: str) -> Trajectory:
+        trajectory = self.kept.get(trajectory_id)
+        if trajectory is None:
+            raise NotFoundError.missing("trajectory", trajectory_id)
+        return trajectory
+
+    async def rollout(
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        params: Mapping[str, Any] | None,
+        ticket: Ticket,
+        *,
+        checkpoints: str = "every",
+        states: str | None = None,
+        forget: Sequence[str] = (),
+    ) -> Trajectory:
+        model = await self._models.get(model_id)
+        rollout = await self._pool.run(
+            lambda token: self._engine.rollout(
+                model,
+                qpos,
+                qvel,
+                ctrl,
+                params=params or None,
+                checkpoints=checkpoints,
+                states=states,
+                cancel=token,
+            ),
+            _steps(ctrl),
+        )
+        for identifier in forget:
+            self.kept.pop(identifier, None)
+        answered = dataclasses.replace(rollout, all_states=None) if states == "final" else rollout
+        if not rollout.checkpoints.differentiable:
+            return Trajectory("", model, answered)
+        kept = Trajectory(new_id(), model, rollout.without_states())
+        self.kept[kept.id] = kept
+        return Trajectory(kept.id, model, answered)
+
+    async def stream_rollout(
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        params: Mapping[str, Any] | None,
+        segment_steps: int | None,
+        ticket: Ticket,
+    ) -> AsyncGenerator[Segment | Trajectory, None]:
+        model = await self._models.get(model_id)
+        pieces = SegmentedRollout(model, qpos, qvel, ctrl, params or None)
+        while not pieces.over:
+            yield await self._segment(model, pieces, segment_steps)
+        trajectory = Trajectory(new_id(), model, pieces.result())
+        self.kept[trajectory.id] = trajectory
+        yield trajectory
+
+    async def _pull(
+        self,
+        trajectory: Trajectory,
+        qpos_bar: Any,
+        qvel_bar: Any,
+        wrt: Sequence[str],
+        times: Sequence[int] | None = None,
+    ) -> Gradient:
+        rollout = trajectory.rollout
+        return await self._pool.run(
+            lambda token: self._engine.backward(
+                trajectory.model, rollout, qpos_bar, qvel_bar, times=times, wrt=wrt, cancel=token
+            ),
+            rollout.batch * rollout.steps,
+        )
+
+    async def delete(self, trajectory_id: str, ticket: Ticket) -> None:
+        _remove("trajectory", self.kept, trajectory_id)
+
+    async def _keep_for_caller(
+        self, trajectory: Trajectory, _reservation: Any, ticket: Ticket, forget: Sequence[str] = ()
+    ) -> None:
+        self.kept[trajectory.id] = trajectory
+        for identifier in forget:
+            self.kept.pop(identifier, None)
+
+
+def _steps(ctrl: Any) -> int:
+    """Return the steps of all environments of controls, whose shape is not checked yet."""
+    return int(ctrl.size // max(1, ctrl.shape[-1])) if np.ndim(ctrl) else 0
+
+
+def _copied(state: State) -> State:
+    qpos, qvel, status = np.array(state.qpos), np.array(state.qvel), np.array(state.status)
+    return State(qpos, qvel, state.step_count, state.time, status)
+
+
+def _remove(noun: str, kept: dict[str, Any], identifier: str) -> None:
+    if kept.pop(identifier, None) is None:
+        raise NotFoundError.missing(noun, identifier)

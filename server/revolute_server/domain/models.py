@@ -1,0 +1,276 @@
+"""The models of the server: registered by content, looked up by id."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakValueDictionary
+
+from revolute.contract.errors import ArgumentError, DataLossError, NotFoundError, shortened
+from revolute.contract.names import LONGEST_NAME, check_file_names, check_name
+from revolute_engine import Model
+from revolute_engine import models as builtin_models
+
+from ..access.call import current_client
+from ..access.caller import caller_name, require_owner
+from ..compute.compile_helper import Compiled
+from ..compute.compiler import Compiler
+from ..compute.memory_budget import MemoryBudget
+from ..compute.pool import EnginePool
+from ..store import MODEL, Conflict, Delete, Put, Store
+from ..store.codec import decode, encode
+from .cache import Cache
+from .pagination import Page, page
+from .request_ids import Ticket
+from .shielded import shielded
+
+OPTIONS = (
+    "base",
+    "ground",
+    "fuse_fixed",
+    "timestep",
+    "contact_model",
+    "cone",
+    "solver",
+    "iterations",
+    "contact",
+    "limits",
+    "dry_friction",
+    "erp",
+    "cfm",
+    "restitution",
+    "margin",
+)
+"""The options of `revolute_engine.load_model` that a client may set; none of them reaches the file system."""
+
+_TRUST_SECONDS = 1.0
+"""Time for which a model that was there is taken to be there; another replica may delete it meanwhile."""
+
+_QUICK = 64 * 1024
+"""Bytes of a source that are hashed on the event loop."""
+
+_MOST_IDS = 1024
+"""Sources whose models are known without compiling them again."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What a client sends to have a model made: text and assets, or the name of a built-in model."""
+
+    text: str = ""
+    builtin: str = ""
+    name: str = ""
+    assets: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return len(self.text) + sum(len(content) for content in self.assets.values())
+
+
+class Models:
+    """RegisterModel, GetModel, ListModels and DeleteModel.
+
+    The store has what a client sent; it is compiled again when a model is first used after a restart, or on
+    another replica.
+
+    Models are shared: the id is a hash of the content, so that two callers who send the same content get the
+    same model. Every caller may list, describe and simulate each of them. The first caller who registered a
+    model is its owner, whose share of the limits it takes; only the owner and an admin may delete it.
+    """
+
+    def __init__(self, compiler: Compiler, pool: EnginePool, budget: MemoryBudget, store: Store) -> None:
+        self._compiler = compiler
+        self._pool = pool
+        self._budget = budget
+        self._store = store
+        self._compiled: Cache[Model] = Cache(budget)
+        self._seen: dict[str, float] = {}
+        self._ids: OrderedDict[str, str] = OrderedDict()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def register(self, source: Source, ticket: Ticket) -> Model:
+        """Compile a model and keep it under the hash of its content; the same content gives the same model.
+
+        Args:
+            source: what to compile.
+            ticket: of the request.
+
+        Raises:
+            ArgumentError: neither text nor a built-in name was given, or an option is unknown.
+            ModelError: the text does not compile or asks for something unsupported.
+            LimitError: there is no room for another model.
+        """
+        check_source(source)
+        digest = await self._digest(source)
+        async with self._turn(digest):
+            model = self._compiled.get(self._ids.get(digest, ""))
+            if model is None:
+                model = await self._compile(source)
+                self._note_id(digest, model.id)
+        await shielded(self._keep(model, source, ticket))
+        return model
+
+    async def get(self, model_id: str) -> Model:
+        """Look a model up by its id.
+
+        Raises:
+            NotFoundError: it was not registered.
+            DataLossError: its record is damaged.
+        """
+        model = self._compiled.get(model_id)
+        if model is not None and time.monotonic() - self._seen.get(model_id, -math.inf) < _TRUST_SECONDS:
+            return model
+        if model is not None and await self._store.look(MODEL, model_id):
+            self._seen[model_id] = time.monotonic()
+            return model
+        self.forget(model_id)
+        async with self._turn(model_id):
+            record = await self._store.get(MODEL, model_id)
+            if record is None:
+                raise NotFoundError.missing("model", model_id)
+            model = self._compiled.get(model_id) or await self._compile(Source(**decode(record.payload)))
+            self._seen[model_id] = time.monotonic()
+            return model
+
+    async def page(self, size: int, token: str) -> Page[tuple[str, str]]:
+        """List id and name of the models page by page; see `pages.page`.
+
+        An earlier release may have kept a name that is too long.
+        """
+        found = await page(self._store, MODEL, size, token)
+        names = [shortened(str(entry.summary.get("name", "")), LONGEST_NAME) for entry in found.entries]
+        pairs = zip((entry.key for entry in found.entries), names, strict=True)
+        return Page(list(pairs), found.next_token)
+
+    async def delete(self, model_id: str, ticket: Ticket) -> None:
+        """Forget a model.
+
+        Raises:
+            NotFoundError: it was deleted before or never there.
+            ArgumentError: a session or a trajectory uses it.
+            PermissionDeniedError: it is another caller's.
+        """
+        entry = await self._store.look(MODEL, model_id)
+        if entry is None:
+            raise NotFoundError.missing("model", model_id)
+        require_owner("model", entry.owner)
+        try:
+            await shielded(self._store.commit(Delete(MODEL, model_id), *ticket.writes(None)))
+        except Conflict as conflict:
+            if conflict.kind != MODEL:
+                raise
+            if conflict.referenced:
+                raise ArgumentError.expected(
+                    "model_id",
+                    "a model that nothing uses",
+                    "one that sessions or trajectories use",
+                    advice="delete these first",
+                ) from None
+            raise NotFoundError.missing("model", model_id) from None
+        self.forget(model_id)
+
+    def forget(self, model_id: str) -> None:
+        """Hold no model that the store has no more."""
+        self._compiled.drop(model_id)
+        self._seen.pop(model_id, None)
+
+    def builtins(self) -> list[str]:
+        """Return the names that can be registered without a text."""
+        return list(builtin_models())
+
+    def __len__(self) -> int:
+        return self._store.count(MODEL)
+
+    def _turn(self, key: str) -> asyncio.Lock:
+        """Return what lets many who want the same model at once compile it once."""
+        return self._turns.setdefault(key, asyncio.Lock())
+
+    async def _digest(self, source: Source) -> str:
+        """Hash all that a client sent; what takes long is done on a worker."""
+        if source.size <= _QUICK:
+            return _digest(source)
+        return await self._pool.run(lambda _token: _digest(source))
+
+    def _note_id(self, digest: str, model_id: str) -> None:
+        self._ids[digest] = model_id
+        self._ids.move_to_end(digest)
+        if len(self._ids) > _MOST_IDS:
+            self._ids.popitem(last=False)
+
+    async def _compile(self, source: Source) -> Model:
+        """Compile a model and hold it."""
+        # what cannot be taken over is not compiled
+        self._pool.check_room()
+        request = {**vars(source), "text": source.text.encode()}
+        label = source.name or source.builtin or "XML text"
+        with self._budget.reserve("a model", source.size) as reservation:
+            compiled = await self._compiler.compile(request, label, reservation)
+            # the binary, and MuJoCo's own copy of it
+            with self._budget.reserve("a model that is taken over", 2 * len(compiled.binary)):
+                model = await self._pool.run(lambda _token: _taken_over(compiled, source))
+            return self._compiled.add(model.id, model, reservation)
+
+    async def _keep(self, model: Model, source: Source, ticket: Ticket) -> None:
+        """Commit a model, unless it is there, with the record of the request."""
+        summary = {
+            "name": model.name,
+            "owner": caller_name(),
+            "nq": model.nq,
+            "nv": model.nv,
+            "nu": model.nu,
+            "timestep": model.timestep,
+        }
+        put = Put(MODEL, model.id, encode(vars(source)), summary=summary, client=current_client())
+        while True:
+            try:
+                known = await self._store.get(MODEL, model.id)
+                puts = () if known else (dataclasses.replace(put, expect=0),)
+            except DataLossError:
+                # the content is here again
+                puts = (put,)
+            try:
+                await self._store.commit(*puts, *ticket.writes(model))
+            except Conflict as conflict:
+                if conflict.kind != MODEL:
+                    raise
+                continue
+            self._seen[model.id] = time.monotonic()
+            return
+
+
+def check_source(source: Source) -> None:
+    check_file_names(source.assets)
+    check_name("name", source.name)
+    if bool(source.text) == bool(source.builtin):
+        raise ArgumentError.expected(
+            "source",
+            "either a model's text or the name of a built-in model",
+            "both" if source.text else "neither",
+        )
+    for option in source.options:
+        if option not in OPTIONS:
+            raise ArgumentError.expected(
+                "options", f"names among {', '.join(OPTIONS)}", repr(option[:80]), advice="check the spelling"
+            )
+
+
+def _digest(source: Source) -> str:
+    digest = hashlib.sha256()
+    for part in encode(vars(source)):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _taken_over(compiled: Compiled, source: Source) -> Model:
+    """Return a model from what a worker sent, with all that answers say of it."""
+    model = compiled.model(source.text, source.assets)
+    # its names are made now, not on the event loop
+    model.info()
+    return model

@@ -1,0 +1,231 @@
+"""Models, sessions and trajectories over one engine, one pool and one memory budget."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from revolute.contract.codec.shared_memory import AVAILABLE
+from revolute_engine import Engine, native
+from revolute_engine.parameters import PARAMETERS
+
+from ..compute.compiler import Compiler
+from ..compute.memory_budget import MemoryBudget
+from ..compute.pool import EnginePool
+from ..compute.quotas import Quotas
+from ..observe.telemetry import Telemetry
+from ..settings import Settings
+from ..store import MODEL, SESSION, TRAJECTORY, Limits, MeasuredStore, default_address, open_store
+from .derivatives import Derivatives
+from .leases import Sweeper
+from .models import Models
+from .request_ids import Requests
+from .sessions import Sessions
+from .store_watch import StoreWatch
+from .trajectories import Trajectories
+
+API_VERSIONS = ("v1",)
+FEATURES = (
+    "backward.many_cotangents",
+    "check_gradient",
+    *(f"backward.{name}" for name in PARAMETERS),
+    "jacobian",
+    "jvp",
+    "rollout.forget",
+    "rollout.params",
+    *(f"rollout.params.{name}" for name in PARAMETERS),
+    "session.jacobian",
+    "stream_rollout",
+    "value_and_gradient.loss_terms",
+    "value_and_gradient.own_loss",
+)
+
+_SHARED_MEMORY = ("shared_memory",)
+"""Also, where there is memory that clients can share, and it is taken."""
+
+LIMITS = (
+    "max_request",
+    "max_json",
+    "max_model",
+    "max_mesh",
+    "max_batch",
+    "memory",
+    "max_models",
+    "max_sessions",
+    "max_trajectories",
+    "queue",
+    "store_bytes",
+    "lease",
+    "max_lease",
+    "trajectory_ttl",
+    "request_ttl",
+    "max_requests",
+)
+"""The settings that GetServerInfo reports as limits."""
+
+
+_REQUESTS_SHARE = 8
+"""Of `--memory`, the part that remembered requests may take where the store is this process's memory."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerInfo:
+    """What GetServerInfo answers."""
+
+    version: str
+    api_versions: tuple[str, ...]
+    features: tuple[str, ...]
+    limits: dict[str, float]
+    build: dict[str, str | int]
+
+
+class Service:
+    """What the server holds.
+
+    Attributes:
+        serving: whether all listeners serve; set by the application.
+    """
+
+    def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
+        self.settings = settings
+        self.telemetry = telemetry or Telemetry()
+        self.serving = False
+        self.engine = Engine(threads=settings.threads)
+        self.quotas = Quotas(settings.max_client_calls, settings.max_client_memory)
+        self.pool = EnginePool(
+            settings.workers,
+            settings.queue,
+            batch_delay=settings.batch_delay,
+            batch_size=settings.batch_size,
+            group=native.lanes * settings.threads,
+            nice=settings.engine_nice,
+            quotas=self.quotas,
+            telemetry=self.telemetry,
+        )
+        self.budget = MemoryBudget(settings.memory, self.quotas)
+        self._kept = self.budget.reserve("what is kept").shared()
+        address = settings.store or default_address()
+        store = open_store(address, settings.durability, _limits(settings), self._kept.grow)
+        self.store = MeasuredStore(store, self.telemetry)
+        self.requests = Requests(self.store, settings.request_ttl)
+        self.compiler = Compiler(settings, self.budget, self.telemetry)
+        self.models = Models(self.compiler, self.pool, self.budget, self.store)
+        self.sessions = Sessions(
+            self.engine,
+            self.pool,
+            self.budget,
+            self.models,
+            self.store,
+            settings.lease,
+            settings.max_lease,
+        )
+        self.trajectories = Trajectories(
+            self.engine, self.pool, self.budget, self.models, self.store, settings.trajectory_ttl
+        )
+        self.derivatives = Derivatives(self.engine, self.pool, self.budget, self.models)
+        self._sweeper = Sweeper(self.store, self._forget)
+        self.store_watch = StoreWatch(self.store)
+        self.info = _server_info(settings)
+        self.telemetry.metrics.watch(self._gauges())
+
+    @property
+    def ready(self) -> bool:
+        """Whether calls are taken: all listeners serve, and the store answers."""
+        return self.serving and self.store_watch.answers
+
+    async def open(self) -> None:
+        """Open the store, and begin to delete what expires.
+
+        Raises:
+            ArgumentError: the store is none of ours or of a newer release, or cannot be reached.
+            LimitError: the system has no process to compile models in.
+        """
+        self.compiler.start()
+        try:
+            await self.store.open()
+        except BaseException:
+            self.compiler.close()
+            raise
+        self._sweeper.start()
+        self.store_watch.start()
+
+    def close(self) -> None:
+        """Stop every compilation, every engine call within one control step, and refuse new ones."""
+        self.compiler.close()
+        self.pool.close()
+
+    async def close_store(self) -> None:
+        """Let go of the store, when no call runs any more."""
+        await self.store_watch.stop()
+        await self._sweeper.stop()
+        await self.store.close()
+
+    def _gauges(self) -> Iterator[tuple[str, str, Callable[[], float]]]:
+        """Yield name, description and value of each gauge at /metrics."""
+        pool, budget = self.pool, self.budget
+        yield "revolute_queue_length", "Engine calls that wait for a worker.", lambda: pool.waiting
+        yield "revolute_workers", "Engine calls that may run at once.", lambda: pool.workers
+        yield "revolute_workers_busy", "Engine calls that run.", lambda: pool.busy
+        yield "revolute_compilers_busy", "Models that are compiled.", lambda: self.compiler.running
+        yield "revolute_models", "Models kept.", lambda: len(self.models)
+        yield "revolute_sessions", "Sessions kept.", lambda: len(self.sessions)
+        yield "revolute_trajectories", "Trajectories kept.", lambda: len(self.trajectories)
+        yield "revolute_requests_remembered", "Mutations remembered by id.", lambda: len(self.requests)
+        yield (
+            "revolute_requests_remembered_bytes",
+            "Bytes of these mutations and their answers.",
+            lambda: self.requests.kept_bytes,
+        )
+        yield "revolute_memory_bytes", "Bytes of what is kept and under way.", lambda: budget.used
+        yield "revolute_memory_limit_bytes", "Bound on these bytes, --memory.", lambda: budget.limit
+        yield "revolute_ready", "1 while new calls are taken.", lambda: float(self.ready)
+
+    def _forget(self, kind: str, key: str) -> None:
+        """Hold nothing that has expired."""
+        if kind == SESSION:
+            self.sessions.forget(key)
+        else:
+            self.trajectories.forget(key)
+
+
+def _limits(settings: Settings) -> Limits:
+    counts = {
+        MODEL: settings.max_models,
+        SESSION: settings.max_sessions,
+        TRAJECTORY: settings.max_trajectories,
+    }
+    mine = {} if settings.max_client_sessions is None else {SESSION: settings.max_client_sessions}
+    request_bytes = settings.request_bytes
+    if settings.store == "memory:":
+        # what is remembered must leave room for what it is about
+        request_bytes = min(request_bytes, settings.memory // _REQUESTS_SHARE)
+    return Limits(
+        counts,
+        settings.store_bytes,
+        mine,
+        settings.max_client_memory,
+        requests=settings.max_requests,
+        request_bytes=request_bytes,
+    )
+
+
+def _server_info(settings: Settings) -> ServerInfo:
+    return ServerInfo(
+        version=importlib.metadata.version("revolute-server"),
+        api_versions=API_VERSIONS,
+        features=(*FEATURES, *_SHARED_MEMORY) if AVAILABLE and not settings.no_shared_memory else FEATURES,
+        limits={name: getattr(settings, name) for name in LIMITS},
+        build={
+            "isa": native.isa,
+            "lanes": native.lanes,
+            "threads": settings.threads,
+            "workers": settings.workers,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "machine": platform.machine(),
+        },
+    )

@@ -1,0 +1,464 @@
+"""Trajectories: computed, kept, differentiated, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from revolute.contract.checkpoints import EVERY, Checkpoints
+from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
+from revolute_engine import Engine, Gradient, Jvp, Model, Rollout
+from revolute_engine.merged_calls import BackwardCall, RolloutCall
+from revolute_engine.segments import Segment, SegmentedRollout, segments_of
+
+from ..access.call import current_client
+from ..access.caller import caller_name, is_visible
+from ..compute.memory_budget import MemoryBudget, Reservation
+from ..compute.merged_calls import backward_work, rollout_work
+from ..compute.pool import EnginePool
+from ..compute.trajectory_bytes import gradient_bytes, kept_bytes, states_bytes
+from ..store import MODEL, TRAJECTORY, Conflict, Delete, Entry, Put, Store, Touch, Write
+from ..store.codec import decode, encode
+from . import rollout_records
+from .cache import Cache
+from .deletion import delete_owned, owned
+from .identifiers import new_id
+from .leases import alive, expiry, is_over, missing, renew
+from .models import Models
+from .request_ids import Ticket
+from .shielded import shielded
+
+_REPEAT_SECONDS = 600.0
+"""Time for which a trajectory waits for a caller that lost the answer and may repeat the request."""
+
+_log = logging.getLogger("revolute.server")
+
+Pull = Callable[[Any, Any, Sequence[str], Sequence[int] | None], Awaitable[Gradient]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory:
+    """A rollout that Backward can refer to by id."""
+
+    id: str
+    model: Model
+    rollout: Rollout
+    owner: str = dataclasses.field(default_factory=caller_name)
+
+
+class Trajectories:
+    """Rollout, StreamRollout, GetTrajectory, Backward, Jvp, DeleteTrajectory, and ValueAndGradient of a loss
+    of the caller's own."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        pool: EnginePool,
+        budget: MemoryBudget,
+        models: Models,
+        store: Store,
+        ttl: float,
+    ) -> None:
+        self._engine = engine
+        self._pool = pool
+        self._budget = budget
+        self._models = models
+        self._store = store
+        self._ttl = ttl
+        self._cache: Cache[Trajectory] = Cache(budget)
+        self._undoing: set[asyncio.Task[None]] = set()
+
+    async def rollout(
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        params: Mapping[str, Any] | None,
+        ticket: Ticket,
+        *,
+        checkpoints: str = "every",
+        states: str | None = None,
+        forget: Sequence[str] = (),
+    ) -> Trajectory:
+        """Simulate and keep the trajectory, unless its checkpoints are "none"; it then has no id.
+
+        Args:
+            model_id: the model.
+            qpos: start configurations.
+            qvel: start velocities.
+            ctrl: controls of all steps.
+            params: model parameters by name.
+            ticket: of the request.
+            checkpoints: which states are kept.
+            states: which states are asked for, "all" or "final".
+            forget: trajectories of the caller's that are deleted with it.
+
+        Returns:
+            The trajectory with the states that were asked for; those that no gradient needs are not kept.
+            What is kept is durable by then.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model.
+            NotFoundError: the model is not registered.
+            LimitError: there is no room for the trajectory.
+        """
+        model = await self._models.get(model_id)
+        policy = Checkpoints.parse(checkpoints)
+        size = kept_bytes(model, ctrl, policy)
+        if policy.differentiable:
+            self._store.check_room(TRAJECTORY, current_client(), size)
+        passing = policy.policy != "every" and states == "all"
+        with (
+            self._budget.reserve("a trajectory", size) as reservation,
+            self._budget.reserve("all its states", states_bytes(model, ctrl) if passing else 0),
+        ):
+            trajectory_id = new_id() if policy.differentiable else ""
+            call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states)
+            rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
+            answered = dataclasses.replace(rollout, all_states=None) if states == "final" else rollout
+            answer = Trajectory(trajectory_id, model, answered)
+            if policy.differentiable:
+                kept = dataclasses.replace(answer, rollout=rollout.without_states())
+                await self._keep_for_caller(kept, reservation, ticket, forget)
+            elif forget:
+                await shielded(self._forget(forget))
+            return answer
+
+    async def stream_rollout(
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        params: Mapping[str, Any] | None,
+        segment_steps: int | None,
+        ticket: Ticket,
+    ) -> AsyncGenerator[Segment | Trajectory, None]:
+        """Simulate segment by segment, at most one ahead of what is taken; keep the trajectory at the end.
+
+        Args:
+            model_id: the model.
+            qpos: start configurations.
+            qvel: start velocities.
+            ctrl: controls of all steps.
+            params: model parameters by name.
+            segment_steps: steps of one segment; None for as many as suit a network.
+            ticket: of the request.
+
+        Yields:
+            The segments, and then the trajectory that is kept.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model.
+            NotFoundError: the model is not registered.
+            LimitError: there is no room for the trajectory.
+        """
+        model = await self._models.get(model_id)
+        size = kept_bytes(model, ctrl, EVERY)
+        self._store.check_room(TRAJECTORY, current_client(), size)
+        with self._budget.reserve("a trajectory", size) as reservation:
+            pieces = await self._pool.run(
+                lambda _token: SegmentedRollout(model, qpos, qvel, ctrl, params or None)
+            )
+            ahead = asyncio.ensure_future(self._segment(model, pieces, segment_steps))
+            try:
+                while True:
+                    segment = await ahead
+                    if pieces.over:
+                        yield segment
+                        break
+                    ahead = asyncio.ensure_future(self._segment(model, pieces, segment_steps))
+                    yield segment
+            finally:
+                ahead.cancel()
+            trajectory = Trajectory(new_id(), model, pieces.result())
+            await self._keep_for_caller(trajectory, reservation, ticket)
+            yield trajectory
+
+    async def stream_again(
+        self, trajectory_id: str, segment_steps: int | None
+    ) -> AsyncGenerator[Segment | Trajectory, None]:
+        """Yield the segments of a kept trajectory, and then the trajectory, as `stream_rollout` did.
+
+        Raises:
+            NotFoundError: it was deleted or has expired.
+            DataLossError: its record is damaged.
+        """
+        kept = await self.get(trajectory_id)
+        with self._cache.using(trajectory_id):
+            for segment in segments_of(kept.rollout, segment_steps):
+                yield segment
+        yield kept
+
+    async def _segment(self, model: Model, pieces: SegmentedRollout, steps: int | None) -> Segment:
+        return pieces.take(await self._pool.run_work(rollout_work(self._engine, model, pieces.call(steps))))
+
+    async def get(self, trajectory_id: str) -> Trajectory:
+        """Look a trajectory up, and keep it for another while.
+
+        Raises:
+            NotFoundError: it was deleted, has expired, was never there, or is another caller's.
+            DataLossError: its record is damaged.
+        """
+        trajectory = self._cache.get(trajectory_id)
+        entry: Entry | None
+        if trajectory is not None:
+            entry = await self._store.look(TRAJECTORY, trajectory_id)
+        else:
+            entry, trajectory = await self._read(trajectory_id)
+        if entry is None or is_over(entry.expires):
+            self.forget(trajectory_id)
+            raise await missing(self._store, TRAJECTORY, trajectory_id)
+        if not is_visible(entry.owner):
+            raise await missing(self._store, TRAJECTORY, trajectory_id)
+        await renew(self._store, entry, self._ttl)
+        return trajectory
+
+    async def with_states(self, trajectory_id: str, states: str | None = None) -> Trajectory:
+        """Look a trajectory up and give it all its states, replayed where they are not kept.
+
+        Args:
+            trajectory_id: the trajectory.
+            states: "all" or None; "final" leaves the states out.
+
+        Raises:
+            ArgumentError: `states` is another word.
+            NotFoundError: the trajectory was deleted or never there.
+            LimitError: there is no room for the states.
+        """
+        kept = await self.get(trajectory_id)
+        if states not in (None, "all", "final"):
+            raise ArgumentError.expected("states", "'all' or 'final'", repr(states)[:60])
+        if states == "final":
+            return dataclasses.replace(kept, rollout=dataclasses.replace(kept.rollout, all_states=None))
+        if kept.rollout.all_states is not None:
+            return kept
+        with self._budget.reserve("all its states", states_bytes(kept.model, kept.rollout.ctrl)):
+            found = await self._pool.run(
+                lambda token: self._engine.states(kept.model, kept.rollout, cancel=token), _steps(kept)
+            )
+        return dataclasses.replace(kept, rollout=dataclasses.replace(kept.rollout, all_states=found))
+
+    async def backward(
+        self,
+        trajectory_id: str,
+        qpos_bar: Any,
+        qvel_bar: Any,
+        wrt: Sequence[str],
+        *,
+        times: Sequence[int] | None = None,
+    ) -> Gradient:
+        """Pull one or K cotangents back through a kept trajectory.
+
+        Args:
+            trajectory_id: the trajectory.
+            qpos_bar: cotangents of the positions, or None.
+            qvel_bar: cotangents of the velocities, or None.
+            wrt: what to differentiate by.
+            times: which states the cotangents are of; None for all.
+
+        Raises:
+            ArgumentError: shapes do not fit the trajectory, or a name in `wrt` is unknown.
+            NotFoundError: the trajectory was deleted or never there.
+            DivergedError: no environment stayed finite.
+        """
+        kept = await self.get(trajectory_id)
+        return await self._pull(kept, qpos_bar, qvel_bar, wrt, times)
+
+    async def _pull(
+        self,
+        trajectory: Trajectory,
+        qpos_bar: Any,
+        qvel_bar: Any,
+        wrt: Sequence[str],
+        times: Sequence[int] | None = None,
+    ) -> Gradient:
+        size = gradient_bytes(trajectory.model, trajectory.rollout, qpos_bar, qvel_bar, wrt, times)
+        with self._cache.using(trajectory.id), self._budget.reserve("a gradient", size):
+            call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt), times)
+            return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
+
+    async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
+        """Push a direction forward through a kept trajectory.
+
+        Args:
+            trajectory_id: the trajectory.
+            tangents: qpos_tan, qvel_tan, ctrl_tan and params_tan, each may be None.
+
+        Raises:
+            ArgumentError: shapes do not fit the trajectory, or a name of a parameter is unknown.
+            NotFoundError: the trajectory was deleted or never there.
+            DivergedError: no environment stayed finite.
+        """
+        kept = await self.get(trajectory_id)
+        controls = kept.rollout.ctrl.nbytes
+        states = 8 * 2 * kept.model.nv * kept.rollout.batch * (kept.rollout.steps + 1)
+        if kept.rollout.all_states is None:
+            states += states_bytes(kept.model, kept.rollout.ctrl)
+        with self._cache.using(trajectory_id), self._budget.reserve("tangents", controls + states):
+            return await self._pool.run(
+                lambda token: self._engine.jvp(kept.model, kept.rollout, **tangents, cancel=token),
+                _steps(kept),
+            )
+
+    @contextlib.asynccontextmanager
+    async def passing(
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        params: Mapping[str, Any] | None = None,
+        *,
+        checkpoints: str = "every",
+    ) -> AsyncIterator[tuple[Trajectory, Pull]]:
+        """Simulate for a caller who has a loss of its own; nothing is kept after the block.
+
+        Yields:
+            The trajectory, and what pulls cotangents (qpos_bar, qvel_bar, wrt, times) back through it.
+
+        Raises:
+            ArgumentError: shapes or values do not fit the model.
+            NotFoundError: the model is not registered.
+            LimitError: there is no room for the trajectory.
+        """
+        model, policy = await self._models.get(model_id), Checkpoints.parse(checkpoints)
+        size = kept_bytes(model, ctrl, policy)
+        if policy != EVERY:
+            size += states_bytes(model, ctrl)
+        with self._budget.reserve("a trajectory", size):
+            call = RolloutCall(qpos, qvel, ctrl, params or None, policy, "all")
+            rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
+            trajectory = Trajectory("", model, rollout)
+            yield trajectory, functools.partial(self._pull, trajectory)
+
+    async def delete(self, trajectory_id: str, ticket: Ticket) -> None:
+        """Forget a trajectory.
+
+        Raises:
+            NotFoundError: it was deleted before, has expired, was never there, or is another caller's.
+        """
+        await delete_owned(self._store, TRAJECTORY, trajectory_id, ticket, self.forget)
+
+    def undo(self, trajectory_id: str) -> None:
+        """Let go of a trajectory whose caller did not get the answer.
+
+        A caller whose request has an id may ask again; the trajectory waits for that, but not for long.
+        """
+        task = asyncio.ensure_future(self._undo(trajectory_id))
+        self._undoing.add(task)
+        task.add_done_callback(self._undoing.discard)
+
+    def forget(self, trajectory_id: str) -> None:
+        """Hold no trajectory that the store has no more."""
+        self._cache.drop(trajectory_id)
+
+    def __len__(self) -> int:
+        return self._store.count(TRAJECTORY)
+
+    async def _keep_for_caller(
+        self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket, forget: Sequence[str] = ()
+    ) -> None:
+        """Keep a trajectory in the place of others, unless its caller leaves meanwhile."""
+        try:
+            await shielded(self._keep(trajectory, reservation, ticket, forget))
+        except asyncio.CancelledError:
+            # it is kept by now, for nobody who knows
+            self.undo(trajectory.id)
+            raise
+
+    async def _keep(
+        self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket, forget: Sequence[str]
+    ) -> None:
+        """Commit a trajectory with the record of its request and the end of others, and hold it."""
+        rollout = trajectory.rollout
+        summary = {
+            "model_id": trajectory.model.id,
+            "model": trajectory.model.name,
+            "owner": trajectory.owner,
+            "batch": rollout.status.size,
+            "steps": rollout.steps,
+            "repeatable": bool(ticket.key),
+        }
+        payload = encode({"model_id": trajectory.model.id, "rollout": rollout_records.to_document(rollout)})
+        if self._store.in_memory:
+            # the store counts these same arrays
+            reservation.release()
+        put = Put(
+            TRAJECTORY,
+            trajectory.id,
+            payload,
+            expires=expiry(self._ttl),
+            summary=summary,
+            parent=trajectory.model.id,
+            client=current_client(),
+            expect=0,
+        )
+        try:
+            await self._forget(forget, put, *ticket.writes(trajectory))
+        except Conflict as conflict:
+            if conflict.kind != MODEL:
+                raise
+            self._models.forget(trajectory.model.id)
+            raise NotFoundError.missing("model", trajectory.model.id) from None
+        if not self._store.in_memory:
+            self._cache.add(trajectory.id, trajectory, reservation)
+
+    async def _forget(self, trajectory_ids: Sequence[str], *writes: Write) -> None:
+        """Delete those of some trajectories that are there and the caller's, in one transaction with other
+        writes."""
+        going = await owned(self._store, TRAJECTORY, trajectory_ids)
+        while going or writes:
+            try:
+                await self._store.commit(*(Delete(TRAJECTORY, gone) for gone in going), *writes)
+                break
+            except Conflict as conflict:
+                if conflict.kind != TRAJECTORY or conflict.key not in going:
+                    raise
+                # it was deleted meanwhile
+                going.remove(conflict.key)
+        for gone in going:
+            self.forget(gone)
+
+    async def _read(self, trajectory_id: str) -> tuple[Entry, Trajectory]:
+        """Read a trajectory from the store, and hold it."""
+        entry = await alive(self._store, TRAJECTORY, trajectory_id)
+        size = 0 if self._store.in_memory else entry.size
+        with self._budget.reserve("a trajectory", size) as reservation:
+            record = await self._store.get(TRAJECTORY, trajectory_id)
+            if record is None:
+                raise await missing(self._store, TRAJECTORY, trajectory_id)
+            document = decode(record.payload)
+            model = await self._models.get(document["model_id"])
+            rollout = rollout_records.from_document(document["rollout"])
+            trajectory = Trajectory(trajectory_id, model, rollout, record.owner)
+            if not self._store.in_memory:
+                trajectory = self._cache.add(trajectory_id, trajectory, reservation)
+            return record, trajectory
+
+    async def _undo(self, trajectory_id: str) -> None:
+        try:
+            entry = await self._store.look(TRAJECTORY, trajectory_id)
+            if entry is None:
+                return
+            if entry.summary.get("repeatable"):
+                await self._store.commit(Touch(TRAJECTORY, trajectory_id, time.time() + _REPEAT_SECONDS))
+            else:
+                await self._store.commit(Delete(TRAJECTORY, trajectory_id))
+                self.forget(trajectory_id)
+        except Conflict:
+            return
+        except RevoluteError as error:
+            _log.warning("trajectory %s stays until it expires: %s", trajectory_id, error)
+
+
+def _steps(trajectory: Trajectory) -> int:
+    """Return the steps of all environments of a trajectory."""
+    return trajectory.rollout.batch * trajectory.rollout.steps

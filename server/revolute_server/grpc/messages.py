@@ -1,0 +1,160 @@
+"""Turns streamed requests into documents and documents into streamed answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from google.protobuf.message import Message
+
+from revolute.contract.codec.documents import fill_message, read_message
+from revolute.contract.codec.parts import Assembler, count_entries, locate, to_parts
+from revolute.contract.codec.tensor import encode_tensor
+from revolute.contract.errors import LimitError
+
+from ..answers import Document
+from ..compute.memory_budget import Reservation
+from ..observe.telemetry import Telemetry
+from ..settings import Settings
+from . import offered_memory
+from .offered_memory import current_offer
+
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+Result = TypeVar("Result")
+
+_FEW_ENTRIES = 500
+"""Entries of a message that are read on the event loop, in about a millisecond."""
+
+
+class ReceivedPart(NamedTuple):
+    """A part of a request, and the bytes that it came in."""
+
+    message: Any
+    size: int
+
+
+async def receive(
+    parts: AsyncIterable[ReceivedPart],
+    reservation: Reservation,
+    settings: Settings,
+    first: str = "start",
+    *,
+    to_end: bool = True,
+) -> dict[str, Any]:
+    """Read a message of a streamed request.
+
+    A message that is whole with its first part is not waited for any longer: the end of its stream would cost
+    as much as another part. After chunks the end is waited for, so that an overlap is seen.
+
+    Args:
+        parts: the stream's parts.
+        reservation: grows by the bytes of each part as it arrives.
+        settings: has the limits on a request.
+        first: name of the field that begins the message.
+        to_end: whether the stream ends with the message; else what comes after it is left there.
+
+    Raises:
+        ArgumentError: the parts do not make up one message.
+        LimitError: it is too large.
+    """
+    assembler = Assembler(settings.max_request, limit_name="max_request", first=first)
+    entries, begun = 0, False
+    async for part in parts:
+        reservation.grow(part.size)
+        if begun:
+            assembler.feed(part.message)
+        else:
+            entries = _count_entries(part.message, settings)
+            await _off_the_loop(entries, assembler.feed, part.message)
+            await _begin(assembler, reservation, part.size)
+        if assembler.complete and not (begun and to_end):
+            break
+        begun = True
+    return await _off_the_loop(entries, lambda: read_message(*assembler.finish()))
+
+
+async def _begin(assembler: Assembler, reservation: Reservation, received: int) -> None:
+    """Refuse a message at its first part if there is no room for the rest, and take what it has in shared
+    memory."""
+    reservation.check(assembler.declared_bytes - received)
+    if assembler.shared_bytes:
+        reservation.grow(assembler.shared_bytes)
+        await offered_memory.load(assembler, current_offer())
+
+
+def _count_entries(message: Any, settings: Settings) -> int:
+    """Count the entries of lists and maps in a message, before anything looks at each of them.
+
+    Raises:
+        LimitError: it has too many.
+    """
+    most = settings.max_entries
+    count = count_entries(message, most)
+    if count > most:
+        raise LimitError.expected(
+            "request",
+            f"at most {most} entries in its lists and maps",
+            f"{count} or more",
+            advice="send fewer at once, or start the server with a larger --max-entries",
+        )
+    return count
+
+
+async def _off_the_loop(entries: int, work: Callable[..., Result], *arguments: Any) -> Result:
+    """Do work that takes time for each entry of a message: in a thread if there are many."""
+    if entries <= _FEW_ENTRIES:
+        return work(*arguments)
+    return await asyncio.to_thread(work, *arguments)
+
+
+async def send(
+    part_type: type[Message],
+    start: Message,
+    document: Document,
+    telemetry: Telemetry,
+    first: str = "start",
+) -> AsyncGenerator[Any, None]:
+    """Yield an answer part by part, and report the time it took to make them.
+
+    Its arrays go into the memory that the client shares, if it does.
+    """
+    clock = _Clock()
+    values = await clock.time(offered_memory.put(start, fill_message(start, document), current_offer()))
+    for part in clock.each(to_parts(part_type, start, values, first=first)):
+        yield part
+    clock.report(telemetry)
+
+
+def whole(message: AnyMessage, document: Document) -> AnyMessage:
+    """Fill a message that is not streamed; its arrays are small and stand in it whole."""
+    for path, value in fill_message(message, document).items():
+        locate(message, path).CopyFrom(encode_tensor(np.asarray(value)))
+    return message
+
+
+class _Clock:
+    """Adds up the time in which parts are made, apart from that in which they are sent."""
+
+    def __init__(self) -> None:
+        self._spent = 0
+
+    def each(self, parts: Iterator[Any]) -> Iterator[Any]:
+        began = time.time_ns()
+        for part in parts:
+            self._spent += time.time_ns() - began
+            yield part
+            began = time.time_ns()
+        self._spent += time.time_ns() - began
+
+    async def time(self, copying: Awaitable[Result]) -> Result:
+        began = time.time_ns()
+        result = await copying
+        self._spent += time.time_ns() - began
+        return result
+
+    def report(self, telemetry: Telemetry) -> None:
+        now = time.time_ns()
+        telemetry.record("serialise", now - self._spent, now, transport="grpc")

@@ -1,0 +1,1 @@
+"""The HTTP transport, with the admin page and the OpenAPI description."""

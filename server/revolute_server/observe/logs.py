@@ -1,0 +1,83 @@
+"""Log lines: text for people, JSON for programs, each with the call that it belongs to, none with a token."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+from typing import Any
+
+from ..access.call import current_call
+
+_SECRETS = re.compile(r"(?i)(?:(bearer\s+)[A-Za-z0-9._~+/=-]{8,}|(revolute_)[A-Za-z0-9_-]{20,})")
+"""What follows "bearer", and our own tokens, which are longer than the names of modules in a stack."""
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""Attributes that every record has; others were given by who logged."""
+
+_PEER_LEFT = "ExecuteBatchError raised in core by servicer method"
+"""What grpc logs as an error, with a stack, when a client is gone while its answer is being sent."""
+
+
+def configure(level: str, kind: str) -> None:
+    """Send the log of the whole process to stderr.
+
+    Args:
+        level: "debug", "info", "warning" or "error".
+        kind: "text" or "json".
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if kind == "json" else Text())
+    handler.addFilter(_is_wanted)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(True)
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    """Make a client's departure what it is: nothing that anybody has to look at."""
+    if not (record.name.startswith("grpc.") and record.getMessage().startswith(_PEER_LEFT)):
+        return True
+    record.levelno, record.levelname, record.exc_info = logging.DEBUG, "DEBUG", None
+    return logging.getLogger().isEnabledFor(logging.DEBUG)
+
+
+def hide_secrets(text: str) -> str:
+    """Return a text without what looks like a token."""
+    return _SECRETS.sub(r"\1\2***", text)
+
+
+class Text(logging.Formatter):
+    """`time LEVEL logger: message [call id, caller]`."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (logging's name)
+        call = current_call()
+        suffix = f" [{call.id} {call.caller.name if call.caller else '-'}]" if call else ""
+        return super().formatMessage(record) + suffix
+
+    def format(self, record: logging.LogRecord) -> str:
+        return hide_secrets(super().format(record))
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        call = current_call()
+        fields: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if call:
+            fields["call_id"] = call.id
+            fields["caller"] = call.caller.name if call.caller else None
+        fields.update({name: value for name, value in vars(record).items() if name not in _PLAIN})
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return hide_secrets(json.dumps(fields, default=str))

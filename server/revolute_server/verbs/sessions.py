@@ -1,0 +1,165 @@
+"""The verbs of SessionService."""
+
+from __future__ import annotations
+
+from .. import answers
+from ..answers import Document
+from ..compute.stepping import State
+from .base import ServiceVerbs
+from .body import EXAMPLE_MODEL, REQUEST_ID, Array, Body, Deletion, Listing, OptionalArray, array, takes
+
+
+class CreateSession(Body):
+    """A session to open."""
+
+    example = {"model_id": EXAMPLE_MODEL, "batch": 2, "lease": 600.0}
+
+    model_id: str
+    batch: int
+    lease: float | None = None
+    request_id: str = REQUEST_ID
+
+
+class ForkSession(Body):
+    """A session to copy."""
+
+    example = {"request_id": "7d0c5c2e-6f0e-4a3e-9a63-5f4d1f6f2b11"}
+
+    lease: float | None = None
+    request_id: str = REQUEST_ID
+
+
+class KeepAlive(Body):
+    """A lease to renew."""
+
+
+class ResetInputs(Body):
+    """The state to put a session into; what is left out is the model's default."""
+
+    example = {"qpos": [0.0, 0.2]}
+
+    qpos: OptionalArray = None
+    qvel: OptionalArray = None
+    request_id: str = REQUEST_ID
+
+
+class SetStateInputs(Body):
+    """The state to put a session into; what is left out stays."""
+
+    example = {"qvel": [[0.1, 0.0], [0.2, 0.0]], "step_count": 0}
+
+    qpos: OptionalArray = None
+    qvel: OptionalArray = None
+    step_count: int | None = None
+    request_id: str = REQUEST_ID
+
+
+class StepInputs(Body):
+    """One control, held for some steps."""
+
+    example = {"ctrl": [[1.0], [-1.0]], "steps": 4}
+
+    ctrl: Array
+    steps: int = 1
+    request_id: str = REQUEST_ID
+
+
+class SessionJacobianInputs(Body):
+    """Controls of the step that is differentiated."""
+
+    example = {"ctrl": [0.5]}
+
+    ctrl: Array
+
+
+class SessionVerbs(ServiceVerbs):
+    """Opens, steps, reads, differentiates and closes sessions."""
+
+    @takes(CreateSession)
+    async def create_session(self, body: CreateSession) -> Document:
+        self._check_batch("batch", body.batch)
+        return await self._once(
+            body.request_id,
+            "CreateSession",
+            body.model_dump(exclude={"request_id"}),
+            lambda ticket: self.service.sessions.create(body.model_id, body.batch, body.lease, ticket),
+            answers.session_handle,
+        )
+
+    async def get_session(self, session_id: str) -> Document:
+        return answers.session_info(await self.service.sessions.info(session_id))
+
+    @takes(Listing)
+    async def list_sessions(self, body: Listing) -> Document:
+        return answers.session_list(await self.service.sessions.page(body.page_size, body.page_token))
+
+    @takes(KeepAlive)
+    async def keep_alive(self, session_id: str, _body: KeepAlive) -> Document:
+        return {"lease": await self.service.sessions.keep_alive(session_id)}
+
+    @takes(ResetInputs)
+    async def reset(self, session_id: str, body: ResetInputs) -> Document:
+        qpos, qvel = array("qpos", body.qpos), array("qvel", body.qvel)
+        return await self._once(
+            body.request_id,
+            "Reset",
+            {"session_id": session_id, "qpos": qpos, "qvel": qvel},
+            lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, ticket),
+            answers.session_state,
+            again=_session_state,
+        )
+
+    @takes(StepInputs)
+    async def step(self, session_id: str, body: StepInputs) -> Document:
+        ctrl = array("ctrl", body.ctrl)
+        return await self._once(
+            body.request_id,
+            "Step",
+            {"session_id": session_id, "ctrl": ctrl, "steps": body.steps},
+            lambda ticket: self.service.sessions.step(session_id, ctrl, body.steps, ticket),
+            answers.session_state,
+            again=_session_state,
+        )
+
+    async def get_state(self, session_id: str) -> Document:
+        return answers.session_state(await self.service.sessions.state(session_id))
+
+    @takes(SetStateInputs)
+    async def set_state(self, session_id: str, body: SetStateInputs) -> Document:
+        qpos, qvel = array("qpos", body.qpos), array("qvel", body.qvel)
+        return await self._once(
+            body.request_id,
+            "SetState",
+            {"session_id": session_id, "qpos": qpos, "qvel": qvel, "step_count": body.step_count},
+            lambda ticket: self.service.sessions.set_state(session_id, qpos, qvel, body.step_count, ticket),
+            answers.session_state,
+            again=_session_state,
+        )
+
+    @takes(ForkSession)
+    async def fork_session(self, session_id: str, body: ForkSession) -> Document:
+        return await self._once(
+            body.request_id,
+            "ForkSession",
+            {"session_id": session_id, "lease": body.lease},
+            lambda ticket: self.service.sessions.fork(session_id, body.lease, ticket),
+            answers.session_handle,
+        )
+
+    async def state_bytes(self, session_id: str) -> int:
+        """Return the bytes of a session's state as an answer."""
+        return await self.service.sessions.state_bytes(session_id)
+
+    @takes(SessionJacobianInputs)
+    async def session_jacobian(self, session_id: str, body: SessionJacobianInputs) -> Document:
+        found = await self.service.sessions.jacobian(session_id, array("ctrl", body.ctrl))
+        return answers.step_jacobian(found)
+
+    @takes(Deletion)
+    async def delete_session(self, session_id: str, body: Deletion) -> Document:
+        return await self._delete("DeleteSession", session_id, body, self.service.sessions.delete)
+
+
+async def _session_state(known: Document) -> Document:
+    """Return the state that a session had after a request, as it was kept then."""
+    return answers.session_state(State(**known["state"]))

@@ -1,0 +1,336 @@
+"""The verbs of TrajectoryService."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from revolute.contract.errors import ArgumentError
+from revolute.contract.loss import Loss
+from revolute_engine.segments import Segment
+
+from .. import answers
+from ..answers import Document
+from ..domain.trajectories import Trajectory
+from .base import ServiceVerbs
+from .body import (
+    EXAMPLE_MODEL,
+    REQUEST_ID,
+    AnyShape,
+    Array,
+    Body,
+    Deletion,
+    OptionalArray,
+    Request,
+    array,
+    arrays,
+    takes,
+    validate,
+)
+
+_STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
+"""What a gradient is taken by unless the request says."""
+
+_EXAMPLE_ROLLOUT: dict[str, Any] = {
+    "model_id": EXAMPLE_MODEL,
+    "qpos": [0.0, 0.1],
+    "qvel": [0.0, 0.0],
+    "ctrl": [[1.0], [0.5], [0.0]],
+}
+
+
+class RolloutInputs(Body):
+    """What to simulate."""
+
+    example = {
+        **_EXAMPLE_ROLLOUT,
+        "params": {"gravity": [0.0, 0.0, -1.62], "restitution": 0.5},
+        "checkpoints": "slots=2",
+    }
+
+    model_id: str
+    qpos: Array
+    qvel: Array
+    ctrl: Array
+    params: dict[str, AnyShape] = {}
+    checkpoints: str = "every"
+    states: str | None = None
+    request_id: str = REQUEST_ID
+    forget: list[str] = Field(default_factory=list, max_length=1000, json_schema_extra={"default": []})
+
+
+class StreamRolloutInputs(Body):
+    """What to simulate, and in which pieces."""
+
+    example = {"inputs": _EXAMPLE_ROLLOUT, "segment_steps": 2}
+
+    inputs: RolloutInputs
+    segment_steps: int | None = None
+
+
+class GetTrajectory(Body):
+    """Which states of a trajectory to send."""
+
+    states: str | None = Field(
+        default=None, description="'all', or 'final' for the last state alone; left out: all"
+    )
+
+
+class Cotangents(Body):
+    """What to pull back through a trajectory."""
+
+    example = {"qpos_bar": [[1.0, 0.0]], "times": [-1], "wrt": ["ctrl", "qvel"]}
+
+    qpos_bar: OptionalArray = None
+    qvel_bar: OptionalArray = None
+    wrt: list[str] = []
+    times: list[int] | None = None
+
+
+class Tangents(Body):
+    """A direction to push forward through a trajectory; what is left out is zero."""
+
+    example = {"ctrl_tan": [[1.0], [0.0], [0.0]]}
+
+    qpos_tan: OptionalArray = None
+    qvel_tan: OptionalArray = None
+    ctrl_tan: OptionalArray = None
+    params_tan: dict[str, AnyShape] = {}
+
+
+class JacobianInputs(Body):
+    """One step to differentiate."""
+
+    example = {"model_id": EXAMPLE_MODEL, "qpos": [0.0, 0.1], "qvel": [0.0, 0.0], "ctrl": [1.0]}
+
+    model_id: str
+    qpos: Array
+    qvel: Array
+    ctrl: Array
+    params: dict[str, AnyShape] = {}
+
+
+class CheckGradientInputs(Body):
+    """What to check; what is left out is chosen."""
+
+    example = {"model_id": EXAMPLE_MODEL, "steps": 10, "wrt": ["ctrl"]}
+
+    model_id: str
+    qpos: OptionalArray = None
+    qvel: OptionalArray = None
+    ctrl: OptionalArray = None
+    params: dict[str, AnyShape] = {}
+    wrt: list[str] = []
+    steps: int = 200
+    directions: int = 3
+    seed: int = 0
+    tolerance: float = 1e-5
+
+
+class ValueAndGradientInputs(Body):
+    """What to simulate and which loss to differentiate."""
+
+    example = {
+        "inputs": _EXAMPLE_ROLLOUT,
+        "loss": {
+            "terms": [
+                {"quantity": "qpos", "target": [0.5], "index": [0]},
+                {"quantity": "ctrl", "weight": 0.01, "when": "running"},
+            ]
+        },
+        "wrt": ["ctrl"],
+    }
+
+    inputs: RolloutInputs
+    loss: dict[str, Any]
+    wrt: list[str] = []
+
+
+class OwnLossInputs(Body):
+    """What to simulate for a caller who has a loss of its own; not over HTTP."""
+
+    inputs: RolloutInputs
+    wrt: list[str] = []
+
+
+class OwnCotangents(Body):
+    """What to pull back through the trajectory that was just sent; not over HTTP."""
+
+    qpos_bar: OptionalArray = None
+    qvel_bar: OptionalArray = None
+    times: list[int] | None = None
+
+
+class TrajectoryVerbs(ServiceVerbs):
+    """Simulates, and differentiates what was simulated."""
+
+    @takes(RolloutInputs)
+    async def rollout(self, body: RolloutInputs) -> Document:
+        qpos, qvel, ctrl, params = self._inputs(body)
+        chosen: dict[str, Any] = {"checkpoints": body.checkpoints, "states": body.states}
+        if body.forget:
+            chosen["forget"] = body.forget
+        states = body.states or ("all" if body.checkpoints == "every" else "final")
+
+        async def again(known: Document) -> Document:
+            kept = await self.service.trajectories.with_states(known["trajectory_id"], states)
+            return answers.trajectory(kept, with_ctrl=False)
+
+        return await self._once(
+            body.request_id,
+            "Rollout",
+            {"model_id": body.model_id, "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "params": params, **chosen},
+            lambda ticket: self.service.trajectories.rollout(
+                body.model_id, qpos, qvel, ctrl, params, ticket, **chosen
+            ),
+            lambda kept: answers.trajectory(kept, with_ctrl=self._with_ctrl),
+            record=_trajectory_id,
+            again=again,
+        )
+
+    @takes(StreamRolloutInputs)
+    async def stream_rollout(self, body: StreamRolloutInputs) -> AsyncGenerator[Document, None]:
+        """Yield the segments (RolloutSegment) as they are computed, and at last the RolloutEnd.
+
+        A repeat of a request that was carried out sends the trajectory that was kept then.
+        """
+        if body.segment_steps is not None and body.segment_steps < 1:
+            raise ArgumentError.expected("segment_steps", "at least one step", body.segment_steps)
+        inputs = body.inputs
+        if inputs.checkpoints != "every":
+            raise ArgumentError.expected(
+                "inputs.checkpoints", "'every'", repr(inputs.checkpoints)[:60], advice="use Rollout"
+            )
+        qpos, qvel, ctrl, params = self._inputs(inputs)
+        arguments: dict[str, Any] = {
+            "model_id": inputs.model_id,
+            "qpos": qpos,
+            "qvel": qvel,
+            "ctrl": ctrl,
+            "params": params,
+            "segment_steps": body.segment_steps,
+        }
+        trajectories = self.service.trajectories
+        turn = self.service.requests.open(inputs.request_id, "StreamRollout", arguments, _trajectory_id)
+        async with turn as (ticket, known):
+            if known is None:
+                found = trajectories.stream_rollout(**arguments, ticket=ticket)
+            else:
+                found = trajectories.stream_again(known["trajectory_id"], body.segment_steps)
+            async with contextlib.aclosing(found) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Segment):
+                        yield answers.rollout_segment(piece)
+                    else:
+                        yield answers.rollout_end(piece)
+
+    def undo_rollout(self, answer: Document) -> None:
+        """Let go of a trajectory whose caller did not get the answer, and so cannot delete it."""
+        self.service.trajectories.undo(answer["trajectory_id"])
+
+    @takes(GetTrajectory)
+    async def get_trajectory(self, trajectory_id: str, body: GetTrajectory) -> Document:
+        found = await self.service.trajectories.with_states(trajectory_id, body.states)
+        return answers.trajectory(found, with_ctrl=True)
+
+    @takes(Cotangents)
+    async def backward(self, trajectory_id: str, body: Cotangents) -> Document:
+        qpos_bar, qvel_bar = array("qpos_bar", body.qpos_bar), array("qvel_bar", body.qvel_bar)
+        wrt = tuple(body.wrt) or _STATE_AND_CONTROL
+        return answers.gradient(
+            await self.service.trajectories.backward(trajectory_id, qpos_bar, qvel_bar, wrt, times=body.times)
+        )
+
+    @takes(Tangents)
+    async def jvp(self, trajectory_id: str, body: Tangents) -> Document:
+        names = ("qpos_tan", "qvel_tan", "ctrl_tan")
+        tangents: dict[str, Any] = {name: array(name, getattr(body, name)) for name in names}
+        tangents["params_tan"] = arrays("params_tan", body.params_tan) or None
+        return answers.trajectory_tangent(await self.service.trajectories.jvp(trajectory_id, tangents))
+
+    @takes(JacobianInputs)
+    async def jacobian(self, body: JacobianInputs) -> Document:
+        found = await self.service.derivatives.jacobian(body.model_id, *self._inputs(body))
+        return answers.step_jacobian(found)
+
+    @takes(CheckGradientInputs)
+    async def check_gradient(self, body: CheckGradientInputs) -> Document:
+        start: dict[str, Any] = {name: array(name, getattr(body, name)) for name in _STATE_AND_CONTROL}
+        start["params"] = arrays("params", body.params) or None
+        found = await self.service.derivatives.check_gradient(
+            body.model_id,
+            start,
+            steps=body.steps,
+            directions=body.directions,
+            wrt=body.wrt or None,
+            seed=body.seed,
+            tolerance=body.tolerance,
+        )
+        return answers.gradient_report(found)
+
+    @takes(ValueAndGradientInputs)
+    async def value_and_gradient(self, body: ValueAndGradientInputs) -> Document:
+        qpos, qvel, ctrl, params = self._inputs(body.inputs)
+        found = await self.service.derivatives.value_and_gradient(
+            body.inputs.model_id,
+            qpos,
+            qvel,
+            ctrl,
+            Loss.from_dict(body.loss),
+            params,
+            tuple(body.wrt) or _STATE_AND_CONTROL,
+            checkpoints=body.inputs.checkpoints,
+        )
+        return answers.value_and_gradient(found)
+
+    @contextlib.asynccontextmanager
+    async def own_loss(
+        self, request: Request
+    ) -> AsyncIterator[tuple[Document, Callable[[Request], Awaitable[Document]]]]:
+        """Simulate for a caller who has a loss of its own.
+
+        Yields:
+            The trajectory (message Trajectory), and what turns the caller's Cotangents into the answer
+            (message ValueAndGradientResult).
+        """
+        body = validate(OwnLossInputs, request)
+        inputs = body.inputs
+        found = self.service.trajectories.passing(
+            inputs.model_id, *self._inputs(inputs), checkpoints=inputs.checkpoints
+        )
+        async with found as (passing, pull):
+
+            async def differentiate(request: Request) -> Document:
+                bars = validate(OwnCotangents, request)
+                gradient = await pull(
+                    array("qpos_bar", bars.qpos_bar),
+                    array("qvel_bar", bars.qvel_bar),
+                    tuple(body.wrt) or _STATE_AND_CONTROL,
+                    bars.times,
+                )
+                return answers.own_gradient(passing, gradient)
+
+            yield answers.trajectory(passing, with_ctrl=False), differentiate
+
+    @takes(Deletion)
+    async def delete_trajectory(self, trajectory_id: str, body: Deletion) -> Document:
+        delete = self.service.trajectories.delete
+        return await self._delete("DeleteTrajectory", trajectory_id, body, delete)
+
+    def _inputs(
+        self, body: RolloutInputs | JacobianInputs
+    ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None, dict[str, Any]]:
+        """Return state, controls and parameters of a rollout or a step as arrays."""
+        qpos, qvel, ctrl = array("qpos", body.qpos), array("qvel", body.qvel), array("ctrl", body.ctrl)
+        if ctrl is not None and ctrl.ndim == (3 if isinstance(body, RolloutInputs) else 2):
+            self._check_batch("ctrl", len(ctrl))
+        return qpos, qvel, ctrl, arrays("params", body.params)
+
+
+def _trajectory_id(kept: Trajectory) -> Document:
+    """Return what is remembered of a request that made a trajectory."""
+    return {"trajectory_id": kept.id}
