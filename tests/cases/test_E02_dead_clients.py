@@ -86,7 +86,7 @@ def test_dead_clients_give_their_workers_back(scheme: str) -> None:
             return all(now[name] == 0 for name in ("workers_busy", "queue_length", "trajectories"))
 
         assert wait_until(idle, 30)
-        # the model, as MuJoCo and the engine hold it, and the sessions of the dead clients, a few numbers each
+        # the model, as MuJoCo and the engine hold it, and the dead clients' sessions, a few numbers each
         assert counted(server)["memory_bytes"] - before["memory_bytes"] < 40_000
 
         def at_rest() -> bool:
