@@ -223,18 +223,19 @@ _WEDGED = """<mujoco><option timestep="0.001"/><worldbody>
     </body></body></worldbody></mujoco>"""
 
 
-def test_where_sweeps_do_not_settle_the_derivative_grows_with_their_number() -> None:
-    engine, largest = Engine(threads=1), []
+@pytest.mark.filterwarnings("ignore:XML text")
+def test_where_sweeps_have_not_settled_the_derivative_is_theirs_and_bounded() -> None:
+    engine, speeds = Engine(threads=1), []
     for sweeps in (50, 100):
         model = load_model(_WEDGED, iterations=sweeps)
         start = model.qpos0, np.zeros(model.nv)
         rollout = engine.rollout(model, *start, np.zeros((1, 0)))
-        assert np.abs(rollout.qvel).max() < 1e3
+        speeds.append(np.abs(rollout.qvel).max())
         rows = engine.jacobian(model, *start, np.zeros(0)).A
         forward = engine.jvp(model, rollout, qvel_tan=np.eye(model.nv)[0])
-        assert np.abs(forward.qvel[1] - rows[model.nv :, model.nv]).max() < 1e-6 * np.abs(rows).max()
-        largest.append(np.abs(rows).max())
-    assert largest[0] > 1e8 and largest[1] > 1e7 * largest[0]
+        assert np.abs(forward.qvel[1] - rows[model.nv :, model.nv]).max() < 1e-12 * np.abs(rows).max()
+        assert np.abs(rows).max() < 1 / H
+    assert abs(speeds[1] - speeds[0]) > 1
 
 
 @pytest.mark.parametrize("restitution", [0.0, 1.0])
