@@ -78,13 +78,35 @@ def test_right_gradients_pass(name: str) -> None:
     assert report.passed
     assert report.steps == 40 and report.model == name
     contacts = name in ("ant", "laikago")
-    names = {"qpos", "qvel", "ctrl", *PARAMETERS} - (set() if contacts else {"geom_friction", "restitution"})
+    # no torsional or rolling friction, no springs; softness is of the other contact model
+    without = {
+        "geom_torsional_friction",
+        "geom_rolling_friction",
+        "qpos_spring",
+        "geom_solref",
+        "geom_solimp",
+    }
+    without |= set() if contacts else {"geom_friction", "restitution"}
+    without |= set() if name in ("cartpole", "ant") else {"jnt_range"}
+    names = {"qpos", "qvel", "ctrl", *PARAMETERS} - without
     assert {check.name for check in report.inputs} == names
     for check in report.inputs:
         assert check.dot_error < 1e-10
         assert check.verdict in ("right", "right step by step", "zero")
         assert check.verdict == "zero" or check.error < 1e-3
     assert report["qvel"].error < 1e-6
+
+
+@pytest.mark.parametrize("name", ["cartpole", "ant", "laikago"])
+def test_right_gradients_of_soft_contact_pass(name: str) -> None:
+    model = load_model(name, contact_model="mujoco")
+    report = check_gradient(Engine(threads=1), model, steps=40)
+    print(report.to_text())
+    assert report.passed
+    verdicts = {check.name: check.verdict for check in report.inputs}
+    assert "restitution" not in verdicts and ("geom_solimp" in verdicts) == (name != "cartpole")
+    # ant.xml has solref at the bound of refsafe
+    assert set(verdicts.values()) <= {"right", "right step by step", "zero", "at a switching point"}
 
 
 def test_every_joint_and_actuator_type_passes() -> None:
@@ -150,7 +172,9 @@ def test_a_start_exactly_on_a_limit_is_a_switching_point() -> None:
 
 def test_off_the_limit_the_same_gradient_is_right() -> None:
     report = check_gradient(Engine(threads=1), load_model(KNEE), [0.3], [0.1], np.full((10, 1), 0.2))
-    assert {check.verdict for check in report.inputs} == {"right"}, report.to_text()
+    verdicts = {check.name: check.verdict for check in report.inputs}
+    assert verdicts.pop("jnt_range") == "zero"
+    assert set(verdicts.values()) == {"right"}, report.to_text()
 
 
 def test_an_unstable_trajectory_is_sensitive_and_says_how_much() -> None:

@@ -42,7 +42,9 @@ def _tangents(model: Model, batch: int, steps: int, random: np.random.Generator)
     tangents["params_tan"] = {}
     for name in parameters_of(model):
         own = default_parameter(model, name)
-        if name != "geom_friction":  # equal coefficients tie: the derivative of the larger has two sides
+        if not name.endswith(
+            "_friction"
+        ):  # equal coefficients tie: the derivative of the larger has two sides
             tangents["params_tan"][name] = random.normal(size=(batch, *own.shape)) * np.abs(own)
     return tangents
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from revolute.contract.errors import ArgumentError
-from revolute_engine import Engine, load_model
-from revolute_engine._model import Model
+from revolute_engine import Engine, Model, load_model
 from revolute_engine.parameters import PARAMETERS, default_parameter, parameters_of
 
 from .mujoco_scenes import (
@@ -222,6 +221,16 @@ def test_the_jacobian_of_a_step_is_that_of_its_gradient() -> None:
         wanted = np.concatenate([pushed.qpos[1], pushed.qvel[1]])
         got = jacobian.A @ np.concatenate([dq, dv]) + jacobian.B @ du
         assert np.abs(got - wanted).max() <= 1e-9 * np.abs(wanted).max()
+
+
+def test_stiff_rows_without_friction_are_solved() -> None:
+    # a pyramid of friction 0 has edges of almost one direction, 1e10 times stiffer than its normal
+    text = scene("box", "pyramidal", "Euler").replace('friction="0.6"', 'friction="0" solimp="0.9999 0.9999"')
+    theirs, model = reference(text), loaded(text)
+    qpos, qvel, ctrl = state_in_contact(theirs, 20, 2)
+    found = Engine().rollout(model, qpos, qvel, np.tile(ctrl, (20, 1)))
+    assert found.unsettled_step == -1
+    assert np.abs(found.qvel[1] - mujoco_step(theirs, qpos, qvel, ctrl)[1]).max() < 1e-5
 
 
 def test_options_of_the_contact_model() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from revolute_engine import load_model
+from revolute_engine import Engine, load_model
 from revolute_engine import native as _native
 
 TOLERANCE = 1e-9
@@ -174,3 +174,37 @@ def test_a_step_in_contact_is_mujocos(first: str, second: str, cone: str) -> Non
         if touching == TRIALS // 10:
             break
     assert touching >= TRIALS // 20
+
+
+def _displaced(model: mujoco.MjModel, qpos: Vectors, direction: Vectors, step: float) -> Vectors:
+    out = qpos.copy()
+    mujoco.mj_integratePos(model, out, direction, step)
+    return out
+
+
+@pytest.mark.parametrize(("first", "second"), CLOSED_PAIRS, ids=str)
+def test_gradients_in_contact_are_differences_also_several_at_once(first: str, second: str) -> None:
+    model = load_model(_scene(first, second, 'margin="0.01"'), contact_model="mujoco", warn=False)
+    engine, random, ctrl = Engine(threads=1), np.random.default_rng(6), np.zeros((1, 0))
+    checked = 0
+    for trial, qpos in enumerate(_poses(model.nq // 7, np.random.default_rng(4))):
+        found = _native.contacts(model.native, qpos)["distance"]
+        # face-on poses are kinks, and so is where a contact begins to act
+        if trial % 4 == 0 or len(found) == 0 or found.min() < -0.05 or found.max() > 0.009:
+            continue
+        qvel, direction = 0.3 * random.normal(size=(2, model.nv))
+        bars = np.zeros((3, 2, model.nv))
+        bars[:, 1] = random.normal(size=(3, model.nv))
+        rollout = engine.rollout(model, qpos, qvel, ctrl)
+        together = engine.backward(model, rollout, qvel_bar=bars, wrt="qpos").qpos
+        alone = [engine.backward(model, rollout, qvel_bar=bar, wrt="qpos").qpos for bar in bars]
+        np.testing.assert_allclose(together, alone, rtol=1e-12, atol=1e-12 * np.abs(together).max())
+        ends = [_displaced(model.mujoco_model, qpos, direction, step) for step in (-1e-6, 1e-6)]
+        moved = [engine.rollout(model, end, qvel, ctrl).qvel[-1] for end in ends]
+        difference, displacement = (moved[1] - moved[0]) / 2e-6, (ends[1] - ends[0]) / 2e-6
+        scale = (np.abs(bars[:, 1]) * np.abs(difference)).sum(axis=1) + 1
+        assert (np.abs(together @ displacement - bars[:, 1] @ difference) < 1e-5 * scale).all(), qpos.tolist()
+        checked += 1
+        if checked == 10:
+            return
+    assert checked > 0

@@ -15,30 +15,34 @@ struct Dual {
   double tangent[N];
 
   Dual() = default;
-  Dual(double constant) : value(constant), tangent{} {}
+  REVOLUTE_HD Dual(double constant) : value(constant), tangent{} {}
 
-  Dual& operator+=(const Dual& b) { return *this = *this + b; }
-  Dual& operator-=(const Dual& b) { return *this = *this - b; }
-  Dual& operator*=(const Dual& b) { return *this = *this * b; }
+  REVOLUTE_HD Dual& operator+=(const Dual& b) { return *this = *this + b; }
+  REVOLUTE_HD Dual& operator-=(const Dual& b) { return *this = *this - b; }
+  REVOLUTE_HD Dual& operator*=(const Dual& b) { return *this = *this * b; }
 
-  friend Dual operator+(const Dual& a, const Dual& b) { return chain(a.value + b.value, 1.0, a, 1.0, b); }
-  friend Dual operator-(const Dual& a, const Dual& b) { return chain(a.value - b.value, 1.0, a, -1.0, b); }
-  friend Dual operator*(const Dual& a, const Dual& b) {
+  REVOLUTE_HD friend Dual operator+(const Dual& a, const Dual& b) {
+    return chain(a.value + b.value, 1.0, a, 1.0, b);
+  }
+  REVOLUTE_HD friend Dual operator-(const Dual& a, const Dual& b) {
+    return chain(a.value - b.value, 1.0, a, -1.0, b);
+  }
+  REVOLUTE_HD friend Dual operator*(const Dual& a, const Dual& b) {
     return chain(a.value * b.value, b.value, a, a.value, b);
   }
-  friend Dual operator/(const Dual& a, const Dual& b) {
+  REVOLUTE_HD friend Dual operator/(const Dual& a, const Dual& b) {
     const double quotient = a.value / b.value;
     return chain(quotient, 1.0 / b.value, a, -quotient / b.value, b);
   }
-  friend Dual operator-(const Dual& a) { return chain(-a.value, -1.0, a); }
+  REVOLUTE_HD friend Dual operator-(const Dual& a) { return chain(-a.value, -1.0, a); }
 
   // value, with tangent  da * a' (+ db * b')
-  static Dual chain(double value, double da, const Dual& a) {
+  REVOLUTE_HD static Dual chain(double value, double da, const Dual& a) {
     Dual out(value);
     for (int i = 0; i < N; ++i) out.tangent[i] = da * a.tangent[i];
     return out;
   }
-  static Dual chain(double value, double da, const Dual& a, double db, const Dual& b) {
+  REVOLUTE_HD static Dual chain(double value, double da, const Dual& a, double db, const Dual& b) {
     Dual out(value);
     for (int i = 0; i < N; ++i) out.tangent[i] = da * a.tangent[i] + db * b.tangent[i];
     return out;
@@ -47,7 +51,7 @@ struct Dual {
 
 // rounded as in every other width: values, and so branches, are those of the trajectory
 template <int N>
-inline Dual<N> multiply_add(const Dual<N>& a, const Dual<N>& b, const Dual<N>& c) {
+REVOLUTE_HD inline Dual<N> multiply_add(const Dual<N>& a, const Dual<N>& b, const Dual<N>& c) {
   Dual<N> out = Dual<N>::chain(multiply_add(a.value, b.value, c.value), b.value, a, a.value, b);
   for (int i = 0; i < N; ++i) out.tangent[i] += c.tangent[i];
   return out;
@@ -58,38 +62,38 @@ struct HasTangents<Dual<N>> {
   static constexpr bool value = true;
 };
 template <int N>
-inline Mask<1> less(const Dual<N>& a, const Dual<N>& b) {
+REVOLUTE_HD inline Mask<1> less(const Dual<N>& a, const Dual<N>& b) {
   return {a.value < b.value};
 }
 template <int N>
-inline Mask<1> less_equal(const Dual<N>& a, const Dual<N>& b) {
+REVOLUTE_HD inline Mask<1> less_equal(const Dual<N>& a, const Dual<N>& b) {
   return {a.value <= b.value};
 }
 template <int N>
-inline Dual<N> select(Mask<1> mask, const Dual<N>& a, const Dual<N>& b) {
+REVOLUTE_HD inline Dual<N> select(Mask<1> mask, const Dual<N>& a, const Dual<N>& b) {
   return mask.bit ? a : b;
 }
 template <int N>
-inline Dual<N> sqrt(const Dual<N>& a) {
+REVOLUTE_HD inline Dual<N> sqrt(const Dual<N>& a) {
   const double root = std::sqrt(a.value);
   return Dual<N>::chain(root, root > 0 ? 0.5 / root : 0.0, a);
 }
 template <int N>
-inline Dual<N> abs(const Dual<N>& a) {
+REVOLUTE_HD inline Dual<N> abs(const Dual<N>& a) {
   return a.value < 0 ? -a : a;
 }
 template <int N>
-inline Mask<1> is_negative(const Dual<N>& a) {
+REVOLUTE_HD inline Mask<1> is_negative(const Dual<N>& a) {
   return {std::signbit(a.value)};
 }
 template <int N>
-inline Mask<1> is_finite(const Dual<N>& a) {
+REVOLUTE_HD inline Mask<1> is_finite(const Dual<N>& a) {
   bool finite = std::isfinite(a.value);
   for (int i = 0; i < N; ++i) finite = finite && std::isfinite(a.tangent[i]);
   return {finite};
 }
 template <int N>
-inline void sincos(const Dual<N>& x, Dual<N>& s, Dual<N>& c) {
+REVOLUTE_HD inline void sincos(const Dual<N>& x, Dual<N>& s, Dual<N>& c) {
   double sine, cosine;
   sincos(x.value, sine, cosine);
   s = Dual<N>::chain(sine, cosine, x);
@@ -97,39 +101,39 @@ inline void sincos(const Dual<N>& x, Dual<N>& s, Dual<N>& c) {
 }
 // 2 atan2(s, c), with d = 2 (c s' - s c')/(s^2 + c^2)
 template <int N>
-inline Dual<N> twice_arctangent(const Dual<N>& s, const Dual<N>& c) {
+REVOLUTE_HD inline Dual<N> twice_arctangent(const Dual<N>& s, const Dual<N>& c) {
   const double scale = 2.0 / (s.value * s.value + c.value * c.value);
   return Dual<N>::chain(2.0 * std::atan2(s.value, c.value), scale * c.value, s, -scale * s.value, c);
 }
 // with (x^p)' = p x^(p-1) x' + x^p log(x) p'
 template <int N>
-inline Dual<N> general_power(const Dual<N>& x, const Dual<N>& p) {
+REVOLUTE_HD inline Dual<N> general_power(const Dual<N>& x, const Dual<N>& p) {
   const double value = p.value == 1 ? x.value : p.value == 2 ? x.value * x.value : std::pow(x.value, p.value);
   return Dual<N>::chain(value, p.value * (value / x.value), x, value * std::log(x.value), p);
 }
 template <int N>
-inline Dual<N> natural_logarithm(const Dual<N>& x) {
+REVOLUTE_HD inline Dual<N> natural_logarithm(const Dual<N>& x) {
   return Dual<N>::chain(std::log(x.value), 1.0 / x.value, x);
 }
 template <int N>
 struct AllPositiveZero<Dual<N>> {
   AllPositiveZero<double> numbers;
-  void add(const Dual<N>& a) {
+  REVOLUTE_HD void add(const Dual<N>& a) {
     numbers.add(a.value);
     for (int i = 0; i < N; ++i) numbers.add(a.tangent[i]);
   }
-  bool holds() const { return numbers.holds(); }
+  REVOLUTE_HD bool holds() const { return numbers.holds(); }
 };
 template <int N>
-inline double get_lane(const Dual<N>& a, int) {
+REVOLUTE_HD inline double get_lane(const Dual<N>& a, int) {
   return a.value;
 }
 template <int N>
-inline void set_lane(Dual<N>& a, int, const Dual<N>& value) {
+REVOLUTE_HD inline void set_lane(Dual<N>& a, int, const Dual<N>& value) {
   a = value;
 }
 template <int N>
-inline void set_lane(Dual<N>& a, int, double constant) {
+REVOLUTE_HD inline void set_lane(Dual<N>& a, int, double constant) {
   a = constant;
 }
 

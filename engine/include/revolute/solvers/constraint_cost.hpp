@@ -215,10 +215,10 @@ REVOLUTE_HD void add_cost_along(const ConstraintCost<Real>& cost, const Real* y,
   }
 }
 
-// Which quadratic piece of the cost y lies in, as a number; `curved` where the piece is not quadratic.
+namespace detail {
+
 template <class Real>
-REVOLUTE_HD Real cost_zone(const ConstraintCost<Real>& cost, const Real* y, MaskOf<Real>& curved) {
-  using namespace detail;
+REVOLUTE_HD Real zone_number(const ConstraintCost<Real>& cost, const Real* y, MaskOf<Real>& curved) {
   switch (cost.kind) {
     case CostKind::quadratic:
       return Real(0);
@@ -240,6 +240,16 @@ REVOLUTE_HD Real cost_zone(const ConstraintCost<Real>& cost, const Real* y, Mask
       return select(e.bottom, Real(1), select(e.middle, Real(2), Real(0)));
     }
   }
+}
+
+}  // namespace detail
+
+// Which quadratic piece of the cost y lies in, as a number, 0 where the constraint does not act; `curved` is set where the
+// piece is not quadratic.
+template <class Real>
+REVOLUTE_HD inline Real cost_zone(const ConstraintCost<Real>& cost, const Real* y, MaskOf<Real>& curved) {
+  const Real zone = detail::zone_number(cost, y, curved);
+  return select(less(Real(0), cost.D[0]), zone, Real(0));
 }
 
 // Minus the derivatives of z.s'(y).

@@ -5,7 +5,8 @@
 // from a = a0 = M^-1 f, with a search along the step for the zero of the derivative, a monotone function of alpha:   (3)
 // Newton's method in one variable, kept between the bounds found so far.
 // An environment is done when a whole step (alpha = 1) left every cost in the same quadratic piece, since (1) is then solved; or
-// when, tree by tree, |g| in the norm of 1/diag(M) is at rounding of the forces it is the difference of. It is frozen from then
+// when, tree by tree, |g| in the norm of 1/diag(M), or the decrement -g.step, is at rounding of the forces that g is the
+// difference of (the decrement bounds the error of a, where stiff rows leave a g that does not vanish). It is frozen from then
 // on, so that its bits depend on nothing else in the pack. One that is not done after `most_newton_steps` is unsettled.
 // Forward derivatives: the last step is taken once more and only its derivatives are kept, which are then those of (1),
 // whatever they were before: -H^-1 dg for fixed a.
@@ -65,30 +66,35 @@ REVOLUTE_HD void factorize_at(const Model& model, const MassMatrix<Real>& M,
   factorize(model, ws.H);
 }
 
-// Whether the gradient is at rounding, and the largest of |g|^2 relative to the forces.
-template <class Real>
-REVOLUTE_HD MaskOf<Real> gradient_is_small(const Model& model, const MassMatrix<Real>& M, const Real* force,
-                                           const Newton<Real>& ws, const Real* gradient, Real& largest) {
-  constexpr double tolerance = 1e-12, across_trees = 1e-6;
-  Real total(0);
-  for (int k = 0; k < model.nv; ++k) {
-    const Real constraint = ws.gradient[k];
-    total += (force[k] * force[k] + constraint * constraint) / M.row(model, k)[0];
-  }
-  largest = Real(0);
+// The largest ratio over the trees of sum measure_k to the square of the forces on them, sum (f^2 + (J' s')^2)/M_kk. Forces on
+// other trees count a little: rounding of theirs arrives here as well.
+template <class Real, class Measure>
+REVOLUTE_HD Real largest_ratio(const Model& model, const MassMatrix<Real>& M, const Real* force,
+                               const Newton<Real>& ws, const Measure& measure) {
+  constexpr double across_trees = 1e-12;
+  const auto squared_force = [&](int k) {
+    return (force[k] * force[k] + ws.gradient[k] * ws.gradient[k]) / M.row(model, k)[0];
+  };
+  Real total(0), largest(0);
+  for (int k = 0; k < model.nv; ++k) total += squared_force(k);
   for (int k = 0; k < model.nv;) {
     Real of_tree(0), forces(0);
     const int tree = model.dofs[k].tree;
     for (; k < model.nv && model.dofs[k].tree == tree; ++k) {
-      const Real inverse = Real(1) / M.row(model, k)[0], constraint = ws.gradient[k];
-      of_tree += gradient[k] * gradient[k] * inverse;
-      forces += (force[k] * force[k] + constraint * constraint) * inverse;
+      of_tree += measure(k);
+      forces += squared_force(k);
     }
-    const Real scale = forces + Real(across_trees * across_trees) * total;
-    const Real ratio = of_tree / select(less(Real(0), scale), scale, Real(1));
-    largest = maximum(largest, ratio);
+    const Real scale = forces + Real(across_trees) * total;
+    largest = maximum(largest, of_tree / select(less(Real(0), scale), scale, Real(1)));
   }
-  return less_equal(largest, Real(tolerance * tolerance));
+  return largest;
+}
+// Whether a measure of the distance from the solution, squared and relative, is at rounding: it is tiny, or small and no
+// longer falls.
+template <class Real>
+REVOLUTE_HD inline MaskOf<Real> at_rounding(const Real& now, const Real& before) {
+  constexpr double tiny = 1e-24, small = 1e-14;
+  return less_equal(now, Real(tiny)) | (less(now, Real(small)) & less(Real(0.25) * before, now));
 }
 
 // (3): alpha along ws.step; `slope` and `curvature` are those of the quadratic part at alpha = 0.
@@ -154,16 +160,18 @@ REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
   MaskOf<Real> curved = less(Real(1), zero);
   for (int i = 0; i < constraints.count; ++i)
     ws.zone[i] = cost_zone(constraints.list[i].cost, ws.y + constraints.list[i].row, curved);
-  Real largest, before(0);
   Real* const gradient = ws.step;
   const auto find_gradient = [&] {
     for (int k = 0; k < model.nv; ++k) gradient[k] = (ws.Ma[k] - force[k]) + ws.gradient[k];
+    return largest_ratio(model, M, force, ws,
+                         [&](int k) { return gradient[k] * gradient[k] / M.row(model, k)[0]; });
   };
-  find_gradient();
-  MaskOf<Real> done = gradient_is_small(model, M, force, ws, gradient, largest);
+  const Real none_before(1e300);
+  Real ratio = find_gradient(), decrement_before = none_before;
+  MaskOf<Real> done = at_rounding(ratio, none_before);
   bool current = false;  // whether the factors are those at a
   for (int i = 0; i < most_newton_steps && !all(done); ++i) {
-    before = largest;
+    const Real ratio_before = ratio;
     factorize_at(model, M, constraints, ws);
     for (int k = 0; k < model.nv; ++k) ws.step[k] = -gradient[k];
     solve(model, ws.H, ws.step);
@@ -175,6 +183,11 @@ REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
     }
     for (int j = 0; j < constraints.count; ++j)
       constraint_times(model, constraints, constraints.list[j], ws.step, ws.J_step + constraints.list[j].row);
+    const Real decrement = largest_ratio(model, M, force, ws, [&](int k) {
+      return abs(((ws.Ma[k] - force[k]) + ws.gradient[k]) * ws.step[k]);
+    });
+    const auto last = at_rounding(decrement, decrement_before);
+    decrement_before = decrement;
     const Real alpha = select(done, zero, without_tangents(search(constraints, ws, slope, curvature, done)));
     for (int k = 0; k < model.nv; ++k) {
       ws.a[k] = select(done, ws.a[k], multiply_add(alpha, ws.step[k], ws.a[k]));
@@ -193,12 +206,9 @@ REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
     curved = now_curved;
     current = !any(changed | now_curved);
     constraint_slopes(model, constraints, false, ws);
-    find_gradient();
+    ratio = find_gradient();
     const auto whole = less_equal(Real(1), alpha) & less_equal(alpha, Real(1));
-    auto small = gradient_is_small(model, M, force, ws, gradient, largest);
-    // no better than the step before, and as near as rounding lets it come
-    small = small | (less(largest, Real(1e-16)) & less(Real(0.25) * before, largest));
-    done = done | (whole & same_pieces) | small;
+    done = done | (whole & same_pieces) | last | at_rounding(ratio, ratio_before);
   }
   ws.settled = done;
   if constexpr (HasTangents<Real>::value) {

@@ -246,4 +246,8 @@ def scale(model: Model, name: str, start: Trajectory, value: Float64Array) -> Fl
         return np.repeat((gyration * (mass > 0))[:, None], 3, axis=1)
     if name == "restitution":
         return np.minimum(value, 1 - value)
+    if name == "actuator_biasprm":
+        return np.maximum(np.abs(value), np.abs(default_parameter(model, "actuator_gainprm")[:, :1]))
+    if name == "qpos_spring":
+        return np.maximum(np.abs(value), _DISPLACEMENT)
     return np.abs(value)
