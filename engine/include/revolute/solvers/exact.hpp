@@ -63,7 +63,8 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
     if (ws.root[r] < 0) continue;
     if (problem.rows[r].kind == RowKind::friction) join(r, problem.rows[r].normal);
     for (int j = problem.rows[r].begin; j < r; ++j)
-      if (ws.root[j] >= 0 && value(r, j) != 0) join(r, j);
+      // of an environment that blows up, zero times infinity joins nothing
+      if (ws.root[j] >= 0 && value(r, j) != 0 && std::isfinite(value(r, j))) join(r, j);
   }
   for (int first = 0; first < count; ++first) {
     if (ws.root[first] != first) continue;
