@@ -427,7 +427,8 @@ void takes_nothing_from_the_heap() {
       add_impulse_adjoint(*at.rows, lambda.data(), w.data(), at.V_free.data(), *bar);
       add_right_side_adjoint(at.context(), *at.rows, v_bar.data(), F.data(), *bar);
       constraint_rows_adjoint(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows,
-                              q_bar.data(), F.data(), F.data(), time_bar.data(), *bar, *kin_bar, *parameters_bar);
+                              q_bar.data(), F.data(), F.data(), time_bar.data(), *bar, *kin_bar,
+                              *parameters_bar);
     });
   }
 }
