@@ -8,9 +8,10 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from revolute.contract.load_options import LoadOptions
+
 from ._arrays import Arrays, is_disabled
 from ._equalities import active_equalities
-from ._options import CONES, CONTACT_MODELS, Options
 
 INTEGRATORS = {
     int(mujoco.mjtIntegrator.mjINT_EULER): 0,
@@ -26,16 +27,14 @@ _COPIED = (
 )
 
 
-def soft_arrays(model: mujoco.MjModel, options: Options) -> Arrays:
+def soft_arrays(model: mujoco.MjModel, options: LoadOptions) -> Arrays:
     """Return the arrays, by the names of the compiled engine."""
     soft = options.contact_model == "mujoco"
     arrays: Arrays = {name: _real(getattr(model, name), soft) for name in _COPIED}
     held = active_equalities(model)
     arrays["eq_solref"] = _real(model.eq_solref[held], soft)
     arrays["eq_solimp"] = _real(model.eq_solimp[held], soft)
-    arrays["contact_model"] = CONTACT_MODELS.index(options.contact_model)
-    elliptic = model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
-    arrays["cone"] = CONES.index(options.cone) if options.cone else int(elliptic)
+    arrays["cone"] = int(model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC)
     arrays["impratio"] = float(model.opt.impratio)
     arrays["refsafe"] = int(not is_disabled(model, "REFSAFE"))
     arrays["eulerdamp"] = int(not is_disabled(model, "EULERDAMP"))
