@@ -126,13 +126,7 @@ class Simulator(Unpicklable):
             qvel: start velocity, [batch, nv], or [nv] for all environments.
             ctrl: controls, [batch, T, nu]; or [T, nu], and then results have no batch axis. T may be 0.
             params: model parameters to replace, by name, for all environments or, with a batch axis in front,
-                for each: geom_friction [ngeom] (sliding), body_mass [nbody], body_ipos [nbody, 3],
-                body_inertia [nbody, 3], dof_damping [nv], dof_armature [nv], dof_frictionloss [nv],
-                jnt_stiffness [njnt], gravity [3], actuator_gear [nu], actuator_gainprm [nu, 3] and
-                actuator_biasprm [nu, 3] (by 1, length, velocity), qpos_spring [nq], jnt_range [njnt, 2],
-                geom_torsional_friction [ngeom], geom_rolling_friction [ngeom]; restitution [] of contact
-                model "hard"; geom_solref [ngeom, 2] and geom_solimp [ngeom, 5] of "mujoco".
-                `ModelHandle.params` has the model's own.
+                for each. `model.params` has their names and the model's own values, e.g. body_mass [nbody].
             checkpoints: which states are kept for the gradient, which is the same under all: "every" (T + 1
                 states), "interval=k" (each k-th), "slots=s" (at most s, however long the trajectory), or
                 "none", when there will be no gradient; nothing is kept or copied then.
