@@ -13,7 +13,7 @@ from benchmarks.gradients import horizon, impact, sliding, standing
 from benchmarks.gradients.differences import STATE
 from benchmarks.gradients.scenes import BLOCK, DROP
 from revolute_engine import Engine, Gradient, Model, Rollout, load_model
-from revolute_engine._parameters import default_parameter
+from revolute_engine.parameters import default_parameter
 
 STANDING = 1e-6  # differences of a thousandth of a second to 0.2 s resolve no more than 1e-7
 CLOSED_FORM = 1e-9
