@@ -12,6 +12,7 @@ from revolute.contract.load_options import LoadOptions
 
 from ._arrays import Arrays, is_disabled
 from ._equalities import active_equalities
+from .parameters import PARAMETERS
 
 INTEGRATORS = {
     int(mujoco.mjtIntegrator.mjINT_EULER): 0,
@@ -23,7 +24,8 @@ INTEGRATORS = {
 
 _COPIED = (
     *("body_invweight0", "dof_invweight0", "jnt_solref", "jnt_solimp", "jnt_margin"),
-    *("dof_solref", "dof_solimp", "geom_solref", "geom_solimp"),
+    *("dof_solref", "dof_solimp"),
+    *(name for name, each in PARAMETERS.items() if each.copied and each.contact_model == "mujoco"),
 )
 
 

@@ -72,6 +72,7 @@ class Parameter:
         contact_model: the only contact model that reads it, None for all.
         columns: names of the entries of its second axis.
         array: name of the model's array with its own value, when it is another one.
+        copied: the model's array is a copy of MuJoCo's array of this name.
         matters: whether it can have an influence on a model's motion.
         change: how much an entry is moved by a gradient check, at least.
     """
@@ -85,6 +86,7 @@ class Parameter:
     contact_model: str | None = None
     columns: tuple[str, ...] = ()
     array: str = ""
+    copied: bool = True
     matters: Callable[[Model], bool] = lambda _model: True
     change: float = 0.0
 
@@ -97,7 +99,9 @@ AXES = ("x", "y", "z")
 _POLYNOMIAL = ("1", "length", "velocity")
 
 PARAMETERS = {
-    "geom_friction": Parameter(("ngeom",), "coefficients", "coefficient of sliding friction", matters=_touch),
+    "geom_friction": Parameter(
+        ("ngeom",), "coefficients", "coefficient of sliding friction", matters=_touch, copied=False
+    ),
     "body_mass": Parameter(("nbody",), "kg", "mass in kg", positive="masses > 0 for bodies with mass"),
     "body_ipos": Parameter(
         ("nbody", 3), "metres", "mass centre in the body's frame, metres", at_least_zero=False, columns=AXES
@@ -117,7 +121,7 @@ PARAMETERS = {
     "jnt_stiffness": Parameter(
         ("njnt",), "stiffnesses", "stiffness of the joint's spring", matters=_may_have_springs
     ),
-    "gravity": Parameter((3,), "m/s^2", "acceleration of gravity, m/s²", at_least_zero=False),
+    "gravity": Parameter((3,), "m/s^2", "acceleration of gravity, m/s²", at_least_zero=False, copied=False),
     "actuator_gear": Parameter(
         ("nu",),
         "gears",
@@ -125,6 +129,7 @@ PARAMETERS = {
         at_least_zero=False,
         array="act_gear",
         matters=_are_driven,
+        copied=False,
     ),
     "restitution": Parameter(
         (),
@@ -133,12 +138,13 @@ PARAMETERS = {
         at_most=1.0,
         contact_model="hard",
         matters=_touch,
+        copied=False,
     ),
     "geom_torsional_friction": Parameter(
-        ("ngeom",), "coefficients", "coefficient of torsional friction, metres", matters=_twist
+        ("ngeom",), "coefficients", "coefficient of torsional friction, metres", matters=_twist, copied=False
     ),
     "geom_rolling_friction": Parameter(
-        ("ngeom",), "coefficients", "coefficient of rolling friction, metres", matters=_roll
+        ("ngeom",), "coefficients", "coefficient of rolling friction, metres", matters=_roll, copied=False
     ),
     "actuator_gainprm": Parameter(
         ("nu", 3),
@@ -148,6 +154,7 @@ PARAMETERS = {
         columns=_POLYNOMIAL,
         array="act_gain",
         matters=_are_driven,
+        copied=False,
     ),
     "actuator_biasprm": Parameter(
         ("nu", 3),
@@ -157,6 +164,7 @@ PARAMETERS = {
         columns=_POLYNOMIAL,
         array="act_bias",
         matters=_are_driven,
+        copied=False,
     ),
     "qpos_spring": Parameter(
         ("nq",),
