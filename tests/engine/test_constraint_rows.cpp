@@ -149,7 +149,7 @@ void a_weld_turns_with_both_bodies() {
 // row.
 double contact_bias(double gap, double before, double after, double restitution, double impact_time = 0) {
   ModelMaker m;
-  m.arrays.restitution = restitution;
+  m.arrays.restitution = {restitution};
   m.arrays.margin = 1.0;
   const int plane = m.add_geom(0, plane_geom, {0, 0, 1});
   const int body = m.add_body(0, {0, 0, 0}, {0, 0, 0}, 1.0);
