@@ -13,7 +13,7 @@ from benchmarks.gradients import horizon, impact, sliding, standing
 from benchmarks.gradients.differences import STATE
 from benchmarks.gradients.scenes import BLOCK, DROP
 from revolute_engine import Engine, Gradient, Model, Rollout, load_model
-from revolute_engine._parameters import default_parameter
+from revolute_engine.parameters import default_parameter
 
 STANDING = 1e-6  # differences of a thousandth of a second to 0.2 s resolve no more than 1e-7
 CLOSED_FORM = 1e-9
@@ -118,12 +118,14 @@ def test_a_row_that_touches_its_bound_exactly_counts_as_clamped() -> None:
 
 def test_the_bias_is_smooth_at_zero_and_has_its_kink_one_fall_deeper() -> None:
     model, depth, rate, fastest = load_model(DROP, erp=0.2), 10 * H * H, 0.2 / 0.0025, 0.45
-    for gap, slope in ((0.0, 1 / H), (-0.5 * depth, 1 / H), (-1.5 * depth, rate), (-1e-3, rate), (-1e-2, 0.0)):
+    slopes = {0.0: 1 / H, -0.5 * depth: 1 / H, -1.5 * depth: rate, -1e-3: rate, -1e-2: 0.0}
+    for gap, slope in slopes.items():
         rollout, gradient = one_step(model, gap, -1.0)
         assert gradient.qpos[0] == pytest.approx(-slope, rel=CLOSED_FORM, abs=1e-12), gap
         back = -gap / H if gap > -depth else depth / H + min(-rate * (gap + depth), fastest)
         assert rollout.qvel[1, 0] == pytest.approx(back, rel=CLOSED_FORM, abs=1e-12), gap
-    rollout, gradient = one_step(load_model(DROP.replace('timestep', 'gravity="0 0 0" timestep')), 1e-5, -1e-3)
+    weightless = load_model(DROP.replace("timestep", 'gravity="0 0 0" timestep'))
+    rollout, gradient = one_step(weightless, 1e-5, -1e-3)
     assert gradient.qpos[0] == 0.0 and rollout.qvel[1, 0] == -1e-3  # not reached
 
 
