@@ -79,8 +79,8 @@ class Simulator(Unpicklable):
             contact_model: "hard" (default), impulses that keep shapes apart, or "mujoco", MuJoCo's soft
                 constraints with the file's solref, solimp and integrator.
             cone: of contact_model="mujoco": "pyramidal" or "elliptic"; default the file's.
-            solver: of contact_model="hard": "pgs", sweeps of projected Gauss-Seidel, or "exact", to convergence;
-                default "pgs".
+            solver: of contact_model="hard": "pgs", sweeps of projected Gauss-Seidel, or "exact", to
+                convergence; default "pgs".
             iterations: sweeps of "pgs" per step; default 50.
             contact: whether contacts act; default True.
             limits: whether joint limits act; default True.

@@ -53,9 +53,7 @@ void the_first_contact_sets_the_time() {
 
 // Two balls that do not touch have each a time of their own; held by an equality or near each other they share the first.
 void islands_have_times_of_their_own() {
-  const auto times = [](const Found<double>& found) {
-    return Doubles(found.impact->time, found.impact->time + 2);
-  };
+  const auto times = [](auto&& found) { return Doubles(found.impact->time, found.impact->time + 2); };
   CHECK_CLOSE(times(find_balls(0.5, 0.004, -2, 0.001, -1)), Doubles({0.002, 0.001}), rounding);
   CHECK_CLOSE(times(find_balls(0.5, -0.001, -2, 0.004, -2)), Doubles({0, 0.002}), rounding);
   CHECK_CLOSE(times(find_balls(0.5, 0.5, -2, 0.004, -2)), Doubles({0, 0.002}), rounding);
@@ -84,7 +82,7 @@ void the_configuration_is_that_of_the_moment() {
                 qvel = {0.3, 0, -2, 0, 0, 1, 0, 0.2, 0, 3, 2, 1};
   Found<double> found = find<double>(storage, qpos, qvel);
   Doubles moved = qvel;
-  for (double& v : moved) v *= 0.002;
+  for (int k = 0; k < 12; ++k) moved[k] *= k < 6 ? 0.002 : 0.0;  // the other ball has no impact
   CHECK_CLOSE(Doubles(found.impact->qpos, found.impact->qpos + 14), displaced(storage.model(), qpos, moved),
               rounding);
 }

@@ -86,14 +86,14 @@ def load_model(
         contact_model: "hard", impulses that keep shapes apart, or "mujoco", MuJoCo's soft constraints with
             the file's solref, solimp, cone and integrator.
         cone: of contact_model="mujoco": "pyramidal", "elliptic" or None, as the file says.
-        solver: of contact_model="hard": "pgs", a fixed number of sweeps of projected Gauss-Seidel; "exact", to
-            convergence, for stacks and large ratios of masses.
+        solver: of contact_model="hard": "pgs", a fixed number of sweeps of projected Gauss-Seidel; "exact",
+            to convergence, for stacks and large ratios of masses.
         iterations: sweeps of "pgs".
         contact: simulate contacts.
         limits: simulate joint limits.
         dry_friction: simulate dry friction of joints (frictionloss).
-        erp: of contact_model="hard": fraction, 0 to 1, of a violation that is repaired: of equalities in a step,
-            of penetrations in 2.5 ms, whatever the step.
+        erp: of contact_model="hard": fraction, 0 to 1, of a violation that is repaired: of equalities in a
+            step, of penetrations in 2.5 ms, whatever the step.
         cfm: of contact_model="hard": softness added to the diagonal of the contact system, >= 0.
         restitution: of contact_model="hard": coefficient of restitution of all contacts, 0 to 1.
         margin: of contact_model="hard": distance in metres below which shapes are watched for contact.
