@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gradients [figure ...]`: prints the figures of docs/gradients.md as Markdown."""
+"""`python -m benchmarks.gradients [figure ...]`: prints the figures of benchmarks/results/gradients.md."""
 
 from __future__ import annotations
 
