@@ -55,7 +55,7 @@ class LocalTransport:
         """Differentiate a loss of the caller's own; see `Transport.own_loss`."""
 
         async def converse() -> Document:
-            async with self._verbs.own_loss(document) as (trajectory, differentiate):
+            async with self._verbs.client_loss(document) as (trajectory, differentiate):
                 return await differentiate(respond(trajectory))
 
         return _unshared(finished(converse()))

@@ -29,7 +29,7 @@ from revolute.contract.errors import (
     UnavailableError,
 )
 
-from ..access.connections import Acceptor, Connections, Place
+from ..access.connections import Acceptor, Connections, Slot
 from ..access.listeners import Tls
 from ..compute.memory_budget import MemoryBudget
 from ..observe.telemetry import Telemetry
@@ -131,8 +131,8 @@ class HttpListener(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
-    def _connection(self, place: Place) -> HttpConnection:
-        limits = self._settings, place, self._budget, self._telemetry
+    def _connection(self, slot: Slot) -> HttpConnection:
+        limits = self._settings, slot, self._budget, self._telemetry
         return HttpConnection(self.config, self.server_state, self.lifespan.state, limits)
 
 
@@ -173,10 +173,10 @@ class HttpConnection(HttpToolsProtocol):
         config: uvicorn.Config,
         server_state: Any,
         app_state: dict[str, Any],
-        limits: tuple[Settings, Place, MemoryBudget, Telemetry],
+        limits: tuple[Settings, Slot, MemoryBudget, Telemetry],
     ) -> None:
         super().__init__(config, server_state, app_state)
-        self._settings, self._place, budget, self._telemetry = limits
+        self._settings, self._slot, budget, self._telemetry = limits
         self._held = budget.reserve("the head of a request").shared()
         self._phase = "new"
         self._seconds = 0.0  # in this phase, while we read
@@ -196,10 +196,10 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.flow: _Flow = _Flow(transport)
-        self._place.peer = self
+        self._slot.peer = self
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._place.leave()
+        self._slot.release()
         self._unread.clear()
         self._held.release()
         if self._answering():
@@ -352,7 +352,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
-            self._place.waits(False)
+            self._slot.set_waiting(False)
         self._enter("body")
         self._sparse = True  # until it shows
         super().on_headers_complete()
@@ -394,7 +394,7 @@ class HttpConnection(HttpToolsProtocol):
             self._wait()
         elif self._phase == "body":
             self._seconds = 0.0
-            self._place.waits(True)
+            self._slot.set_waiting(True)
 
     def _feed_unread(self) -> None:
         """Go on with what was kept, unless the connection has ended."""
@@ -415,7 +415,7 @@ class HttpConnection(HttpToolsProtocol):
     def _wait(self) -> None:
         """Wait for the next request."""
         self._enter("idle")
-        self._place.waits(True)
+        self._slot.set_waiting(True)
 
     def _enter(self, phase: str) -> None:
         self._phase = phase
