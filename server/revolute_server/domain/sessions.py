@@ -341,7 +341,7 @@ class Sessions:
         return Page([SessionInfo.of(entry) for entry in found.entries], found.next_token)
 
     async def state_bytes(self, session_id: str) -> int:
-        """Return the bytes of a session's state; 0 if it cannot be read, which the call itself will report."""
+        """Return the bytes of a session's state; 0 if it cannot be read, so that the call itself fails."""
         try:
             session = await self._cached_or_loaded(session_id)
         except UnavailableError:

@@ -53,8 +53,8 @@ class Trajectory:
 
 
 class Trajectories:
-    """Rollout, StreamRollout, GetTrajectory, Backward, Jvp, DeleteTrajectory, and ValueAndGradient with a loss
-    that the client evaluates."""
+    """The verbs on trajectories: Rollout, StreamRollout, GetTrajectory, Backward, Jvp and DeleteTrajectory,
+    and ValueAndGradient with a loss that the client evaluates."""
 
     def __init__(
         self,
