@@ -1,5 +1,6 @@
 """The gRPC and HTTP server of revolute.
 
-`cli` is the command line, `app` the process, `verbs` what every transport calls: gRPC (`grpc`), HTTP (`http`)
-and the engine in the caller's own process (`in_process`). `domain` holds models, sessions and trajectories.
+`cli` is the command line and `app` the server process. The transports are gRPC (`grpc`), HTTP (`http`) and
+calls in the same process (`in_process`); all of them call `verbs`. `domain` has models, sessions and
+trajectories.
 """

@@ -1,7 +1,7 @@
-"""The answers of the verbs as plain documents: one dict per message, with the same field names.
+"""Builds the answers of the verbs as documents: one dict per message, with the same field names.
 
-`grpc.services` fills messages from them, `http.routes` writes them as JSON or npz; so that the two cannot
-say different things, only this module knows which fields an answer has.
+Only this module knows which fields an answer has, so that all transports give the same answer.
+`grpc.services` fills messages from the documents, `http.routes` writes them as JSON or NPZ.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .domain.trajectories import Trajectory
 Document = dict[str, Any]
 
 _KEYFRAME_BYTES = 1024**2
-"""Bytes of configurations in the description of a model, which is sent whole."""
+"""Limit on the keyframes in the description of a model, which is sent in one message."""
 
 
 def document_bytes(document: Document) -> int:
-    """Count the bytes of a document's arrays."""
+    """Return the bytes of a document's arrays."""
     return sum(
         document_bytes(value)
         if isinstance(value, dict)
@@ -75,7 +75,7 @@ def model_info(model: Model) -> Document:
 
 
 def _keyframes(model: Model) -> list[Document]:
-    """Return the configurations of the file, as many as one message takes."""
+    """Return the keyframes of the file, as many as fit into one message."""
     most = _KEYFRAME_BYTES // max(1, 8 * model.nq)
     return [{"name": name, "qpos": qpos} for name, qpos in itertools.islice(model.keyframes.items(), most)]
 
@@ -87,7 +87,7 @@ def model_list(builtins: list[str], page: Page[tuple[str, str]]) -> Document:
 
 
 def session_handle(session: Session) -> Document:
-    """Name a session (messages CreateSessionResponse and ForkSessionResponse)."""
+    """Return the handle of a session (messages CreateSessionResponse and ForkSessionResponse)."""
     return {
         "session_id": session.id,
         "model_id": session.model.id,
@@ -109,7 +109,7 @@ def session_list(page: Page[SessionInfo]) -> Document:
 
 
 def session_state(state: State) -> Document:
-    """Give a session's state (message SessionState)."""
+    """Return a session's state (message SessionState)."""
     return {
         "qpos": state.qpos,
         "qvel": state.qvel,
@@ -120,7 +120,7 @@ def session_state(state: State) -> Document:
 
 
 def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
-    """Give a trajectory (message Trajectory)."""
+    """Return a trajectory (message Trajectory)."""
     rollout = kept.rollout
     arrays = {"ctrl": rollout.ctrl} if with_ctrl else {}
     if rollout.all_states is not None:
@@ -139,42 +139,42 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
 
 
 def rollout_segment(segment: Segment) -> Document:
-    """Give a piece of a trajectory (message RolloutSegment)."""
+    """Return a segment of a trajectory (message RolloutSegment)."""
     return {"first": segment.first, "qpos": segment.qpos, "qvel": segment.qvel}
 
 
 def rollout_end(kept: Trajectory) -> Document:
-    """Give what is known of a trajectory at its end (message RolloutEnd)."""
+    """Return the end of a streamed trajectory (message RolloutEnd)."""
     states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 
-def own_gradient(passing: Trajectory, found: Gradient) -> Document:
-    """Give the gradient of a loss of the caller's own (message ValueAndGradientResult, without value)."""
+def client_loss_gradient(simulated: Trajectory, found: Gradient) -> Document:
+    """Return the gradient of a loss that the client evaluates (message ValueAndGradientResult, no value)."""
     return {
         "gradient": gradient(found),
-        "diverged_step": passing.rollout.diverged_step,
+        "diverged_step": simulated.rollout.diverged_step,
         "report": found.report.to_dict(),
     }
 
 
 def gradient(found: Gradient) -> Document:
-    """Give a gradient (message Gradient)."""
+    """Return a gradient (message Gradient)."""
     return {"arrays": dict(found.arrays), "status": found.status, "report": found.report.to_dict()}
 
 
 def trajectory_tangent(found: Jvp) -> Document:
-    """Give the tangents of a trajectory (message TrajectoryTangent)."""
+    """Return the tangents of a trajectory (message TrajectoryTangent)."""
     return {"qpos": found.qpos, "qvel": found.qvel}
 
 
 def step_jacobian(found: StepJacobian) -> Document:
-    """Give the derivative of a step (message StepJacobian)."""
+    """Return the derivative of a step (message StepJacobian)."""
     return {"A": found.A, "B": found.B}
 
 
 def gradient_report(found: GradientReport) -> Document:
-    """Give the verdicts on a trajectory's gradients (message GradientReport)."""
+    """Return the report of a gradient check (message GradientReport)."""
     document = found.to_dict()
     checks = [
         {name: value for name, value in check.items() if value is not None} for check in document["inputs"]
@@ -183,7 +183,7 @@ def gradient_report(found: GradientReport) -> Document:
 
 
 def value_and_gradient(found: ValueAndGradient) -> Document:
-    """Give a loss and its gradient (message ValueAndGradientResult)."""
+    """Return a loss and its gradient (message ValueAndGradientResult)."""
     return {
         "value": np.asarray(found.value),
         "gradient": gradient(found.gradient),

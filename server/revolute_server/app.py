@@ -1,8 +1,8 @@
 """The server process: one event loop with gRPC and HTTP listeners over one service.
 
-Start: bind all listeners, then report ready. Stop (SIGTERM, SIGINT): readiness goes off, new calls are
-refused as draining, running ones get the grace time but for the last of it, what still runs then is cancelled
-and stops within one control step. SIGHUP reads tokens and certificates again.
+Start: bind all listeners, then report ready. Stop (SIGTERM, SIGINT): report not ready and refuse new calls;
+running calls get most of the grace time; the rest are cancelled and stop within one control step. SIGHUP
+reloads tokens and certificates.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .http.connections import HttpListener, sweep
 from .observe.telemetry import Telemetry
 from .observe.tracing import Tracing, tracing_to
 from .settings import Settings
-from .shutdown import Countdown, leave, on_signals
+from .shutdown import Countdown, exit_now, on_signals
 from .started_threads import started_executor
 from .verbs import Verbs
 
@@ -45,29 +45,29 @@ if TYPE_CHECKING:
 _log = logging.getLogger("revolute.server")
 
 _QUIET, _LONGEST_QUIET = 0.25, 1.0
-"""Seconds without a call after which nobody calls any more, and the longest wait for them."""
+"""Seconds without a call after which the draining ends, and the longest wait for such a pause."""
 
 _WATCH_SECONDS = 0.5
-"""Between two looks at the connections of gRPC."""
+"""Interval between two checks for silent gRPC connections."""
 
 _LAST_ANSWERS, _LEAST_ANSWERS = 2.0, 0.5
-"""Seconds for the last bytes of answers and for the store, when no call computes any more: of a short grace
-time a quarter, and at least so many."""
+"""Bounds in s on the time for sending the last answers and closing the store, after all engine calls have
+stopped: a quarter of the grace time within these bounds."""
 
 _THREADS = 8
-"""For large answers and requests, which are written and read beside the event loop."""
+"""Number of threads that read and write large requests and answers."""
 
 
 class Application:
-    """The listeners, from bind to stop.
+    """The server: all listeners and the service behind them, from start to stop.
 
     Args:
-        settings: how it is set.
-        tracing: where spans go; by default where the settings say.
+        settings: the settings.
+        tracing: receives the spans; by default the collector in the settings.
 
     Attributes:
-        addresses: where it listens, by kind.
-        hangs: whether something had not ended when `stop` returned.
+        addresses: addresses of the listeners, by kind.
+        hangs: whether threads or tasks were still running when `stop` returned.
     """
 
     def __init__(self, settings: Settings, tracing: Tracing | None = None) -> None:
@@ -89,10 +89,10 @@ class Application:
         self._watches: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Bind and serve all listeners, then say that the server is ready.
+        """Bind and serve all listeners, then report ready.
 
         Raises:
-            ArgumentError: an address cannot be bound, or the store or the port file not be used.
+            ArgumentError: an address cannot be bound, or the store or the port file cannot be used.
         """
         if self.settings.port_file:
             _check_port_file(Path(self.settings.port_file))
@@ -112,7 +112,7 @@ class Application:
             self._grpc, self._health = services.create_server(verbs, self.calls, self._memory)
             self._bind_grpc(self._grpc)
             self._bind_dm_env_rpc()
-            # not before: a start that fails for its addresses makes no files
+            # only after binding, so that a start that fails for its addresses creates no files
             await self.service.open()
             await self._grpc.start()
             if self._dm_env_rpc:
@@ -145,18 +145,18 @@ class Application:
         await self._report_health()
 
     async def _report_health(self) -> None:
-        """Tell those who watch the gRPC health service whether calls are taken."""
+        """Update the gRPC health service."""
         if self._health is not None:
             await self._health.set_serving(self.service.ready)
 
     def _bind_http(self) -> list[tuple[socket.socket, listeners.Tls | None]]:
-        """Open the sockets of HTTP, the Unix one without TLS, and note their addresses."""
+        """Bind the HTTP sockets (the Unix socket without TLS), and record their addresses."""
         settings = self.settings
         sockets: list[tuple[socket.socket, listeners.Tls | None]] = []
         if not settings.no_tcp:
             tcp = listeners.bind_tcp(settings.host, settings.http_port, setting="http_port")
-            place = listeners.join(settings.host, tcp.getsockname()[1])
-            self.addresses["http"] = f"http{'s' if self._tls else ''}://{place}"
+            address = listeners.join(settings.host, tcp.getsockname()[1])
+            self.addresses["http"] = f"http{'s' if self._tls else ''}://{address}"
             sockets.append((tcp, self._tls))
         if settings.http_socket:
             try:
@@ -169,21 +169,21 @@ class Application:
         return sockets
 
     def _bind_grpc(self, server: grpc.aio.Server) -> None:
-        """Open the addresses of gRPC, the Unix one without TLS, and note them."""
+        """Bind the gRPC addresses (the Unix socket without TLS), and record them."""
         settings = self.settings
         if not settings.no_tcp:
             listeners.check_free(settings.host, settings.grpc_port, setting="grpc_port")
-            place = listeners.join(settings.host, settings.grpc_port)
+            address = listeners.join(settings.host, settings.grpc_port)
             try:
                 if self._tls:
-                    port = server.add_secure_port(place, self._tls.credentials())
+                    port = server.add_secure_port(address, self._tls.credentials())
                 else:
-                    port = server.add_insecure_port(place)
+                    port = server.add_insecure_port(address)
             except RuntimeError as error:
-                raise listeners.taken("grpc_port", place) from error
-            place = listeners.join(settings.host, port)
+                raise listeners.taken("grpc_port", address) from error
+            address = listeners.join(settings.host, port)
             self._grpc_ports.add(port)
-            self.addresses["grpc"] = f"grpc{'s' if self._tls else ''}://{place}"
+            self.addresses["grpc"] = f"grpc{'s' if self._tls else ''}://{address}"
         if settings.grpc_socket:
             listeners.clear_unix(settings.grpc_socket, setting="grpc_socket")
             path = str(Path(settings.grpc_socket).absolute())
@@ -195,25 +195,25 @@ class Application:
             self.addresses["grpc_socket"] = f"unix://{path}"
 
     def _bind_dm_env_rpc(self) -> None:
-        """Open the address of the façade, if there is one, and note it."""
+        """Bind the address for dm_env_rpc if there is one, and record it."""
         port = self.settings.dm_env_rpc
         if self._dm_env_rpc is None or port is None:
             return
         listeners.check_free(self.settings.host, port, setting="dm_env_rpc")
-        place = listeners.join(self.settings.host, port)
+        address = listeners.join(self.settings.host, port)
         try:
-            port = self._dm_env_rpc.bind(place, self._tls.credentials() if self._tls else None)
+            port = self._dm_env_rpc.bind(address, self._tls.credentials() if self._tls else None)
         except RuntimeError as error:
-            raise listeners.taken("dm_env_rpc", place) from error
+            raise listeners.taken("dm_env_rpc", address) from error
         self._grpc_ports.add(port)
-        place = listeners.join(self.settings.host, port)
-        self.addresses["dm_env_rpc"] = f"grpc{'s' if self._tls else ''}://{place}"
+        address = listeners.join(self.settings.host, port)
+        self.addresses["dm_env_rpc"] = f"grpc{'s' if self._tls else ''}://{address}"
 
     def _grpc_servers(self) -> list[grpc.aio.Server | Listener]:
         return [server for server in (self._grpc, self._dm_env_rpc) if server]
 
     def announce(self) -> None:
-        """Print where the server listens and how it is set, and write the port file if one was asked for."""
+        """Print the addresses and the settings, and write the port file if the settings name one."""
         kinds = ("grpc", "http", "grpc_socket", "http_socket", "dm_env_rpc")
         addresses = {kind: self.addresses[kind] for kind in kinds if kind in self.addresses}
         if self.settings.port_file:
@@ -238,7 +238,7 @@ class Application:
             _log.warning("tls_cert: lets everybody in; --tokens or --tls-client-ca ask who calls")
 
     def reload(self) -> None:
-        """Read again what may change while the server runs: tokens and certificates."""
+        """Reload tokens and certificates."""
         if self.tokens is not None:
             self.tokens.reload()
         if self._tls is not None:
@@ -263,7 +263,7 @@ class Application:
             self._dm_env_rpc.drain()
         if await countdown.wait_for(self.calls.idle(), last):
             await countdown.wait_for(self.calls.quiet(_QUIET, _LONGEST_QUIET), last)
-        # what still runs stops within one control step, and its callers are told
+        # running calls stop within one control step and get an error
         self.service.close()
         answering = min(_LAST_ANSWERS, countdown.left() / 3)
         for http in self._http:
@@ -280,7 +280,7 @@ class Application:
         self.hangs = countdown.exceeded or self.service.pool.busy > 0
 
     async def _stop_listeners(self, seconds: float) -> None:
-        """End the listeners when their last answers are sent, and after so many seconds in any case."""
+        """Stop the listeners when their last answers are sent, after at most `seconds`."""
         servers = (server.stop(seconds) for server in self._grpc_servers())
         await asyncio.gather(*servers, *self._http_tasks)
 
@@ -291,33 +291,33 @@ class Application:
 
 
 def _check_port_file(path: Path) -> None:
-    """Refuse a path where no file can be written, before anything is made elsewhere.
+    """Check that the port file can be written, before the server creates other files.
 
     Raises:
-        ArgumentError: it is a folder, or its folder does not exist or takes no files.
+        ArgumentError: the path is a folder, or its folder does not exist or cannot be written.
     """
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
         raise ArgumentError.expected("port_file", "a path in a folder that can be written", path)
 
 
 def _write_port_file(path: Path, content: Mapping[str, str | int]) -> None:
-    """Write where the server listens, in one move.
+    """Write the addresses of the server to a file, atomically.
 
     Raises:
-        ArgumentError: there is no such folder, or the file cannot be written.
+        ArgumentError: the file cannot be written.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(json.dumps(content) + "\n", encoding="utf-8")
-        draft.replace(path)
+        temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+        temporary.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         found = f"{path} ({error.strerror or error})"
         raise ArgumentError.expected("port_file", "a path that can be written", found) from None
 
 
 async def _started(settings: Settings) -> Application:
-    """Return an application that serves and has said where.
+    """Start an application and announce its addresses.
 
     Raises:
         RevoluteError: it cannot start; the text is one line.
@@ -367,5 +367,5 @@ async def serve(settings: Settings) -> None:
     _log.info("stopping")
     await application.stop()
     if application.hangs:
-        # a thread of a store or of the engine would keep the process
-        leave()
+        # a thread of the store or of the engine would keep the process alive
+        exit_now()

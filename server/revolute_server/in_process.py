@@ -1,4 +1,4 @@
-"""The transport to the engine in the caller's own process: the same verbs, without a network."""
+"""The in-process transport: carries out the same verbs in the caller's process, without a network."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class LocalTransport:
     """Carries out verbs in this process.
 
     Args:
-        threads: threads of the engine, None for one per core.
+        threads: number of engine threads; None for one per core.
     """
 
     address = IN_PROCESS
 
     def __init__(self, threads: int | None) -> None:
         self._service = InProcessService(threads)
-        # the controls of a rollout are the engine's own copy, which serves the caller as well
+        # answers include the controls: the engine has a copy of them, which the caller may use
         self._verbs = Verbs(self._service, with_ctrl=True)
 
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> Document:
-        """Carry out one verb; see `Transport.call`. There is no network to wait for, so no limit of time."""
+        """Carry out one verb; see `Transport.call`. `timeout` is ignored, because there is no network."""
         request = _set_fields(document)
         if verb == "CheckGradient":
             with reporting_progress(request.pop("progress", None)):
@@ -52,26 +52,26 @@ class LocalTransport:
     def own_loss(
         self, document: Mapping[str, Any], respond: Callable[[Document], Mapping[str, Any]]
     ) -> Document:
-        """Differentiate a loss of the caller's own; see `Transport.own_loss`."""
+        """Differentiate a loss that the caller evaluates; see `Transport.own_loss`."""
 
         async def converse() -> Document:
-            async with self._verbs.own_loss(document) as (trajectory, differentiate):
+            async with self._verbs.client_loss(document) as (trajectory, differentiate):
                 return await differentiate(respond(trajectory))
 
         return _unshared(finished(converse()))
 
     def close(self) -> None:
-        """Forget everything that is kept."""
+        """Drop all models, sessions and trajectories."""
         self._service.forget_all()
 
 
 def _set_fields(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a request that are set, as a network would carry them."""
+    """Return the fields of a request that are not None."""
     return {name: value for name, value in document.items() if value is not None}
 
 
 def _unshared(answer: Document) -> Document:
-    """Copy what an answer shares with a kept trajectory, so that the caller may change it."""
+    """Copy the arrays that an answer shares with a kept trajectory, so that the caller may change them."""
     gradient = answer.get("gradient", answer)
     if "arrays" in gradient:
         gradient["status"] = np.array(gradient["status"])

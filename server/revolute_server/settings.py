@@ -1,8 +1,8 @@
 """The server's settings: one field, one flag, one environment variable, one line of help.
 
-`Settings` is the only place that knows a default. The command line and the variables `REVOLUTE_*` are derived
-from its fields, so that a flag, its help text and the name printed in a limit's error message cannot drift
-apart. A flag wins over a variable, a variable over the default.
+Only `Settings` has defaults. The command line and the variables `REVOLUTE_*` derive from its fields, so that
+flags, help texts and the names in error messages always agree. A flag takes precedence over a variable, a
+variable over the default.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from urllib.parse import urlsplit, urlunsplit
 from revolute.contract.errors import ArgumentError
 
 PREFIX = "REVOLUTE_"
-"""Of the environment variables: `--max-request` is REVOLUTE_MAX_REQUEST."""
+"""Prefix of the environment variables: `--max-request` is REVOLUTE_MAX_REQUEST."""
 
 _OTHER_VARIABLES = tuple(
     PREFIX + name for name in ("ISA", "ADDRESS", "TOKEN", "TOKEN_FILE", "HEALTH_URL", "RANDOM_MODELS")
 )
-"""Variables of the engine, of clients and of what runs beside the server."""
+"""Environment variables of the engine, of clients and of other programs, which are not settings."""
 
 _WORDS = {
     "1": True,
@@ -52,7 +52,7 @@ def parse_bytes(text: str) -> int:
 
 
 def format_bytes(count: int) -> str:
-    """Write a byte count the way `parse_bytes` reads it."""
+    """Return a byte count in a form that `parse_bytes` reads."""
     for unit, size in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
         if count >= size:
             return f"{count / size:.4g}{unit}"
@@ -62,7 +62,7 @@ def format_bytes(count: int) -> str:
 def _flag(
     default: Any, text: str, parse: Callable[[str], Any] | None = None, metavar: str | None = None
 ) -> Any:
-    """Declare a setting: its default, its help text and how its flag is read."""
+    """Declare a setting: its default, its help text, and the parser of its flag."""
     return dataclasses.field(default=default, metadata={"help": text, "parse": parse, "metavar": metavar})
 
 
@@ -73,7 +73,7 @@ def available_cores() -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Everything that can be set when the server starts."""
+    """The settings of a server; each field is a flag, with the help text as its description."""
 
     host: str = _flag(
         "127.0.0.1", "address to listen on; anything but loopback needs TLS, tokens or --insecure"
@@ -299,7 +299,7 @@ class Settings:
         self._check_proxies()
 
     def _check_ports(self) -> None:
-        """Refuse one port for two protocols: the first to bind it would have it, and the other none."""
+        """Refuse the same port for two protocols."""
         taken: dict[int, str] = {}
         for name in () if self.no_tcp else ("grpc_port", "http_port", "dm_env_rpc"):
             port = getattr(self, name)
@@ -308,7 +308,7 @@ class Settings:
             taken[port] = name
 
     def _check_security(self) -> None:
-        """Refuse halves of TLS, and to be open to other machines unless that is said."""
+        """Refuse incomplete TLS settings, and access from other machines without login or `insecure`."""
         for name, needed in (("tls_cert", "tls_key"), ("tls_key", "tls_cert"), ("tls_client_ca", "tls_cert")):
             if getattr(self, name) and not getattr(self, needed):
                 raise ArgumentError.expected(needed, f"a file beside {name}", "none")
@@ -324,28 +324,28 @@ class Settings:
             )
 
     def _check_proxies(self) -> None:
-        """Refuse a path that is none, and proxies without an address."""
+        """Refuse a malformed path prefix, and proxies that are not addresses or networks."""
         _require("root_path", is_prefix(self.root_path), "a path such as /robots/revolute", self.root_path)
-        for place in self.proxies:
+        for network in self.proxies:
             try:
-                ipaddress.ip_network(place)
+                ipaddress.ip_network(network)
             except ValueError:
                 raise ArgumentError.expected(
-                    "trusted_proxies", "addresses or networks such as 10.0.0.0/8", repr(place)
+                    "trusted_proxies", "addresses or networks such as 10.0.0.0/8", repr(network)
                 ) from None
 
     @property
     def proxies(self) -> list[str]:
-        """Addresses and networks of the proxies that are believed."""
-        return [place.strip() for place in self.trusted_proxies.split(",") if place.strip()]
+        """Addresses and networks of the trusted proxies."""
+        return [network.strip() for network in self.trusted_proxies.split(",") if network.strip()]
 
     @property
     def checks_host_names(self) -> bool:
-        """Whether HTTP requests must name a loopback host; see http_hosts."""
+        """Whether the Host header of HTTP requests must be a loopback name; see `http.loopback_hosts`."""
         return not (self.insecure or self.tokens) and is_loopback(self.host)
 
     def shown(self) -> dict[str, Any]:
-        """Return all settings by name, fit to be printed: sizes in words, passwords in URLs hidden."""
+        """Return all settings by name for printing: sizes with units, passwords in URLs hidden."""
         return {field.name: self._shown(field) for field in dataclasses.fields(self)}
 
     def _shown(self, field: dataclasses.Field[Any]) -> Any:
@@ -355,14 +355,14 @@ class Settings:
         return hide_password(value) if isinstance(value, str) else value
 
     def flag(self, name: str) -> str:
-        """Name a setting and its value the way a user types them, for messages about limits."""
+        """Return a setting as a user types it, "--name value", for messages about limits."""
         value = getattr(self, name)
         parse = self.__dataclass_fields__[name].metadata["parse"]
         return f"--{name.replace('_', '-')} {format_bytes(value) if parse is parse_bytes else value}"
 
 
 def is_prefix(path: str) -> bool:
-    """Tell whether a text is a path in front of others: empty, or `/a/b` without a slash at its end."""
+    """Tell whether a text is a path prefix: empty, or `/a/b` without a trailing slash."""
     return len(path) <= _LONGEST_PREFIX and _PREFIX_PATH.fullmatch(path) is not None
 
 
@@ -377,7 +377,7 @@ def is_loopback(host: str) -> bool:
 
 
 def hide_password(text: str) -> str:
-    """Return a URL without the password in it; other texts as they are."""
+    """Return a URL with its password masked; return other texts unchanged."""
     try:
         parts = urlsplit(text)
         if not parts.password:
@@ -413,24 +413,24 @@ def from_arguments(arguments: argparse.Namespace, environment: Mapping[str, str]
     """Build the settings from parsed flags and variables.
 
     Args:
-        arguments: flags of `add_arguments`, those that were given.
-        environment: variables by name; those of the process by default.
+        arguments: the given flags of `add_arguments`.
+        environment: variables by name; by default those of the process.
 
     Raises:
-        ArgumentError: a value is no such value or out of range, or other machines could reach the server
-            without login.
+        ArgumentError: a value is malformed or out of range, or other machines could reach the server without
+            login.
     """
     chosen = _from_environment(os.environ if environment is None else environment)
     names = [field.name for field in dataclasses.fields(Settings)]
     chosen.update({name: value for name, value in vars(arguments).items() if name in names})
     if "lease" not in chosen and chosen.get("max_lease", Settings.lease) < Settings.lease:
-        # the default is for those who bound neither
+        # lower the default lease to the chosen maximum
         chosen["lease"] = chosen["max_lease"]
     return Settings(**chosen)
 
 
 def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Return a warning for each variable that looks like a setting and is none, so has no effect."""
+    """Return a warning for each variable that starts with PREFIX but is not a setting."""
     known = [PREFIX + field.name.upper() for field in dataclasses.fields(Settings)]
     found = []
     for name in sorted(os.environ if environment is None else environment):
@@ -442,7 +442,7 @@ def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Read the settings that variables give; an empty one counts as not set."""
+    """Read the settings in environment variables; an empty variable counts as not set."""
     found: dict[str, Any] = {}
     for field in dataclasses.fields(Settings):
         name = PREFIX + field.name.upper()

@@ -1,7 +1,7 @@
-"""The end of the server: signals, and the time that is left after the first one.
+"""Shutdown of the server: signals, and the grace time after the first one.
 
-A first SIGTERM or SIGINT asks for an orderly end within `--grace`, a second one ends the process at once. The
-handlers are Python's, not those of the event loop, so that they run while a callback keeps the loop busy.
+The first SIGTERM or SIGINT starts an orderly stop within `--grace`; the second one ends the process at once.
+The handlers are Python's, not those of the event loop, so that they run even if a callback blocks the loop.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from types import FrameType
 from typing import Any
 
 _LAST_RESORT = 0.5
-"""Seconds after the grace time at which the system ends a process that has not ended itself."""
+"""Seconds after the grace time after which the system kills the process if it still runs."""
 
 _SHORTEST = 0.05
-"""Seconds that a step of the end gets in any case."""
+"""Seconds that each step of the stop gets at least."""
 
 
 class Countdown:
-    """The time for an end in several steps.
+    """A time limit for a stop in several steps.
 
     Args:
-        seconds: for all steps together.
+        seconds: time for all steps together.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -34,13 +34,13 @@ class Countdown:
         self.exceeded = False
 
     def left(self, keep: float = 0.0) -> float:
-        """Return the seconds that are left, without those to keep for later steps."""
+        """Return the seconds that are left, minus `keep` for later steps."""
         return max(_SHORTEST, self._end - keep - time.monotonic())
 
     async def wait_for(self, work: Awaitable[Any], keep: float = 0.0) -> bool:
-        """Await work while there is time; tell whether it is done.
+        """Await work until the time is over; return whether it is done.
 
-        What is not done is cancelled, but nobody waits for it to heed that.
+        Unfinished work is cancelled, without waiting for the cancellation.
         """
         task = asyncio.ensure_future(work)
         await asyncio.wait((task,), timeout=self.left(keep))
@@ -51,7 +51,7 @@ class Countdown:
         return False
 
     async def finish(self, work: Awaitable[Any]) -> None:
-        """Await work that should be done by the end, and note if it is not."""
+        """Await work until the time is over; set `exceeded` if it is not done."""
         if not await self.wait_for(work):
             self.exceeded = True
 
@@ -60,20 +60,19 @@ def on_signals(grace: float, first: Callable[[], None], clean_up: Callable[[], N
     """Handle SIGTERM and SIGINT.
 
     Args:
-        grace: seconds from the first signal to the end; half a second later the system ends the process
-            (SIGALRM) if something keeps it from ending itself.
+        grace: seconds from the first signal to the end; half a second later SIGALRM kills the process.
         first: called by the event loop after the first signal.
-        clean_up: called before the process ends at the second one.
+        clean_up: called before the second signal ends the process.
     """
     loop = asyncio.get_running_loop()
-    came = False
+    stopping = False
 
     def handle(_number: int, _frame: FrameType | None) -> None:
-        nonlocal came
-        if came:
+        nonlocal stopping
+        if stopping:
             clean_up()
-            leave()
-        came = True
+            exit_now()
+        stopping = True
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, grace + _LAST_RESORT)
         loop.call_soon_threadsafe(first)
@@ -82,8 +81,8 @@ def on_signals(grace: float, first: Callable[[], None], clean_up: Callable[[], N
         signal.signal(number, handle)
 
 
-def leave() -> None:
-    """End the process with status 0, whatever its threads do."""
+def exit_now() -> None:
+    """End the process with status 0, without waiting for its threads."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(0)

@@ -1,7 +1,7 @@
-"""Threads that are started before they are needed, so that a limit of the system is met at the start.
+"""Thread pools whose threads are started early, so that a limit of the system is noticed at the start.
 
-The pools of `concurrent.futures` start a thread when work comes. Where the system then refuses one, the work
-stays in the pool's queue although its caller was told that it failed.
+The pools of `concurrent.futures` start a thread when work arrives. If the system refuses the thread then, the
+work stays in the pool's queue although `submit` raised an error.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from revolute.contract.errors import LimitError
 def started_executor(
     count: int, name: str, initializer: Callable[..., object] | None = None, arguments: tuple[Any, ...] = ()
 ) -> ThreadPoolExecutor:
-    """Return a pool whose threads all run.
+    """Return a thread pool whose threads are all running.
 
     Args:
-        count: threads.
-        name: how the names of the threads begin.
-        initializer: called in each thread at first.
-        arguments: of `initializer`.
+        count: number of threads.
+        name: prefix of the threads' names.
+        initializer: called first in each thread.
+        arguments: arguments of `initializer`.
 
     Raises:
         LimitError: the system refuses to start a thread.
     """
     executor = ThreadPoolExecutor(count, name, initializer, arguments)
-    # no thread is idle before all have started, so each task starts one
+    # the barrier keeps threads busy until all have started, so each task starts a new one
     together = threading.Barrier(count)
     try:
         for task in [executor.submit(together.wait) for _ in range(count)]:
@@ -45,7 +45,7 @@ def start(thread: threading.Thread) -> None:
     """Start a thread.
 
     Raises:
-        LimitError: the system refuses.
+        LimitError: the system refuses to start it.
     """
     try:
         thread.start()

@@ -171,7 +171,7 @@ def test_a_connection_with_a_call_stays_where_silent_ones_go() -> None:
                 silent.append(stack.enter_context(connected(server)))
         time.sleep(2.5)
         closed = [client for client in silent if _is_closed(client)]
-        # a quarter of the places is free again, one is the call's
+        # a quarter of the slots is free again, one is the call's
         assert len(closed) == len(silent) - 5
         assert watch.is_active()
         watch.cancel()
@@ -201,22 +201,22 @@ class FakePeer:
 def test_the_longest_wait_makes_room() -> None:
     connections = Connections(3)
     peers = [FakePeer() for _ in range(3)]
-    places = [connections.take(peer) for peer in peers]
-    assert all(places)
-    first, second, _ = places
+    slots = [connections.take(peer) for peer in peers]
+    assert all(slots)
+    first, second, _ = slots
     assert first and second
-    first.waits(False)
-    first.waits(True)  # now behind the others
+    first.set_waiting(False)
+    first.set_waiting(True)  # now behind the others
     assert connections.take(FakePeer()) is not None
     assert [peer.is_closed for peer in peers] == [False, True, False]
-    second.leave()
-    second.waits(True)  # one that has left stays away
+    second.release()
+    second.set_waiting(True)  # one that has left stays away
     assert len(connections) == 3
     busy = Connections(2)
     slow, quick = FakePeer(silence=5.0), FakePeer(silence=0.1)
     for peer in (slow, quick):
-        place = busy.take(peer)
-        assert place is not None
-        place.waits(False)
+        slot = busy.take(peer)
+        assert slot is not None
+        slot.set_waiting(False)
     assert busy.take(FakePeer()) is not None
     assert slow.is_closed and not quick.is_closed

@@ -1,1 +1,1 @@
-"""Who may call: tokens and roles, listeners, and the admission of calls."""
+"""Access control: tokens and roles, listeners, connections, and the admission of calls."""

@@ -1,6 +1,6 @@
-"""Admission of calls on every transport: each gets an id, is let in or refused, counted and logged.
+"""Admission of calls on all transports: gives each call an id, admits or refuses it, counts it and logs it.
 
-A transport opens a call before it reads the request and closes it when the answer is sent.
+A transport opens a call before it reads the request, and closes it when the answer is sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .tokens import HEALTH, METRICS, STATUS, Access
 _log = logging.getLogger("revolute.access")
 
 CALL_ID_HEADER = "x-request-id"
-"""Header and metadata with a call's id; a client may choose it, the answer always has it."""
+"""HTTP header and gRPC metadata key of a call's id. A client may choose the id; every answer has it."""
 
 _QUIET = (HEALTH, METRICS, STATUS)
 _CALL_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -37,16 +37,17 @@ def _not_recorded(_call: Call, _headers: Mapping[str, str]) -> AbstractContextMa
 
 
 class Calls:
-    """The calls of a server: admits, counts and logs them.
+    """Admits, counts and logs the calls of a server.
 
     Args:
-        access: decides who may call what.
-        record: context manager of a call and its headers, which counts and times the call.
-        check_workers: raises a LimitError when no more calls can wait for a worker of the engine.
+        access: checks tokens and roles.
+        record: takes a call and its headers, returns a context manager that counts and times the call.
+        check_workers: raises a LimitError when the queue for engine workers is full.
 
     Attributes:
         draining: whether new calls are refused.
-        ending: whether calls that are cancelled end because the server does.
+        ending: whether running calls are cancelled because the server stops.
+        running: number of running calls.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Calls:
         self.ending = False
         self.running = 0
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._last = -math.inf
+        self._last_end = -math.inf
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -81,9 +82,9 @@ class Calls:
         Args:
             transport: "grpc" or "http".
             headers: headers or metadata by lower-case name.
-            verb: what is called, if it is known yet.
+            verb: name of the verb, if it is known yet.
             host: address of the client.
-            seconds: time until the client gives up; None for no limit.
+            seconds: time until the client's deadline; None for no deadline.
         """
         call = Call(_call_id(headers.get(CALL_ID_HEADER)), transport, verb)
         call.peer = host
@@ -101,21 +102,21 @@ class Calls:
                     raise
         finally:
             self.running -= 1
-            self._last = time.monotonic()
+            self._last_end = time.monotonic()
             if self.running == 0:
                 self._idle.set()
             self._finish(call)
 
     def admit(self, call: Call, authorization: str | None, *, while_draining: bool = False) -> None:
-        """Let a call in, or refuse it.
+        """Admit a call and set its caller, or refuse it.
 
         Args:
-            call: the call, its verb known.
+            call: the call; its verb is known.
             authorization: value of the header or metadata `authorization`.
-            while_draining: whether it is answered while the server drains.
+            while_draining: whether the call is admitted while the server drains.
 
         Raises:
-            UnauthenticatedError: no token, or an unknown one.
+            UnauthenticatedError: the token is missing or unknown.
             PermissionDeniedError: the caller's role does not allow the verb.
             UnavailableError: the server is draining.
         """
@@ -127,9 +128,9 @@ class Calls:
             )
 
     def check_room(self) -> None:
-        """Refuse the call that runs now if it needs a worker of the engine and none will be free.
+        """Refuse the current call if it needs an engine worker and the queue for workers is full.
 
-        Asked before its request is read: to read what is refused would take half the time of a refusal.
+        Transports ask before they read the request; reading it would double the cost of a refusal.
 
         Raises:
             LimitError: the queue for workers is full.
@@ -144,22 +145,22 @@ class Calls:
         await self._idle.wait()
 
     async def quiet(self, seconds: float, limit: float) -> None:
-        """Wait until no call has come for a while.
+        """Wait until no call has run for a while.
 
-        Whoever had an answer from a draining server may call once more at once; that call shall be refused
-        with a reason, not cut off.
+        A client often calls again right after an answer. A draining server stays up a little longer, so that
+        it refuses such a call with a reason and does not cut the connection.
 
         Args:
-            seconds: without a call.
-            limit: seconds that are waited at most.
+            seconds: time without a call.
+            limit: longest wait in s.
         """
         until = time.monotonic() + limit
-        while (now := time.monotonic()) < until and (self.running or now - self._last < seconds):
+        while (now := time.monotonic()) < until and (self.running or now - self._last_end < seconds):
             await asyncio.sleep(0.02)
 
     @contextmanager
     def cancelled_at_the_end(self) -> Iterator[None]:
-        """Let `end` cancel the task that runs the block."""
+        """Register the current task for the length of the block, so that `end` cancels it."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -169,9 +170,9 @@ class Calls:
             self._tasks.discard(task)
 
     async def end(self, seconds: float) -> None:
-        """Wait so many seconds until no call runs, then cancel those that asked for it.
+        """Wait until no call runs, at most `seconds`, then cancel the registered tasks.
 
-        Left to the library, calls over gRPC would end as CANCELLED, which looks like the client's own doing.
+        gRPC itself would end such calls with CANCELLED, as if the client had cancelled them.
         """
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self.idle(), seconds)
@@ -200,5 +201,5 @@ class Calls:
 
 
 def _call_id(given: str | None) -> str:
-    """Return the client's id for a call if it is harmless in a log, else a new one."""
+    """Return the client's id of a call if it is safe to log, else a new one."""
     return given if given and _CALL_ID.fullmatch(given) else secrets.token_hex(8)

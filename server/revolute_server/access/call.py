@@ -1,4 +1,4 @@
-"""One call, known to everything that it runs through: logs, errors, quotas and traces ask for it."""
+"""The current call, as a context variable: logs, errors, quotas and traces read it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Call:
     """One call, from its first byte to the last one of its answer.
 
     Attributes:
-        id: name in logs and errors.
+        id: id in logs and errors.
         transport: "grpc" or "http".
-        verb: `Service.Rpc`; for HTTP known after routing.
-        caller: who calls; None until they are let in.
-        reason: reason of the error it ended with, "OK" for none.
+        verb: `Service.Rpc`; over HTTP it is known after routing.
+        caller: the caller; None until the call is admitted.
+        reason: reason of the error that ended the call; "OK" on success.
         message: text of that error.
-        peer: address of the host that it comes from.
-        deadline: when nobody waits for the answer any more, in s of the monotonic clock; None for never.
-        started: time of its first byte, in s of the monotonic clock.
+        peer: address of the client's host.
+        deadline: time at which the client stops waiting, in s of the monotonic clock; None for no deadline.
+        started: time of the first byte, in s of the monotonic clock.
     """
 
     id: str
@@ -40,23 +40,23 @@ _current: ContextVar[Call | None] = ContextVar("call", default=None)
 
 
 def current_call() -> Call | None:
-    """Return the call that runs now; None outside of any."""
+    """Return the current call; None outside of a call."""
     return _current.get()
 
 
 def set_call(call: Call) -> None:
-    """Say which call runs now, for the rest of this task."""
+    """Set the current call for the rest of this task."""
     _current.set(call)
 
 
 def name_call(verb: str) -> None:
-    """Say what the call that runs now calls."""
+    """Set the verb of the current call."""
     if call := _current.get():
         call.verb = verb
 
 
 def current_client() -> str:
-    """Name who is charged for the call that runs now: the holder of its token, or without tokens its host."""
+    """Return the client to charge for the current call: the name of its token, or without tokens its host."""
     call = _current.get()
     if call is None:
         return "server"
@@ -66,6 +66,6 @@ def current_client() -> str:
 
 
 def current_deadline() -> float | None:
-    """Return when the caller gives up, in s of the monotonic clock; None for never."""
+    """Return the deadline of the current call, in s of the monotonic clock; None for no deadline."""
     call = _current.get()
     return call.deadline if call is not None else None

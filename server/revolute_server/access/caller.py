@@ -1,10 +1,10 @@
-"""Who calls: a name and a role, known to everything that a call runs through.
+"""The caller of the current call: a name and a role, as a context variable.
 
-The transports set the caller of each call; quotas, logs and the checks of owners ask for it. Without a token
-file everybody who can reach the server is `ANONYMOUS` and may do everything.
+The transports set the caller of each call; quotas, logs and owner checks read it. Without a token file every
+caller is `ANONYMOUS` and may do everything.
 
-Sessions, trajectories and worlds belong to the name of the token that made them. For the holders of other
-tokens they do not exist, except for admins. Models are shared by everybody; see `models`.
+Sessions, trajectories and worlds belong to the token that created them. Other callers get NOT_FOUND for
+them, except admins. All callers share models; see `models`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from revolute.contract.errors import PermissionDeniedError
 
 
 class Role(enum.IntEnum):
-    """What a caller may do; each role includes those below it."""
+    """Permissions of a caller; each role includes the lower ones."""
 
     READ = 1
     RUN = 2
@@ -33,45 +33,45 @@ class Caller:
 
 
 ANONYMOUS = Caller("anonymous", Role.ADMIN)
-"""Everybody, on a server without tokens."""
+"""The caller on a server without tokens."""
 
 _current: ContextVar[Caller] = ContextVar("caller", default=ANONYMOUS)
 
 
 def current_caller() -> Caller:
-    """Return the caller of the call that runs now."""
+    """Return the caller of the current call."""
     return _current.get()
 
 
 def set_caller(caller: Caller) -> None:
-    """Say who calls, for the rest of this task."""
+    """Set the caller for the rest of this task."""
     _current.set(caller)
 
 
 def caller_name() -> str:
-    """Return the name of the current caller, the owner of what the call makes."""
+    """Return the name of the current caller, who owns the records that the call creates."""
     return _current.get().name
 
 
 def is_visible(owner: str) -> bool:
-    """Tell whether something exists for the current caller.
+    """Tell whether the current caller may see a record.
 
     Args:
-        owner: name of the caller who made it; empty where nobody knows, so that only an admin sees it.
+        owner: name of the caller who created it; empty if unknown, so that only admins see it.
     """
     caller = current_caller()
     return caller.name == owner or caller.role >= Role.ADMIN
 
 
 def require_owner(noun: str, owner: str) -> None:
-    """Refuse to delete what everybody may see and another caller has made; an admin may.
+    """Refuse to delete a shared record unless the caller is its owner or an admin.
 
     Args:
-        noun: "model".
-        owner: name of the caller who made it.
+        noun: kind of the record, "model".
+        owner: name of the caller who created it.
 
     Raises:
-        PermissionDeniedError: it is another's.
+        PermissionDeniedError: another caller owns it.
     """
     if not is_visible(owner):
         raise PermissionDeniedError.expected(

@@ -1,7 +1,7 @@
-"""Accepts connections, no more of them than there are descriptors for, and ends those that keep silent.
+"""Accepts a bounded number of connections, and closes silent ones when a new client needs a slot.
 
-When every place is taken, the connection that has waited longest for a request, or for the rest of one, makes
-room for a new one. So sockets that send nothing, however many, keep nobody out.
+When all slots are taken, the connection that has waited longest for a request, or for the rest of one, is
+closed for a new one. So clients that open many sockets and send nothing cannot lock others out.
 """
 
 from __future__ import annotations
@@ -20,35 +20,38 @@ from ..settings import Settings
 _log = logging.getLogger("revolute.server")
 
 _RESERVED = 56
-"""Descriptors for all but connections: listeners, event loops, the store, files that are read."""
+"""File descriptors for everything else: listeners, event loops, the store, open files."""
 
 _FEWEST = 4
-"""Connections of a transport, however few descriptors there are."""
+"""Smallest number of connections of a transport, however few descriptors there are."""
 
 _PAUSE = 0.05
-"""Seconds before the next attempt to accept, when the system has no descriptor left."""
-
+"""Seconds until the next attempt to accept, after the system had no descriptor left."""
 
 _SILENCE = 2.0
-"""Seconds without a byte after which a request that has begun makes room for a new connection."""
+"""Seconds without a byte after which a connection with an unfinished request may be closed for a new one."""
 
 
 class Peer(Protocol):
-    """One end of a connection."""
+    """The server's end of a connection."""
 
     @property
     def silence(self) -> float:
-        """Seconds for which a request that has begun to come has not gone on."""
+        """Seconds since the last byte of an unfinished request; 0 if there is none."""
 
     def abort(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
 
     def sweep(self, seconds: float) -> None:
-        """Close it if its client was silent for too long; `seconds` have passed since the last call."""
+        """Close the connection if its client was silent for too long.
+
+        Args:
+            seconds: time since the last call of `sweep`.
+        """
 
 
 def raise_descriptor_limit(wanted: int) -> None:
-    """Let this process have as many descriptors as the system allows it, up to a number."""
+    """Raise the process's limit of open files to `wanted`, or to the largest that the system allows."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -61,12 +64,12 @@ def raise_descriptor_limit(wanted: int) -> None:
 
 
 def descriptors_for(settings: Settings) -> int:
-    """Return the descriptors that a server with these settings may come to need."""
+    """Return the number of descriptors that a server with these settings may need."""
     return 4 * settings.max_connections + _RESERVED
 
 
 def most_connections(settings: Settings) -> int:
-    """Return how many connections one transport may have: half of the descriptors that nothing else needs."""
+    """Return the largest number of connections of one transport: half of the descriptors not reserved."""
     try:
         import resource
     except ImportError:
@@ -77,92 +80,92 @@ def most_connections(settings: Settings) -> int:
     return min(settings.max_connections, max(_FEWEST, (soft - _RESERVED) // 2))
 
 
-class Place:
-    """The place that one connection takes, from accept to close."""
+class Slot:
+    """One of the bounded number of connections, held from accept to close."""
 
     def __init__(self, connections: Connections, peer: Peer) -> None:
         self._connections = connections
         self.peer = peer
 
-    def waits(self, waiting: bool) -> None:
-        """Say whether the connection waits for a request, so that it may be closed in favour of another."""
-        self._connections.waits(self, waiting)
+    def set_waiting(self, waiting: bool) -> None:
+        """Tell whether the connection waits for a request; such a connection may be closed for a new one."""
+        self._connections.set_waiting(self, waiting)
 
-    def leave(self) -> None:
-        """Give the place back; a second call does nothing."""
-        self._connections.leave(self)
+    def release(self) -> None:
+        """Free the slot; a second call does nothing."""
+        self._connections.release(self)
 
 
 class Connections:
     """The connections of one transport. Everything here runs on the event loop.
 
     Args:
-        most: how many there may be.
+        most: largest number of connections.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._taken: set[Place] = set()
-        self._waiting: OrderedDict[Place, None] = OrderedDict()
+        self._slots: set[Slot] = set()
+        self._waiting: OrderedDict[Slot, None] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._taken)
+        return len(self._slots)
 
-    def take(self, peer: Peer) -> Place | None:
-        """Return a place for a new connection; None when all have a request under way."""
-        if len(self._taken) >= self.most and not self.close_oldest():
+    def take(self, peer: Peer) -> Slot | None:
+        """Return a slot for a new connection; None if all are taken by connections with a request."""
+        if len(self._slots) >= self.most and not self.close_oldest():
             return None
-        place = Place(self, peer)
-        self._taken.add(place)
-        self._waiting[place] = None
-        return place
+        slot = Slot(self, peer)
+        self._slots.add(slot)
+        self._waiting[slot] = None
+        return slot
 
     def close_oldest(self) -> bool:
         """Close the connection that has waited longest for a request, or for the rest of one.
 
         Returns:
-            Whether there was one.
+            Whether a connection was closed.
         """
         if self._waiting:
-            place = next(iter(self._waiting))
+            slot = next(iter(self._waiting))
         else:
-            place = max(self._taken, key=lambda place: place.peer.silence)
-            if place.peer.silence < _SILENCE:
+            slot = max(self._slots, key=lambda slot: slot.peer.silence)
+            if slot.peer.silence < _SILENCE:
                 return False
-        self.leave(place)
-        place.peer.abort()
+        self.release(slot)
+        slot.peer.abort()
         return True
 
-    def waits(self, place: Place, waiting: bool) -> None:
-        """Note whether a connection waits for a request."""
-        if place not in self._taken:
+    def set_waiting(self, slot: Slot, waiting: bool) -> None:
+        """Record whether a connection waits for a request."""
+        if slot not in self._slots:
             return
         if waiting:
-            self._waiting[place] = None
+            self._waiting[slot] = None
         else:
-            self._waiting.pop(place, None)
+            self._waiting.pop(slot, None)
 
-    def leave(self, place: Place) -> None:
-        """Note that a connection has ended."""
-        self._taken.discard(place)
-        self._waiting.pop(place, None)
+    def release(self, slot: Slot) -> None:
+        """Free the slot of a connection that has ended."""
+        self._slots.discard(slot)
+        self._waiting.pop(slot, None)
 
     def sweep(self, seconds: float) -> None:
-        """Close the connections whose clients were silent for too long."""
-        for place in list(self._taken):
-            place.peer.sweep(seconds)
+        """Close the connections whose clients were silent for too long; see `Peer.sweep`."""
+        for slot in list(self._slots):
+            slot.peer.sweep(seconds)
 
 
 class Acceptor:
-    """Takes the connections of one listening socket; stands where uvicorn has an asyncio.Server.
+    """Accepts the connections of one listening socket; replaces uvicorn's asyncio.Server.
 
     Args:
-        listener: the socket, bound.
-        context: for TLS; None without.
-        connections: bounds their number.
-        protocol: makes the protocol of a connection that has the given place.
-        refusal: bytes for a client for whom there is no place, on a listener without TLS.
-        handshake_seconds: time for the handshake of TLS.
+        listener: the bound socket.
+        context: TLS context; None for no TLS.
+        connections: bounds the number of connections.
+        protocol: makes the protocol of a connection from its slot.
+        refusal: bytes sent to a client that gets no slot, without TLS.
+        handshake_seconds: time limit of the TLS handshake in s.
     """
 
     def __init__(
@@ -170,7 +173,7 @@ class Acceptor:
         listener: socket.socket,
         context: ssl.SSLContext | None,
         connections: Connections,
-        protocol: Callable[[Place], asyncio.Protocol],
+        protocol: Callable[[Slot], asyncio.Protocol],
         refusal: bytes,
         handshake_seconds: float,
     ) -> None:
@@ -184,20 +187,20 @@ class Acceptor:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, backlog: int) -> None:
-        """Listen and accept."""
+        """Listen and accept connections."""
         self._listener.setblocking(False)
         self._listener.listen(backlog)
         self._task = asyncio.get_running_loop().create_task(self._accept(), name="accept")
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting connections."""
         if self._task is not None:
             self._task.cancel()
         for task in self._handshakes:
             task.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until nothing is accepted any more."""
+        """Wait until accepting has stopped."""
         tasks = [task for task in (self._task, *self._handshakes) if task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -207,55 +210,55 @@ class Acceptor:
             try:
                 client, _ = await loop.sock_accept(self._listener)
             except OSError as error:
-                # no descriptor or no memory is left, or the client has gone already
+                # no descriptor or memory is left, or the client has already disconnected
                 _log.debug("accept: %s", error)
                 self._connections.close_oldest()
                 await asyncio.sleep(_PAUSE)
                 continue
             self._open(client)
-            # others have their turn, however many connections wait
+            # let other tasks run, however many connections wait
             await asyncio.sleep(0)
 
     def _open(self, client: socket.socket) -> None:
-        """Begin a connection, or refuse it."""
+        """Start a connection, or refuse it."""
         handshake = _Handshake(client)
-        place = self._connections.take(handshake)
-        if place is None:
+        slot = self._connections.take(handshake)
+        if slot is None:
             self._refuse(client)
             return
-        task = asyncio.get_running_loop().create_task(self._connect(client, place))
+        task = asyncio.get_running_loop().create_task(self._connect(client, slot))
         handshake.task = task
         self._handshakes.add(task)
         task.add_done_callback(self._handshakes.discard)
 
-    async def _connect(self, client: socket.socket, place: Place) -> None:
-        """Make the handshake; the protocol has the place from then on."""
-        handshake = place.peer
+    async def _connect(self, client: socket.socket, slot: Slot) -> None:
+        """Do the handshake; afterwards the protocol holds the slot."""
+        handshake = slot.peer
         seconds = self._handshake_seconds if self._context is not None else None
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._protocol(place), client, ssl=self._context, ssl_handshake_timeout=seconds
+                lambda: self._protocol(slot), client, ssl=self._context, ssl_handshake_timeout=seconds
             )
         except (OSError, asyncio.TimeoutError, asyncio.CancelledError) as error:
             _log.debug("handshake: %s", error)
         finally:
-            if place.peer is handshake:
-                place.leave()
+            if slot.peer is handshake:
+                slot.release()
 
     def _refuse(self, client: socket.socket) -> None:
-        """Tell a client that there is no place for it, as far as it listens, and close."""
+        """Send the refusal to a client if possible, and close its connection."""
         with contextlib.suppress(OSError):
             client.setblocking(False)
             if self._context is None:
                 client.send(self._refusal)
                 client.shutdown(socket.SHUT_WR)
-                # bytes that nobody has read would take the answer back
+                # unread bytes would make the system reset the connection and drop the answer
                 client.recv(64 * 1024)
         client.close()
 
 
 class _Handshake:
-    """A connection whose protocol does not run yet."""
+    """A connection in its handshake, before its protocol runs."""
 
     silence = 0.0
 
@@ -268,4 +271,4 @@ class _Handshake:
             self.task.cancel()
 
     def sweep(self, seconds: float) -> None:
-        """Nothing to do: the handshake has a time limit of its own."""
+        """Nothing to do: the handshake has its own time limit."""

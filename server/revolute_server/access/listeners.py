@@ -1,4 +1,4 @@
-"""Addresses to listen on: TCP sockets, Unix sockets, and TLS."""
+"""Listening sockets: TCP, Unix, and TLS certificates."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..settings import Settings
 
 
 class Tls:
-    """Certificate, key and the authority of clients; may be read again while the server runs.
+    """Certificate, private key and client CA; can be reloaded while the server runs.
 
     Args:
-        settings: names the files.
+        settings: has the paths of the files.
 
     Raises:
-        ArgumentError: a file cannot be read, or certificate and key do not belong together.
+        ArgumentError: a file cannot be read, or certificate and key do not match.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -33,28 +33,28 @@ class Tls:
         self._configuration = self._read()
 
     def reload(self) -> None:
-        """Read the files again, for connections that begin from now on.
+        """Read the files again, for new connections.
 
         Raises:
-            ArgumentError: as at the start; what was read before stays in use.
+            ArgumentError: as at the start; the old certificates stay in use.
         """
         self._configuration = self._read()
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Return what one gRPC server needs; it asks for a newer configuration with each connection."""
-        given = [self._configuration]
+        """Return the credentials of one gRPC server; gRPC fetches the certificate for each connection."""
+        in_use = [self._configuration]
 
-        def newer() -> Any:
-            if self._configuration is given[0]:
-                return None  # the one that is in use stays
-            given[0] = self._configuration
-            return given[0]
+        def fetch() -> Any:
+            if self._configuration is in_use[0]:
+                return None  # unchanged
+            in_use[0] = self._configuration
+            return in_use[0]
 
-        asks = self._settings.tls_client_ca is not None
-        return grpc.dynamic_ssl_server_credentials(given[0], newer, require_client_authentication=asks)
+        mutual = self._settings.tls_client_ca is not None
+        return grpc.dynamic_ssl_server_credentials(in_use[0], fetch, require_client_authentication=mutual)
 
     def for_uvicorn(self) -> dict[str, Any]:
-        """Return the arguments of `uvicorn.Config`."""
+        """Return the TLS arguments of `uvicorn.Config`."""
         settings = self._settings
         return {
             "ssl_certfile": settings.tls_cert,
@@ -64,22 +64,22 @@ class Tls:
         }
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Give the files to a context, such as uvicorn's.
+        """Load the files into a TLS context, such as uvicorn's.
 
         Raises:
-            ArgumentError: certificate and key do not belong together, or a file is no PEM.
+            ArgumentError: certificate and key do not match, or a file is not PEM.
         """
         settings = self._settings
         assert settings.tls_cert and settings.tls_key
         try:
             context.load_cert_chain(settings.tls_cert, settings.tls_key)
         except ssl.SSLError as error:
-            raise _no_pem("tls_cert", "a PEM certificate and its private key", error) from None
+            raise _not_pem("tls_cert", "a PEM certificate and its private key", error) from None
         if settings.tls_client_ca:
             try:
                 context.load_verify_locations(settings.tls_client_ca)
             except ssl.SSLError as error:
-                raise _no_pem("tls_client_ca", "PEM certificates", error) from None
+                raise _not_pem("tls_client_ca", "PEM certificates", error) from None
 
     def _read(self) -> grpc.ServerCertificateConfiguration:
         settings = self._settings
@@ -91,14 +91,14 @@ class Tls:
 
 
 def bind_tcp(host: str, port: int, *, setting: str) -> socket.socket:
-    """Open a TCP socket, so that a port that is taken is found before anything is served.
+    """Bind a TCP socket, so that a taken port is reported before the server starts.
 
     Raises:
         ArgumentError: the address cannot be bound.
     """
     bare = host.strip("[]")
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
-    # asyncio sends small answers at once (TCP_NODELAY) only on sockets that name their protocol
+    # name the protocol: otherwise asyncio does not set TCP_NODELAY, and small answers are delayed
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if os.name == "posix":
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -112,7 +112,7 @@ def bind_tcp(host: str, port: int, *, setting: str) -> socket.socket:
 
 
 def check_free(host: str, port: int, *, setting: str) -> None:
-    """Refuse a port that is taken, before gRPC tries it, which would print a line of its own.
+    """Check that a port is free before gRPC binds it; gRPC would print an error of its own.
 
     Raises:
         ArgumentError: the address cannot be bound.
@@ -122,10 +122,10 @@ def check_free(host: str, port: int, *, setting: str) -> None:
 
 
 def bind_unix(path: str, *, setting: str) -> socket.socket:
-    """Open a Unix socket that only this user may connect to.
+    """Bind a Unix socket that only this user may connect to.
 
     Raises:
-        ArgumentError: the path cannot be bound, or a server listens there.
+        ArgumentError: the path cannot be bound, or another server listens there.
     """
     clear_unix(path, setting=setting)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -140,10 +140,10 @@ def bind_unix(path: str, *, setting: str) -> socket.socket:
 
 
 def clear_unix(path: str, *, setting: str) -> None:
-    """Remove a socket that a killed server left behind.
+    """Remove the socket file of a server that was killed.
 
     Raises:
-        ArgumentError: a server listens there, the path is no socket, or its folder does not exist.
+        ArgumentError: a server listens there, the path is not a socket, or its folder does not exist.
     """
     folder = Path(path).absolute().parent
     if not folder.is_dir():
@@ -169,7 +169,7 @@ def clear_unix(path: str, *, setting: str) -> None:
 
 @contextlib.contextmanager
 def private_files() -> Iterator[None]:
-    """Make files and sockets that only this user may use."""
+    """Create files and sockets in the block with access for this user only."""
     before = os.umask(0o177)
     try:
         yield
@@ -178,14 +178,14 @@ def private_files() -> Iterator[None]:
 
 
 def remove_unix(path: str | None) -> None:
-    """Remove the socket of a listener that has stopped."""
+    """Remove the socket file of a listener that has stopped."""
     if path:
         with contextlib.suppress(OSError):
             os.unlink(path)
 
 
 def taken(setting: str, address: str, cause: OSError | None = None) -> ArgumentError:
-    """Return the error for an address that cannot be bound, with what the system says where it is known."""
+    """Return the error for an address that cannot be bound, with the system's message if there is one."""
     advice = "another program may use it"
     if not setting.endswith("_socket"):
         advice += "; port 0 takes a free one"
@@ -194,7 +194,7 @@ def taken(setting: str, address: str, cause: OSError | None = None) -> ArgumentE
 
 
 def join(host: str, port: int) -> str:
-    """Write host and port, an IPv6 host in brackets."""
+    """Return "host:port", with an IPv6 host in brackets."""
     bare = host.strip("[]")
     return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
 
@@ -206,5 +206,5 @@ def _read(setting: str, path: str) -> bytes:
         raise ArgumentError.expected(setting, f"a file that can be read at {path}", error.strerror) from None
 
 
-def _no_pem(setting: str, what: str, error: ssl.SSLError) -> ArgumentError:
+def _not_pem(setting: str, what: str, error: ssl.SSLError) -> ArgumentError:
     return ArgumentError.expected(setting, what, error.reason or "neither")

@@ -1,4 +1,4 @@
-"""`revolute token new`: makes a token and the line that lets a server know it."""
+"""`revolute token new`: makes a token and its line for the server's token file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .tokens import add_token, new_token, token_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make a token; it is printed once and stands nowhere else.
+    """Make a token; it is printed once and not stored.
 
     Returns:
-        Exit status: 0, or 2 for a name or a role that is none or does not fit the file.
+        Exit status: 0, or 2 if the name or the role is invalid or conflicts with the token file.
     """
     parser = argparse.ArgumentParser(prog="revolute token", description="Make tokens for `revolute serve`.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)

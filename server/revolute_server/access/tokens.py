@@ -1,8 +1,8 @@
-"""Bearer tokens and what their roles may do.
+"""Bearer tokens and the permissions of their roles.
 
-A token file has one line per token, `name:role:sha256`, the hash in hexadecimal; the tokens themselves are
-random (`revolute token new`), stand nowhere, and are compared by hash in constant time. The file is read
-again when it has changed.
+A token file has one line per token, `name:role:sha256`, with the hash in hexadecimal. Tokens are random
+(`revolute token new`), are not stored, and are compared by hash in constant time. The file is read again when
+it has changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _PREFIX = "revolute_"
 
 HEALTH, METRICS, STATUS = "Health", "Metrics", "Status"
-"""What is no rpc: /livez and /readyz (open to everybody), /metrics, and what the admin page shows."""
+"""Verbs that are not rpcs: /livez and /readyz (open to everybody), /metrics, and the admin page's /status."""
 
 _ENVIRONMENT = (
     "Environment.Process",
@@ -47,7 +47,7 @@ ROLES: dict[str, Role] = {
     METRICS: Role.READ,
     STATUS: Role.ADMIN,
 }
-"""The role that each verb needs. Verbs are `Service.Rpc`. A verb that is missing here needs an admin."""
+"""Role that each verb needs, by `Service.Rpc`. A verb that is missing here needs an admin."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Token:
 
 
 class TokenFile:
-    """The tokens of a file, as it is now.
+    """The tokens of a file, reloaded when the file changes.
 
     Raises:
         ArgumentError: the file cannot be read, or a line is malformed.
@@ -71,12 +71,12 @@ class TokenFile:
         self._tokens = _read(self._path)
 
     def find(self, token: str) -> Caller | None:
-        """Return whose token this is; None for a token that is not in the file."""
+        """Return the caller of a token; None if the token is not in the file."""
         self._refresh()
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         found = None
         for entry in self._tokens:
-            # all are compared, so that the time says nothing about which one matched
+            # compare all, so that the time does not reveal which one matched
             if hmac.compare_digest(entry.sha256, digest):
                 found = entry.caller
         return found
@@ -90,7 +90,7 @@ class TokenFile:
         self.reload()
 
     def reload(self) -> None:
-        """Read the file again; one that is broken leaves the tokens as they were."""
+        """Read the file again; if it is broken, the old tokens stay valid."""
         try:
             self._tokens = _read(self._path)
             _log.info("tokens: read %s again, it has %d", self._path, len(self._tokens))
@@ -106,24 +106,24 @@ class TokenFile:
 
 
 class Access:
-    """Decides whether a call is let in.
+    """Checks the token and the role of calls.
 
     Args:
-        tokens: the tokens that open the server; None lets everybody in.
+        tokens: the valid tokens; None admits everybody.
     """
 
     def __init__(self, tokens: TokenFile | None) -> None:
         self._tokens = tokens
 
     def admit(self, verb: str, authorization: str | None) -> Caller:
-        """Return who calls, if the verb is allowed to them.
+        """Return the caller if their role allows the verb.
 
         Args:
             verb: a key of `ROLES`.
             authorization: value of the header or metadata `authorization`.
 
         Raises:
-            UnauthenticatedError: no token, or an unknown one.
+            UnauthenticatedError: the token is missing or unknown.
             PermissionDeniedError: the role does not allow the verb.
         """
         caller = self._identify(authorization)
@@ -159,10 +159,10 @@ def new_token() -> str:
 
 
 def token_line(name: str, role: str, token: str) -> str:
-    """Write a token's line of the token file.
+    """Return the line of a token for the token file.
 
     Raises:
-        ArgumentError: the name or the role is none.
+        ArgumentError: the name or the role is invalid.
     """
     return (
         f"{_name(name, None)}:{_role(role, None).name.lower()}:{hashlib.sha256(token.encode()).hexdigest()}"
@@ -170,17 +170,17 @@ def token_line(name: str, role: str, token: str) -> str:
 
 
 def add_token(path: Path, name: str, role: str, token: str) -> None:
-    """Add a token's line to a file that only its owner may read; the file is made where there is none.
+    """Add the line of a token to a file; a new file is readable for its owner only.
 
     Raises:
-        ArgumentError: the name or the role is none, the file has the name with another role, or a line of the
-            file is malformed; the file stays as it was.
+        ArgumentError: the name or the role is invalid, the file has the name with another role, or a line of
+            the file is malformed; the file is not changed.
         OSError: the file cannot be written.
     """
     line = token_line(name, role, token)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
-        # two that are made at once see each other
+        # serialise concurrent commands
         fcntl.flock(file, fcntl.LOCK_EX)
         known = {entry.caller.name: entry.caller.role for entry in _read(path)}
         if known.get(name, _role(role, None)) != _role(role, None):
@@ -216,7 +216,7 @@ def _read(path: Path) -> list[Token]:
 def _parse(line: str, where: str) -> Token:
     fields = line.split(":")
     if len(fields) != 3:
-        # the line itself is not shown: somebody may have written a token into it
+        # do not show the line: it may contain a token
         raise ArgumentError.expected("tokens", "name:role:sha256", f"{len(fields)} fields", at=where)
     name, role, digest = (field.strip() for field in fields)
     if not re.fullmatch(r"[0-9a-fA-F]{64}", digest):

@@ -1,8 +1,8 @@
-"""Which calls of different clients may become one call of the engine, and how long they wait for each other.
+"""Which calls of different clients may be computed as one batch, and how long a call waits for others.
 
-The engine computes environments in packs, and one alone costs nearly as much as a whole pack. Calls with the
-same key are gathered while they wait for a worker; when a worker is free but others were there of late, a
-call waits a moment for those that are about to come. Alone it never waits.
+The engine computes environments in packs, and one environment costs nearly as much as a full pack. Calls with
+the same key are gathered while they wait for a worker. If a worker is free and several clients have called
+recently, a call waits a moment for the others. A call of a single client never waits.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from revolute.contract.errors import RevoluteError
 from revolute_engine import CancelToken
 
 _SHARE = 0.5
-"""Of the time that such a call took last, at most this is spent on waiting for others."""
+"""A call waits for others at most this share of the time that the last such batch took."""
 
 _REMEMBERED = 256
-"""Kinds of calls whose time is remembered."""
+"""Number of keys whose concurrency is remembered."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Work:
     """A call of the engine.
 
     Attributes:
-        run: takes the items of all calls that were gathered; returns a result or an error for each.
-        item: what this call adds.
-        key: calls with the same key may be gathered; None for a call that stays alone.
-        size: environments; 0 where that means nothing.
-        steps: steps of single environments, about; 0 for few.
+        run: takes the items of all gathered calls; returns a result or an error for each.
+        item: the arguments of this call.
+        key: calls with the same key may be gathered; None for a call that is computed alone.
+        size: number of environments; 0 if the call has none.
+        steps: approximate number of steps, summed over environments; 0 for few.
     """
 
     run: Callable[[Sequence[Any], CancelToken], Sequence[Any | RevoluteError]]
@@ -47,81 +47,81 @@ def alone(call: Callable[[CancelToken], Any], steps: int = 0) -> Work:
 
 
 @dataclass
-class _Crowd:
-    """What is known of calls with one key.
+class _Concurrency:
+    """How many calls with one key are in flight at once.
 
     Attributes:
-        under_way: calls that wait or run.
-        most: the largest number that was under way at once of late; so many are likely to come again.
-        usual: the same, as far as calls have come through since: new ones beyond it may have company.
-        seconds: how long the engine took last.
+        in_flight: calls that wait or run now.
+        peak: largest recent value of `in_flight`; as many calls are expected again.
+        peak_at_last_batch: value of `peak` when the last batch finished.
+        seconds: compute time of the last batch.
     """
 
-    under_way: int = 0
-    most: int = 0
-    usual: int = 0
+    in_flight: int = 0
+    peak: int = 0
+    peak_at_last_batch: int = 0
     seconds: float = 0.0
 
 
-class Waiting:
-    """Decides how long a call waits for others.
+class BatchDelay:
+    """Decides how long a call waits for others to join its batch.
 
-    Clients that call again and again come back one by one when their calls were computed together. Whoever
-    went on with the first of them would leave most of a pack empty; so a call waits until as many are under
-    way as of late, until they fill packs, or until waiting has cost half of what computing does.
+    Clients whose calls were computed together call again one after the other. A batch that starts with the
+    first of them would leave most of a pack empty. So a call waits until as many calls are in flight as
+    recently, until they fill the packs, or until half of the compute time has passed.
 
     Args:
-        longest: seconds that a call waits at most.
+        longest: longest wait of a call in s.
     """
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
-        self._crowds: OrderedDict[Hashable, _Crowd] = OrderedDict()
+        self._by_key: OrderedDict[Hashable, _Concurrency] = OrderedDict()
 
-    def come(self, key: Hashable) -> float:
-        """Count a new call, and return how long it may wait."""
+    def arrive(self, key: Hashable) -> float:
+        """Count a new call, and return the longest time in s that it may wait."""
         if key is None:
             return 0.0
-        crowd = self._crowds.setdefault(key, _Crowd())
-        self._crowds.move_to_end(key)
-        self._forget()
-        crowd.under_way += 1
-        crowd.most = max(crowd.most, crowd.under_way)
-        # one that was alone of late and is alone again waits for nobody
-        if crowd.under_way == crowd.most == 1:
+        known = self._by_key.setdefault(key, _Concurrency())
+        self._by_key.move_to_end(key)
+        self._forget_unused()
+        known.in_flight += 1
+        known.peak = max(known.peak, known.in_flight)
+        # a single client does not wait
+        if known.in_flight == known.peak == 1:
             return 0.0
-        return min(self._longest, _SHARE * crowd.seconds)
+        return min(self._longest, _SHARE * known.seconds)
 
-    def complete(self, key: Hashable) -> bool:
-        """Tell whether nobody else is likely to come soon: as many are under way as of late."""
-        crowd = self._crowds.get(key)
-        return crowd is None or crowd.under_way == crowd.usual
+    def is_complete(self, key: Hashable) -> bool:
+        """Tell whether no further call is expected soon: as many are in flight as at the last batch."""
+        known = self._by_key.get(key)
+        return known is None or known.in_flight == known.peak_at_last_batch
 
-    def given_up(self, key: Hashable) -> None:
-        """Note that calls have waited long enough: who has not come by now is not expected the next time."""
-        if (crowd := self._crowds.get(key)) is not None:
-            crowd.most = crowd.usual = crowd.under_way
+    def expire(self, key: Hashable) -> None:
+        """Lower the expected concurrency to the current one, because the wait is over."""
+        if (known := self._by_key.get(key)) is not None:
+            known.peak = known.peak_at_last_batch = known.in_flight
 
-    def gone(self, key: Hashable, seconds: float | None = None) -> None:
-        """Count a call out that has ended or was given up.
+    def leave(self, key: Hashable, seconds: float | None = None) -> None:
+        """Stop counting a call that has ended or was abandoned.
 
         Args:
             key: its key.
-            seconds: how long the engine took, if it was computed.
+            seconds: compute time of its batch; None if it was not computed.
         """
-        crowd = self._crowds.get(key)
-        if crowd is None:
+        known = self._by_key.get(key)
+        if known is None:
             return
-        crowd.under_way -= 1
+        known.in_flight -= 1
         if seconds is not None:
-            crowd.seconds = seconds
-            crowd.usual = crowd.most
+            known.seconds = seconds
+            known.peak_at_last_batch = known.peak
 
-    def _forget(self) -> None:
-        """Let go of kinds of calls that nobody has used for long."""
-        if len(self._crowds) <= _REMEMBERED:
+    def _forget_unused(self) -> None:
+        """Forget the key that was unused for longest, if there are too many."""
+        if len(self._by_key) <= _REMEMBERED:
             return
-        for key, crowd in self._crowds.items():
-            if not crowd.under_way:
-                del self._crowds[key]
+        for key, known in self._by_key.items():
+            if not known.in_flight:
+                del self._by_key[key]
                 return

@@ -1,13 +1,13 @@
 """A small process that forks the workers which compile models.
 
-It has loaded MuJoCo and the engine, and runs one thread only, so that it can fork: a worker is ready within
-milliseconds, where a new interpreter takes a third of a second. The server sends one byte and a socket for
-each worker that it wants, over the control socket; the forker writes `<process id> <wait status>` and a line
-feed for each worker that has ended.
+It has MuJoCo and the engine loaded and runs a single thread, so that forking is safe. A forked worker is
+ready within milliseconds; a new interpreter would take a third of a second. To get a worker, the server sends
+one byte and a socket over the control socket. For each worker that has ended, the forker writes
+`<process id> <wait status>` and a line feed.
 
-A worker lives as long as the server holds the other end of its socket: the forker holds a copy of the
-worker's end, sees that the other one is closed, and kills. When the control socket is closed, the forker ends
-and all workers with it; that is so however the server ended.
+A worker lives as long as the server holds the other end of its socket: the forker keeps a copy of the
+worker's end and kills the worker when the other end is closed. When the control socket is closed, the forker
+and all workers end, however the server ended.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Forker:
-    """Forks workers, kills those whose socket is closed, and reports those that have ended.
+    """Forks workers, kills a worker when its socket is closed, and reports how workers ended.
 
     Args:
         control: socket to the server.
-        nice: by how much workers give way to other processes.
+        nice: added to the nice value of workers.
     """
 
     def __init__(self, control: socket.socket, nice: int) -> None:
@@ -53,8 +53,8 @@ class Forker:
             self._poll.register(readable, select.POLLIN)
         try:
             while True:
-                ready = {place for place, _ in self._poll.poll()}
-                # first, since a socket that is closed may leave its number to a new one
+                ready = {descriptor for descriptor, _ in self._poll.poll()}
+                # before forking: a new socket may get the number of a closed one
                 for process, connection in self._workers.items():
                     if connection.fileno() in ready:
                         self._poll.unregister(connection)
@@ -65,35 +65,35 @@ class Forker:
                 if self._control.fileno() in ready and not self._fork_wanted():
                     return
         except OSError:
-            # the server has gone
+            # the server has ended
             return
         finally:
             for process in self._workers:
                 os.kill(process, signal.SIGKILL)
 
     def _fork_wanted(self) -> bool:
-        """Fork a worker for each socket that has come; tell whether the server is still there."""
-        content, places, _, _ = socket.recv_fds(self._control, 1, 1)
-        for place in places:
-            self._fork(socket.socket(fileno=place))
+        """Fork a worker for each received socket; return whether the server still runs."""
+        content, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
+        for descriptor in descriptors:
+            self._fork(socket.socket(fileno=descriptor))
         return bool(content)
 
     def _fork(self, connection: socket.socket) -> None:
         try:
             process = os.fork()
         except OSError as error:
-            # the server sees the end of the connection
+            # closing the connection tells the server
             print(f"revolute: no process to compile a model: {error}", file=sys.stderr, flush=True)
             connection.close()
             return
         if process == 0:
             self._become_worker(connection)
         self._workers[process] = connection
-        # nothing but the end of the other side
+        # no event mask: poll reports only that the other end was closed
         self._poll.register(connection, 0)
 
     def _become_worker(self, connection: socket.socket) -> None:
-        """Serve in the process that was just forked; never returns."""
+        """Serve in the forked process; never returns."""
         try:
             if self._libc is not None:
                 self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -103,7 +103,7 @@ class Forker:
                 other.close()
             with contextlib.suppress(OSError):
                 os.nice(self._nice)
-            _be_first_to_go()
+            _be_killed_first()
             compile_worker.serve(connection)
         except (ConnectionError, BrokenPipeError):
             pass
@@ -113,7 +113,7 @@ class Forker:
             os._exit(0)
 
     def _reap(self) -> None:
-        """Report the workers that have ended."""
+        """Report workers that have ended."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -126,8 +126,8 @@ class Forker:
                 connection.close()
 
 
-def _be_first_to_go() -> None:
-    """Have the system kill this process rather than the server when memory runs out; leave no core behind."""
+def _be_killed_first() -> None:
+    """Have the system kill this process before the server when memory runs out; write no core file."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("1000")
     with contextlib.suppress(OSError, ValueError):
@@ -139,13 +139,13 @@ def main(control: int, nice: int) -> None:
 
     Args:
         control: file descriptor of the control socket.
-        nice: by how much workers give way.
+        nice: added to the nice value of workers.
     """
-    # the server decides when this ends, whoever else is sent such a signal
+    # only the server ends this process; these signals may be sent to the whole process group
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     compile_worker.warm_up()
-    # pages without garbage collection in them stay shared with the workers
+    # a garbage collection would write to pages that are shared with the workers
     gc.collect()
     gc.freeze()
     Forker(socket.socket(fileno=control), nice).run()

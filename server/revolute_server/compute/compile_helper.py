@@ -1,4 +1,4 @@
-"""The server's side of the processes that compile models: the helper that forks workers, and each worker."""
+"""The server's handles on the helper process that forks compile workers, and on each worker."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .compile_worker import COUNT, COUNTS, PROCESS_ID, anonymous_bytes
 from .memory_budget import Reservation
 
 _STATUS_SECONDS = 1.0
-"""Until the helper has reported how a worker ended."""
+"""Time within which the helper reports how a worker ended."""
 
 _MOST_REPORTS = 64
-"""Workers that have ended of which the status is kept until somebody asks."""
+"""Number of ended workers whose status is kept until it is asked for."""
 
 _START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = sys.argv[3:]; "
@@ -34,7 +34,7 @@ _START = (
 
 
 class CompilerFaultError(RuntimeError):
-    """An exception of a worker that is none of revolute's; the text is its traceback."""
+    """A worker raised an exception other than a RevoluteError; the text is its traceback."""
 
 
 class WorkerEndedError(Exception):
@@ -43,21 +43,18 @@ class WorkerEndedError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """What a worker answered.
+    """Answer of a worker.
 
     Attributes:
-        document: the document of the answer.
-        binary: the compiled MuJoCo model; empty where there is none.
+        document: the encoded document of the answer.
+        binary: the compiled MuJoCo model; empty on failure.
     """
 
     document: bytearray
     binary: bytearray
 
     def error(self) -> Exception | None:
-        """Return what the worker raised; None where it compiled the model.
-
-        A MemoryError is one, a CompilerFaultError another.
-        """
+        """Return the error of the worker, e.g. a MemoryError or CompilerFaultError; None on success."""
         if self.binary:
             return None
         document = decode([self.document])
@@ -68,7 +65,7 @@ class Compiled:
         return error_from(**document["error"])
 
     def model(self, source_text: str, assets: Mapping[str, bytes]) -> Model:
-        """Return the model."""
+        """Return the compiled model."""
         binary = np.frombuffer(self.binary, np.uint8)
         document = {**decode([self.document]), "mujoco_model": binary}
         return from_document(document, source_text, assets)
@@ -78,8 +75,8 @@ class Worker:
     """A process that compiles one model at a time.
 
     Attributes:
-        process: its id.
-        ending: the wait status with which it has ended; None where the helper has ended as well.
+        process: its process id.
+        ending: its wait status after it has ended; None if the helper has ended as well.
     """
 
     def __init__(self, helper: Helper, connection: socket.socket) -> None:
@@ -101,7 +98,7 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether it waits for a request: there is nothing to read, not even an end."""
+        """Whether it waits for a request: its connection has nothing to read, not even an end of file."""
         try:
             self._connection.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -112,15 +109,15 @@ class Worker:
 
     @property
     def memory(self) -> int:
-        """Bytes that it has beyond those it began with; 0 where the system does not say."""
+        """Bytes in use beyond those at its start; 0 where the system does not tell."""
         return max(0, anonymous_bytes(self.process) - self._at_first)
 
     async def compile(self, request: Mapping[str, Any], reservation: Reservation) -> Compiled:
-        """Send a request and return the answer, its bytes reserved.
+        """Send a request, reserve the bytes of the answer, and return the answer.
 
         Raises:
-            WorkerEndedError: it crashed, or was killed.
-            LimitError: there is no room for the answer.
+            WorkerEndedError: the worker crashed or was killed.
+            LimitError: the memory limit leaves no room for the answer.
         """
         parts = encode(request)
         count = sum(memoryview(part).nbytes for part in parts)
@@ -131,11 +128,11 @@ class Worker:
         return Compiled(await self._read(document), await self._read(binary))
 
     async def gone(self) -> None:
-        """Wait until the process has ended, and note how."""
+        """Wait until the process has ended, and set `ending`."""
         self.ending = await self._helper.status(self.process)
 
     def end(self) -> None:
-        """End the process, whatever it does: the helper kills it when the connection is closed."""
+        """End the process at once: the helper kills it when the connection is closed."""
         self._connection.close()
 
     async def _write(self, content: Any) -> None:
@@ -169,7 +166,7 @@ class Helper:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                # threads that numpy starts would make it unsafe to fork
+                # forking is unsafe with the threads that numpy would start
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
             )
         self._control.setblocking(False)
@@ -180,10 +177,10 @@ class Helper:
         self.alive = True
 
     def fork(self) -> Worker:
-        """Have a worker started.
+        """Start a worker.
 
         Raises:
-            OSError: the helper has ended, or there are too many open files.
+            OSError: the helper has ended, or too many files are open.
         """
         ours, theirs = socket.socketpair()
         with theirs:
@@ -196,7 +193,7 @@ class Helper:
         return Worker(self, ours)
 
     async def status(self, process: int) -> int | None:
-        """Return the wait status of a worker that has ended; None if it cannot be learnt."""
+        """Return the wait status of a worker that has ended; None if it is not reported in time."""
         if not (self.alive and process):
             return None
         future = self._ended.setdefault(process, self._loop.create_future())
@@ -208,7 +205,7 @@ class Helper:
             self._ended.pop(process, None)
 
     def end(self) -> None:
-        """End it, and with it all workers."""
+        """End the helper and all workers."""
         self.alive = False
         for future in self._ended.values():
             if not future.done():
@@ -219,7 +216,7 @@ class Helper:
         self._process.wait()
 
     def _read(self) -> None:
-        """Note which workers have ended."""
+        """Read which workers have ended."""
         try:
             content = self._control.recv(4096)
         except BlockingIOError:
@@ -235,6 +232,6 @@ class Helper:
             future = self._ended.setdefault(process, self._loop.create_future())
             if not future.done():
                 future.set_result(status)
-        # of those that were ended on purpose nobody asks
+        # the status of workers that the server ended is never asked for
         for process in list(self._ended)[:-_MOST_REPORTS]:
             del self._ended[process]

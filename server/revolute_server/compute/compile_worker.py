@@ -1,15 +1,15 @@
-"""A process that compiles models from files of strangers, one after the other, and may be killed at any time.
+"""A process that compiles models from untrusted files, one after the other. It may be killed at any time.
 
 It talks to the server over one socket; counts are uint64, little-endian, and documents are those of
 `store.codec`:
 
     worker -> server   its process id, when it is ready
-    server -> worker   count | document: text or builtin, name, assets, options; memory: bytes it may take
+    server -> worker   count | document: text or builtin, name, assets, options; memory: limit in bytes
     worker -> server   counts of document and binary, bytes of the engine's copy | document | binary
 
-The document of an answer is a model (`revolute_engine.model_document`) without its `mujoco_model`, which is
-the binary. Without a binary it is an `error`, or a `fault`, the traceback of an exception that is none of
-revolute's, or says that there was `no_memory`.
+On success the document of the answer is a model (`revolute_engine.model_document`) without its
+`mujoco_model`, which is the binary. On failure the binary is empty, and the document has one of `error` (a
+RevoluteError), `fault` (the traceback of any other exception) and `no_memory`.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ COUNTS = struct.Struct("<QQQ")
 _WARM_UP = b"<mujoco><worldbody><body><joint/><geom size='1'/></body><geom size='1'/></worldbody></mujoco>"
 
 _NO_MEMORY = re.compile(r"could not (allocate|create mjModel)|out of memory|bad_alloc", re.IGNORECASE)
-"""What MuJoCo says when it gets no memory."""
+"""Messages of MuJoCo when an allocation fails."""
 
 _STACK = 8 * 1024**2
-"""Address space of a thread's stack, of which little is used."""
+"""Address space of a thread's stack; little of it is used."""
 
 
 def warm_up() -> None:
-    """Compile a small model, so that the next one finds all that is made at the first use."""
+    """Compile a small model, so that everything is initialised before the next one."""
     load_model(_WARM_UP, allow_files=False, warn=False)
 
 
 def anonymous_bytes(process: int | str = "self") -> int:
-    """Return the memory that a process shares with no file; 0 where the system does not say."""
+    """Return the bytes of a process that are not shared with files; 0 where the system does not tell."""
     return _pages(process, lambda fields: fields[1] - fields[2])
 
 
@@ -70,7 +70,7 @@ def serve(connection: socket.socket) -> None:
 
 
 def _compiled(request: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview, int]:
-    """Compile a model; return the answer's document, its binary and the bytes of the engine's copy."""
+    """Compile a model; return the document, the binary and the size in bytes of the engine's copy."""
     try:
         _limit_memory(request["memory"])
         model = load_model(
@@ -79,7 +79,7 @@ def _compiled(request: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview, i
             assets=request["assets"] or None,
             name=request["name"] or None,
             allow_files=False,
-            # the client warns its user; this process has none
+            # warnings are shown by the client
             warn=False,
             **request["options"],
         )
@@ -102,8 +102,8 @@ def _described(error: RevoluteError) -> dict[str, Any]:
 
 
 def _limit_memory(count: int | None) -> None:
-    """Have the system refuse memory beyond `count` bytes more than there are now; None for no limit."""
-    # not on every system on which the server can be imported
+    """Let the process allocate at most `count` bytes more than now; None for no limit."""
+    # some systems on which the server can be imported lack this module
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
@@ -116,7 +116,7 @@ def _limit_memory(count: int | None) -> None:
 
 
 def _pages(process: int | str, choose: Any) -> int:
-    """Return a number of /proc/<process>/statm in bytes; 0 where there is none."""
+    """Return a field of /proc/<process>/statm in bytes; 0 on systems without it."""
     try:
         with open(f"/proc/{process}/statm", encoding="ascii") as file:
             return int(choose([int(field) for field in file.read().split()])) * mmap.PAGESIZE
@@ -125,7 +125,7 @@ def _pages(process: int | str, choose: Any) -> int:
 
 
 def _received(connection: socket.socket, count: int) -> bytearray | None:
-    """Return the next `count` bytes; None if the connection ends before."""
+    """Return the next `count` bytes; None if the connection ends earlier."""
     content = bytearray(count)
     view = memoryview(content)
     while view:

@@ -1,12 +1,12 @@
-"""Compiles models in processes of their own, which can be stopped and cannot take the server with them.
+"""Compiles models in separate processes, which can be stopped and whose crash does not harm the server.
 
-A file of a stranger may cost MuJoCo's compiler minutes or gigabytes, or crash it. So each compilation runs in
-a worker (`compile_worker`) under a limit of time and one of memory. The worker is killed when its caller has
-gone, when the caller's deadline passes and when the server stops. Its memory is measured while it runs and
-counted in `--memory`.
+MuJoCo's compiler may take minutes or gigabytes for an untrusted file, or crash. So each compilation runs in a
+worker (`compile_worker`) with a time limit and a memory limit. The worker is killed when its client
+disconnects, when the client's deadline passes, and when the server stops. Its memory is measured while it
+runs and counts towards `--memory`.
 
-Workers are forked by a helper process that has everything loaded (`compile_forker`). One that has done its
-work waits for the next model, so that a small model costs a message there and back.
+A helper process that has everything loaded forks the workers (`compile_forker`). A finished worker waits for
+the next model, so that a small model costs one message each way.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from .memory_budget import MemoryBudget, Reservation
 _log = logging.getLogger("revolute.server")
 
 _LOOK_SECONDS = 0.02
-"""Between two looks at a worker's memory."""
+"""Interval between two measurements of a worker's memory."""
 
 _RETRY_SECONDS = 1.0
-"""After which a refused model may come again."""
+"""Time after which a refused call may be retried."""
 
 _MIB = 1024**2
 
 _IDLE_WORKERS = 2
 _IDLE_BYTES = 16 * _MIB
-"""Workers that wait for the next model, and the memory that each may have beyond what it began with."""
+"""Number of workers kept for the next model, and the memory that each may have beyond that at its start."""
 
 
 class Compiler:
-    """Compiles models, a bounded number at once; more wait in the order in which they came.
+    """Compiles a bounded number of models at once; others wait, first come, first served.
 
     Args:
-        settings: how many at once, how many may wait, and the limits of each.
-        budget: where the memory of workers is counted.
-        telemetry: gets the time that compilations take.
+        settings: bounds on concurrent and waiting compilations, and limits of each.
+        budget: counts the memory of workers.
+        telemetry: receives the durations of compilations.
     """
 
     def __init__(self, settings: Settings, budget: MemoryBudget, telemetry: Telemetry) -> None:
@@ -66,29 +66,29 @@ class Compiler:
 
     @property
     def running(self) -> int:
-        """Compilations under way."""
+        """Number of running compilations."""
         return len(self._answers)
 
     def start(self) -> None:
-        """Start the helper, so that the first model need not wait for it.
+        """Start the helper, so that the first model does not wait for it.
 
         Raises:
-            LimitError: the system has no process for it.
+            LimitError: the system cannot start a process.
         """
         self._helper_alive()
 
     async def compile(self, request: Mapping[str, Any], label: str, reservation: Reservation) -> Compiled:
-        """Compile a model in a process of its own.
+        """Compile a model in a separate process.
 
         Args:
             request: text (as bytes) or builtin, name, assets and options; see `compile_worker`.
-            label: what messages call the model.
+            label: name of the model in messages.
             reservation: grows by the bytes of the model.
 
         Raises:
-            LimitError: it takes too long or too much memory, too many wait, the client has too many calls
-                under way, or the system has no process for it.
-            DeadlineError: the caller's deadline passed.
+            LimitError: the compilation takes too long or too much memory, too many models wait, the client
+                has too many calls in flight, or the system cannot start a process.
+            DeadlineError: the client's deadline passed.
             ModelError: the compiler crashed.
             UnavailableError: the server is stopping.
         """
@@ -102,14 +102,14 @@ class Compiler:
                 return await self._compiled(worker, request, reservation)
             except WorkerEndedError:
                 if worker.ending is None and not self._closed:
-                    # the helper ended, and its workers with it
+                    # the helper ended, and its workers with it: try once more
                     worker = await self._worker()
                     with contextlib.suppress(WorkerEndedError):
                         return await self._compiled(worker, request, reservation)
             raise self._crash(label, worker.ending)
 
     def close(self) -> None:
-        """End all workers and the helper; their callers are told that the server is stopping."""
+        """End all workers and the helper; running calls fail because the server is stopping."""
         self._closed = True
         for answer in list(self._answers):
             answer.cancel()
@@ -121,7 +121,7 @@ class Compiler:
 
     @contextlib.asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:
-        """Wait for a place among those that compile at once."""
+        """Wait until fewer than `compilers` compilations run, and count one for the length of the block."""
         settings = self._settings
         if self._places.locked() and self._waiting >= settings.queue:
             raise LimitError(
@@ -144,7 +144,7 @@ class Compiler:
             self._places.release()
 
     def _helper_alive(self) -> Helper:
-        """Return the helper, started anew if it has ended."""
+        """Return the helper; restart it if it has ended."""
         if self._helper is None or not self._helper.alive:
             try:
                 self._helper = Helper(self._settings.engine_nice)
@@ -153,10 +153,10 @@ class Compiler:
         return self._helper
 
     async def _worker(self) -> Worker:
-        """Return a worker that waits, or a new one.
+        """Return an idle worker, or a new one.
 
         Raises:
-            LimitError: the system has no process for it.
+            LimitError: the system cannot start a process.
         """
         while self._idle:
             worker = self._idle.pop()
@@ -187,8 +187,8 @@ class Compiler:
     async def _compiled(
         self, worker: Worker, request: Mapping[str, Any], reservation: Reservation
     ) -> Compiled:
-        """Have a worker compile; it is ended if that fails."""
-        # no client's share: what a process takes to begin with is not what the client asked for
+        """Compile on a worker; end the worker if that fails."""
+        # charged to no client: the client did not ask for the memory of the process itself
         with self._budget.reserve("the compilation of a model").shared() as memory:
             try:
                 with self._telemetry.measure("compile"):
@@ -207,7 +207,7 @@ class Compiler:
     async def _watched(
         self, worker: Worker, request: Mapping[str, Any], reservation: Reservation, memory: Reservation
     ) -> Compiled:
-        """Have a worker compile, and count its memory until it has answered, or one of its limits is met."""
+        """Compile on a worker, and count its memory until it answers or exceeds a limit."""
         bound = min(self._settings.compile_memory, self._budget.limit)
         answer = asyncio.ensure_future(worker.compile({**request, "memory": bound}, reservation))
         self._answers.add(answer)
@@ -222,7 +222,7 @@ class Compiler:
                     return answer.result()
                 self._count(worker, memory)
                 if deadline is not None and time.monotonic() > deadline:
-                    raise _too_late()
+                    raise _deadline_passed()
                 if time.monotonic() > until:
                     raise self._too_long()
         finally:
@@ -230,10 +230,10 @@ class Compiler:
             answer.cancel()
 
     def _count(self, worker: Worker, memory: Reservation) -> None:
-        """Reserve what a worker has taken since the last look.
+        """Reserve the memory that a worker has allocated since the last measurement.
 
         Raises:
-            LimitError: it has too much.
+            LimitError: the worker uses too much memory.
         """
         used = worker.memory
         if used > self._settings.compile_memory:
@@ -242,13 +242,13 @@ class Compiler:
             memory.grow(used + _MIB - memory.count)
 
     def _crash(self, label: str, status: int | None) -> Exception:
-        """Return the error of a model whose worker has ended in the middle."""
+        """Return the error for a worker that ended during a compilation."""
         if self._closed:
             return stopping()
         how = "the end of its process" if status is None else _ending(status)
         _log.error("the compilation of %s met %s", label, how)
         if status is not None and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-            # by the system, which had no memory left
+            # killed by the system, which was out of memory
             return self._too_large()
         return ModelError(
             f"{label}: expected a model that MuJoCo compiles, got {how}; simplify the model, or start the "
@@ -290,7 +290,7 @@ def _no_process(cause: object) -> LimitError:
     )
 
 
-def _too_late() -> DeadlineError:
+def _deadline_passed() -> DeadlineError:
     return DeadlineError(
         "timeout: expected the compiled model before the deadline, got none; connect with a larger timeout, "
         "or simplify the model",

@@ -1,7 +1,7 @@
-"""Accounts for the bytes that models, sessions, trajectories and arrays under way hold, against one limit.
+"""Counts the bytes of models, sessions, trajectories and arrays of running calls, against one limit.
 
-Bytes are reserved before the arrays exist, so that a request that would not fit is refused instead of
-killing the process. Everything here runs on the event loop, so no lock is needed.
+Bytes are reserved before the arrays exist, so that a request that does not fit is refused and does not kill
+the process. Everything here runs on the event loop, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .quotas import Quotas
 from .resident_memory import FreedMemory
 
 _LARGE = 1024**2
-"""Bytes from which on freed memory is looked for before they are set aside."""
+"""Reservations of at least this many bytes first return freed memory to the system, if it is needed."""
 
 
 class MemoryBudget:
     """The bytes in use and the limit on them.
 
     Args:
-        limit: bytes of all clients.
-        quotas: bounds those of each client; None for no bound.
+        limit: largest number of bytes of all clients together.
+        quotas: bounds the bytes of each client; None for no bound.
     """
 
     def __init__(self, limit: int, quotas: Quotas | None = None) -> None:
@@ -35,20 +35,20 @@ class MemoryBudget:
         self._freed = FreedMemory(limit)
         self._caches: list[Callable[[int], None]] = []
 
-    def reclaim_from(self, let_go: Callable[[int], None]) -> None:
-        """Name a cache that frees a number of bytes, as far as it can, when they are needed."""
-        self._caches.append(let_go)
+    def reclaim_from(self, evict: Callable[[int], None]) -> None:
+        """Register a cache; `evict` frees up to the given number of bytes when they are needed."""
+        self._caches.append(evict)
 
     def make_room(self, count: int) -> None:
-        """Have caches let go of what stands in the way of `count` bytes more."""
+        """Evict cached entries until `count` more bytes fit, if possible."""
         if count >= _LARGE:
             self._freed.make_room(count)
-        for let_go in self._caches:
+        for evict in self._caches:
             if self.used + count > self.limit:
-                let_go(self.used + count - self.limit)
+                evict(self.used + count - self.limit)
 
     def reserve(self, what: str, count: int = 0) -> Reservation:
-        """Set `count` bytes aside for `what`.
+        """Reserve `count` bytes; `what` names their use in errors.
 
         Raises:
             LimitError: the bytes in use would exceed the limit, or the client's own would exceed its quota.
@@ -59,7 +59,7 @@ class MemoryBudget:
 
 
 class Reservation:
-    """Bytes set aside; given back by `release`, or at the end of a `with` block unless `keep` was called."""
+    """Reserved bytes; freed by `release`, or at the end of a `with` block unless `keep` was called."""
 
     def __init__(self, budget: MemoryBudget, what: str) -> None:
         self._budget = budget
@@ -69,7 +69,7 @@ class Reservation:
         self.count = 0
 
     def grow(self, count: int) -> None:
-        """Set further bytes aside.
+        """Reserve further bytes.
 
         Raises:
             LimitError: the bytes in use would exceed the limit, or the client's own would exceed its quota.
@@ -80,7 +80,7 @@ class Reservation:
         self.count += count
 
     def check(self, count: int) -> None:
-        """Raise the error of `grow` if it could not set so many bytes aside now."""
+        """Raise the error of `grow` if this many further bytes do not fit now."""
         if count > 0:
             self.grow(count)
             self.grow(-count)
@@ -98,28 +98,28 @@ class Reservation:
             )
 
     def give_back(self, count: int) -> None:
-        """Set so many bytes fewer aside."""
+        """Free some of the reserved bytes."""
         self._budget.used -= count
         self._budget.quotas.remove_memory(self.client, count)
         self.count -= count
 
     def beside(self, what: str) -> Reservation:
-        """Return another reservation, for memory needed for a moment that is charged to no client."""
+        """Return another reservation, for temporary memory that is charged to no client."""
         return Reservation(self._budget, what).shared()
 
     def shared(self) -> Reservation:
-        """Charge no client for the bytes, now and later: the server holds them for everybody."""
+        """Charge no client for the bytes, now and later: all clients share them."""
         self._budget.quotas.remove_memory(self.client, self.count)
         self.client = None
         return self
 
     def keep(self) -> Reservation:
-        """Hold the bytes beyond the `with` block, until `release`."""
+        """Keep the bytes reserved after the `with` block, until `release`."""
         self._kept = True
         return self
 
     def release(self) -> None:
-        """Give the bytes back; a second call does nothing."""
+        """Free all reserved bytes; a second call does nothing."""
         self.give_back(self.count)
 
     def __enter__(self) -> Reservation:

@@ -1,8 +1,8 @@
-"""Steps, rollouts and gradients as work that the pool may compute together with that of other clients.
+"""Merged calls: steps, rollouts and gradients of several clients, computed as one batch.
 
-Calls go together when they are on one model, take the same number of steps and leave room in the engine's
-packs. Long trajectories stay alone, so that their copies take no memory, and so do those that do not keep
-every state.
+Calls may be merged if they use the same model, take the same number of steps and are small. Long trajectories
+are computed alone, because merging copies them. Trajectories that do not keep every state are computed alone,
+too.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .batching import Work
 from .stepping import StepCall, advance, advance_together
 
 MOST_ENVIRONMENTS = 16
-"""Of a call that is computed with others; larger ones fill packs of their own."""
+"""Largest number of environments of a merged call; larger calls fill packs by themselves."""
 
 MOST_BYTES = 16 * 1024**2
-"""Of a trajectory that is computed with others."""
+"""Largest trajectory of a merged call, in bytes."""
 
 
 def step_work(engine: Engine, model: Model, call: StepCall) -> Work:
@@ -89,7 +89,7 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
 
 
 def value_and_gradient_work(engine: Engine, model: Model, call: ValueAndGradientCall) -> Work:
-    """Return the simulation and differentiation of a loss as work."""
+    """Return a call of `value_and_gradient` as work."""
 
     def one(only: ValueAndGradientCall, token: Any) -> Any:
         inputs = only.inputs
@@ -110,7 +110,7 @@ def value_and_gradient_work(engine: Engine, model: Model, call: ValueAndGradient
 
 
 def _rollout_key(verb: str, model: Model, call: RolloutCall) -> tuple[Hashable, int, int]:
-    """Return key, environments and steps of a rollout; no key for one that stays alone or will be refused."""
+    """Return key, environments and steps of a rollout; the key is None if it cannot be merged."""
     shape = np.shape(call.ctrl)
     if len(shape) not in (2, 3):
         return None, 1, 0
@@ -130,7 +130,7 @@ def _work(
     size: int,
     steps: int,
 ) -> Work:
-    """Return work that is carried out the plain way when it turns out to be alone."""
+    """Return work that calls `one` for a single call and `together` for several."""
 
     def run(calls: Sequence[Any], token: Any) -> Sequence[Any]:
         return [one(calls[0], token)] if len(calls) == 1 else together(calls, token)

@@ -1,11 +1,11 @@
 """Runs engine calls on a bounded number of threads, away from the event loop.
 
-The engine releases the GIL, so the loop goes on answering while every worker computes. Calls beyond the
-workers wait in a bounded queue, in the order in which they came; calls beyond the queue are refused at once,
-with a hint when to come again. Calls that may be computed together are gathered (see `batching`). A call
-whose client has gone or whose deadline has passed before its turn is never started; one that runs is told to
-stop through the cancel token, which the engine polls each step, as soon as nobody waits for any call of its
-batch. A place is given back when the thread has really returned.
+The engine releases the GIL, so the loop keeps answering while all workers compute. When all workers are busy,
+calls wait in a bounded queue, first come, first served. When the queue is full, a call is refused at once
+with a time after which to retry. Calls that may be computed together are gathered (see `batching`). A waiting
+call is dropped when its client disconnects or its deadline passes. A running batch is stopped through its
+cancel token, which the engine polls each step, when no client waits for any of its calls. Its worker counts
+as busy until the thread has returned.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from ..access.call import current_deadline
 from ..observe.incidents import stopping
 from ..observe.telemetry import Telemetry
 from ..started_threads import started_executor
-from .batching import Waiting, Work, alone
+from .batching import BatchDelay, Work, alone
 from .quotas import Quotas
 
 Result = TypeVar("Result")
 
 _SHORTEST_RETRY, _LONGEST_RETRY = 0.05, 30.0
-"""Seconds after which a refused call may come again."""
+"""Bounds in s on the time after which a refused call may be retried."""
 
 
 class _Job:
-    """One call that waits or runs."""
+    """One call that waits or runs; `ready` is the loop time until which it waits for others."""
 
     def __init__(self, work: Work, future: asyncio.Future[Any], ready: float) -> None:
         self.work = work
@@ -58,7 +58,7 @@ class _Batch:
         self.jobs = jobs
         self.key = jobs[0].work.key
         self.token = CancelToken()
-        self.left = len(jobs)
+        self.awaited = len(jobs)
         self.started = time.time_ns()
         for job in jobs:
             job.batch = self
@@ -66,10 +66,10 @@ class _Batch:
     def run(self) -> Sequence[Any]:
         return self.jobs[0].work.run([job.work.item for job in self.jobs], self.token)
 
-    def leave(self) -> None:
-        """Note that nobody waits for one of the calls any more; when all have gone, the engine stops."""
-        self.left -= 1
-        if self.left == 0:
+    def abandon_one(self) -> None:
+        """Note that the client of one call no longer waits; without clients the engine stops."""
+        self.awaited -= 1
+        if self.awaited == 0:
             self.token.cancel()
 
 
@@ -77,19 +77,18 @@ class EnginePool:
     """Bounded engine threads whose calls stop when their awaiters are cancelled.
 
     Args:
-        workers: batches that run at once.
-        queue: calls that may wait for a worker.
-        batch_delay: seconds that a call waits for others at most.
-        batch_size: environments of one batch.
-        group: environments that fill the engine: calls that make up so many wait no longer, and batches are
-            multiples of it where they can; None for `batch_size`.
-        nice: by how much the engine's threads give way to the event loop (0 to 19), where the system has
-            that per thread.
+        workers: number of batches that run at once.
+        queue: number of calls that may wait for a worker.
+        batch_delay: longest time in s that a call waits for others.
+        batch_size: largest number of environments in a batch.
+        group: number of environments that fill the engine. A batch of this size starts at once, and batches
+            are multiples of it where possible. None for `batch_size`.
+        nice: added to the nice value of the engine's threads (0 to 19), on systems that have one per thread.
         quotas: bounds the calls of each client; None for no bound.
-        telemetry: gets the time that calls wait and run.
+        telemetry: receives the times that calls wait and run.
 
     Raises:
-        LimitError: the system does not start so many threads.
+        LimitError: the system cannot start this many threads.
     """
 
     def __init__(
@@ -108,10 +107,10 @@ class EnginePool:
         self.queue = queue
         self.batch_size = batch_size
         self._group = min(group or batch_size, batch_size)
-        self._waits = Waiting(batch_delay)
+        self._delay = BatchDelay(batch_delay)
         self._quotas = quotas or Quotas()
         self._telemetry = telemetry or Telemetry()
-        self._executor = started_executor(workers, "revolute-engine", _give_way, (nice,))
+        self._executor = started_executor(workers, "revolute-engine", _lower_priority, (nice,))
         self._waiting: deque[_Job] = deque()
         self._running: set[_Batch] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -125,7 +124,7 @@ class EnginePool:
 
     @property
     def running(self) -> int:
-        """Calls that run, those counted that nobody waits for but whose thread has not returned yet."""
+        """Calls that run, including abandoned ones whose thread has not returned yet."""
         return sum(len(batch.jobs) for batch in self._running)
 
     @property
@@ -139,12 +138,16 @@ class EnginePool:
         return self.waiting + self.running
 
     async def run(self, call: Callable[[CancelToken], Result], steps: int = 0) -> Result:
-        """Run `call(token)`, which takes about so many steps, on a worker and return its result; see
-        `run_work`."""
+        """Run `call(token)` on a worker and return its result; see `run_work`.
+
+        Args:
+            call: takes the cancel token.
+            steps: approximate number of steps, summed over environments.
+        """
         return await self.run_work(alone(call, steps))
 
     async def run_work(self, work: Work) -> Any:
-        """Run a call on a worker, perhaps together with others, and return its result.
+        """Run a call on a worker, possibly in a batch with others, and return its result.
 
         Raises:
             LimitError: the queue is full, or the client has too many calls under way.
@@ -154,17 +157,17 @@ class EnginePool:
         self.check_room()
         with self._quotas.call(self.retry_after):
             loop = asyncio.get_running_loop()
-            job = _Job(work, loop.create_future(), loop.time() + self._waits.come(work.key))
+            job = _Job(work, loop.create_future(), loop.time() + self._delay.arrive(work.key))
             self._waiting.append(job)
             self._dispatch()
             try:
                 return await job.future
             except asyncio.CancelledError:
-                self._leave(job)
+                self._abandon(job)
                 raise
 
     def check_room(self) -> None:
-        """Refuse a call for which there is no place.
+        """Refuse a call if the queue is full.
 
         Raises:
             LimitError: the queue is full.
@@ -182,12 +185,12 @@ class EnginePool:
             )
 
     def retry_after(self) -> float:
-        """Return in how many seconds a place is likely to be free."""
+        """Return the time in s after which the queue is likely to have room."""
         seconds = self._mean * (1 + len(self._waiting) / self.workers)
         return min(max(seconds, _SHORTEST_RETRY), _LONGEST_RETRY)
 
     def close(self) -> None:
-        """Refuse new calls, drop those that wait and stop those that run within one step."""
+        """Refuse new calls, drop the waiting ones, and stop the running ones within one step."""
         self._closed = True
         for job in self._waiting:
             if not job.future.done():
@@ -198,7 +201,7 @@ class EnginePool:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _dispatch(self) -> None:
-        """Start what is ready as long as workers are idle."""
+        """Start ready batches while workers are idle."""
         loop = asyncio.get_running_loop()
         while len(self._running) < self.workers and not self._closed:
             first = self._next_ready(loop.time())
@@ -208,14 +211,14 @@ class EnginePool:
             self._running.add(batch)
             if environments := sum(job.work.size for job in batch.jobs):
                 self._telemetry.metrics.batch_environments.observe(environments)
-            future: Future[Sequence[Any]] = self._submitted(batch)
+            future: Future[Sequence[Any]] = self._submit(batch)
             future.add_done_callback(
                 lambda done, batch=batch: loop.call_soon_threadsafe(self._finish, batch, done)  # type: ignore[misc]
             )
         self._set_timer(loop)
 
-    def _submitted(self, batch: _Batch) -> Future[Sequence[Any]]:
-        """Give a batch to a thread; one that none takes fails, and its place is given back like any other."""
+    def _submit(self, batch: _Batch) -> Future[Sequence[Any]]:
+        """Hand a batch to a thread. If that fails, the future fails, so that the worker is freed as usual."""
         try:
             return self._executor.submit(batch.run)
         except Exception as error:
@@ -224,27 +227,29 @@ class EnginePool:
             return failed
 
     def _next_ready(self, now: float) -> _Job | None:
-        """Return the first call that need not wait for others; drop those that are too late."""
+        """Return the first call that need not wait for others; drop calls whose deadline has passed."""
         late = [job for job in self._waiting if job.deadline is not None and job.deadline <= time.monotonic()]
         for job in late:
             self._waiting.remove(job)
-            self._waits.gone(job.work.key)
+            self._delay.leave(job.work.key)
             if not job.future.done():
-                job.future.set_exception(_too_late())
+                job.future.set_exception(_deadline_passed())
         sizes: dict[Hashable, int] = {}
         for job in self._waiting:
             key = job.work.key
             sizes[key] = sizes.get(key, 0) + job.work.size
-            if sizes[key] >= self._group or self._waits.complete(key):
+            if sizes[key] >= self._group or self._delay.is_complete(key):
                 return job
             if job.ready <= now:
-                self._waits.given_up(key)
+                self._delay.expire(key)
                 return job
         return None
 
     def _gather(self, first: _Job) -> list[_Job]:
-        """Take a call out of the queue, with all others that fit into its batch, oldest first; those that
-        would begin a group and not fill it stay for the next batch."""
+        """Take a call out of the queue, with the oldest others that fit into its batch.
+
+        Calls beyond the last full group stay for the next batch.
+        """
         if first.work.key is None:
             self._waiting.remove(first)
             return [first]
@@ -262,7 +267,7 @@ class EnginePool:
         return jobs
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Come back when the next call has waited long enough for others."""
+        """Dispatch again when the wait of the next call is over."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -270,7 +275,7 @@ class EnginePool:
             self._timer = loop.call_at(min(job.ready for job in self._waiting), self._dispatch)
 
     def _finish(self, batch: _Batch, done: Future[Sequence[Any]]) -> None:
-        """Hand the results of a batch to its callers, and start what waits."""
+        """Hand the results of a batch to its callers, and start waiting calls."""
         self._running.discard(batch)
         ended = time.time_ns()
         seconds = 1e-9 * (ended - batch.started)
@@ -279,45 +284,45 @@ class EnginePool:
             job.context.run(self._telemetry.record, "compute", batch.started, ended)
         self._mean += 0.2 * (seconds - self._mean)
         for _job in batch.jobs:
-            self._waits.gone(batch.key, seconds if batch.left else None)
+            self._delay.leave(batch.key, seconds if batch.awaited else None)
         self._deliver(batch, done)
         for job in batch.jobs:
-            # a cycle would keep the arrays of the call until the garbage collector comes
+            # break the reference cycle: it would keep the arrays until the next garbage collection
             job.batch = None
         if not self._closed:
             self._dispatch()
 
     def _deliver(self, batch: _Batch, done: Future[Sequence[Any]]) -> None:
         failure: BaseException | None = CancelledError("cancelled") if done.cancelled() else done.exception()
-        for place, job in enumerate(batch.jobs):
+        for index, job in enumerate(batch.jobs):
             if job.future.done():
                 continue
-            found = failure if failure is not None else done.result()[place]
-            if self._closed and isinstance(found, CancelledError):
-                found = stopping()
-            if isinstance(found, BaseException):
-                job.future.set_exception(found)
+            result = failure if failure is not None else done.result()[index]
+            if self._closed and isinstance(result, CancelledError):
+                result = stopping()
+            if isinstance(result, BaseException):
+                job.future.set_exception(result)
             else:
-                job.future.set_result(found)
+                job.future.set_result(result)
 
-    def _leave(self, job: _Job) -> None:
-        """Drop a call that nobody waits for any more."""
+    def _abandon(self, job: _Job) -> None:
+        """Drop a call whose client no longer waits."""
         if job.batch is not None:
-            job.batch.leave()
+            job.batch.abandon_one()
         elif job in self._waiting:
             self._waiting.remove(job)
-            self._waits.gone(job.work.key)
+            self._delay.leave(job.work.key)
 
 
-def _give_way(nice: int) -> None:
-    """Lower the priority of this thread and of those that it starts; Linux has one for each thread."""
+def _lower_priority(nice: int) -> None:
+    """Lower the priority of this thread and of the threads that it starts; Linux has one per thread."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + nice)
 
 
-def _too_late() -> DeadlineError:
+def _deadline_passed() -> DeadlineError:
     return DeadlineError(
         "timeout: expected a worker before the deadline, got none; "
         "connect with a larger timeout, or call again when the server has less to do",

@@ -1,8 +1,8 @@
-"""What one client may use of the server, so that one that asks for everything leaves room for others.
+"""Limits on the calls and the memory of one client, so that no client can take the whole server.
 
-A client is the holder of a token; on a server without tokens, everybody on the same host. Nothing that a
-caller may choose counts. What it keeps is counted by the store, see `store.Limits`.
-Everything here runs on the event loop, so no lock is needed.
+A client is the holder of a token; on a server without tokens, all callers on one host are one client. Callers
+cannot choose their identity. The store counts the records of a client, see `store.Limits`. Everything here
+runs on the event loop, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..settings import format_bytes
 
 
 class Quotas:
-    """Counts what each client uses.
+    """Counts the engine calls and the bytes of each client.
 
     Args:
-        calls: engine calls of one client under way; None for no bound.
-        memory: bytes of one client; None for no bound.
+        calls: most engine calls of one client at a time; None for no bound.
+        memory: most bytes of one client; None for no bound.
     """
 
     def __init__(self, calls: int | None = None, memory: int | None = None) -> None:
@@ -36,10 +36,10 @@ class Quotas:
         """Count an engine call of the current client while the block runs.
 
         Args:
-            retry_after: gives the seconds after which a refused call may come again.
+            retry_after: returns the seconds after which a refused call may be retried.
 
         Raises:
-            LimitError: the client has too many under way.
+            LimitError: the client has too many calls in flight.
         """
         client = current_client()
         if self.calls is not None and self._calls[client] >= self.calls:
@@ -53,13 +53,13 @@ class Quotas:
         try:
             yield
         finally:
-            _take(self._calls, client, 1)
+            _subtract(self._calls, client, 1)
 
     def add_memory(self, client: str | None, count: int, what: str) -> None:
-        """Count bytes of a client; None for those of nobody in particular.
+        """Count bytes of a client; None for shared bytes, which are not counted.
 
         Raises:
-            LimitError: it has too many.
+            LimitError: the client would exceed its quota.
         """
         if client is None:
             return
@@ -74,13 +74,13 @@ class Quotas:
         self._memory[client] += count
 
     def remove_memory(self, client: str | None, count: int) -> None:
-        """Count bytes of a client no more."""
+        """Stop counting bytes of a client."""
         if client is not None:
-            _take(self._memory, client, count)
+            _subtract(self._memory, client, count)
 
 
-def _take(counter: Counter[str], client: str, count: int) -> None:
-    """Subtract, and forget clients that use nothing."""
+def _subtract(counter: Counter[str], client: str, count: int) -> None:
+    """Subtract, and drop clients at zero."""
     counter[client] -= count
     if counter[client] <= 0:
         del counter[client]

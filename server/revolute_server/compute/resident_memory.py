@@ -1,7 +1,7 @@
-"""The memory that the system has given this process, and how freed memory goes back to it.
+"""Resident memory of this process, and the return of freed memory to the system.
 
-Freed memory stays with the process for the next call, which is faster by far than to ask for it again. When
-it stands in the way of a bound on the process's memory, it goes back.
+Freed memory stays with the process, because reusing it is much faster than allocating it again. It is
+returned to the system when the process would otherwise exceed its memory limit.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import time
 from revolute.contract.codec.buffers import BUFFERS
 
 _SLACK = 32 * 1024**2
-"""Bytes that freed memory may take beyond the bound."""
+"""Bytes by which the process may exceed the limit with freed memory."""
 
 _PAUSE = 0.1
-"""Seconds between two attempts; one takes milliseconds, in which nothing else is answered."""
+"""Shortest time in s between two attempts; each blocks the event loop for milliseconds."""
 
 
 def resident_bytes() -> int | None:
-    """Return the bytes of this process that are in memory; None where the system does not say."""
+    """Return the resident bytes of this process; None where the system does not tell."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -30,10 +30,10 @@ def resident_bytes() -> int | None:
 
 
 class FreedMemory:
-    """Gives freed memory back when the process would become larger than a bound.
+    """Returns freed memory to the system when the process would exceed a limit.
 
     Args:
-        limit: bytes of memory that the process may use besides what it has now.
+        limit: bytes that the process may use in addition to those in use now.
     """
 
     def __init__(self, limit: int) -> None:
@@ -41,12 +41,12 @@ class FreedMemory:
         self._next = 0.0
 
     def make_room(self, count: int) -> None:
-        """Give freed memory back if `count` bytes more would pass the bound."""
+        """Return freed memory if `count` more bytes would exceed the limit."""
         now = time.monotonic()
         if now < self._next or (resident := resident_bytes()) is None or resident + count <= self._most:
             return
         self._next = now + _PAUSE
         BUFFERS.clear()
-        # of the GNU C library alone
+        # only the GNU C library has this function
         with contextlib.suppress(AttributeError, OSError, TypeError):
             ctypes.CDLL(None).malloc_trim(0)

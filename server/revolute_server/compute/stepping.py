@@ -1,4 +1,4 @@
-"""Starts and advances the state of a session, as pure functions that run on an engine worker."""
+"""Pure functions that start and advance the state of a session; they run on an engine worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from revolute.contract.errors import ArgumentError, DivergedError, RevoluteError
 from revolute_engine import CancelToken, Engine, Model, StepJacobian
 
 MOST_STEPS = 2**63 - 1
-"""Largest count of steps since a reset: that of the int64 in which it is sent."""
+"""Largest number of steps since a reset; it is sent as int64."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +22,7 @@ class State:
 
     Attributes:
         qpos: [batch, nq]; NaN for an environment that diverged.
-        qvel: [batch, nv]; likewise.
+        qvel: [batch, nv]; NaN for an environment that diverged.
         step_count: steps taken since the last reset.
         time: seconds since the last reset, step_count times the model's timestep.
         status: [batch] int32, 0 running, 1 diverged since the last reset.
@@ -49,7 +49,7 @@ def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel
         ArgumentError: the state does not fit the model.
     """
     given = model.qpos0 if qpos is None else qpos, model.qvel0 if qvel is None else qvel
-    # a request's arrays are nobody else's, so that the state may be these
+    # no copy: the arrays of a request have no other user
     start = engine.start_states(model, batch, *given, own=False)
     return State(*start, 0, 0.0, np.zeros(batch, np.int32))
 
@@ -63,15 +63,15 @@ def changed_state(
         engine: checks the state against the model.
         model: the model.
         state: the state before.
-        qpos: [batch, nq], or [nq] for all; stays when None.
-        qvel: [batch, nv], or [nv] for all; stays when None.
-        step_count: stays when None.
+        qpos: [batch, nq], or [nq] for all; unchanged if None.
+        qvel: [batch, nv], or [nv] for all; unchanged if None.
+        step_count: steps since the last reset; unchanged if None.
 
     Returns:
-        The state; environments that diverged run again when both `qpos` and `qvel` are given.
+        The state; if both `qpos` and `qvel` are given, diverged environments run again.
 
     Raises:
-        ArgumentError: the state does not fit the model, or `step_count` is no count that can be sent.
+        ArgumentError: the state does not fit the model, or `step_count` is out of range.
     """
     if step_count is not None and not 0 <= step_count <= MOST_STEPS:
         raise ArgumentError.expected("step_count", f"a number of steps from 0 to {MOST_STEPS}", step_count)
@@ -94,30 +94,30 @@ def changed_state(
 
 
 def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, cancel: CancelToken) -> State:
-    """Return the state after some steps with one control held.
+    """Return the state after a number of steps with constant controls.
 
     Args:
         engine: takes the steps.
         model: the model.
         state: the state before.
         ctrl: [batch, nu], or [nu] for all environments.
-        steps: how many; zero returns the state as it is.
+        steps: number of steps; zero returns the state unchanged.
         cancel: stops the engine within one step.
 
     Raises:
-        ArgumentError: the control does not fit the model, `steps` is negative, or it makes the count of steps
-            larger than can be sent.
+        ArgumentError: the controls do not fit the model, or `steps` is negative or exceeds `MOST_STEPS` in
+            total.
     """
     _check_steps(state, steps)
-    held = _checked_control(model, len(state.status), ctrl)
+    controls = _checked_control(model, len(state.status), ctrl)
     status, qpos, qvel = state.status, state.qpos, state.qvel
     if steps and not status.all():
-        start = _parked(model, status, qpos, qvel)
-        qpos, qvel, diverged = engine.advance(model, *start, held, steps, cancel=cancel)
-        status = status | diverged
+        start = _without_diverged(model, status, qpos, qvel)
+        qpos, qvel, now_diverged = engine.advance(model, *start, controls, steps, cancel=cancel)
+        status = status | now_diverged
     if status.any():
-        gone = (status != 0)[:, None]
-        qpos, qvel = np.where(gone, np.nan, qpos), np.where(gone, np.nan, qvel)
+        diverged = (status != 0)[:, None]
+        qpos, qvel = np.where(diverged, np.nan, qpos), np.where(diverged, np.nan, qvel)
     return _stepped(model, state, steps, qpos, qvel, status)
 
 
@@ -142,7 +142,7 @@ def advance_together(
         cancel: stops the engine within one step.
 
     Returns:
-        For each call what `advance` returns, bit for bit, or the error that it would have raised alone.
+        For each call the state that `advance` returns, bit for bit, or the error that it raises.
     """
     controls = [_control_or_error(model, call) for call in calls]
     good = [
@@ -152,7 +152,7 @@ def advance_together(
     ]
     if not good:
         return [error for error in controls if isinstance(error, RevoluteError)]
-    joint = State(
+    merged = State(
         qpos=np.concatenate([state.qpos for state, _ in good]),
         qvel=np.concatenate([state.qvel for state, _ in good]),
         step_count=0,
@@ -160,7 +160,7 @@ def advance_together(
         status=np.concatenate([state.status for state, _ in good]),
     )
     steps = calls[0].steps
-    after = advance(engine, model, joint, np.concatenate([ctrl for _, ctrl in good]), steps, cancel)
+    after = advance(engine, model, merged, np.concatenate([ctrl for _, ctrl in good]), steps, cancel)
     results: list[State | RevoluteError] = []
     first = 0
     for call, ctrl in zip(calls, controls, strict=True):
@@ -175,26 +175,27 @@ def advance_together(
 
 
 def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: CancelToken) -> StepJacobian:
-    """Return the derivative of a step from a state, which stays as it is.
+    """Return the derivative of one step from a state, which is not changed.
 
     Args:
         engine: differentiates the step.
         model: the model.
-        state: the state.
+        state: the state before the step.
         ctrl: [batch, nu], or [nu] for all environments.
         cancel: stops the engine.
 
     Returns:
-        The matrices of each environment; NaN for one that diverged, before or in this step.
+        The matrices of each environment; NaN if it diverged before or in this step.
 
     Raises:
-        ArgumentError: the control does not fit the model.
-        DivergedError: no environment is left that has not diverged.
+        ArgumentError: the controls do not fit the model.
+        DivergedError: all environments have diverged.
     """
     batch = len(state.status)
-    held = _checked_control(model, batch, ctrl)
+    controls = _checked_control(model, batch, ctrl)
     running = (state.status == 0)[:, None, None]
-    found = engine.jacobian(model, *_parked(model, state.status, state.qpos, state.qvel), held, cancel=cancel)
+    start = _without_diverged(model, state.status, state.qpos, state.qvel)
+    found = engine.jacobian(model, *start, controls, cancel=cancel)
     by_state, by_ctrl = (np.where(running, matrix, np.nan) for matrix in (found.A, found.B))
     if not (running[:, 0, 0] & np.isfinite(by_state).all(axis=(1, 2))).any():
         raise DivergedError.expected(
@@ -207,14 +208,14 @@ def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: Canc
 
 
 def jacobian_bytes(model: Model, batch: int) -> int:
-    """Bytes of the derivatives of a step by state and controls."""
+    """Return the bytes of the derivatives of a step by state and controls."""
     return 8 * batch * 2 * model.nv * (2 * model.nv + model.nu)
 
 
 def _stepped(
     model: Model, before: State, steps: int, qpos: Float64Array, qvel: Float64Array, status: np.ndarray
 ) -> State:
-    """Return a state with the clock put forward."""
+    """Return the state after `steps` more steps, with step count and time advanced."""
     step_count = before.step_count + steps
     return State(qpos, qvel, step_count, step_count * model.timestep, status)
 
@@ -240,18 +241,18 @@ def _control_or_error(model: Model, call: StepCall) -> Float64Array | RevoluteEr
         return error
 
 
-def _parked(
+def _without_diverged(
     model: Model, status: np.ndarray, qpos: Float64Array, qvel: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
-    """Put environments that diverged into the model's own state, where they disturb nobody."""
+    """Replace the state of diverged environments by the model's default, so that they stay finite."""
     if not status.any():
         return qpos, qvel
-    gone = (status != 0)[:, None]
-    return np.where(gone, model.qpos0, qpos), np.where(gone, model.qvel0, qvel)
+    diverged = (status != 0)[:, None]
+    return np.where(diverged, model.qpos0, qpos), np.where(diverged, model.qvel0, qvel)
 
 
 def _checked_control(model: Model, batch: int, ctrl: Any) -> Float64Array:
-    """Return the control as [batch, nu]."""
+    """Return the controls as [batch, nu]."""
     array = as_float64("ctrl", ctrl)
     if array.shape not in ((batch, model.nu), (model.nu,)):
         raise ArgumentError.expected(

@@ -1,4 +1,4 @@
-"""How many bytes the arrays of a rollout and of its gradient take, known before either is computed."""
+"""Sizes in bytes of the arrays of a rollout and of its gradient, before either is computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from revolute_engine import Model, Rollout
 
 
 def _batch_and_time(ctrl: Any) -> tuple[int, int]:
-    """Return batch and time of controls; zeros for a shape that will be refused."""
+    """Return batch and time of controls; zeros for an invalid shape, which is refused later."""
     shape = np.shape(ctrl)
     if len(shape) not in (2, 3):
         return 0, 0
@@ -20,20 +20,20 @@ def _batch_and_time(ctrl: Any) -> tuple[int, int]:
 
 
 def kept_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints) -> int:
-    """Bytes that a rollout with these controls keeps, the controls and the final state among them."""
+    """Return the bytes that a rollout with these controls keeps, including controls and final state."""
     batch, steps = _batch_and_time(ctrl)
     states = checkpoints.kept_states(steps) + (checkpoints.policy != "every")
     return 8 * batch * (states * (model.nq + model.nv) + steps * model.nu)
 
 
 def working_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints) -> int:
-    """Bytes of the states that a backward pass keeps meanwhile, if all environments run at once."""
+    """Return the bytes of states that a backward pass holds at a time, if all environments run at once."""
     batch, steps = _batch_and_time(ctrl)
     return 8 * batch * checkpoints.working_states(steps) * (model.nq + model.nv)
 
 
 def states_bytes(model: Model, ctrl: Any) -> int:
-    """Bytes of all states."""
+    """Return the bytes of all states."""
     batch, steps = _batch_and_time(ctrl)
     return 8 * batch * (steps + 1) * (model.nq + model.nv)
 
@@ -46,7 +46,7 @@ def gradient_bytes(
     wrt: Sequence[str],
     times: Sequence[int] | None,
 ) -> int:
-    """Bytes of a gradient, of a copy of its cotangents and of the states that are kept meanwhile."""
+    """Return the bytes of a gradient, of a copy of its cotangents, and of the states held during the pass."""
     given = np.size(qpos_bar) + np.size(qvel_bar)
     states = rollout.batch * (rollout.steps + 1 if times is None else max(1, len(times)))
     sizes = (np.size(qpos_bar) // max(1, states * model.nq), np.size(qvel_bar) // max(1, states * model.nv))

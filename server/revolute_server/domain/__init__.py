@@ -1,1 +1,1 @@
-"""What the server holds: models, sessions and trajectories, their leases and request ids."""
+"""Models, sessions and trajectories of the server, their leases and request ids."""

@@ -1,7 +1,7 @@
-"""What the store keeps and this process holds as well, so that it need not be read again.
+"""A cache of records of the store, least recently used first out.
 
-Entries are let go, the longest unused first, when the memory is needed for something else; those in use are
-not. Everything here runs on the event loop, so no lock is needed.
+Entries are evicted when their memory is needed for something else, unless they are in use. Everything here
+runs on the event loop, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Entry = TypeVar("Entry")
 
 
 @dataclass
-class _Held(Generic[Entry]):
-    """An entry, its bytes, and how many use it."""
+class _Slot(Generic[Entry]):
+    """An entry, the reservation of its bytes, and the number of calls that use it."""
 
     entry: Entry
     reservation: Reservation
@@ -30,53 +30,53 @@ class Cache(Generic[Entry]):
     """Entries by id, in the order of their last use.
 
     Args:
-        budget: may ask for the bytes of entries that nobody uses.
+        budget: evicts unused entries when it needs their bytes.
     """
 
     def __init__(self, budget: MemoryBudget) -> None:
-        self._held: OrderedDict[str, _Held[Entry]] = OrderedDict()
-        budget.reclaim_from(self.let_go)
+        self._slots: OrderedDict[str, _Slot[Entry]] = OrderedDict()
+        budget.reclaim_from(self.evict)
 
     def get(self, key: str) -> Entry | None:
-        """Return an entry; None if it is not here."""
-        held = self._held.get(key)
-        if held is None:
+        """Return an entry; None if it is not cached."""
+        slot = self._slots.get(key)
+        if slot is None:
             return None
-        self._held.move_to_end(key)
-        return held.entry
+        self._slots.move_to_end(key)
+        return slot.entry
 
     def add(self, key: str, entry: Entry, reservation: Reservation) -> Entry:
-        """Put an entry in, with the bytes reserved for it; one that is there already wins and is returned."""
+        """Add an entry with the bytes reserved for it, and return it; return the old one if there is one."""
         if (there := self.get(key)) is not None:
             return there
-        self._held[key] = _Held(entry, reservation.shared().keep())
+        self._slots[key] = _Slot(entry, reservation.shared().keep())
         return entry
 
     def drop(self, key: str) -> None:
-        """Take an entry out, if it is here."""
-        if held := self._held.pop(key, None):
-            held.reservation.release()
+        """Remove an entry if it is cached."""
+        if slot := self._slots.pop(key, None):
+            slot.reservation.release()
 
     @contextlib.contextmanager
     def using(self, key: str) -> Iterator[None]:
-        """Hold an entry for the length of a block, if it is here."""
-        held = self._held.get(key)
-        if held is not None:
-            held.users += 1
+        """Protect an entry from eviction for the length of a block."""
+        slot = self._slots.get(key)
+        if slot is not None:
+            slot.users += 1
         try:
             yield
         finally:
-            if held is not None:
-                held.users -= 1
+            if slot is not None:
+                slot.users -= 1
 
-    def let_go(self, count: int) -> None:
-        """Free at least `count` bytes, as far as entries that nobody uses have them."""
-        idle = [key for key, held in self._held.items() if not held.users]
+    def evict(self, count: int) -> None:
+        """Free at least `count` bytes, or as many as unused entries have."""
+        idle = [key for key, slot in self._slots.items() if not slot.users]
         for key in idle:
             if count <= 0:
                 return
-            count -= self._held[key].reservation.count
+            count -= self._slots[key].reservation.count
             self.drop(key)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._slots)

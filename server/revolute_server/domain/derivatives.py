@@ -1,4 +1,4 @@
-"""Calls that leave nothing behind: ValueAndGradient of a loss given as data, Jacobian and CheckGradient."""
+"""Calls that keep no record: ValueAndGradient with the loss in the request, Jacobian and CheckGradient."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ValueAndGradient:
 
 
 _MANY_STEPS = 100_000
-"""Steps of a check, about: it takes hundreds of trajectories."""
+"""Approximate number of steps of a gradient check, which takes hundreds of trajectories."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -43,7 +43,7 @@ _progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 @contextlib.contextmanager
 def reporting_progress(report: Progress | None) -> Iterator[None]:
-    """Have checks of gradients within the block report what they have checked; see `check_gradient`."""
+    """Report the progress of gradient checks within the block; see `check_gradient`."""
     token = _progress.set(report)
     try:
         yield
@@ -55,9 +55,9 @@ class Derivatives:
     """ValueAndGradient, Jacobian and CheckGradient.
 
     Args:
-        engine: computes.
-        pool: where it does so.
-        budget: bounds what is held meanwhile.
+        engine: computes the derivatives.
+        pool: runs the engine calls.
+        budget: bounds the memory of running calls.
         models: the registered models.
     """
 
@@ -79,7 +79,17 @@ class Derivatives:
         *,
         checkpoints: str,
     ) -> ValueAndGradient:
-        """Simulate, evaluate a loss given as data, and pull its gradient back; nothing is kept.
+        """Simulate, evaluate a loss, and return its value and gradient; no record is kept.
+
+        Args:
+            model_id: the model.
+            qpos: start configurations, [batch, nq] or [nq].
+            qvel: start velocities, [batch, nv] or [nv].
+            ctrl: controls, [batch, time, nu] or [time, nu].
+            loss: the loss.
+            params: model parameters by name.
+            wrt: names of inputs and parameters to differentiate by.
+            checkpoints: which states are kept for the backward pass.
 
         Raises:
             ArgumentError: shapes or values do not fit the model, or the loss does not fit the trajectory.
@@ -88,7 +98,7 @@ class Derivatives:
         """
         model = await self._models.get(model_id)
         policy = Checkpoints.parse(checkpoints)
-        # checkpoints, also those at work, and the gradient
+        # bytes of the checkpoints and of the states that the backward pass replays
         size = kept_bytes(model, ctrl, policy) + working_bytes(model, ctrl, policy)
         with self._budget.reserve("a value and gradient", size):
             inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy)
@@ -101,7 +111,7 @@ class Derivatives:
     async def jacobian(
         self, model_id: str, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
     ) -> StepJacobian:
-        """Differentiate one step by its state and controls; nothing is kept.
+        """Differentiate one step by its state and controls; no record is kept.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.
@@ -129,14 +139,14 @@ class Derivatives:
         tolerance: float,
         wrt: Sequence[str] | None,
     ) -> GradientReport:
-        """Check the gradients of one trajectory; nothing is kept.
+        """Check the gradients of one trajectory; no record is kept.
 
         Args:
             model_id: the model.
             start: qpos, qvel and ctrl, each may be None, and params.
-            steps: length of the trajectory when there is no ctrl.
-            directions: random directions per input.
-            seed: of everything random.
+            steps: length of the trajectory if ctrl is None.
+            directions: number of random directions per input.
+            seed: seed of all random numbers.
             tolerance: largest relative error that passes.
             wrt: inputs to check; None for all.
 
@@ -144,7 +154,7 @@ class Derivatives:
             ArgumentError: shapes or values do not fit the model, or a number is out of range.
             NotFoundError: the model is not registered.
             DivergedError: the trajectory diverges.
-            LimitError: the trajectories of the differences do not fit.
+            LimitError: the trajectories for the finite differences do not fit into memory.
         """
         model = await self._models.get(model_id)
         numbers = dataclasses.asdict(check_options(steps, directions, seed, tolerance))

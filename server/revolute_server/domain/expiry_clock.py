@@ -1,4 +1,4 @@
-"""The time by which expiry is judged: a clock that is set forward ends nothing at once."""
+"""The clock for expiry: when the system's clock is set forward, records do not expire all at once."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import time
 from collections.abc import Callable
 
 FASTEST = 2.0
-"""Seconds that this clock advances in one, while it catches up."""
+"""Largest number of seconds that this clock advances in one second while it catches up."""
 
 
 class ExpiryClock:
-    """The system's time, but while it jumps forward no faster than FASTEST; it follows backward at once.
+    """Follows the system's clock: forward at most at the rate FASTEST, backward at once.
 
-    Expiries are times of the system's clock, so that they hold for restarts and for other servers on the same
-    store. When somebody sets that clock forward by a day, every lease would have ended. Here a lease of an
-    hour still lasts half an hour or more, in which its client uses the session and so renews it.
+    Expiries are times of the system's clock, so that they stay valid after a restart and for other servers on
+    the same store. If that clock is set forward by a day, all leases would end at once. With this clock a
+    lease of an hour lasts at least half an hour, and its client renews it with any call in that time.
 
     Args:
-        system: the system's time in s.
-        monotonic: seconds that pass, whoever sets the clock.
+        system: returns the system's time in s.
+        monotonic: returns a time in s that is not affected by setting the clock.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
-"""What the engine in the caller's own process holds: the domain without store, leases, limits and event loop.
+"""Models, sessions and trajectories in the caller's own process: no store, leases, limits or event loop.
 
-The verbs are coroutines, which a server's event loop carries out. Here nothing waits for anything else, so
-that each is through at its first step (`finished`). Sessions, trajectories and models do the same as on a
-server; only where they are kept is another matter, and the methods for that are overridden.
+The verbs are coroutines. Here they never wait, so each one finishes at its first step (`finished`). Models,
+sessions and trajectories behave as on a server; the subclasses below override only how they are kept.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ from .trajectories import Trajectories, Trajectory
 Result = TypeVar("Result")
 
 _LONG = 1000
-"""Environment steps (some 10 ms) from which work is given to a thread of its own."""
+"""Work of at least this many environment steps (some 10 ms) runs on another thread."""
 
 
 def finished(work: Any) -> Any:
-    """Carry out a coroutine that waits for nothing, and return its result."""
+    """Run a coroutine that never waits, and return its result."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -60,18 +59,18 @@ def finished(work: Any) -> Any:
 
 
 class InProcessService(Service):
-    """Models, sessions and trajectories in this process; they end with it.
+    """Models, sessions and trajectories in this process, kept until it ends.
 
     Args:
-        threads: threads of the engine, None for one per core.
+        threads: number of engine threads; None for one per core.
     """
 
     def __init__(self, threads: int | None) -> None:
         self.engine = Engine(threads=threads)
-        # what a server bounds for its other clients' sake
+        # a server has these limits to protect other clients
         most = sys.maxsize
         self.settings = dataclasses.replace(Settings(), max_batch=most, max_model=most, max_mesh=most)
-        self._kept_models = models = _Models(self._users)
+        self._kept_models = models = _Models(self._is_used)
         self._kept_sessions = _Sessions(self.engine, models)
         self._kept_trajectories = _Trajectories(self.engine, models)
         self.models, self.sessions = models, self._kept_sessions
@@ -92,23 +91,23 @@ class InProcessService(Service):
         )
 
     def forget_all(self) -> None:
-        """Let go of all that is kept."""
+        """Drop all models, sessions and trajectories."""
         self._kept_models.kept.clear()
         self._kept_sessions.kept.clear()
         self._kept_trajectories.kept.clear()
 
-    def _users(self, model: Model) -> bool:
-        """Tell whether a session or a trajectory is of a model."""
+    def _is_used(self, model: Model) -> bool:
+        """Tell whether a session or a trajectory uses a model."""
         models = [session.model for session in list(self._kept_sessions.kept.values())]
         models += [trajectory.model for trajectory in list(self._kept_trajectories.kept.values())]
         return any(used is model for used in models)
 
 
 class _Pool:
-    """Runs engine calls in the caller's thread.
+    """Runs engine calls in the caller's thread, or long ones of the main thread on another thread.
 
-    The engine does not return to Python while it computes, so the main thread leaves long work to another
-    thread and waits, which an interrupt (Ctrl-C) can end; it stops the work within one step.
+    The engine does not return to Python while it computes, so Ctrl-C would have no effect. When the main
+    thread waits for another thread instead, Ctrl-C ends the wait and stops the work within one step.
     """
 
     queue = sys.maxsize
@@ -125,7 +124,7 @@ class _Pool:
                 try:
                     future = worker.submit(work.run, (work.item,), token)
                 except RuntimeError:
-                    # the system has no thread to spare; an interrupt has to wait then
+                    # the system cannot start a thread: compute here, without reacting to Ctrl-C
                     (found,) = work.run((work.item,), token)
                     return _result(found)
                 try:
@@ -137,53 +136,50 @@ class _Pool:
 
 
 def _result(found: Any) -> Any:
-    """Return what a call gave, or raise its error."""
+    """Return the result of a call, or raise its error."""
     if isinstance(found, RevoluteError):
         raise found
     return found
 
 
 class _Budget:
-    """A process of one's own has no bound on memory but the machine's; it is its own reservation."""
+    """A memory budget without a limit, and its reservations."""
 
     count = 0
 
     def reserve(self, _what: str, _count: int = 0) -> _Budget:
         return self
 
-    def reclaim_from(self, _let_go: Callable[[int], None]) -> None:
-        """Nothing is reclaimed."""
-
     def grow(self, _count: int) -> None:
-        """Nothing is counted."""
+        """Count nothing."""
 
     def __enter__(self) -> _Budget:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Nothing was counted."""
+        """Release nothing."""
 
 
-class _Nowhere:
-    """Stands for a store where everything has room."""
+class _UnlimitedStore:
+    """Replaces the store's check of limits."""
 
     def check_room(self, _kind: str, _client: str, _size: int) -> None:
-        """There is room."""
+        """Accept everything."""
 
 
 class _NoCache:
-    """Stands for a cache where everything is held anyway."""
+    """Replaces the cache, which is not needed because everything is in memory."""
 
     def using(self, _key: str) -> _Budget:
         return _BUDGET
 
 
-_POOL, _BUDGET, _NOWHERE, _NO_CACHE = _Pool(), _Budget(), _Nowhere(), _NoCache()
+_POOL, _BUDGET, _STORE, _NO_CACHE = _Pool(), _Budget(), _UnlimitedStore(), _NoCache()
 _TICKET = Ticket()
 
 
 class _Requests:
-    """Requests of a caller who sees every answer: none is repeated, so none is remembered."""
+    """Replaces the record of requests: in one process no answer is lost, so no request is repeated."""
 
     async def once(
         self,
@@ -202,11 +198,15 @@ class _Requests:
 
 
 class _Models(Models):
-    """Models by id."""
+    """Models by id.
 
-    def __init__(self, users: Callable[[Model], bool]) -> None:
+    Args:
+        is_used: tells whether a session or a trajectory uses a model.
+    """
+
+    def __init__(self, is_used: Callable[[Model], bool]) -> None:
         self.kept: dict[str, Model] = {}
-        self._users = users
+        self._is_used = is_used
 
     async def register(self, source: Source, ticket: Ticket) -> Model:
         check_source(source)
@@ -216,7 +216,7 @@ class _Models(Models):
             assets=source.assets or None,
             name=source.name or None,
             allow_files=False,
-            # the client warns its user
+            # warnings are shown by the client
             warn=False,
             **source.options,
         )
@@ -232,7 +232,7 @@ class _Models(Models):
         return Page([(model.id, model.name) for model in list(self.kept.values())], "")
 
     async def delete(self, model_id: str, ticket: Ticket) -> None:
-        if self._users(await self.get(model_id)):
+        if self._is_used(await self.get(model_id)):
             raise ArgumentError.expected(
                 "model_id",
                 "a model that nothing uses",
@@ -244,7 +244,7 @@ class _Models(Models):
 
 @dataclasses.dataclass
 class _Session(Session):
-    """A session; the mutex lets one thread at a time change it. Its lease is noted and not heeded."""
+    """A session; its mutex lets one thread at a time change it. Its lease is stored but has no effect."""
 
     created: float = dataclasses.field(default_factory=time.monotonic)
     mutex: threading.Lock = dataclasses.field(default_factory=threading.Lock)
@@ -263,7 +263,7 @@ class _Session(Session):
 
 
 class _Derivatives(Derivatives):
-    """Derivatives of what is not kept; calls in a loop are short, so nothing is measured before."""
+    """Derivatives without an estimate of memory, which would slow down short calls in a loop."""
 
     async def value_and_gradient(
         self,
@@ -296,14 +296,14 @@ class _Derivatives(Derivatives):
 
 
 class _Sessions(Sessions):
-    """Sessions by id. What callers get of a state is theirs, so it is copied."""
+    """Sessions by id. Callers get copies of the state, which they may change."""
 
     def __init__(self, engine: Engine, models: Models) -> None:
         self._engine = engine
         self._pool = _POOL  # type: ignore[assignment]
         self._budget = _BUDGET  # type: ignore[assignment]
         self._models = models
-        self._store = _NOWHERE  # type: ignore[assignment]
+        self._store = _STORE  # type: ignore[assignment]
         self._lease = self._max_lease = math.inf
         self.kept: dict[str, _Session] = {}
 
@@ -353,14 +353,14 @@ class _Sessions(Sessions):
 
 
 class _Trajectories(Trajectories):
-    """Trajectories by id; calls in a loop are short, so nothing is measured before."""
+    """Trajectories by id, without an estimate of memory, which would slow down short calls in a loop."""
 
     def __init__(self, engine: Engine, models: Models) -> None:
         self._engine = engine
         self._pool = _POOL  # type: ignore[assignment]
         self._budget = _BUDGET  # type: ignore[assignment]
         self._models = models
-        self._store = _NOWHERE  # type: ignore[assignment]
+        self._store = _STORE  # type: ignore[assignment]
         self._cache = _NO_CACHE  # type: ignore[assignment]
         self.kept: dict[str, Trajectory] = {}
 
@@ -452,7 +452,7 @@ class _Trajectories(Trajectories):
 
 
 def _steps(ctrl: Any) -> int:
-    """Return the steps of all environments of controls, whose shape is not checked yet."""
+    """Return the number of steps of all environments; the shape of the controls is not checked yet."""
     return int(ctrl.size // max(1, ctrl.shape[-1])) if np.ndim(ctrl) else 0
 
 

@@ -1,7 +1,7 @@
-"""How long things are kept that nobody uses: sessions by their lease, trajectories by `--trajectory-ttl`.
+"""Expiry of unused records: sessions after their lease, trajectories after `--trajectory-ttl`.
 
-The store has the time at which a record expires. So that not every use writes, it is set a tenth further than
-promised, and moved only when less than what is promised is left.
+The store has the time at which a record expires. That time is set a tenth later than promised, and renewed
+only when less than the promised duration is left, so that most uses of a record write nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _log = logging.getLogger("revolute.server")
 
 _SLACK = 1.1
 _SWEEP_SECONDS = 1.0
-_MOST_ROUNDS = 20  # of one sweep; what is left waits for the next
+_MOST_ROUNDS = 20  # of one sweep; the rest waits for the next sweep
 _TOMBSTONE_SECONDS = 24 * 3600.0
 _MAX_TOMBSTONES = 10_000
 
@@ -51,22 +51,22 @@ _clock = ExpiryClock()
 
 
 def expiry(duration: float) -> float:
-    """Return the time until which to keep what is used now."""
+    """Return the time of expiry of a record that is used now, in s since 1970."""
     return time.time() + _SLACK * duration
 
 
 async def renew(store: Store, entry: Entry, duration: float, *, must: bool = False) -> float | None:
-    """Keep what is used now for another while.
+    """Renew the expiry of a record that is used now.
 
     Args:
-        store: where it is.
-        entry: what is used.
-        duration: seconds for which it is promised to be kept.
-        must: whether a store that does not take the new time, such as a full disk, is an error; what is read
-            can be read without.
+        store: the store.
+        entry: the record.
+        duration: promised time in s without use until it expires.
+        must: whether to raise an error if the store cannot write, e.g. because its disk is full; a call that
+            only reads does not need the renewal.
 
     Returns:
-        The new time of expiry; None if the one it has is good enough, or stays.
+        The new time of expiry; None if it was not changed.
     """
     if entry.expires is None or entry.expires >= _clock.now() + duration:
         return None
@@ -74,7 +74,7 @@ async def renew(store: Store, entry: Entry, duration: float, *, must: bool = Fal
     try:
         await store.commit(Touch(entry.kind, entry.key, expires))
     except Conflict:
-        # deleted meanwhile: this use began before
+        # deleted in the meantime; this use began before
         return None
     except (LimitError, UnavailableError) as error:
         if must:
@@ -85,18 +85,18 @@ async def renew(store: Store, entry: Entry, duration: float, *, must: bool = Fal
 
 
 def seconds_left(expires: float | None) -> float:
-    """Return in how many seconds a record expires, as far as the clock goes on as it does."""
+    """Return the seconds until a record expires."""
     now = _clock.now()
     return max(0.0, (now if expires is None else expires) - now)
 
 
-def is_over(expires: float | None) -> bool:
+def has_expired(expires: float | None) -> bool:
     """Tell whether a record has expired."""
     return expires is not None and expires <= _clock.now()
 
 
-def checked_lease(lease: float | None, default: float, most: float) -> float:
-    """Return the duration of a lease that a client asks for.
+def lease_duration(lease: float | None, default: float, most: float) -> float:
+    """Return the duration in s of a lease that a client asks for; None asks for the default.
 
     Raises:
         ArgumentError: it is not positive, or longer than `--max-lease`.
@@ -110,26 +110,26 @@ def checked_lease(lease: float | None, default: float, most: float) -> float:
     return lease
 
 
-async def alive(store: Store, kind: str, identifier: str) -> Entry:
-    """Look up a session or trajectory of the caller's.
+async def find_owned(store: Store, kind: str, identifier: str) -> Entry:
+    """Return the entry of a session or trajectory of the caller.
 
     Raises:
-        NotFoundError: it was deleted, has expired, was never there, or is another caller's.
+        NotFoundError: it was deleted, has expired, never existed, or belongs to another caller.
     """
     entry = await store.look(kind, identifier)
-    if entry is None or is_over(entry.expires) or not is_visible(entry.owner):
-        raise await missing(store, kind, identifier)
+    if entry is None or has_expired(entry.expires) or not is_visible(entry.owner):
+        raise await not_found(store, kind, identifier)
     return entry
 
 
-async def missing(store: Store, noun: str, identifier: str) -> NotFoundError:
-    """Return the error for an id that nothing of the caller's has.
+async def not_found(store: Store, noun: str, identifier: str) -> NotFoundError:
+    """Return the error for an unknown id.
 
-    It says so if something of the caller's had it until it expired. For an id of another caller it is the
-    error for an id that nothing ever had.
+    The error tells whether a record of the caller had this id and has expired. A record of another caller is
+    not revealed.
     """
     entry = await store.look(noun, identifier) or await store.look(TOMBSTONE, f"{noun} {identifier}")
-    ended = entry is not None and (entry.kind == TOMBSTONE or is_over(entry.expires))
+    ended = entry is not None and (entry.kind == TOMBSTONE or has_expired(entry.expires))
     if entry is None or not ended or not is_visible(entry.owner):
         return NotFoundError.missing(noun, identifier)
     unused = float(entry.summary.get("lease", 0.0))
@@ -141,11 +141,11 @@ async def missing(store: Store, noun: str, identifier: str) -> NotFoundError:
 
 
 class Sweeper:
-    """Deletes what has expired, and the oldest requests beyond the store's limits.
+    """Deletes expired records, and the oldest remembered requests beyond the store's limits.
 
     Args:
-        store: from where.
-        forget: called with kind and id of what was deleted.
+        store: the store.
+        forget: called with kind and id of each deleted record.
     """
 
     def __init__(self, store: Store, forget: Callable[[str, str], None]) -> None:
@@ -154,18 +154,18 @@ class Sweeper:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Sweep from time to time, until `stop`."""
-        self._task = asyncio.create_task(self._sweep_always(), name="sweeper")
+        """Sweep once a second, until `stop`."""
+        self._task = asyncio.create_task(self._sweep_forever(), name="sweeper")
 
     async def stop(self) -> None:
-        """Sweep no more."""
+        """Stop sweeping."""
         if self._task:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
     async def sweep(self) -> None:
-        """Delete what has expired by now."""
+        """Delete the records that have expired by now."""
         now = _clock.now()
         for _ in range(_MOST_ROUNDS):
             expired = await self._store.expired(now)
@@ -176,26 +176,26 @@ class Sweeper:
                 await delete_each(self._store, [_delete(entry, now) for entry in plain])
             for entry in expired:
                 if entry not in plain:
-                    await self._end(entry, now)
+                    await self._expire(entry, now)
         await trim(self._store, REQUEST, self._store.limits.requests, self._store.limits.request_bytes)
         await trim(self._store, TOMBSTONE, _MAX_TOMBSTONES)
 
-    async def _end(self, entry: Entry, now: float) -> None:
-        """Delete a session or trajectory and leave a note that it has expired."""
+    async def _expire(self, entry: Entry, now: float) -> None:
+        """Replace an expired session or trajectory by a tombstone, for the error text of `not_found`."""
         kept: Mapping[str, Any] = {"lease": entry.summary.get("lease", 0.0), "owner": entry.owner}
-        note = Put(
+        tombstone = Put(
             TOMBSTONE,
             f"{entry.kind} {entry.key}",
             (b"",),
             expires=time.time() + _TOMBSTONE_SECONDS,
             summary=kept,
         )
-        # renewed or deleted meanwhile: the better
+        # renewed or deleted in the meantime; nothing to do
         with contextlib.suppress(Conflict):
-            await self._store.commit(_delete(entry, now), note)
+            await self._store.commit(_delete(entry, now), tombstone)
             self._forget(entry.kind, entry.key)
 
-    async def _sweep_always(self) -> None:
+    async def _sweep_forever(self) -> None:
         while True:
             try:
                 await self.sweep()

@@ -1,4 +1,4 @@
-"""The models of the server: registered by content, looked up by id."""
+"""The registered models: stored by content, looked up by id."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from .request_ids import Ticket
 from .shielded import shielded
 
 _TRUST_SECONDS = 1.0
-"""Time for which a model that was there is taken to be there; another replica may delete it meanwhile."""
+"""Time for which the store is not asked again whether a model exists; another replica may delete it."""
 
 _QUICK = 64 * 1024
-"""Bytes of a source that are hashed on the event loop."""
+"""Sources up to this many bytes are hashed on the event loop."""
 
 _MOST_IDS = 1024
-"""Sources whose models are known without compiling them again."""
+"""Number of sources whose model ids are remembered, to avoid compiling them again."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a client sends to have a model made: text and assets, or the name of a built-in model."""
+    """Source of a model, as a client sends it: text and assets, or the name of a built-in model."""
 
     text: str = ""
     builtin: str = ""
@@ -59,12 +59,13 @@ class Source:
 class Models:
     """RegisterModel, GetModel, ListModels and DeleteModel.
 
-    The store has what a client sent; it is compiled again when a model is first used after a restart, or on
+    The store keeps the source. It is compiled again when the model is first used after a restart, or on
     another replica.
 
     Models are shared: the id is a hash of the content, so that two callers who send the same content get the
-    same model. Every caller may list, describe and simulate each of them. The first caller who registered a
-    model is its owner, whose share of the limits it takes; only the owner and an admin may delete it.
+    same model. Every caller may list, describe and simulate all models. A model belongs to the caller who
+    registered it first: it counts towards that caller's limits, and only that caller and admins may delete
+    it.
     """
 
     def __init__(self, compiler: Compiler, pool: EnginePool, budget: MemoryBudget, store: Store) -> None:
@@ -81,13 +82,13 @@ class Models:
         """Compile a model and keep it under the hash of its content; the same content gives the same model.
 
         Args:
-            source: what to compile.
-            ticket: of the request.
+            source: the source to compile.
+            ticket: ticket of the request.
 
         Raises:
             ArgumentError: neither text nor a built-in name was given, or an option is unknown.
-            ModelError: the text does not compile or asks for something unsupported.
-            LimitError: there is no room for another model.
+            ModelError: the text does not compile or uses an unsupported feature.
+            LimitError: a limit leaves no room for another model.
         """
         check_source(source)
         digest = await self._digest(source)
@@ -100,10 +101,10 @@ class Models:
         return model
 
     async def get(self, model_id: str) -> Model:
-        """Look a model up by its id.
+        """Return a model by its id.
 
         Raises:
-            NotFoundError: it was not registered.
+            NotFoundError: no such model is registered.
             DataLossError: its record is damaged.
         """
         model = self._compiled.get(model_id)
@@ -122,9 +123,9 @@ class Models:
             return model
 
     async def page(self, size: int, token: str) -> Page[tuple[str, str]]:
-        """List id and name of the models page by page; see `pages.page`.
+        """Return a page of ids and names of the models; see `pagination.page`.
 
-        An earlier release may have kept a name that is too long.
+        Names are shortened, because earlier releases did not limit their length.
         """
         found = await page(self._store, MODEL, size, token)
         names = [shortened(str(entry.summary.get("name", "")), LONGEST_NAME) for entry in found.entries]
@@ -132,12 +133,12 @@ class Models:
         return Page(list(pairs), found.next_token)
 
     async def delete(self, model_id: str, ticket: Ticket) -> None:
-        """Forget a model.
+        """Delete a model.
 
         Raises:
-            NotFoundError: it was deleted before or never there.
+            NotFoundError: the model was deleted or never existed.
             ArgumentError: a session or a trajectory uses it.
-            PermissionDeniedError: it is another caller's.
+            PermissionDeniedError: it belongs to another caller.
         """
         entry = await self._store.look(MODEL, model_id)
         if entry is None:
@@ -159,23 +160,23 @@ class Models:
         self.forget(model_id)
 
     def forget(self, model_id: str) -> None:
-        """Hold no model that the store has no more."""
+        """Drop a model from the cache, because the store no longer has it."""
         self._compiled.drop(model_id)
         self._seen.pop(model_id, None)
 
     def builtins(self) -> list[str]:
-        """Return the names that can be registered without a text."""
+        """Return the names of the built-in models."""
         return list(builtin_models())
 
     def __len__(self) -> int:
         return self._store.count(MODEL)
 
     def _turn(self, key: str) -> asyncio.Lock:
-        """Return what lets many who want the same model at once compile it once."""
+        """Return a lock per model, so that concurrent calls compile it once."""
         return self._turns.setdefault(key, asyncio.Lock())
 
     async def _digest(self, source: Source) -> str:
-        """Hash all that a client sent; what takes long is done on a worker."""
+        """Return the hash of a source; a large one is hashed on a worker."""
         if source.size <= _QUICK:
             return _digest(source)
         return await self._pool.run(lambda _token: _digest(source))
@@ -187,20 +188,20 @@ class Models:
             self._ids.popitem(last=False)
 
     async def _compile(self, source: Source) -> Model:
-        """Compile a model and hold it."""
-        # what cannot be taken over is not compiled
+        """Compile a model and add it to the cache."""
+        # do not compile if no worker will be free to load the result
         self._pool.check_room()
         request = {**vars(source), "text": source.text.encode()}
         label = source.name or source.builtin or "XML text"
         with self._budget.reserve("a model", source.size) as reservation:
             compiled = await self._compiler.compile(request, label, reservation)
-            # the binary, and MuJoCo's own copy of it
+            # two copies: the binary, and MuJoCo's own copy
             with self._budget.reserve("a model that is taken over", 2 * len(compiled.binary)):
-                model = await self._pool.run(lambda _token: _taken_over(compiled, source))
+                model = await self._pool.run(lambda _token: _loaded(compiled, source))
             return self._compiled.add(model.id, model, reservation)
 
     async def _keep(self, model: Model, source: Source, ticket: Ticket) -> None:
-        """Commit a model, unless it is there, with the record of the request."""
+        """Commit a model, unless the store has it, with the record of the request."""
         summary = {
             "name": model.name,
             "owner": caller_name(),
@@ -215,7 +216,7 @@ class Models:
                 known = await self._store.get(MODEL, model.id)
                 puts = () if known else (dataclasses.replace(put, expect=0),)
             except DataLossError:
-                # the content is here again
+                # replace the damaged record
                 puts = (put,)
             try:
                 await self._store.commit(*puts, *ticket.writes(model))
@@ -228,6 +229,11 @@ class Models:
 
 
 def check_source(source: Source) -> None:
+    """Check names and options of a source, and that it has either a text or a built-in name.
+
+    Raises:
+        ArgumentError: one of them is wrong.
+    """
     check_file_names(source.assets)
     check_name("name", source.name)
     if bool(source.text) == bool(source.builtin):
@@ -250,9 +256,9 @@ def _digest(source: Source) -> str:
     return digest.hexdigest()
 
 
-def _taken_over(compiled: Compiled, source: Source) -> Model:
-    """Return a model from what a worker sent, with all that answers say of it."""
+def _loaded(compiled: Compiled, source: Source) -> Model:
+    """Load a compiled model, and prepare its description."""
     model = compiled.model(source.text, source.assets)
-    # its names are made now, not on the event loop
+    # the description is cached, so that answers on the event loop are fast
     model.info()
     return model

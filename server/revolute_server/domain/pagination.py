@@ -1,4 +1,4 @@
-"""Lists page by page: a page's token is the place in the order of creation where it ended."""
+"""Paged lists: the token of a page is the sequence number of its last entry."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from revolute.contract.errors import ArgumentError
 
 from ..access.caller import is_visible
 from ..store import MODEL, Entry, Store
-from .leases import is_over
+from .leases import has_expired
 
 Item = TypeVar("Item")
 
 MOST = 1000
-"""Entries of a page."""
+"""Largest number of entries of a page."""
 
 MOST_BYTES = 1024**2
-"""Bytes of what a page says of its entries; a gRPC message takes 4 MiB."""
+"""Largest size of a page in bytes; a gRPC message takes 4 MiB."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Page(Generic[Item]):
-    """A part of a list.
+    """One page of a list.
 
     Attributes:
-        entries: what it has, oldest first.
-        next_token: where the next page begins; empty on the last one.
+        entries: its entries, oldest first.
+        next_token: token of the next page; empty on the last page.
     """
 
     entries: list[Item]
@@ -35,16 +35,16 @@ class Page(Generic[Item]):
 
 
 async def page(store: Store, kind: str, size: int, token: str) -> Page[Entry]:
-    """Read a page of those records of a kind that the caller may see: all models, and sessions of its own.
+    """Return a page of the records of a kind that the caller may see: all models, or its own sessions.
 
     Args:
-        store: from where.
-        kind: of what.
-        size: entries of the page, 1 to MOST; it has fewer where they have more than MOST_BYTES.
-        token: `next_token` of the page before; empty for the first.
+        store: the store.
+        kind: kind of the records.
+        size: largest number of entries, 1 to MOST; the page also ends at MOST_BYTES.
+        token: `next_token` of the previous page; empty for the first page.
 
     Raises:
-        ArgumentError: the size is out of range, or the token is none.
+        ArgumentError: the size is out of range, or the token is malformed.
     """
     if not 1 <= size <= MOST:
         raise ArgumentError.expected("page_size", f"1 to {MOST}", size)
@@ -54,7 +54,7 @@ async def page(store: Store, kind: str, size: int, token: str) -> Page[Entry]:
     after, used, most = int(token or 0), 0, size + 1
     while found := await store.scan(kind, after, most):
         for entry in found:
-            if is_over(entry.expires) or not (kind == MODEL or is_visible(entry.owner)):
+            if has_expired(entry.expires) or not (kind == MODEL or is_visible(entry.owner)):
                 after = entry.sequence
                 continue
             used += entry_bytes(entry)
@@ -64,11 +64,11 @@ async def page(store: Store, kind: str, size: int, token: str) -> Page[Entry]:
             after = entry.sequence
         if len(found) < most:
             break
-        # most of them are other callers'
+        # most of these entries belong to other callers: read larger batches
         most = MOST
     return Page(entries, "")
 
 
 def entry_bytes(entry: Entry) -> int:
-    """Return the bytes of what a list says of an entry, about."""
+    """Return the approximate size in bytes of an entry in a list."""
     return len(entry.key) + len(json.dumps(dict(entry.summary)))

@@ -1,9 +1,9 @@
-"""Exactly once: a mutation that is repeated under its `request_id` has one effect and one answer.
+"""Idempotency: a mutation that is repeated under its `request_id` has one effect and one answer.
 
-The record of a request is committed with its effect, in one transaction, so that neither is there without the
-other, whatever crashes. A repeat finds the record and gets its answer; a repeat that comes while the first is
-still under way waits for it; in a store that replicas share, the transaction of the slower one fails and it
-gives the answer of the faster. What failed had no effect, is not recorded, and may be tried again.
+The record of a request and its effect are committed in one transaction, so that after a crash there are
+either both or none. A repeat finds the record and returns its answer. A repeat during the first call waits
+for it. If two replicas share a store, the transaction of the slower one fails, and it returns the answer of
+the faster one. A failed request has no effect and no record, and may be repeated.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
 @dataclasses.dataclass(frozen=True)
 class Ticket:
-    """What a mutation commits together with its effect.
+    """Identity of a request; its record is committed together with the effect of the mutation.
 
     Attributes:
-        key: name of the record; empty for a request that has no id.
+        key: key of the record; empty for a request without an id.
         fingerprint: hash of the request.
-        ttl: seconds for which it is remembered.
-        answer: makes the recorded answer from what the mutation results in.
+        ttl: time in s for which the request is remembered.
+        answer: makes the recorded answer from the result of the mutation.
     """
 
     key: str = ""
@@ -46,12 +46,12 @@ class Ticket:
     answer: Callable[[Any], Document] = lambda _result: {}
 
     def writes(self, result: Any, payload: Payload | None = None) -> tuple[Put, ...]:
-        """Return the record of the request, or nothing if it has no id.
+        """Return the write of the request's record; empty if the request has no id.
 
         Args:
-            result: of the mutation.
-            payload: what is recorded, where it is what the mutation keeps anyway, with the fingerprint in it;
-                the store then need not write it twice.
+            result: result of the mutation.
+            payload: payload of the record, if it equals one that the mutation writes and contains the
+                fingerprint; the store then writes it once.
         """
         if not self.key:
             return ()
@@ -65,10 +65,10 @@ class KeptAnswer:
     """A large answer that is kept in case its request is repeated.
 
     Attributes:
-        key: name of the record.
+        key: key of the record.
         fingerprint: hash of the request.
         expires: UNIX time in s until which the request is remembered.
-        size: bytes of the record.
+        size: size of the record in bytes.
     """
 
     key: str
@@ -76,18 +76,18 @@ class KeptAnswer:
     expires: float | None
     size: int
 
-    def let_go(self) -> Put:
-        """Return the write that lets the answer go; that the request was carried out stays known."""
+    def drop(self) -> Put:
+        """Return the write that drops the answer, but still records that the request was carried out."""
         payload = encode({"fingerprint": self.fingerprint, "forgotten": True})
         return Put(REQUEST, self.key, payload, expires=self.expires)
 
 
 class Requests:
-    """The requests that are remembered.
+    """The remembered requests.
 
     Args:
-        store: where.
-        ttl: seconds for which.
+        store: the store.
+        ttl: time in s for which requests are remembered.
     """
 
     def __init__(self, store: Store, ttl: float) -> None:
@@ -97,7 +97,7 @@ class Requests:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of the requests that are remembered, with their answers."""
+        """Size in bytes of the remembered requests and their answers."""
         return bytes_of(self._store.usage, REQUEST)
 
     def __len__(self) -> int:
@@ -111,18 +111,18 @@ class Requests:
         act: Callable[[Ticket], Awaitable[Result]],
         answer: Callable[[Result], Document],
         record: Callable[[Result], Document] | None = None,
-        again: Callable[[Document], Awaitable[Document]] | None = None,
+        replay: Callable[[Document], Awaitable[Document]] | None = None,
     ) -> Document:
-        """Carry out a mutation, or give the answer of the first time.
+        """Carry out a mutation once; for a repeat return the first answer.
 
         Args:
-            request_id: the client's name for it; empty for none.
+            request_id: id that the client chose; empty for none.
             verb: name of the rpc.
-            arguments: all that the request says.
+            arguments: all fields of the request.
             act: the mutation; commits the writes of the ticket with its effect.
-            answer: makes the answer.
-            record: makes what is remembered of it; by default the answer.
-            again: makes the answer from what is remembered; by default that is the answer.
+            answer: makes the answer from the result.
+            record: makes the recorded document from the result; by default the answer.
+            replay: makes the answer from the recorded document; by default they are equal.
 
         Raises:
             ArgumentError: the id is malformed, or belongs to another request.
@@ -130,11 +130,11 @@ class Requests:
         while True:
             async with self.open(request_id, verb, arguments, record or answer) as (ticket, remembered):
                 if remembered is not None:
-                    return await again(remembered) if again else remembered
+                    return await replay(remembered) if replay else remembered
                 try:
                     return answer(await act(ticket))
                 except Conflict as conflict:
-                    # another replica has carried it out meanwhile
+                    # another replica was faster: return its answer
                     if (conflict.kind, conflict.key) != (REQUEST, ticket.key):
                         raise
 
@@ -146,16 +146,16 @@ class Requests:
         arguments: Mapping[str, Any],
         record: Callable[[Any], Document],
     ) -> AsyncIterator[tuple[Ticket, Document | None]]:
-        """Hold a request's turn: nobody else in this process carries out the same one meanwhile.
+        """Lock a request: repeats of it in this process wait until the block ends.
 
         Args:
             request_id: as for `once`.
-            verb: likewise.
-            arguments: likewise.
-            record: makes what is remembered.
+            verb: as for `once`.
+            arguments: as for `once`.
+            record: makes the recorded document from the result.
 
         Yields:
-            The ticket, and what is remembered of the first time; None if this is the first.
+            The ticket, and the recorded document of the first call; None if this is the first.
 
         Raises:
             ArgumentError: the id is malformed, or belongs to another request.
@@ -164,9 +164,9 @@ class Requests:
             yield Ticket(), None
             return
         ticket = Ticket(_key(request_id), fingerprint(verb, arguments), self._ttl, record)
-        while (under_way := self._running.get(ticket.key)) is not None:
-            _check_same(request_id, ticket.fingerprint, under_way[0])
-            await asyncio.wait([under_way[1]])
+        while (first := self._running.get(ticket.key)) is not None:
+            _check_same(request_id, ticket.fingerprint, first[0])
+            await asyncio.wait([first[1]])
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._running[ticket.key] = ticket.fingerprint, done
         try:
@@ -176,7 +176,7 @@ class Requests:
             done.set_result(None)
 
     async def _recall(self, request_id: str, ticket: Ticket) -> Document | None:
-        """Return what is remembered of a request, its answer or all that was kept; None if it is new."""
+        """Return the recorded document of a request; None if the request is new."""
         record = await self._store.get(REQUEST, ticket.key)
         if record is None:
             return None
@@ -193,7 +193,7 @@ class Requests:
 
 
 def _key(request_id: str) -> str:
-    """Return the name of a request's record; callers with tokens have names of their own."""
+    """Return the key of a request's record; each token has its own ids."""
     if not _REQUEST_ID.fullmatch(request_id):
         raise ArgumentError.expected(
             "request_id", "1 to 128 printable ASCII characters", repr(request_id[:40]), advice="send a UUID"

@@ -1,7 +1,7 @@
-"""Rollouts as documents for the store, and back.
+"""Conversion of rollouts to documents for the store, and back.
 
-What is stored is what a gradient needs: the checkpoints, the final state, the controls and the parameters.
-Where every state is a checkpoint, these are all states; they are not stored twice.
+The store keeps the data that a gradient needs: checkpoints, final state, controls and parameters. If every
+state is a checkpoint, the checkpoints are all states; they are stored once.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from revolute.contract.checkpoints import Checkpoints
 from revolute_engine import Rollout
 
-_ELSEWHERE = ("checkpoints", "all_states")
+_CONVERTED = ("checkpoints", "all_states")
 
 
 def to_document(rollout: Rollout) -> dict[str, Any]:
-    """Return what a rollout keeps; arrays stay the rollout's own memory."""
-    names = (field.name for field in dataclasses.fields(rollout) if field.name not in _ELSEWHERE)
+    """Return the document of a rollout; its arrays are not copied."""
+    names = (field.name for field in dataclasses.fields(rollout) if field.name not in _CONVERTED)
     return {"checkpoints": str(rollout.checkpoints), **{name: getattr(rollout, name) for name in names}}
 
 

@@ -45,7 +45,7 @@ FEATURES = (
 )
 
 _SHARED_MEMORY = ("shared_memory",)
-"""Also, where there is memory that clients can share, and it is taken."""
+"""Feature of servers that accept shared memory of clients."""
 
 LIMITS = (
     "max_request",
@@ -69,12 +69,12 @@ LIMITS = (
 
 
 _REQUESTS_SHARE = 8
-"""Of `--memory`, the part that remembered requests may take where the store is this process's memory."""
+"""With `--store memory:`, remembered requests may take one part in this many of `--memory`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ServerInfo:
-    """What GetServerInfo answers."""
+    """Answer of GetServerInfo."""
 
     version: str
     api_versions: tuple[str, ...]
@@ -84,7 +84,7 @@ class ServerInfo:
 
 
 class Service:
-    """What the server holds.
+    """The domain of one server: models, sessions, trajectories, and the engine that computes them.
 
     Attributes:
         serving: whether all listeners serve; set by the application.
@@ -134,15 +134,15 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether calls are taken: all listeners serve, and the store answers."""
+        """Whether the server takes calls: all listeners serve, and the store answers."""
         return self.serving and self.store_watch.answers
 
     async def open(self) -> None:
-        """Open the store, and begin to delete what expires.
+        """Open the store, and start to delete expired records.
 
         Raises:
-            ArgumentError: the store is none of ours or of a newer release, or cannot be reached.
-            LimitError: the system has no process to compile models in.
+            ArgumentError: the store has another format or cannot be reached.
+            LimitError: the system cannot start the process that compiles models.
         """
         self.compiler.start()
         try:
@@ -154,12 +154,12 @@ class Service:
         self.store_watch.start()
 
     def close(self) -> None:
-        """Stop every compilation, every engine call within one control step, and refuse new ones."""
+        """Stop all compilations, stop all engine calls within one control step, and refuse new ones."""
         self.compiler.close()
         self.pool.close()
 
     async def close_store(self) -> None:
-        """Let go of the store, when no call runs any more."""
+        """Close the store; no call may run any longer."""
         await self.store_watch.stop()
         await self._sweeper.stop()
         await self.store.close()
@@ -185,7 +185,7 @@ class Service:
         yield "revolute_ready", "1 while new calls are taken.", lambda: float(self.ready)
 
     def _forget(self, kind: str, key: str) -> None:
-        """Hold nothing that has expired."""
+        """Drop an expired record from the caches."""
         if kind == SESSION:
             self.sessions.forget(key)
         else:
@@ -201,7 +201,7 @@ def _limits(settings: Settings) -> Limits:
     mine = {} if settings.max_client_sessions is None else {SESSION: settings.max_client_sessions}
     request_bytes = settings.request_bytes
     if settings.store == "memory:":
-        # what is remembered must leave room for what it is about
+        # remembered requests must leave memory for models, sessions and trajectories
         request_bytes = min(request_bytes, settings.memory // _REQUESTS_SHARE)
     return Limits(
         counts,

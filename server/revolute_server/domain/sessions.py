@@ -1,10 +1,9 @@
-"""Sessions: a batch of environments that the server holds and a client steps.
+"""Sessions: batches of environments that the server keeps and clients step.
 
 A step is all or nothing: the engine is a pure function, and the new state replaces the old one in the store
-only when the call is through, so a cancelled or refused call leaves the session as it was. One call at a time
-uses a session; others wait. Between replicas that share a store the version of the record decides: a state
-is replaced only if it is still the one that the step began with, else the step is taken again from the new
-one.
+only at the end of the call. A cancelled or refused call does not change the session. One call at a time uses
+a session; others wait. If replicas share a store, a state is replaced only if the record still has the
+version from which the step began; otherwise the step is repeated from the new state.
 """
 
 from __future__ import annotations
@@ -37,40 +36,41 @@ from ..store.codec import decode, encode
 from .cache import Cache
 from .deletion import delete_owned
 from .identifiers import new_id
-from .leases import alive, checked_lease, expiry, is_over, missing, renew, seconds_left
+from .leases import expiry, find_owned, has_expired, lease_duration, not_found, renew, seconds_left
 from .models import Models
 from .pagination import Page, page
 from .request_ids import KeptAnswer, Ticket
 from .shielded import shielded
 
 _AT_ONCE_BYTES = 2 * 1024**2
-"""Of a state that the event loop checks itself: a change of threads would take longer."""
+"""States up to this size are made on the event loop, which is faster than a change of threads."""
 
 _ANSWERS_BYTES = 64 * 1024**2
-"""Of a session's large answers that are kept for repeated requests; its last answer is kept in any case."""
+"""Limit on the large answers of a session that are kept for repeats; the last answer is always kept."""
 
 _LARGE_ANSWER = 16 * 1024
+"""Answers of more bytes than this are large."""
 
 _ATTEMPTS = 32
-"""Steps that may be overtaken by those of other replicas before one gives up."""
+"""Number of times that a step is repeated because another replica was faster."""
 
 
 @dataclasses.dataclass
 class Session:
-    """A model, a number of environments and their state as this process knows it.
+    """A session as this process knows it; the store may have a newer version.
 
     Attributes:
-        id: its id.
-        model: what is simulated.
+        id: id of the session.
+        model: the simulated model.
         batch: number of environments.
-        lease: seconds without use after which it ends.
-        owner: who made it.
-        state: the state at `version`.
+        lease: time in s without use after which the session ends.
+        owner: name of the caller who created it.
+        state: state at `version`.
         version: version of the record in the store.
-        expires: when it ends, as far as this process knows.
-        waiting: calls that use it or wait for it.
-        answers: large ones that this process has kept for it, the oldest first.
-        lock: held by the call that uses it.
+        expires: time of expiry, in s since 1970.
+        waiting: number of calls that use the session or wait for it.
+        answers: large answers that this process has recorded for repeats, oldest first.
+        lock: held by the call that uses the session.
     """
 
     id: str
@@ -86,8 +86,14 @@ class Session:
     lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
 
     def put(self, state: State, *, expect: int, fingerprint: str = "") -> Put:
-        """Return the write that stores a state; with the fingerprint of the request that led to it, it is the
-        record of that request as well."""
+        """Return the write that stores a state.
+
+        Args:
+            state: the state.
+            expect: version of the record that it replaces; 0 for a new one.
+            fingerprint: of the request that led to the state; the payload then serves as the record of that
+                request as well.
+        """
         summary = {
             "model_id": self.model.id,
             "model": self.model.name,
@@ -114,20 +120,20 @@ class Session:
             expect=expect,
         )
 
-    def surplus(self, size: int) -> list[KeptAnswer]:
-        """Return the answers that are too many when one of `size` bytes comes."""
-        total, surplus = size + sum(answer.size for answer in self.answers), []
+    def answers_to_drop(self, size: int) -> list[KeptAnswer]:
+        """Return the oldest answers that must go to make room for one of `size` bytes."""
+        total, dropped = size + sum(answer.size for answer in self.answers), []
         for answer in self.answers:
             if total <= _ANSWERS_BYTES:
                 break
-            surplus.append(answer)
+            dropped.append(answer)
             total -= answer.size
-        return surplus
+        return dropped
 
 
 @dataclasses.dataclass(frozen=True)
 class SessionInfo:
-    """What listings say of a session."""
+    """Description of a session in listings; durations are in s."""
 
     id: str
     model_id: str
@@ -139,7 +145,7 @@ class SessionInfo:
 
     @classmethod
     def of(cls, entry: Entry) -> SessionInfo:
-        """Read it from a record's summary."""
+        """Build it from the summary of a record."""
         known, now = entry.summary, time.time()
         return cls(
             id=entry.key,
@@ -175,81 +181,81 @@ class Sessions:
         self._cache: Cache[Session] = Cache(budget)
 
     async def create(self, model_id: str, batch: int, lease: float | None, ticket: Ticket) -> Session:
-        """Make a session whose environments are in the model's own state.
+        """Create a session whose environments are in the model's default state.
 
         Args:
             model_id: the model.
             batch: number of environments.
-            lease: seconds without use after which it ends; None for the server's default.
-            ticket: of the request.
+            lease: time in s without use after which the session ends; None for the server's default.
+            ticket: ticket of the request.
 
         Raises:
-            ArgumentError: the batch is empty, or the lease is not one that the server gives.
+            ArgumentError: the batch is empty, or the lease is out of range.
             NotFoundError: the model is not registered.
-            LimitError: there is no room for another session.
+            LimitError: a limit leaves no room for another session.
         """
         model = await self._models.get(model_id)
         if batch < 1:
             raise ArgumentError.expected("batch", "at least one environment", batch)
-        duration = checked_lease(lease, self._lease, self._max_lease)
+        duration = lease_duration(lease, self._lease, self._max_lease)
         size = _bytes(model, batch)
         self._store.check_room(SESSION, current_client(), size)
         with self._budget.reserve("a session", size):
-            state = await self._prepared(model, batch, lambda: start_state(self._engine, model, batch))
+            state = await self._make_state(model, batch, lambda: start_state(self._engine, model, batch))
         return await self._open(model, batch, duration, state, ticket)
 
     async def fork(self, session_id: str, lease: float | None, ticket: Ticket) -> Session:
-        """Make another session in the same state.
+        """Create another session in the same state.
 
         Args:
             session_id: the session to copy.
-            lease: as in `create`; None for that of the session.
-            ticket: of the request.
+            lease: as in `create`; None for the lease of the copied session.
+            ticket: ticket of the request.
 
         Raises:
-            ArgumentError: the lease is not one that the server gives.
-            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
-            LimitError: there is no room for another session.
+            ArgumentError: the lease is out of range.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
+            LimitError: a limit leaves no room for another session.
         """
         session = await self._current(session_id)
-        duration = checked_lease(lease, session.lease, self._max_lease)
+        duration = lease_duration(lease, session.lease, self._max_lease)
         self._store.check_room(SESSION, current_client(), _bytes(session.model, session.batch))
         return await self._open(session.model, session.batch, duration, session.state, ticket)
 
     async def reset(self, session_id: str, qpos: Any, qvel: Any, ticket: Ticket) -> State:
-        """Put all environments back to a state, by default the model's own, at time zero.
+        """Set all environments to a start state at time zero.
 
         Args:
             session_id: the session.
-            qpos: [batch, nq], or [nq] for all environments; the model's own when None.
-            qvel: [batch, nv], or [nv] for all environments; the model's own when None.
-            ticket: of the request.
+            qpos: [batch, nq], or [nq] for all environments; the model's default if None.
+            qvel: [batch, nv], or [nv] for all environments; the model's default if None.
+            ticket: ticket of the request.
 
         Raises:
             ArgumentError: the state does not fit the model.
-            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
         """
 
         async def start(session: Session) -> State:
             model, batch = session.model, session.batch
-            return await self._prepared(
+            return await self._make_state(
                 model, batch, lambda: start_state(self._engine, model, batch, qpos, qvel)
             )
 
         return await self._change(session_id, start, ticket)
 
     async def step(self, session_id: str, ctrl: Any, steps: int, ticket: Ticket) -> State:
-        """Take steps with one control held.
+        """Take steps with constant controls.
 
         Args:
             session_id: the session.
             ctrl: [batch, nu], or [nu] for all environments.
-            steps: how many; zero leaves the state as it is.
-            ticket: of the request.
+            steps: number of steps; zero does not change the state.
+            ticket: ticket of the request.
 
         Raises:
-            ArgumentError: the control does not fit the model, or `steps` is negative.
-            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
+            ArgumentError: the controls do not fit the model, or `steps` is negative.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
         """
 
         async def take(session: Session) -> State:
@@ -265,19 +271,19 @@ class Sessions:
 
         Args:
             session_id: the session.
-            qpos: [batch, nq], or [nq] for all environments; stays when None.
-            qvel: [batch, nv], or [nv] for all environments; stays when None.
-            step_count: steps since the last reset; stays when None.
-            ticket: of the request.
+            qpos: [batch, nq], or [nq] for all environments; unchanged if None.
+            qvel: [batch, nv], or [nv] for all environments; unchanged if None.
+            step_count: steps since the last reset; unchanged if None.
+            ticket: ticket of the request.
 
         Raises:
             ArgumentError: the state does not fit the model, or `step_count` is negative.
-            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
         """
 
         async def change(session: Session) -> State:
             model, state = session.model, session.state
-            return await self._prepared(
+            return await self._make_state(
                 model,
                 session.batch,
                 lambda: changed_state(self._engine, model, state, qpos, qvel, step_count),
@@ -286,24 +292,24 @@ class Sessions:
         return await self._change(session_id, change, ticket)
 
     async def state(self, session_id: str) -> State:
-        """Return the state after the last step that is through.
+        """Return the state after the last finished step.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
         """
         return (await self._current(session_id)).state
 
     async def jacobian(self, session_id: str, ctrl: Any) -> StepJacobian:
-        """Differentiate a step from the state after the last step that is through.
+        """Differentiate one step from the state after the last finished step.
 
         Args:
             session_id: the session.
             ctrl: [batch, nu], or [nu] for all environments.
 
         Raises:
-            ArgumentError: the control does not fit the model.
-            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
-            DivergedError: no environment is left that has not diverged.
+            ArgumentError: the controls do not fit the model.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
+            DivergedError: all environments have diverged.
         """
         session = await self._current(session_id)
         state, model = session.state, session.model
@@ -314,30 +320,30 @@ class Sessions:
             )
 
     async def keep_alive(self, session_id: str) -> float:
-        """Renew the lease and return its duration.
+        """Renew the lease, and return its duration in s.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
         """
         return (await self._current(session_id, must_renew=True)).lease
 
     async def info(self, session_id: str) -> SessionInfo:
-        """Describe a session; its lease goes on as it is.
+        """Describe a session, without renewing its lease.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
         """
-        return SessionInfo.of(await alive(self._store, SESSION, session_id))
+        return SessionInfo.of(await find_owned(self._store, SESSION, session_id))
 
     async def page(self, size: int, token: str) -> Page[SessionInfo]:
-        """Describe the caller's sessions page by page, for an admin all; see `pages.page`."""
+        """Return a page of descriptions of the caller's sessions, or of all for an admin."""
         found = await page(self._store, SESSION, size, token)
         return Page([SessionInfo.of(entry) for entry in found.entries], found.next_token)
 
     async def state_bytes(self, session_id: str) -> int:
-        """Return the bytes of a session's state; 0 if it cannot be had, as a call on it will say."""
+        """Return the bytes of a session's state; 0 if it cannot be read, so that the call itself fails."""
         try:
-            session = await self._held(session_id)
+            session = await self._cached_or_loaded(session_id)
         except UnavailableError:
             raise
         except RevoluteError:
@@ -345,27 +351,27 @@ class Sessions:
         return _bytes(session.model, session.batch)
 
     async def delete(self, session_id: str, ticket: Ticket) -> None:
-        """End a session; calls that wait for it find it gone.
+        """Delete a session; calls that wait for it fail with NotFoundError.
 
         Raises:
-            NotFoundError: it was deleted before, has expired, was never there, or is another caller's.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
         """
         await delete_owned(self._store, SESSION, session_id, ticket, self.forget)
 
     def waiting(self, session_id: str) -> int:
-        """Return how many calls use a session here or wait for it."""
+        """Return the number of calls in this process that use a session or wait for it."""
         session = self._cache.get(session_id)
         return session.waiting if session else 0
 
     def forget(self, session_id: str) -> None:
-        """Hold no session that the store has no more."""
+        """Drop a session from the cache, because the store no longer has it."""
         self._cache.drop(session_id)
 
     def __len__(self) -> int:
         return self._store.count(SESSION)
 
-    async def _prepared(self, model: Model, batch: int, make: Callable[[], State]) -> State:
-        """Return a state that takes no steps to make: a large one is made on a worker."""
+    async def _make_state(self, model: Model, batch: int, make: Callable[[], State]) -> State:
+        """Call `make`, which takes no steps; on a worker if the state is large."""
         if _bytes(model, batch) <= _AT_ONCE_BYTES:
             return make()
         return await self._pool.run(lambda _token: make())
@@ -388,8 +394,8 @@ class Sessions:
     async def _change(
         self, session_id: str, compute: Callable[[Session], Awaitable[State]], ticket: Ticket
     ) -> State:
-        """Replace the state by what is computed from it."""
-        async with self._use(session_id) as session:
+        """Replace the state by the result of `compute`."""
+        async with self._locked(session_id) as session:
             for _ in range(_ATTEMPTS):
                 state = await compute(session)
                 try:
@@ -398,7 +404,7 @@ class Sessions:
                 except Conflict as conflict:
                     if conflict.kind != SESSION:
                         raise
-                # another replica was faster, or the session is gone
+                # another replica was faster, or the session was deleted
                 await self._reload(session)
             raise UnavailableError.expected(
                 "session", "one that other servers leave alone for a step", "their steps in between each time"
@@ -407,50 +413,55 @@ class Sessions:
     async def _replace(self, session: Session, state: State, ticket: Ticket) -> None:
         put = session.put(state, expect=session.version, fingerprint=ticket.fingerprint)
         record = ticket.writes(state, put.payload)
-        surplus = session.surplus(put.size)
-        await self._store.commit(put, *record, *(answer.let_go() for answer in surplus))
+        dropped = session.answers_to_drop(put.size)
+        await self._store.commit(put, *record, *(answer.drop() for answer in dropped))
         session.state, session.version, session.expires = state, session.version + 1, put.expires
-        for _ in surplus:
+        for _ in dropped:
             session.answers.popleft()
         if record and put.size > _LARGE_ANSWER:
             answer = KeptAnswer(ticket.key, ticket.fingerprint, record[0].expires, put.size)
             session.answers.append(answer)
 
     async def _current(self, session_id: str, *, must_renew: bool = False) -> Session:
-        """Return a session as it is in the store now, and renew its lease; if it must be, or no error."""
+        """Return a session as it is in the store now, and renew its lease.
+
+        Args:
+            session_id: the session.
+            must_renew: whether a failed renewal is an error.
+        """
         session = self._cache.get(session_id)
         entry = await self._store.look(SESSION, session_id)
-        if entry is None or is_over(entry.expires):
+        if entry is None or has_expired(entry.expires):
             self.forget(session_id)
-            raise await missing(self._store, SESSION, session_id)
+            raise await not_found(self._store, SESSION, session_id)
         if not is_visible(entry.owner):
-            raise await missing(self._store, SESSION, session_id)
+            raise await not_found(self._store, SESSION, session_id)
         if session is None:
             session = await self._load(session_id)
         elif session.version < entry.version:
-            # a copy: the one in the cache belongs to whoever holds its lock
+            # load a copy: only the holder of the lock may change the cached session
             session = await self._load(session_id, cached=False)
         expires = await renew(self._store, entry, session.lease, must=must_renew)
         if expires is not None:
             session.expires = expires
         return session
 
-    async def _held(self, session_id: str) -> Session:
-        """Return a session of the caller's as this process knows it, read from the store if it does not.
+    async def _cached_or_loaded(self, session_id: str) -> Session:
+        """Return a session of the caller from the cache, or else from the store.
 
         Raises:
-            NotFoundError: the session was deleted, has expired, was never there, or is another caller's.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
         """
         session = self._cache.get(session_id)
         if session is None:
-            await alive(self._store, SESSION, session_id)
+            await find_owned(self._store, SESSION, session_id)
             session = await self._load(session_id)
         if not is_visible(session.owner):
-            raise await missing(self._store, SESSION, session_id)
+            raise await not_found(self._store, SESSION, session_id)
         return session
 
     async def _load(self, session_id: str, *, cached: bool = True) -> Session:
-        """Read a session from the store."""
+        """Read a session from the store, and add it to the cache if `cached`."""
         record = await self._record(session_id)
         document = decode(record.payload)
         model = await self._models.get(document["model_id"])
@@ -472,22 +483,22 @@ class Sessions:
             return self._cache.add(session_id, session, reservation)
 
     async def _reload(self, session: Session) -> None:
-        """Take over what another replica made of a session."""
+        """Read the state of a session again, because another replica has changed it."""
         record = await self._record(session.id)
         session.state = State(**decode(record.payload)["state"])
         session.version, session.expires = record.version, record.expires
 
     async def _record(self, session_id: str) -> Record:
         record = await self._store.get(SESSION, session_id)
-        if record is None or is_over(record.expires):
+        if record is None or has_expired(record.expires):
             self.forget(session_id)
-            raise await missing(self._store, SESSION, session_id)
+            raise await not_found(self._store, SESSION, session_id)
         return record
 
     @contextlib.asynccontextmanager
-    async def _use(self, session_id: str) -> AsyncIterator[Session]:
-        """Hold a session of the caller's for one call; its lock is first come, first served."""
-        session = await self._held(session_id)
+    async def _locked(self, session_id: str) -> AsyncIterator[Session]:
+        """Lock a session of the caller for one call, first come, first served."""
+        session = await self._cached_or_loaded(session_id)
         if session.waiting > self._pool.queue:
             raise LimitError.expected(
                 "queue",
@@ -499,7 +510,7 @@ class Sessions:
         try:
             with self._cache.using(session_id):
                 async with session.lock:
-                    if is_over(session.expires) or self._cache.get(session_id) is not session:
+                    if has_expired(session.expires) or self._cache.get(session_id) is not session:
                         await self._reload(session)
                     yield session
         finally:
@@ -507,5 +518,5 @@ class Sessions:
 
 
 def _bytes(model: Model, batch: int) -> int:
-    """Bytes of the state of a session."""
+    """Return the bytes of the state of a session."""
     return 8 * batch * (model.nq + model.nv + 1)

@@ -1,4 +1,4 @@
-"""Work that is carried through once it has begun."""
+"""Work that is not interrupted by cancellation."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Result = TypeVar("Result")
 
 
 async def shielded(work: Coroutine[Any, Any, Result]) -> Result:
-    """Await short work that must not stop half-way, such as a commit and what follows from it.
+    """Await short work that must not stop half-way, such as a commit and its follow-up.
 
-    A caller who is cancelled meanwhile is cancelled when the work is through.
+    If the caller is cancelled, the cancellation takes effect when the work is finished.
     """
     task = asyncio.ensure_future(work)
     try:

@@ -1,4 +1,4 @@
-"""Whether the store answers, asked for again and again, so that readiness is known before a call fails."""
+"""Checks regularly whether the store answers, so that readiness is known before a call fails."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _log = logging.getLogger("revolute.server")
 
 _EVERY_SECONDS = 0.4
 _ANSWER_SECONDS = 1.0
-"""Time for a sign of life. A store that dies is known after both times at most, well within 2 s."""
+"""Time limit of a check. A dead store is noticed after at most the sum of both times, within 2 s."""
 
 
 class StoreWatch:
-    """Asks a store for signs of life.
+    """Checks a store at regular intervals.
 
     Args:
-        store: the store, open.
+        store: the open store.
 
     Attributes:
-        answers: whether it gave the last one.
+        answers: whether the last check succeeded.
         changed: called when `answers` has changed.
     """
 
@@ -36,17 +36,17 @@ class StoreWatch:
         self.changed: Callable[[], Awaitable[None]] = _nothing
 
     def start(self) -> None:
-        """Ask from time to time, until `stop`."""
-        self._task = asyncio.create_task(self._ask_always(), name="store watch")
+        """Check the store regularly, until `stop`."""
+        self._task = asyncio.create_task(self._check_forever(), name="store watch")
 
     async def stop(self) -> None:
-        """Ask no more."""
+        """Stop checking."""
         if self._task:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _ask_always(self) -> None:
+    async def _check_forever(self) -> None:
         while True:
             await asyncio.sleep(_EVERY_SECONDS)
             fault = await self._fault()
@@ -59,7 +59,7 @@ class StoreWatch:
                 await self.changed()
 
     async def _fault(self) -> str | None:
-        """Return what is wrong with the store; None for a sign of life."""
+        """Check the store; return a description of the fault, or None."""
         try:
             await asyncio.wait_for(self._store.check(), _ANSWER_SECONDS)
         except asyncio.TimeoutError:
@@ -73,4 +73,4 @@ class StoreWatch:
 
 
 async def _nothing() -> None:
-    """Tell nobody."""
+    """Do nothing."""

@@ -1,4 +1,4 @@
-"""Trajectories: computed, kept, differentiated, deleted."""
+"""Trajectories: rollouts that are kept in the store, and gradients through them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from ..store import MODEL, TRAJECTORY, Conflict, Delete, Entry, Put, Store, Touc
 from ..store.codec import decode, encode
 from . import rollout_records
 from .cache import Cache
-from .deletion import delete_owned, owned
+from .deletion import delete_owned, existing_ids
 from .identifiers import new_id
-from .leases import alive, expiry, is_over, missing, renew
+from .leases import expiry, find_owned, has_expired, not_found, renew
 from .models import Models
 from .request_ids import Ticket
 from .shielded import shielded
 
 _REPEAT_SECONDS = 600.0
-"""Time for which a trajectory waits for a caller that lost the answer and may repeat the request."""
+"""Time for which a trajectory is kept for a repeat of the request if the client did not get the answer."""
 
 _log = logging.getLogger("revolute.server")
 
@@ -44,7 +44,7 @@ Pull = Callable[[Any, Any, Sequence[str], Sequence[int] | None], Awaitable[Gradi
 
 @dataclasses.dataclass(frozen=True)
 class Trajectory:
-    """A rollout that Backward can refer to by id."""
+    """A rollout with the id by which other calls refer to it; the id is empty if it is not kept."""
 
     id: str
     model: Model
@@ -53,8 +53,8 @@ class Trajectory:
 
 
 class Trajectories:
-    """Rollout, StreamRollout, GetTrajectory, Backward, Jvp, DeleteTrajectory, and ValueAndGradient of a loss
-    of the caller's own."""
+    """The verbs on trajectories: Rollout, StreamRollout, GetTrajectory, Backward, Jvp and DeleteTrajectory,
+    and ValueAndGradient with a loss that the client evaluates."""
 
     def __init__(
         self,
@@ -87,37 +87,36 @@ class Trajectories:
         states: str | None = None,
         forget: Sequence[str] = (),
     ) -> Trajectory:
-        """Simulate and keep the trajectory, unless its checkpoints are "none"; it then has no id.
+        """Simulate, and keep the trajectory unless `checkpoints` is "none".
 
         Args:
             model_id: the model.
-            qpos: start configurations.
-            qvel: start velocities.
-            ctrl: controls of all steps.
+            qpos: start configurations, [batch, nq] or [nq].
+            qvel: start velocities, [batch, nv] or [nv].
+            ctrl: controls, [batch, time, nu] or [time, nu].
             params: model parameters by name.
-            ticket: of the request.
-            checkpoints: which states are kept.
-            states: which states are asked for, "all" or "final".
-            forget: trajectories of the caller's that are deleted with it.
+            ticket: ticket of the request.
+            checkpoints: which states are kept for gradients.
+            states: which states the caller asks for, "all" or "final".
+            forget: ids of trajectories of the caller to delete in the same transaction.
 
         Returns:
-            The trajectory with the states that were asked for; those that no gradient needs are not kept.
-            What is kept is durable by then.
+            The trajectory with the states that the caller asks for. The kept part is durable.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.
             NotFoundError: the model is not registered.
-            LimitError: there is no room for the trajectory.
+            LimitError: a limit leaves no room for the trajectory.
         """
         model = await self._models.get(model_id)
         policy = Checkpoints.parse(checkpoints)
         size = kept_bytes(model, ctrl, policy)
         if policy.differentiable:
             self._store.check_room(TRAJECTORY, current_client(), size)
-        passing = policy.policy != "every" and states == "all"
+        extra = states_bytes(model, ctrl) if policy.policy != "every" and states == "all" else 0
         with (
             self._budget.reserve("a trajectory", size) as reservation,
-            self._budget.reserve("all its states", states_bytes(model, ctrl) if passing else 0),
+            self._budget.reserve("all its states", extra),
         ):
             trajectory_id = new_id() if policy.differentiable else ""
             call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states)
@@ -141,24 +140,24 @@ class Trajectories:
         segment_steps: int | None,
         ticket: Ticket,
     ) -> AsyncGenerator[Segment | Trajectory, None]:
-        """Simulate segment by segment, at most one ahead of what is taken; keep the trajectory at the end.
+        """Simulate segment by segment, at most one segment ahead of the reader; then keep the trajectory.
 
         Args:
             model_id: the model.
-            qpos: start configurations.
-            qvel: start velocities.
-            ctrl: controls of all steps.
+            qpos: start configurations, [batch, nq] or [nq].
+            qvel: start velocities, [batch, nv] or [nv].
+            ctrl: controls, [batch, time, nu] or [time, nu].
             params: model parameters by name.
-            segment_steps: steps of one segment; None for as many as suit a network.
-            ticket: of the request.
+            segment_steps: steps of one segment; None for a size that suits a network.
+            ticket: ticket of the request.
 
         Yields:
-            The segments, and then the trajectory that is kept.
+            The segments, then the kept trajectory.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.
             NotFoundError: the model is not registered.
-            LimitError: there is no room for the trajectory.
+            LimitError: a limit leaves no room for the trajectory.
         """
         model = await self._models.get(model_id)
         size = kept_bytes(model, ctrl, EVERY)
@@ -185,10 +184,10 @@ class Trajectories:
     async def stream_again(
         self, trajectory_id: str, segment_steps: int | None
     ) -> AsyncGenerator[Segment | Trajectory, None]:
-        """Yield the segments of a kept trajectory, and then the trajectory, as `stream_rollout` did.
+        """Yield the segments of a kept trajectory, then the trajectory, like `stream_rollout`.
 
         Raises:
-            NotFoundError: it was deleted or has expired.
+            NotFoundError: the trajectory was deleted or has expired.
             DataLossError: its record is damaged.
         """
         kept = await self.get(trajectory_id)
@@ -201,10 +200,11 @@ class Trajectories:
         return pieces.take(await self._pool.run_work(rollout_work(self._engine, model, pieces.call(steps))))
 
     async def get(self, trajectory_id: str) -> Trajectory:
-        """Look a trajectory up, and keep it for another while.
+        """Return a trajectory, and renew its expiry.
 
         Raises:
-            NotFoundError: it was deleted, has expired, was never there, or is another caller's.
+            NotFoundError: the trajectory was deleted, has expired, never existed, or belongs to another
+                caller.
             DataLossError: its record is damaged.
         """
         trajectory = self._cache.get(trajectory_id)
@@ -213,25 +213,25 @@ class Trajectories:
             entry = await self._store.look(TRAJECTORY, trajectory_id)
         else:
             entry, trajectory = await self._read(trajectory_id)
-        if entry is None or is_over(entry.expires):
+        if entry is None or has_expired(entry.expires):
             self.forget(trajectory_id)
-            raise await missing(self._store, TRAJECTORY, trajectory_id)
+            raise await not_found(self._store, TRAJECTORY, trajectory_id)
         if not is_visible(entry.owner):
-            raise await missing(self._store, TRAJECTORY, trajectory_id)
+            raise await not_found(self._store, TRAJECTORY, trajectory_id)
         await renew(self._store, entry, self._ttl)
         return trajectory
 
     async def with_states(self, trajectory_id: str, states: str | None = None) -> Trajectory:
-        """Look a trajectory up and give it all its states, replayed where they are not kept.
+        """Return a trajectory with all its states; states that are not kept are replayed.
 
         Args:
             trajectory_id: the trajectory.
             states: "all" or None; "final" leaves the states out.
 
         Raises:
-            ArgumentError: `states` is another word.
-            NotFoundError: the trajectory was deleted or never there.
-            LimitError: there is no room for the states.
+            ArgumentError: `states` has another value.
+            NotFoundError: the trajectory was deleted or never existed.
+            LimitError: the states do not fit into memory.
         """
         kept = await self.get(trajectory_id)
         if states not in (None, "all", "final"):
@@ -259,14 +259,14 @@ class Trajectories:
 
         Args:
             trajectory_id: the trajectory.
-            qpos_bar: cotangents of the positions, or None.
-            qvel_bar: cotangents of the velocities, or None.
-            wrt: what to differentiate by.
-            times: which states the cotangents are of; None for all.
+            qpos_bar: d loss / d qpos, [batch, time + 1, nq], with a leading axis K for K gradients; or None.
+            qvel_bar: d loss / d qvel, [batch, time + 1, nv], with the same leading axis; or None.
+            wrt: names of inputs and parameters to differentiate by.
+            times: times of the states in `qpos_bar` and `qvel_bar`; None for all.
 
         Raises:
             ArgumentError: shapes do not fit the trajectory, or a name in `wrt` is unknown.
-            NotFoundError: the trajectory was deleted or never there.
+            NotFoundError: the trajectory was deleted or never existed.
             DivergedError: no environment stayed finite.
         """
         kept = await self.get(trajectory_id)
@@ -286,7 +286,7 @@ class Trajectories:
             return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
 
     async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
-        """Push a direction forward through a kept trajectory.
+        """Push a tangent of the inputs forward through a kept trajectory.
 
         Args:
             trajectory_id: the trajectory.
@@ -294,7 +294,7 @@ class Trajectories:
 
         Raises:
             ArgumentError: shapes do not fit the trajectory, or a name of a parameter is unknown.
-            NotFoundError: the trajectory was deleted or never there.
+            NotFoundError: the trajectory was deleted or never existed.
             DivergedError: no environment stayed finite.
         """
         kept = await self.get(trajectory_id)
@@ -309,7 +309,7 @@ class Trajectories:
             )
 
     @contextlib.asynccontextmanager
-    async def passing(
+    async def unkept(
         self,
         model_id: str,
         qpos: Any,
@@ -319,15 +319,15 @@ class Trajectories:
         *,
         checkpoints: str = "every",
     ) -> AsyncIterator[tuple[Trajectory, Pull]]:
-        """Simulate for a caller who has a loss of its own; nothing is kept after the block.
+        """Simulate a trajectory that is dropped at the end of the block.
 
         Yields:
-            The trajectory, and what pulls cotangents (qpos_bar, qvel_bar, wrt, times) back through it.
+            The trajectory, and a function that pulls (qpos_bar, qvel_bar, wrt, times) back through it.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.
             NotFoundError: the model is not registered.
-            LimitError: there is no room for the trajectory.
+            LimitError: a limit leaves no room for the trajectory.
         """
         model, policy = await self._models.get(model_id), Checkpoints.parse(checkpoints)
         size = kept_bytes(model, ctrl, policy)
@@ -340,24 +340,25 @@ class Trajectories:
             yield trajectory, functools.partial(self._pull, trajectory)
 
     async def delete(self, trajectory_id: str, ticket: Ticket) -> None:
-        """Forget a trajectory.
+        """Delete a trajectory.
 
         Raises:
-            NotFoundError: it was deleted before, has expired, was never there, or is another caller's.
+            NotFoundError: the trajectory was deleted, has expired, never existed, or belongs to another
+                caller.
         """
         await delete_owned(self._store, TRAJECTORY, trajectory_id, ticket, self.forget)
 
     def undo(self, trajectory_id: str) -> None:
-        """Let go of a trajectory whose caller did not get the answer.
+        """Delete a trajectory in the background because the client did not get the answer.
 
-        A caller whose request has an id may ask again; the trajectory waits for that, but not for long.
+        If the request has an id, the client may repeat it, so the trajectory is kept for a short time.
         """
         task = asyncio.ensure_future(self._undo(trajectory_id))
         self._undoing.add(task)
         task.add_done_callback(self._undoing.discard)
 
     def forget(self, trajectory_id: str) -> None:
-        """Hold no trajectory that the store has no more."""
+        """Drop a trajectory from the cache, because the store no longer has it."""
         self._cache.drop(trajectory_id)
 
     def __len__(self) -> int:
@@ -366,18 +367,18 @@ class Trajectories:
     async def _keep_for_caller(
         self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket, forget: Sequence[str] = ()
     ) -> None:
-        """Keep a trajectory in the place of others, unless its caller leaves meanwhile."""
+        """Keep a trajectory and delete those in `forget`; undo this if the client disconnects meanwhile."""
         try:
             await shielded(self._keep(trajectory, reservation, ticket, forget))
         except asyncio.CancelledError:
-            # it is kept by now, for nobody who knows
+            # it was committed, but the client does not know its id
             self.undo(trajectory.id)
             raise
 
     async def _keep(
         self, trajectory: Trajectory, reservation: Reservation, ticket: Ticket, forget: Sequence[str]
     ) -> None:
-        """Commit a trajectory with the record of its request and the end of others, and hold it."""
+        """Commit a trajectory with the record of its request, delete those in `forget`, and cache it."""
         rollout = trajectory.rollout
         summary = {
             "model_id": trajectory.model.id,
@@ -389,7 +390,7 @@ class Trajectories:
         }
         payload = encode({"model_id": trajectory.model.id, "rollout": rollout_records.to_document(rollout)})
         if self._store.in_memory:
-            # the store counts these same arrays
+            # the store counts the same arrays
             reservation.release()
         put = Put(
             TRAJECTORY,
@@ -412,29 +413,29 @@ class Trajectories:
             self._cache.add(trajectory.id, trajectory, reservation)
 
     async def _forget(self, trajectory_ids: Sequence[str], *writes: Write) -> None:
-        """Delete those of some trajectories that are there and the caller's, in one transaction with other
-        writes."""
-        going = await owned(self._store, TRAJECTORY, trajectory_ids)
-        while going or writes:
+        """Delete existing trajectories of the caller, in one transaction with other writes."""
+        deleted = await existing_ids(self._store, TRAJECTORY, trajectory_ids)
+        while deleted or writes:
             try:
-                await self._store.commit(*(Delete(TRAJECTORY, gone) for gone in going), *writes)
+                deletes = (Delete(TRAJECTORY, identifier) for identifier in deleted)
+                await self._store.commit(*deletes, *writes)
                 break
             except Conflict as conflict:
-                if conflict.kind != TRAJECTORY or conflict.key not in going:
+                if conflict.kind != TRAJECTORY or conflict.key not in deleted:
                     raise
-                # it was deleted meanwhile
-                going.remove(conflict.key)
-        for gone in going:
-            self.forget(gone)
+                # another call has deleted it in the meantime
+                deleted.remove(conflict.key)
+        for identifier in deleted:
+            self.forget(identifier)
 
     async def _read(self, trajectory_id: str) -> tuple[Entry, Trajectory]:
-        """Read a trajectory from the store, and hold it."""
-        entry = await alive(self._store, TRAJECTORY, trajectory_id)
+        """Read a trajectory from the store, and cache it."""
+        entry = await find_owned(self._store, TRAJECTORY, trajectory_id)
         size = 0 if self._store.in_memory else entry.size
         with self._budget.reserve("a trajectory", size) as reservation:
             record = await self._store.get(TRAJECTORY, trajectory_id)
             if record is None:
-                raise await missing(self._store, TRAJECTORY, trajectory_id)
+                raise await not_found(self._store, TRAJECTORY, trajectory_id)
             document = decode(record.payload)
             model = await self._models.get(document["model_id"])
             rollout = rollout_records.from_document(document["rollout"])
@@ -460,5 +461,5 @@ class Trajectories:
 
 
 def _steps(trajectory: Trajectory) -> int:
-    """Return the steps of all environments of a trajectory."""
+    """Return the number of steps of a trajectory, summed over environments."""
     return trajectory.rollout.batch * trajectory.rollout.steps

@@ -1,9 +1,9 @@
-"""Connections of gRPC: how many there may be, and how long one may be silent.
+"""Limits on gRPC connections: their number, and how long one may be silent.
 
-gRPC accepts connections by itself. It has options for their number and for times without a handshake or a
-call; a connection beyond the number is closed at once. Here are those options, what gRPC has none for (a call
-whose request stops half-way), and on Linux a watch that closes connections that never began a call when most
-places are taken, so that silent sockets keep nobody out.
+gRPC accepts connections itself. Its options limit their number and the time without a handshake or a call; a
+connection beyond the limit is closed at once. This module sets those options and adds two limits: a time
+limit for a request that stops half-way, and on Linux a watch that closes connections without a call when
+most slots are taken, so that silent sockets cannot lock clients out.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from ..settings import Settings
 _OURS = "/revolute.v1."
 
 _CONVERSATION = f"{_OURS}TrajectoryService/ValueAndGradient"
-"""The rpc whose client may compute for a while before it goes on with its request."""
+"""The rpc whose client computes a loss between two parts of its request."""
 
 _KEEPALIVE_MS, _KEEPALIVE_TIMEOUT_MS = 60_000, 20_000
 
 _FIRST_CALL = 160
-"""Bytes that a client has sent at least when it has begun a call: preface, settings and a block of headers.
-Preface, settings, their acknowledgement and a window are less than 120."""
+"""Fewest bytes that a client sends to start a call: preface, settings and a block of headers. Preface,
+settings, their acknowledgement and a window update take less than 120 bytes."""
 
 _SILENT_MS = 500
-"""Milliseconds without a byte after which such a connection may be closed."""
+"""Milliseconds without a byte after which a connection without a call may be closed."""
 
 _TCP_INFO_BYTES, _LAST_RECEIVED, _BYTES_RECEIVED = 192, 52, 128
-"""Size of Linux's `struct tcp_info` up to what we need of it, and places in it."""
+"""Size of the used part of Linux's `struct tcp_info`, and offsets of two of its fields."""
 
 
 def connection_options(settings: Settings) -> tuple[tuple[str, int], ...]:
@@ -48,21 +48,23 @@ def connection_options(settings: Settings) -> tuple[tuple[str, int], ...]:
     return (
         ("grpc.max_allowed_incoming_connections", most_connections(settings)),
         ("grpc.max_concurrent_streams", settings.max_streams),
-        # of TLS, and of HTTP/2 up to the first settings
+        # time limits of the TLS handshake, and of HTTP/2 until the first settings
         ("grpc.server_handshake_timeout_ms", handshake),
         ("grpc.http2.settings_timeout", handshake),
         ("grpc.max_connection_idle_ms", int(1000 * settings.idle_timeout)),
-        # a peer that is gone is noticed, and its calls end
+        # notice dead peers and end their calls
         ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
         ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
     )
 
 
 class SilenceLimit(grpc.aio.ServerInterceptor):
-    """Ends a call whose streamed request does not go on; stands behind what turns errors into statuses.
+    """Ends a call if the next part of its streamed request takes too long.
+
+    It must come after the interceptor that turns errors into statuses.
 
     Args:
-        settings: has the times.
+        settings: has the time limits.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -93,7 +95,7 @@ class SilenceLimit(grpc.aio.ServerInterceptor):
 
 
 class _Timed:
-    """The parts of a request, each of which has to come in time."""
+    """The parts of a request, with a time limit for each."""
 
     def __init__(self, parts: AsyncIterator[Any], seconds: float, flag: str) -> None:
         self._parts = parts
@@ -130,22 +132,22 @@ class _Timed:
 
 
 class SilentSockets:
-    """Closes connections to ports of gRPC that never began a call, when most places are taken.
+    """Closes gRPC connections that never started a call, when most slots are taken.
 
-    gRPC keeps its sockets to itself, so they are looked for among this process's descriptors. A socket is
-    judged and shut down through a descriptor of its own, which refers to it whatever gRPC does meanwhile.
+    gRPC does not expose its sockets, so they are searched among this process's descriptors. A socket is
+    examined and shut down through a duplicate descriptor, which stays valid if gRPC closes its own.
 
     Args:
         ports: ports that gRPC listens on.
-        most: connections that it accepts.
+        most: largest number of connections.
     """
 
     def __init__(self, ports: set[int], most: int) -> None:
         self._ports = ports
-        self._free = most - max(1, most // 4)
+        self._tolerated = most - max(1, most // 4)
 
     async def watch(self, seconds: float) -> None:
-        """Look again and again, until cancelled."""
+        """Call `close` at an interval of `seconds`, until cancelled."""
         if not hasattr(socket, "TCP_INFO") or not os.path.isdir("/proc/self/fd"):
             return
         while self._ports:
@@ -153,9 +155,9 @@ class SilentSockets:
             await asyncio.to_thread(self.close)
 
     def close(self) -> int:
-        """Close silent connections if fewer than a quarter of the places are free; return how many."""
+        """Close silent connections if fewer than a quarter of the slots are free; return their number."""
         descriptors = _descriptors()
-        if len(descriptors) <= self._free:
+        if len(descriptors) <= self._tolerated:
             return 0
         count, silent = 0, []
         for descriptor in descriptors:
@@ -164,10 +166,10 @@ class SilentSockets:
                     count += 1
                     silent.append((_silence(connection), descriptor))
         closed = 0
-        for milliseconds, descriptor in sorted(silent, reverse=True)[: max(0, count - self._free)]:
+        for milliseconds, descriptor in sorted(silent, reverse=True)[: max(0, count - self._tolerated)]:
             if milliseconds < _SILENT_MS:
                 break
-            # the descriptor may be another connection's by now
+            # check again: the descriptor may belong to another connection by now
             with _connection(descriptor, self._ports) as connection, contextlib.suppress(OSError):
                 if connection is not None and _silence(connection) >= _SILENT_MS:
                     connection.shutdown(socket.SHUT_RDWR)
@@ -181,7 +183,7 @@ def _descriptors() -> list[int]:
 
 @contextlib.contextmanager
 def _connection(descriptor: int, ports: set[int]) -> Iterator[socket.socket | None]:
-    """Give a socket by a descriptor of its own, if it is a connection to one of the ports; else None."""
+    """Yield a duplicate of a socket if it is a connection to one of the ports, else None."""
     try:
         if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             yield None
@@ -204,7 +206,7 @@ def _is_connection(found: socket.socket, ports: set[int]) -> bool:
 
 
 def _silence(connection: socket.socket) -> int:
-    """Return the milliseconds since a connection's last byte, 0 for one that has begun a call."""
+    """Return the milliseconds since a connection's last byte; 0 if it has started a call."""
     try:
         info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
     except OSError:

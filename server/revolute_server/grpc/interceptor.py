@@ -1,4 +1,4 @@
-"""Calls over gRPC: each is opened, admitted, carried out, and ends with an answer or a status.
+"""The interceptor that admits gRPC calls, decodes their requests, and turns errors into statuses.
 
 A status is a code, with google.rpc.Status and ErrorInfo in the trailing metadata.
 """
@@ -32,21 +32,22 @@ _CONVERSATION = "TrajectoryService.ValueAndGradient"
 """The rpc whose client may wait for an answer before it ends its request."""
 
 _PARTS_HEADER = "x-parts"
-"""Metadata by which older clients ask for an answer of one part; refused, they call again without it."""
+"""Metadata with which older clients ask for an answer in one part; when it is refused, they call again
+without it."""
 
 _INFO = "ServerService.GetServerInfo"
-"""The rpc by which a client asks whether we can open its memory."""
+"""The rpc with which a client asks whether the server can open its shared memory."""
 
 _PAUSE = 0.05
-"""Seconds without a part after which such a client has sent all it has."""
+"""Seconds without a part after which a client of `_CONVERSATION` is taken to wait for an answer."""
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
-    """Makes each rpc a call, and turns what the services raise into statuses; these only raise.
+    """Admits each rpc as a call, and turns exceptions of the services into statuses.
 
     Args:
-        calls: the server's calls.
-        memory: what clients on this machine share with us; None where they shall not.
+        calls: admits the calls.
+        memory: shared memory of clients on this machine; None to refuse it.
     """
 
     def __init__(self, calls: Calls, memory: OpenBlocks | None = None) -> None:
@@ -69,11 +70,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return found
 
     def _guarded(self, method: str, handler: Any) -> Any:
-        """Return the handler of a method of ours whose requests are calls.
+        """Wrap the handler of a revolute method: admit the call, decode the request, handle errors.
 
         Args:
-            method: its name.
-            handler: what answers, or raises.
+            method: path of the method.
+            handler: the handler of the service.
         """
         kinds: dict[tuple[bool, bool], tuple[Callable[..., Any], Any]] = {
             (False, False): (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
@@ -85,7 +86,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         guard: Callable[..., Any] = _guard_stream if handler.response_streaming else _guard_unary
         name = method.removeprefix("/").replace("/", ".")
         reader = _Reader(name, self._calls, self._memory)
-        # bytes are decoded under the guard, so that broken ones are the client's error and no fault of ours
+        # decode inside the guard, so that malformed bytes are reported as the client's error
         return build(guard(inner, reader, self._calls), response_serializer=_serialized)
 
 
@@ -94,8 +95,8 @@ class _Reader:
 
     Args:
         method: full name, e.g. "revolute.v1.TrajectoryService.Rollout".
-        calls: the server's calls.
-        memory: where their arrays may lie; None for nowhere.
+        calls: checks that a worker will be free.
+        memory: shared memory that may hold arrays; None to refuse it.
     """
 
     def __init__(self, method: str, calls: Calls, memory: OpenBlocks | None) -> None:
@@ -105,15 +106,15 @@ class _Reader:
         self._streaming = rpc.client_streaming
         self.streams_both_ways = rpc.client_streaming and rpc.server_streaming
         self._calls = calls
-        # segments overtake each other there
+        # the server writes a segment before the client has read the last one, so they cannot share memory
         self.memory = memory if self.verb != "TrajectoryService.StreamRollout" else None
 
     def read(self, request: Any) -> Any:
         """Return the request, or the stream of its parts.
 
         Raises:
-            ArgumentError: the bytes are no message; for a stream, when the part is read.
-            LimitError: no worker will be free for the call; when the first part is there.
+            ArgumentError: the bytes are not a valid message; for a stream, raised when the part is read.
+            LimitError: the queue for workers is full; for a stream, raised when the first part is read.
         """
         return self._parts(request) if self._streaming else self._message(request)
 
@@ -126,10 +127,10 @@ class _Reader:
             yield ReceivedPart(self._message(content), len(content))
 
     async def _check_room(self, stream: AsyncIterator[bytes]) -> None:
-        """Refuse a request of which the first part is there, if no worker will be free for it.
+        """Refuse a streamed request after its first part if the queue for workers is full.
 
-        The other parts are taken from the wire and dropped first: a client that is still sending when the
-        answer comes may take that for a fault of its own, as grpc.aio's does (INTERNAL).
+        The other parts are read and dropped first: some clients, such as grpc.aio, report INTERNAL when the
+        answer comes while they still send.
         """
         try:
             self._calls.check_room()
@@ -160,10 +161,10 @@ def _guard_unary(
         headers = metadata_of(context)
         with _opened(calls, reader.verb, context, headers) as call:
             try:
-                _let_in(call, calls, reader, headers, context)
+                _admit(call, calls, reader, headers, context)
                 return await inner(reader.read(request), context)
             except (Exception, asyncio.CancelledError) as error:
-                return await _abort(context, _end_of(error, calls), call)
+                return await _abort(context, _reported_error(error, calls), call)
 
     return guarded
 
@@ -175,13 +176,13 @@ def _guard_stream(
         headers = metadata_of(context)
         with _opened(calls, reader.verb, context, headers) as call:
             try:
-                _let_in(call, calls, reader, headers, context)
+                _admit(call, calls, reader, headers, context)
                 async with contextlib.aclosing(inner(reader.read(request), context)) as parts:
-                    # not by `yield`: a call that is ended while it sends would not come by here
+                    # not `yield`: a call that is cancelled while it sends would skip the handlers below
                     async for part in parts:
                         await context.write(part)
             except (Exception, asyncio.CancelledError) as error:
-                await _abort(context, _end_of(error, calls), call)
+                await _abort(context, _reported_error(error, calls), call)
 
     return guarded
 
@@ -201,43 +202,43 @@ def _opened(
                 offer.close()
 
 
-def _let_in(
+def _admit(
     call: Call, calls: Calls, reader: _Reader, headers: Mapping[str, str], context: grpc.aio.ServicerContext
 ) -> None:
-    """Admit a call, and take note of the memory that its client shares."""
+    """Admit a call, and record the shared memory that its client offers."""
     calls.admit(call, headers.get("authorization"))
     if reader.streams_both_ways and _PARTS_HEADER in headers:
         raise ArgumentError.expected(
             _PARTS_HEADER, "nothing", repr(headers[_PARTS_HEADER])[:80], advice="call again without it"
         )
-    words = headers.get(HEADER)
-    if words is None:
+    offered = headers.get(HEADER)
+    if offered is None:
         return
-    offer = Offer(words, reader.memory if _is_local(context.peer()) else None)
+    offer = Offer(offered, reader.memory if _is_local(context.peer()) else None)
     set_offer(offer)
     if reader.verb == _INFO and offer.is_open():
         context.set_trailing_metadata(((CALL_ID_HEADER, call.id), (HEADER, OPENED)))
 
 
 def metadata_of(context: grpc.aio.ServicerContext) -> dict[str, str]:
-    """Return the metadata of a call that is text, by its lower-case name."""
+    """Return the text metadata of a call by lower-case name."""
     return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
 
 
 def host_of(peer: str) -> str:
-    """Return the address in gRPC's name of a peer, e.g. "ipv4:127.0.0.1:40000" or "ipv6:%5B::1%5D:4"."""
-    kind, _, place = peer.partition(":")
-    return unquote(place.rpartition(":")[0]).strip("[]") if kind in ("ipv4", "ipv6") else kind
+    """Return the host in gRPC's name of a peer, e.g. "ipv4:127.0.0.1:40000" or "ipv6:%5B::1%5D:4"."""
+    kind, _, address = peer.partition(":")
+    return unquote(address.rpartition(":")[0]).strip("[]") if kind in ("ipv4", "ipv6") else kind
 
 
 def _is_local(peer: str) -> bool:
-    """Tell whether gRPC's name of a peer is one on this machine."""
+    """Tell whether a peer is on this machine, by gRPC's name of it."""
     host = host_of(peer)
     return host in ("unix", "::1") or host.startswith("127.")
 
 
-def _end_of(error: BaseException, calls: Calls) -> Exception:
-    """Return the error that a call ends with.
+def _reported_error(error: BaseException, calls: Calls) -> Exception:
+    """Return the error to report to the client.
 
     Raises:
         CancelledError: the client has cancelled the call.

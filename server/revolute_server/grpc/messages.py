@@ -1,4 +1,4 @@
-"""Turns streamed requests into documents and documents into streamed answers."""
+"""Reads streamed requests into documents, and writes documents as streamed answers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 Result = TypeVar("Result")
 
 _FEW_ENTRIES = 500
-"""Entries of a message that are read on the event loop, in about a millisecond."""
+"""Messages with at most this many entries are read on the event loop, in about a millisecond."""
 
 
 class ReceivedPart(NamedTuple):
-    """A part of a request, and the bytes that it came in."""
+    """A part of a request, and its encoded size in bytes."""
 
     message: Any
     size: int
@@ -44,21 +44,21 @@ async def receive(
     *,
     to_end: bool = True,
 ) -> dict[str, Any]:
-    """Read a message of a streamed request.
+    """Read one message from a streamed request.
 
-    A message that is whole with its first part is not waited for any longer: the end of its stream would cost
-    as much as another part. After chunks the end is waited for, so that an overlap is seen.
+    If the first part completes the message, the end of the stream is not awaited, because waiting would cost
+    as much as another part. After chunks it is awaited, so that overlapping chunks are detected.
 
     Args:
         parts: the stream's parts.
         reservation: grows by the bytes of each part as it arrives.
         settings: has the limits on a request.
-        first: name of the field that begins the message.
-        to_end: whether the stream ends with the message; else what comes after it is left there.
+        first: name of the field of the first part.
+        to_end: whether the stream ends with the message; if not, later parts are left in the stream.
 
     Raises:
-        ArgumentError: the parts do not make up one message.
-        LimitError: it is too large.
+        ArgumentError: the parts do not form one message.
+        LimitError: the message is too large.
     """
     assembler = Assembler(settings.max_request, limit_name="max_request", first=first)
     entries, begun = 0, False
@@ -77,8 +77,7 @@ async def receive(
 
 
 async def _begin(assembler: Assembler, reservation: Reservation, received: int) -> None:
-    """Refuse a message at its first part if there is no room for the rest, and take what it has in shared
-    memory."""
+    """Refuse a message at its first part if the rest would not fit into memory; copy its shared memory."""
     reservation.check(assembler.declared_bytes - received)
     if assembler.shared_bytes:
         reservation.grow(assembler.shared_bytes)
@@ -86,10 +85,10 @@ async def _begin(assembler: Assembler, reservation: Reservation, received: int) 
 
 
 def _count_entries(message: Any, settings: Settings) -> int:
-    """Count the entries of lists and maps in a message, before anything looks at each of them.
+    """Count the entries of lists and maps in a message, before each of them is read.
 
     Raises:
-        LimitError: it has too many.
+        LimitError: there are too many.
     """
     most = settings.max_entries
     count = count_entries(message, most)
@@ -104,7 +103,7 @@ def _count_entries(message: Any, settings: Settings) -> int:
 
 
 async def _off_the_loop(entries: int, work: Callable[..., Result], *arguments: Any) -> Result:
-    """Do work that takes time for each entry of a message: in a thread if there are many."""
+    """Run work whose time grows with the entries of a message; on a thread if there are many."""
     if entries <= _FEW_ENTRIES:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)
@@ -117,9 +116,9 @@ async def send(
     telemetry: Telemetry,
     first: str = "start",
 ) -> AsyncGenerator[Any, None]:
-    """Yield an answer part by part, and report the time it took to make them.
+    """Yield an answer part by part, and record the time spent on making the parts.
 
-    Its arrays go into the memory that the client shares, if it does.
+    If the client shares memory, the arrays of the answer are written there.
     """
     clock = _Clock()
     values = await clock.time(offered_memory.put(start, fill_message(start, document), current_offer()))
@@ -129,14 +128,14 @@ async def send(
 
 
 def whole(message: AnyMessage, document: Document) -> AnyMessage:
-    """Fill a message that is not streamed; its arrays are small and stand in it whole."""
+    """Fill a message that is not streamed, including its arrays, which are small."""
     for path, value in fill_message(message, document).items():
         locate(message, path).CopyFrom(encode_tensor(np.asarray(value)))
     return message
 
 
 class _Clock:
-    """Adds up the time in which parts are made, apart from that in which they are sent."""
+    """Measures the time spent on making parts, without the time spent on sending them."""
 
     def __init__(self) -> None:
         self._spent = 0

@@ -1,8 +1,8 @@
-"""Memory that clients on this machine share with us for the arrays of their calls.
+"""Shared memory that clients on this machine offer for the arrays of their calls.
 
-A client offers the same block call after call, so a small one that was opened stays open for a while: to find
-a block in /proc and to check it takes longer than to copy a small array. A large one does not: its client may
-be gone, and the system cannot have its memory back as long as we hold it.
+A client offers the same block with every call. A small block stays open between calls, because opening and
+checking it takes longer than copying a small array. A large block is closed after each call: its client may
+have ended, and the system cannot free the memory while the server holds it.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from revolute.contract.errors import ArgumentError
 from ..domain.shielded import shielded
 
 _QUICK = 1024**2
-"""Bytes that are copied at once; more would keep other calls waiting."""
+"""Up to this many bytes are copied on the event loop, and blocks up to this size stay open."""
 
 _IDLE_SECONDS = 20.0
-"""After which an unused block is let go of: its client may be gone, and its memory would not be."""
+"""Time after which an unused block is closed, because its client may have ended."""
 
 _MOST_IDLE = 256
-"""Blocks that are kept open unused."""
+"""Largest number of unused blocks that stay open."""
 
 
 class OpenBlocks:
-    """The blocks that are open. Everything here runs on the event loop.
+    """The open blocks of all clients. Everything here runs on the event loop.
 
     Args:
-        most: how many there may be at a time; None for as many as leave descriptors to connections
-            and the store.
+        most: largest number of open blocks; None for one that leaves enough descriptors for connections and
+            the store.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -53,10 +53,10 @@ class OpenBlocks:
         self._timer: asyncio.TimerHandle | None = None
 
     def take(self, offer: str) -> SharedMemory:
-        """Return the block that is offered, for one call.
+        """Return the offered block for the use of one call; open it if needed.
 
         Raises:
-            ArgumentError: we cannot reach it, or as many are in use as there may be.
+            ArgumentError: the block cannot be opened, or too many are in use.
         """
         found = self._idle.pop(offer, None)
         if found is None:
@@ -66,9 +66,9 @@ class OpenBlocks:
         return memory
 
     def give_back(self, memory: SharedMemory) -> None:
-        """Keep a block for the client's next call."""
+        """End the use of a block by a call; a small block stays open for the next call."""
         self._used -= 1
-        # a client may offer one block with two calls at a time
+        # a client may offer the same block with two concurrent calls
         if memory.offer in self._idle or memory.size() > _QUICK:
             memory.close()
             return
@@ -76,13 +76,13 @@ class OpenBlocks:
         if len(self._idle) > _MOST_IDLE:
             self._close_oldest()
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._let_go)
+            self._timer = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._close_idle)
 
     def __len__(self) -> int:
         return len(self._idle)
 
     def close(self) -> None:
-        """Let go of all blocks."""
+        """Close all unused blocks."""
         if self._timer is not None:
             self._timer.cancel()
         for memory, _ in self._idle.values():
@@ -101,45 +101,46 @@ class OpenBlocks:
     def _close_oldest(self) -> None:
         self._idle.popitem(last=False)[1][0].close()
 
-    def _let_go(self) -> None:
+    def _close_idle(self) -> None:
+        """Close the blocks that were unused for too long."""
         self._timer = None
         now = time.monotonic()
         while self._idle:
             memory, until = next(iter(self._idle.values()))
             if until > now:
-                self._timer = asyncio.get_running_loop().call_later(until - now, self._let_go)
+                self._timer = asyncio.get_running_loop().call_later(until - now, self._close_idle)
                 return
             self._idle.popitem(last=False)
             memory.close()
 
 
 class Offer:
-    """What the client of one call offers; it is opened when it is first used.
+    """The shared memory offered with one call; opened at its first use.
 
     Args:
-        words: the client's.
-        memory: the blocks that are open; None where this call may have none.
+        header: value of the metadata `x-shared-memory`.
+        blocks: the open blocks; None if this call may not share memory.
     """
 
-    def __init__(self, words: str, memory: OpenBlocks | None) -> None:
-        self._words = words
-        self._memory = memory
+    def __init__(self, header: str, blocks: OpenBlocks | None) -> None:
+        self._header = header
+        self._blocks = blocks
         self._block: SharedMemory | None = None
 
     def open(self) -> SharedMemory:
         """Return the block.
 
         Raises:
-            ArgumentError: we cannot reach it.
+            ArgumentError: the block cannot be opened.
         """
-        if self._memory is None:
+        if self._blocks is None:
             raise refused("nothing from this client, or for this call", "an offer")
         if self._block is None:
-            self._block = self._memory.take(self._words)
+            self._block = self._blocks.take(self._header)
         return self._block
 
     def is_open(self) -> bool:
-        """Tell whether we can reach it."""
+        """Open the block if needed, and tell whether that worked."""
         try:
             self.open()
         except ArgumentError:
@@ -148,8 +149,8 @@ class Offer:
 
     def close(self) -> None:
         """End the use of the block by this call."""
-        if self._block is not None and self._memory is not None:
-            self._memory.give_back(self._block)
+        if self._block is not None and self._blocks is not None:
+            self._blocks.give_back(self._block)
             self._block = None
 
 
@@ -157,30 +158,30 @@ _current: ContextVar[Offer | None] = ContextVar("offer", default=None)
 
 
 def current_offer() -> Offer | None:
-    """Return the memory that the client of the call that runs now shares with us; None for none."""
+    """Return the shared memory offered with the current call; None if there is none."""
     return _current.get()
 
 
 def set_offer(offer: Offer) -> None:
-    """Say what the client of the call that runs now shares with us."""
+    """Set the shared memory offered with the current call."""
     _current.set(offer)
 
 
 async def load(assembler: Assembler, offer: Offer | None) -> None:
-    """Copy what a request has in shared memory.
+    """Copy the arrays of a request from shared memory.
 
     Raises:
-        ArgumentError: there is none, we cannot reach it, or it is not what the request says.
+        ArgumentError: no memory was offered, it cannot be opened, or it does not fit the request.
     """
     block = offer.open() if offer is not None else None
     await _copied(assembler.shared_bytes, lambda: assembler.load(block))
 
 
 async def put(start: Message, values: dict[str, Value], offer: Offer | None) -> dict[str, Value]:
-    """Put the arrays of an answer into shared memory if there is some, and if it is worth it.
+    """Write the arrays of an answer into shared memory if it was offered and they are large.
 
     Returns:
-        Those that are to be sent.
+        The arrays that must be sent over the connection.
     """
     size = array_bytes(values)
     if offer is None or size < SHARED_FROM or not offer.is_open():
@@ -190,5 +191,5 @@ async def put(start: Message, values: dict[str, Value], offer: Offer | None) -> 
 
 
 async def _copied(size: int, copy: Callable[[], Any]) -> Any:
-    """Copy so many bytes; a call that is cancelled meanwhile ends when that is done."""
+    """Run a copy of `size` bytes, a large one on a thread; it finishes even if the call is cancelled."""
     return copy() if size <= _QUICK else await shielded(asyncio.to_thread(copy))

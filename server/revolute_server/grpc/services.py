@@ -1,4 +1,4 @@
-"""The gRPC transport: turns messages into documents, calls the verbs, and turns the answers back."""
+"""The gRPC services: turn messages into documents, call the verbs, and turn the answers into messages."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from .messages import receive, send, whole
 from .offered_memory import OpenBlocks
 
 _MOST = 2**31 - 1
-"""Largest value of an option of gRPC."""
+"""Largest value of a gRPC option."""
 
 CHANNEL_OPTIONS = (
-    # a client may send a part or two ahead of what was read: large arrays come in half the time
+    # let clients send a part or two ahead: large arrays arrive in half the time
     ("grpc.http2.lookahead_bytes", 1024**2),
-    # read in pieces of 8 KiB, as is the default, an array costs its reader twice the time
+    # the default of 8 KiB doubles the time to read an array
     ("grpc.experimental.tcp_read_chunk_size", 256 * 1024),
-    # a second server on the same port is an error, not a silent sharing of its calls
+    # a second server on the same port is an error; by default both would share the calls
     ("grpc.so_reuseport", 0),
-    # by default calls that the event loop has not come to yet are dropped, as CANCELLED, when there are a
-    # thousand of them or after 30 s; here each gets an answer or a reason, or reaches its deadline
+    # by default gRPC cancels calls that the event loop has not started after 30 s, or beyond a thousand; with
+    # these options each call gets an answer or an error, or reaches its deadline
     ("grpc.server.max_pending_requests", _MOST),
     ("grpc.server.max_pending_requests_hard_limit", _MOST),
     ("grpc.server_max_unrequested_time_in_server", _MOST),
-    # clients may ping idle connections every 15 s, so that a dead peer is noticed
+    # clients may ping idle connections every 15 s to notice a dead server
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 15_000),
     ("grpc.keepalive_permit_without_calls", 1),
 )
 
 _LARGEST_PART = ("grpc.max_receive_message_length", 2 * 1024**2)
-"""Parts are at most 1 MiB. Protobuf parses 2 MiB of the worst kind in 50 ms, in which nothing else runs."""
+"""Parts have at most 1 MiB. Protobuf needs up to 50 ms for 2 MiB, and nothing else runs meanwhile."""
 
 SERVICES = tuple(dict.fromkeys(verb.method.containing_service.full_name for verb in VERBS.values()))
 
@@ -73,9 +73,9 @@ def create_server(
     """Build the gRPC server with all services, health and reflection; it is not yet bound to an address.
 
     Args:
-        verbs: what it does.
-        calls: the calls of all listeners.
-        memory: what clients on this machine share with us; None where they shall not.
+        verbs: carries out the rpcs.
+        calls: admits the calls.
+        memory: shared memory of clients on this machine; None to refuse it.
     """
     settings = verbs.service.settings
     server = grpc.aio.server(
@@ -89,17 +89,17 @@ def create_server(
 
 
 class _Services:
-    """The rpcs of all services over the verbs.
+    """The rpcs of all services.
 
     Args:
-        verbs: what they do.
+        verbs: carries out the rpcs.
     """
 
     def __init__(self, verbs: Verbs) -> None:
         self._verbs = verbs
 
     def handlers(self) -> Iterator[grpc.GenericRpcHandler]:
-        """Yield what serves each service."""
+        """Yield the handler of each service."""
         for service in SERVICES:
             rpcs = {
                 verb.method.name: self._handler(verb)
@@ -125,8 +125,8 @@ class _Services:
     async def _parts(self, verb: Verb, request: Any, _context: Any) -> AsyncGenerator[Any, None]:
         """Answer with a message in parts.
 
-        The answer's arrays are counted while they are sent, unless they are those of a kept trajectory with
-        all its states.
+        The arrays of the answer count as memory in use while they are sent. Those of a kept trajectory with
+        all states are counted already.
         """
         undo = self._verbs.undo(verb)
         with self._memory() as memory:
@@ -142,7 +142,7 @@ class _Services:
                 raise
 
     async def _segments(self, verb: Verb, parts: Any, _context: Any) -> AsyncGenerator[Any, None]:
-        """Answer with segments, and at last the end of the trajectory."""
+        """Answer with the segments of a rollout, then its RolloutEnd."""
         part_type = GetMessageClass(verb.method.output_type)
         with self._memory() as memory:
             request = await self._document(verb, parts, memory)
@@ -159,10 +159,10 @@ class _Services:
                         raise
 
     async def _value_and_gradient(self, verb: Verb, parts: Any, _context: Any) -> AsyncGenerator[Any, None]:
-        """Answer for a loss that is given, or else in a conversation."""
+        """Answer for the loss of the request; without one, ask the client for the loss's gradient."""
         with self._memory() as memory:
             request = await self._one(parts, memory)
-            answers = self._given_loss if "loss" in request else self._own_loss
+            answers = self._given_loss if "loss" in request else self._client_loss
             async with contextlib.aclosing(answers(verb, request, parts, memory)) as answer:
                 async for part in answer:
                     yield part
@@ -173,16 +173,16 @@ class _Services:
         """Answer with the loss and its gradient."""
         async for _ in parts:
             raise ArgumentError.expected("part", "the end of the stream", "one part more")
-        document = await self._verbs.call(verb, _with_default_words(request))
+        document = await self._verbs.call(verb, _without_empty_fields(request))
         memory.grow(document_bytes(document))
         async for part in self._send(verb, document):
             yield part
 
-    async def _own_loss(
+    async def _client_loss(
         self, verb: Verb, request: dict[str, Any], parts: Any, memory: Reservation
     ) -> AsyncGenerator[Any, None]:
         """Send the trajectory, wait for the client's cotangents, and answer with the gradient."""
-        async with self._verbs.own_loss(request) as (trajectory, differentiate):
+        async with self._verbs.client_loss(request) as (trajectory, differentiate):
             async for part in self._send(verb, trajectory, "trajectory"):
                 yield part
             cotangents = await self._one(parts, memory, "cotangents")
@@ -195,7 +195,7 @@ class _Services:
                 yield part
 
     def _memory(self) -> Reservation:
-        """Count the memory of a request and its answer; nothing yet."""
+        """Return an empty reservation for the memory of a request and its answer."""
         return self._verbs.service.budget.reserve("a request")
 
     async def _document(self, verb: Verb, request: Any, memory: Reservation) -> dict[str, Any]:
@@ -210,7 +210,7 @@ class _Services:
         return await receive(parts, memory, self._verbs.service.settings, first, to_end=False)
 
     def _send(self, verb: Verb, document: Document, first: str = "start") -> AsyncGenerator[Any, None]:
-        """Write a message of an answer part by part; `first` names the field that begins it."""
+        """Write a message of an answer part by part; `first` names the field of its first part."""
         output = verb.method.output_type
         message = output.fields_by_name[first].message_type
         assert message is not None
@@ -224,11 +224,11 @@ _BUILD: dict[tuple[bool, bool], Callable[..., grpc.RpcMethodHandler]] = {
     (False, True): grpc.unary_stream_rpc_method_handler,
     (True, True): grpc.stream_stream_rpc_method_handler,
 }
-"""By whether request and answer are streams."""
+"""Handler constructors by (request is a stream, answer is a stream)."""
 
 
 def _text(content: bytes) -> str:
-    """Return a model's text, which is sent as bytes."""
+    """Decode a model's text, which is sent as bytes."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -236,10 +236,10 @@ def _text(content: bytes) -> str:
         raise ArgumentError.expected("text", "a file in UTF-8", found, at=f"byte {error.start}") from None
 
 
-def _with_default_words(request: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the words of a loss that were not set; the protocol has the empty string for that."""
+def _without_empty_fields(request: dict[str, Any]) -> dict[str, Any]:
+    """Remove the fields `when` and `form` of loss terms that are empty, which means "not set"."""
     for term in request.get("loss", {}).get("terms", ()):
-        for word in ("when", "form"):
-            if not term[word]:
-                del term[word]
+        for field in ("when", "form"):
+            if not term[field]:
+                del term[field]
     return request

@@ -1,4 +1,4 @@
-"""Calls over HTTP: opened before routing, admitted once the route is known, closed when the answer is out."""
+"""Admission of HTTP calls: opened before routing, admitted once the route is known, closed at the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .problems import problem
 
 
 class HttpCalls:
-    """ASGI middleware that makes each request a call."""
+    """ASGI middleware that opens a call for each request."""
 
     def __init__(self, app: ASGIApp, calls: Calls) -> None:
         self._app = app
@@ -45,7 +45,7 @@ class HttpCalls:
             try:
                 await self._app(scope, receive, sending)
             except asyncio.CancelledError:
-                # the listener ends what outlasts the last seconds of a stop; nothing else cancels a request
+                # only the listener cancels requests, when they exceed the grace time of a stop
                 if started:
                     raise
                 await problem(stopping())(scope, receive, sending)
@@ -54,12 +54,12 @@ class HttpCalls:
 def admission(
     calls: Calls, verb: str | None = None, *, while_draining: bool = False
 ) -> Callable[[Request], Awaitable[None]]:
-    """Return a dependency of routes that lets their calls in or refuses them, before a body is read.
+    """Return a FastAPI dependency that admits or refuses a call before its body is read.
 
     Args:
-        calls: the server's calls.
-        verb: name of the routes' verb; by default that of the rpc that a route mirrors.
-        while_draining: whether the routes are answered while the server drains.
+        calls: admits the calls.
+        verb: name of the verb; by default the rpc of the route.
+        while_draining: whether calls are admitted while the server drains.
     """
 
     async def admit(request: Request) -> None:
@@ -73,5 +73,5 @@ def admission(
 
 
 def rpc_of(route: Any) -> str:
-    """Name the rpc that a route mirrors: its tag is the service, its name the method."""
+    """Return the rpc of a route, "Service.Rpc": its tag is the service, its name the method."""
     return f"{route.tags[0]}.{route.name}"

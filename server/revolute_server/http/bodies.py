@@ -1,7 +1,7 @@
-"""Reads and writes HTTP bodies: JSON for people, application/x-npz for arrays.
+"""Reads and writes HTTP bodies as JSON or, for large arrays, as NPZ (application/x-npz).
 
-Both carry the same document. In an archive each array is a member named by its path (`ctrl`,
-`params.body_mass`), and the member `header` holds the rest as JSON.
+Both carry the same document. In an NPZ archive each array is a member named by its path (`ctrl`,
+`params.body_mass`), and the member `header` holds the other fields as JSON.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from .uploads import receive_body
 JSON = "application/json"
 NPZ = "application/x-npz"
 _JSON_PER_BYTE = 3  # a double of 8 bytes is up to 24 characters
-SMALL = 32 * 1024  # bytes that are written on the event loop, in less time than a change of thread takes
+SMALL = 32 * 1024  # bytes that are written on the event loop, which is faster than a change of threads
 
 _PARSERS = ThreadPoolExecutor(2, thread_name_prefix="parse")
 Result = TypeVar("Result")
 
 
 class UnsupportedMediaTypeError(ArgumentError):
-    """The body is of a type that this route does not read; status 415."""
+    """The content type of the body is not supported; status 415."""
 
 
 async def read_document(request: Request, settings: Settings, reservation: Reservation) -> dict[str, Any]:
-    """Read a request's body into one document, whichever type it has.
+    """Read the body of a request, JSON or NPZ, into a document.
 
     Args:
         request: the request.
-        settings: limits on its size.
-        reservation: grows by the bytes that are held.
+        settings: has the limits on the body.
+        reservation: grows by the bytes in memory.
 
     Raises:
         ArgumentError: the body is malformed.
-        LimitError: it is too large.
-        CancelledError: the client has left.
+        LimitError: the body is too large.
+        CancelledError: the client has disconnected.
     """
-    # a body without a type is not read: a web page may send one to any host
+    # require a content type: a web page may send a body without one to any host
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (JSON, NPZ):
         raise UnsupportedMediaTypeError.expected("content-type", f"{JSON} or {NPZ}", repr(kind[:80]))
@@ -68,7 +68,7 @@ async def read_document(request: Request, settings: Settings, reservation: Reser
 
 
 async def _read_json(text: bytes, settings: Settings, reservation: Reservation) -> dict[str, Any]:
-    """Parse JSON that was found to be within the limits, a large one off the event loop."""
+    """Check the limits of a JSON text and parse it; a large text on a thread."""
     if len(text) <= SMALL:
         if not json_bounds.is_flat(text, settings):
             json_bounds.check(json_bounds.measure(text), settings)
@@ -76,13 +76,13 @@ async def _read_json(text: bytes, settings: Settings, reservation: Reservation) 
     found = await _parsed(json_bounds.measure, text)
     json_bounds.check(found, settings)
     reservation.grow(found.kept_bytes())
-    with reservation.beside("JSON") as passing:
-        passing.grow(found.parsed_bytes())
+    with reservation.beside("JSON") as temporary:
+        temporary.grow(found.parsed_bytes())
         return await _parsed(strict_json.loads_large, text)
 
 
 async def _read_npz(body: memoryview, settings: Settings, reservation: Reservation) -> dict[str, Any]:
-    """Unpack an archive that was found to be within the limits, off the event loop."""
+    """Check the limits of an archive and unpack it on a thread."""
     bounds = npz_reader.Bounds.of(settings)
     archive = await _parsed(npz_reader.Archive, body, bounds)
     reservation.grow(archive.size)
@@ -99,13 +99,12 @@ async def _read_npz(body: memoryview, settings: Settings, reservation: Reservati
 
 
 async def _parsed(parse: Callable[..., Result], *arguments: Any) -> Result:
-    """Parse on one of the threads for that, which are few: each of them takes turns with the event loop."""
+    """Parse on one of a few threads; few, because each competes with the event loop for the GIL."""
     return await asyncio.get_running_loop().run_in_executor(_PARSERS, parse, *arguments)
 
 
 def read_query(request: Request) -> dict[str, Any]:
-    """Read the query of a request without a body into a document; digits are whole numbers where they are
-    meant."""
+    """Read the query of a request into a document; `page_size` becomes an int."""
     document: dict[str, Any] = dict(request.query_params)
     size = document.get("page_size", "")
     if size.isascii() and size.removeprefix("-").isdigit() and len(size) < 19:
@@ -114,15 +113,15 @@ def read_query(request: Request) -> dict[str, Any]:
 
 
 def check_answer(request: Request, size: int, settings: Settings) -> None:
-    """Refuse an answer in JSON that is too large for it; as npz any answer is sent.
+    """Refuse an answer that is too large for JSON; NPZ answers have no limit.
 
     Args:
-        request: says what the client accepts.
+        request: has the types that the client accepts.
         size: bytes of the answer's arrays.
         settings: has the limit.
 
     Raises:
-        LimitError: it is too large.
+        LimitError: the answer is too large.
     """
     if size > settings.max_json and not wants_npz(request):
         raise LimitError.expected(
@@ -145,24 +144,24 @@ async def write_document(
     """Write an answer in the type that the client accepts.
 
     Args:
-        request: says what the client accepts.
+        request: has the types that the client accepts.
         document: the answer.
-        reservation: grows by the bytes of the answer, and is released when they are sent.
-        telemetry: where the time it takes is reported.
-        settings: limits the size of JSON.
+        reservation: grows by the bytes of the answer; released when they are sent.
+        telemetry: receives the time spent.
+        settings: has the limit on JSON.
         status: status of the answer.
-        undo: called when the client leaves before it has been sent all of it.
+        undo: called when the client disconnects before all of the answer is sent.
 
     Raises:
         LimitError: the answer is too large for JSON.
     """
-    held = document_bytes(document)
-    check_answer(request, held, settings)
+    size = document_bytes(document)
+    check_answer(request, size, settings)
     npz_wanted = wants_npz(request)
     write = npz_pieces if npz_wanted else _json_pieces
-    reservation.grow(held if npz_wanted else _JSON_PER_BYTE * held)
+    reservation.grow(size if npz_wanted else _JSON_PER_BYTE * size)
     with telemetry.measure("serialise", transport="http"):
-        pieces = write(document) if held <= SMALL else await asyncio.to_thread(write, document)
+        pieces = write(document) if size <= SMALL else await asyncio.to_thread(write, document)
     answer = _Answer(pieces, status, NPZ if npz_wanted else JSON, reservation.keep())
     return answer if undo is None else _Watched(request, answer, undo)
 
@@ -172,7 +171,7 @@ def _json_pieces(document: Document) -> list[bytes | memoryview]:
 
 
 class _Answer(Response):
-    """A body that is sent as fast as the client reads; its memory is counted until then."""
+    """A body that is sent as fast as the client reads; its memory is reserved until it is sent."""
 
     def __init__(
         self,
@@ -199,11 +198,11 @@ class _Answer(Response):
 
 
 class _Watched(Response):
-    """An answer whose client is watched until the last of it has been sent."""
+    """An answer that is undone if the client disconnects before all of it is sent."""
 
     def __init__(self, request: Request, answer: _Answer, undo: Callable[[], None]) -> None:
         super().__init__(None, answer.status_code)
-        # what the framework adds to the headers belongs to the answer
+        # share the headers, so that those which the framework adds reach the answer
         self.raw_headers = answer.raw_headers
         self._request = request
         self._answer = answer
@@ -214,8 +213,9 @@ class _Watched(Response):
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.body" and not message.get("more_body", False):
-                # what is written reaches the socket a turn later; the next piece waits until it has taken
-                # nearly all, or the client has left, of which `gone` hears another turn later
+                # bytes reach the socket one turn of the event loop later. The second `send` waits until the
+                # socket has taken nearly all of them or the client has disconnected, and `gone` is set
+                # another turn later.
                 await asyncio.sleep(0)
                 await send({**message, "more_body": True})
                 await asyncio.sleep(0)
@@ -231,7 +231,7 @@ class _Watched(Response):
 
 
 def wants_npz(request: Request) -> bool:
-    """Tell whether the answer goes as npz: the client says so, or sent npz and says nothing else."""
+    """Tell whether to answer in NPZ: the client accepts it, or accepts any type and has sent NPZ."""
     accept = request.headers.get("accept", "*/*").lower()
     if NPZ in accept:
         return True
@@ -239,7 +239,7 @@ def wants_npz(request: Request) -> bool:
 
 
 def asset_bytes(assets: Any) -> dict[str, bytes]:
-    """Return assets as bytes; JSON has them in base64, an archive as uint8 arrays.
+    """Return assets as bytes; they are base64 text in JSON and uint8 arrays in NPZ.
 
     Raises:
         ArgumentError: an asset is neither.

@@ -1,9 +1,9 @@
-"""Connections of HTTP: how much of a request may come before it is understood, and how long that may take.
+"""HTTP connections with limits on the size and the time of requests.
 
-uvicorn and httptools put the parts of a URL or a header field together as they come, without bounds, and
-wait for the rest of a request for ever. Here the head of a request is given to the parser piece by piece,
-each counted; what is too long or too slow is answered with a problem (RFC 9457) and closed. Pipelined
-requests wait unread until the one before them is answered.
+uvicorn and httptools accept URLs and header fields of any length, and wait for the rest of a request without
+a time limit. Here the parser gets the head of a request in counted pieces. A request that is too long or too
+slow is answered with a problem document (RFC 9457), and its connection is closed. Pipelined requests are not
+read until the previous one is answered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from revolute.contract.errors import (
     UnavailableError,
 )
 
-from ..access.connections import Acceptor, Connections, Place
+from ..access.connections import Acceptor, Connections, Slot
 from ..access.listeners import Tls
 from ..compute.memory_budget import MemoryBudget
 from ..observe.telemetry import Telemetry
@@ -38,32 +38,31 @@ from .problems import problem
 from .proxies import Proxies
 
 _HEAD_PIECE = 8 * 1024
-"""Bytes of a head that are parsed before they are counted."""
+"""Bytes of a head that the parser gets at a time."""
 
 _BODY_PIECE = 64 * 1024
-"""Likewise of a body."""
+"""Bytes of a body that the parser gets at a time."""
 
 _SPARSE_PIECE = 4 * 1024
-"""Likewise of a body in chunks so small that most bytes are not of the body; others have their turn between
-two pieces."""
+"""The same for a body in tiny chunks, whose parsing is slow; other tasks run between two pieces."""
 
 _LINGER_SECONDS = 2.0
-"""Time in which a client that was refused may read why, while what it still sends is dropped."""
+"""Time for a refused client to read the answer; what it still sends is dropped."""
 
 _SWEEP_SECONDS = 0.5
-"""Between two looks at the connections."""
+"""Interval between two checks of the connections."""
 
 
 class HttpListener(uvicorn.Server):
-    """uvicorn over one socket, without signal handlers of its own: the application owns the signals.
+    """uvicorn on one socket, without its signal handlers; the application handles signals.
 
     Args:
-        app: what answers.
-        settings: the limits.
-        connections: those of all listeners of HTTP.
-        budget: counts the bytes of requests that are not understood yet.
-        telemetry: counts requests that never become calls.
-        tls: certificates; None without.
+        app: the application.
+        settings: has the limits.
+        connections: bounds the connections of all HTTP listeners.
+        budget: counts the bytes of requests that are not parsed yet.
+        telemetry: counts requests that are refused before they become calls.
+        tls: certificates; None for no TLS.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class HttpListener(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 Proxies(app, settings),
-                # its own lines about start and stop say nothing that ours do not
+                # uvicorn's messages about start and stop repeat ours
                 log_level="debug" if settings.log_level == "debug" else "warning",
                 log_config=None,
                 access_log=False,
@@ -96,18 +95,18 @@ class HttpListener(uvicorn.Server):
         )
 
     def end(self, seconds: float) -> None:
-        """Begin the end; a client that stalls in the middle of a request holds it up for so many seconds."""
-        # uvicorn waits for any number of seconds, but declares whole ones
+        """Start to stop; running requests have at most `seconds` left."""
+        # uvicorn accepts fractions, although it declares an int
         self.config.timeout_graceful_shutdown = seconds  # type: ignore[assignment]
         self.should_exit = True
 
     def reload_tls(self) -> None:
-        """Use the certificate that the files have now."""
+        """Load the certificate files again."""
         if self._tls is not None and self.config.ssl is not None:
             self._tls.load_into(self.config.ssl)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept."""
+        """Start to accept connections."""
         assert sockets is not None and len(sockets) == 1
         full = UnavailableError(
             f"connections: expected at most {self._connections.most} with a request under way, got one more; "
@@ -131,8 +130,8 @@ class HttpListener(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
-    def _connection(self, place: Place) -> HttpConnection:
-        limits = self._settings, place, self._budget, self._telemetry
+    def _connection(self, slot: Slot) -> HttpConnection:
+        limits = self._settings, slot, self._budget, self._telemetry
         return HttpConnection(self.config, self.server_state, self.lifespan.state, limits)
 
 
@@ -148,7 +147,7 @@ async def sweep(connections: Connections) -> None:
 
 
 class _Flow(FlowControl):
-    """Reads no further while bytes wait that were read already, whoever asks for more."""
+    """Does not resume reading while bytes that were read wait to be parsed."""
 
     blocked = False
 
@@ -158,14 +157,14 @@ class _Flow(FlowControl):
 
 
 class _RefusedError(Exception):
-    """Stops the parser; the connection knows why."""
+    """Stops the parser; the connection has the reason."""
 
 
 class HttpConnection(HttpToolsProtocol):
-    """One connection, its requests bounded in size and time.
+    """One connection, with limits on the size and the time of its requests.
 
-    It is in one of these phases: "new" (no byte has come), "idle" (the last request is answered), "head",
-    "body" (of a request that comes in), "whole" (a request has come in whole and is answered), "refused".
+    Its phase is "new" (no byte received), "head" or "body" (receiving that part of a request), "whole" (the
+    request is received and the answer is on its way), "idle" (the last request is answered), or "refused".
     """
 
     def __init__(
@@ -173,19 +172,19 @@ class HttpConnection(HttpToolsProtocol):
         config: uvicorn.Config,
         server_state: Any,
         app_state: dict[str, Any],
-        limits: tuple[Settings, Place, MemoryBudget, Telemetry],
+        limits: tuple[Settings, Slot, MemoryBudget, Telemetry],
     ) -> None:
         super().__init__(config, server_state, app_state)
-        self._settings, self._place, budget, self._telemetry = limits
+        self._settings, self._slot, budget, self._telemetry = limits
         self._held = budget.reserve("the head of a request").shared()
         self._phase = "new"
-        self._seconds = 0.0  # in this phase, while we read
-        self._silence = 0.0  # since a byte of the body
-        self._framing = 0  # bytes since the last byte of a body, or the end of the last request
+        self._seconds = 0.0  # time in this phase, without the time in which reading was paused
+        self._silence = 0.0  # time since the last byte of the body
+        self._framing = 0  # bytes since the last byte of a body or the end of the last request
         self._body_bytes = 0
         self._fields = 0
         self._unread: list[bytes] = []
-        self._piece_body = 0  # bytes of the body in the piece that is parsed
+        self._piece_body = 0  # bytes of the body in the current piece
         self._sparse = False
         self._refusal: tuple[RevoluteError, int | None] | None = None
         self._upgraded = False
@@ -196,14 +195,14 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.flow: _Flow = _Flow(transport)
-        self._place.peer = self
+        self._slot.peer = self
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._place.leave()
+        self._slot.release()
         self._unread.clear()
         self._held.release()
         if self._answering():
-            # uvicorn tells the last of pipelined requests only
+            # uvicorn informs only the last one of pipelined requests
             self._running.disconnected = True
             self._running.message_event.set()
         super().connection_lost(exc)
@@ -219,17 +218,17 @@ class HttpConnection(HttpToolsProtocol):
 
     @property
     def silence(self) -> float:
-        """Seconds since the last byte of a body that is awaited; 0 where none is."""
+        """Seconds since the last byte of an unfinished body; 0 if there is none."""
         return self._silence if self._phase == "body" else 0.0
 
     def abort(self) -> None:
-        """Close the connection at once, in favour of another."""
+        """Close the connection at once."""
         self.transport.abort()
 
     def sweep(self, seconds: float) -> None:
         """Close the connection if its client was silent for too long."""
         if self.flow.read_paused:
-            return  # it is we who are slow
+            return  # the server is slow, not the client
         self._seconds += seconds
         self._silence += seconds
         settings = self._settings
@@ -252,7 +251,7 @@ class HttpConnection(HttpToolsProtocol):
     def _sweep_body(self) -> None:
         settings = self._settings
         if self.cycle.response_complete:
-            # it was answered without its body
+            # the request was answered before its body was received
             if self._seconds > settings.header_timeout:
                 self.transport.abort()
         elif self._silence > settings.body_timeout:
@@ -264,21 +263,21 @@ class HttpConnection(HttpToolsProtocol):
     # to the parser
 
     def _feed(self, data: bytes) -> None:
-        """Give bytes to the parser, in pieces that are counted."""
-        place = 0
-        while place < len(data):
+        """Give bytes to the parser, in counted pieces."""
+        fed = 0
+        while fed < len(data):
             if self.pipeline:
-                self._keep_unread(data[place:])
+                self._keep_unread(data[fed:])
                 return
             size = self._piece_size()
-            piece = data[place : place + size] if place or size < len(data) else data
-            place += len(piece)
+            piece = data[fed : fed + size] if fed or size < len(data) else data
+            fed += len(piece)
             self._framing += len(piece)
             self._piece_body = 0
             try:
                 self.parser.feed_data(piece)
             except httptools.HttpParserUpgrade:
-                # no other protocol is spoken here: the request is answered and the rest is not read
+                # upgrades are not supported: answer the request and ignore the rest
                 self._upgraded = True
                 self.cycle.keep_alive = False
                 return
@@ -290,8 +289,8 @@ class HttpConnection(HttpToolsProtocol):
             if self._phase == "refused" or self.transport.is_closing():
                 return
             self._sparse = self._phase == "body" and 2 * self._piece_body < len(piece)
-            if self._sparse and place < len(data):
-                self._keep_unread(data[place:])
+            if self._sparse and fed < len(data):
+                self._keep_unread(data[fed:])
                 self.loop.call_soon(self._feed_unread)
                 return
 
@@ -301,7 +300,7 @@ class HttpConnection(HttpToolsProtocol):
         return _SPARSE_PIECE if self._sparse else _BODY_PIECE
 
     def _check_framing(self, size: int) -> None:
-        """Refuse a head, or trailers, that go on for too long."""
+        """Refuse a head or trailers that are too long."""
         if self._framing > self._settings.max_header:
             self._refuse(self._too_large("headers", "max_header"), 431)
         elif self._phase == "head":
@@ -311,7 +310,7 @@ class HttpConnection(HttpToolsProtocol):
                 self._refuse(error, None)
 
     def _keep_unread(self, data: bytes) -> None:
-        """Keep what is not parsed yet, and read no more until it is."""
+        """Keep bytes to parse later, and pause reading until then."""
         self.flow.pause_reading()
         self.flow.blocked = True
         try:
@@ -347,14 +346,14 @@ class HttpConnection(HttpToolsProtocol):
         self._fields += 1
         if self._fields > self._settings.max_header_fields:
             self._stop(self._too_large("headers", "max_header_fields"), 431)
-        if self._phase == "head":  # and not in the trailers of a body
+        if self._phase == "head":  # ignore the trailers of a body
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
-            self._place.waits(False)
+            self._slot.set_waiting(False)
         self._enter("body")
-        self._sparse = True  # until it shows
+        self._sparse = True  # until the first piece shows otherwise
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -379,7 +378,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        # the timer of uvicorn would not run where a part of a request has come
+        # `sweep` replaces uvicorn's timer, which does not run after a part of a request was received
         self._unset_keepalive_if_required()
         if self.transport.is_closing():
             return
@@ -394,10 +393,10 @@ class HttpConnection(HttpToolsProtocol):
             self._wait()
         elif self._phase == "body":
             self._seconds = 0.0
-            self._place.waits(True)
+            self._slot.set_waiting(True)
 
     def _feed_unread(self) -> None:
-        """Go on with what was kept, unless the connection has ended."""
+        """Parse the kept bytes, unless the connection has ended."""
         ended = self.parser is None or self.transport.is_closing() or self._phase == "refused"
         if ended or self.pipeline or not self._unread:
             return
@@ -415,19 +414,19 @@ class HttpConnection(HttpToolsProtocol):
     def _wait(self) -> None:
         """Wait for the next request."""
         self._enter("idle")
-        self._place.waits(True)
+        self._slot.set_waiting(True)
 
     def _enter(self, phase: str) -> None:
         self._phase = phase
         self._seconds = self._silence = 0.0
 
     def _stop(self, error: RevoluteError, status: int) -> None:
-        """Stop the parser from one of its callbacks; the request is refused."""
+        """Stop the parser from one of its callbacks, to refuse the request."""
         self._refusal = error, status
         raise _RefusedError
 
     def _refuse(self, error: RevoluteError, status: int | None) -> None:
-        """Answer a request that is not read to its end, and close."""
+        """Refuse a request before its end: send the error and close the connection."""
         if self._phase == "refused" or self.transport.is_closing():
             return
         cycle = self._running
@@ -435,7 +434,7 @@ class HttpConnection(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
             if cycle.response_started or cycle is not self.cycle or self._phase != "body":
-                # an answer to this or another request is on its way, one more would mix with it
+                # another answer is being sent; an error in between would corrupt it
                 self.transport.close()
                 return
         self._enter("refused")
@@ -455,7 +454,7 @@ def _late(argument: str, what: str, got: str = "none") -> DeadlineError:
 
 
 def _problem_bytes(error: RevoluteError, status: int | None) -> bytes:
-    """Return the bytes of the answer to a request that no application sees."""
+    """Return the bytes of an error answer that does not pass through the application."""
     answer = problem(error, status, {"connection": "close"})
     fields = b"".join(b"%s: %s\r\n" % field for field in answer.raw_headers)
     return STATUS_LINE[answer.status_code] + fields + b"\r\n" + bytes(answer.body)

@@ -1,4 +1,4 @@
-"""Stops the work of an HTTP request whose client has gone, as gRPC does for its calls by itself."""
+"""Cancels the work of an HTTP request when its client disconnects; gRPC does this itself."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Result = TypeVar("Result")
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """Run `work`, but cancel it when the client closes the connection.
+    """Run `work`, and cancel it when the client closes the connection.
 
     Args:
         request: a request whose body has been read.
-        work: the verb.
+        work: the coroutine of the verb.
 
     Raises:
-        CancelledError: the client has gone; nobody will read this.
+        CancelledError: the client has disconnected; the error is only logged.
     """
     task = asyncio.ensure_future(work)
     watcher = asyncio.ensure_future(disconnected(request))
@@ -42,5 +42,5 @@ async def disconnected(request: Request) -> None:
 
 
 def gone(expected: str) -> CancelledError:
-    """Return the error of a call whose client has closed the connection; nobody will read it."""
+    """Return the error of a call whose client has disconnected; it is only logged."""
     return CancelledError(f"call: expected {expected}, got a closed connection")

@@ -1,7 +1,7 @@
-"""The OpenAPI description at /openapi.json and the page at /docs, which loads nothing from other hosts.
+"""The OpenAPI description at /openapi.json, and the page at /docs, which loads nothing from other hosts.
 
-Requests have their schemas, answers those of the messages of the protocol that they mirror, and both the
-comments of these messages.
+Schemas of requests come from their bodies, schemas of answers from the messages of the protocol. Both are
+described by the comments of the proto files.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .problems import PROBLEM
 from .streams import NDJSON, NPZ_FRAMES
 
 _ASSETS = Path(fastapi_offline.__file__).parent / "static"
-_MESSAGE = "x-message"  # carries an answer's message from a route to the description
-_LAST = "x-last-message"  # likewise of the last one of many
+_MESSAGE = "x-message"  # passes the message of an answer from a route to the description
+_LAST = "x-last-message"  # the same for the last document of a streamed answer
 _ARCHIVE: Schema = {
     "schema": {
         "type": "string",
@@ -63,7 +63,7 @@ _BEARER: Schema = {
 
 
 def describe(verb: Verb) -> Schema:
-    """Describe a verb's bodies, which its route reads and writes by itself: they may be JSON or npz."""
+    """Describe the bodies of a verb, which FastAPI does not know because they may be JSON or NPZ."""
     extra: Schema = {}
     if verb.http_method != "DELETE":
         extra[_MESSAGE] = answer_of(verb).full_name
@@ -81,7 +81,7 @@ def describe(verb: Verb) -> Schema:
 
 
 def answer_of(verb: Verb) -> Descriptor:
-    """Return the message that a verb's answer mirrors; of many answers that of all but the last."""
+    """Return the message of a verb's answer; for a streamed answer that of all but the last document."""
     output = verb.method.output_type
     field = "start" if verb.method.server_streaming else verb.wrapped_in
     return _field_message(output, field) if field else output
@@ -115,7 +115,7 @@ def install(app: FastAPI) -> None:
     """Serve the description and the page."""
     app.mount("/docs/assets", StaticFiles(directory=_ASSETS), name="docs-assets")
 
-    # addresses relative to the page, whatever path a proxy serves it under
+    # relative URLs, so that the page works behind a proxy with a path prefix
     page = get_swagger_ui_html(
         openapi_url="openapi.json",
         title="revolute",
@@ -124,7 +124,7 @@ def install(app: FastAPI) -> None:
         swagger_favicon_url="docs/assets/favicon.png",
     )
     text = bytes(page.body).decode()
-    # Swagger UI sets styles of single elements
+    # Swagger UI uses inline styles
     headers = page_headers(text, scripts="'self'", styles="'self' 'unsafe-inline'", images="'self'")
 
     @app.get("/docs", include_in_schema=False)
@@ -133,7 +133,7 @@ def install(app: FastAPI) -> None:
 
     @app.get("/openapi.json", include_in_schema=False)
     async def description(request: Request) -> Response:
-        # "." is where this document lies
+        # "." is the folder of this document
         servers = [{"url": request.scope.get("root_path") or "."}]
         return JSONResponse({**app.openapi(), "servers": servers})
 
@@ -146,7 +146,7 @@ def install(app: FastAPI) -> None:
 
 
 def _describe(app: FastAPI) -> Schema:
-    """Build the description: the framework's, with our bodies and errors in it."""
+    """Build the OpenAPI description: that of FastAPI, with our bodies and errors added."""
     document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
     answers: Schema = {}
     for path, methods in document["paths"].items():

@@ -1,7 +1,7 @@
-"""Measures JSON before it is parsed: how deep it is, and how many keys and values it has.
+"""Measures the depth of a JSON text and the number of its keys and values, before it is parsed.
 
-A few megabytes of brackets or keys become hundreds of megabytes of Python objects, made in one go while
-nothing else runs. The measure looks at bytes alone, block by block, and leaves other threads their turn.
+A few megabytes of brackets or keys become hundreds of megabytes of Python objects, and the parser blocks all
+other threads meanwhile. The measurement looks only at bytes, block by block, and lets other threads run.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from ..settings import Settings
 _BLOCK = 256 * 1024
 
 _CONTAINER_BYTES, _KEY_BYTES, _TEXT_BYTES, _NUMBER_BYTES = 120, 250, 80, 48
-"""Of memory that the parser needs, at most, for one of each, besides the text itself."""
+"""Upper bounds on the memory in bytes that the parser needs for one of each, besides the text."""
 
 _QUOTE, _BACKSLASH, _COLON, _COMMA = b'"\\:,'
-_OPEN, _CLOSE, _LOWER = ord("{"), ord("}"), 0x20  # with this bit set, a bracket is the brace of its kind
+_OPEN, _CLOSE, _LOWER = ord("{"), ord("}"), 0x20  # setting this bit turns a bracket into a brace
 _WORD_LETTERS = b"tfnN"  # each of true, false, null and NaN has one of them
 
 
 @dataclass
 class Measure:
-    """What a JSON text has, strings aside.
+    """Counts of a JSON text; characters inside of strings are not counted.
 
     Attributes:
-        size: bytes.
-        is_ascii: whether each character is one byte.
-        depth: objects and arrays within each other.
-        containers: objects and arrays.
-        keys: keys of objects.
-        words: strings, keys among them, and true, false, null.
-        elements: values of any kind, at most.
+        size: bytes of the text.
+        is_ascii: whether each character takes one byte.
+        depth: nesting depth of objects and arrays.
+        containers: number of objects and arrays.
+        keys: number of keys of objects.
+        words: number of strings, including keys, and of true, false and null.
+        elements: upper bound on the number of values of any kind.
     """
 
     size: int
@@ -47,18 +47,18 @@ class Measure:
     elements: int = 1
 
     def parsed_bytes(self) -> int:
-        """Return how many bytes of memory it takes to parse the text, at most."""
+        """Return an upper bound on the memory in bytes that parsing the text takes."""
         text = self.size * (2 if self.is_ascii else 8) + _BLOCK
         objects = self.containers * _CONTAINER_BYTES + self.keys * _KEY_BYTES + self.words * _TEXT_BYTES
         return text + objects + self.elements * _NUMBER_BYTES
 
     def kept_bytes(self) -> int:
-        """Return how many of them are still needed when the numbers are in arrays."""
+        """Return an upper bound on the memory in bytes of the document, with its numbers in arrays."""
         return self.size + self.keys * _KEY_BYTES + self.words * _TEXT_BYTES + 8 * self.elements
 
 
 def is_flat(text: bytes, settings: Settings) -> bool:
-    """Tell whether a short text is within the limits for certain, without measuring it."""
+    """Tell whether a short text is certainly within the limits, without measuring it."""
     brackets = text.count(b"[") + text.count(b"{")
     most = min(settings.max_json_keys, settings.max_json_values)
     return brackets <= settings.max_json_depth and len(text) <= most
@@ -75,10 +75,10 @@ def measure(text: bytes) -> Measure:
 
 
 def check(found: Measure, settings: Settings) -> None:
-    """Refuse a text that is beyond the limits.
+    """Refuse a text that exceeds a limit.
 
     Raises:
-        LimitError: it is.
+        LimitError: it exceeds one.
     """
     values = found.containers + found.words - found.keys
     for name, what, value in (
@@ -98,7 +98,7 @@ def check(found: Measure, settings: Settings) -> None:
 
 @dataclass
 class _State:
-    """What one block leaves to the next."""
+    """State of the measurement between two blocks."""
 
     in_string: bool = False
     backslashes: int = 0
@@ -106,12 +106,12 @@ class _State:
 
 
 def _add(found: Measure, block: np.ndarray, state: _State) -> None:
-    """Add what a block has to the measure."""
+    """Add the counts of a block."""
     quotes = block == _QUOTE
     backslashes = block == _BACKSLASH
     if state.backslashes or backslashes.any():
         quotes &= ~_escaped(backslashes, state)
-    # odd from a string's first quote to before its last
+    # odd from the opening quote of a string up to, not including, its closing quote
     inside = np.cumsum(quotes, dtype=np.int32) + state.in_string
     outside = (inside & 1) == 0
     state.in_string = not outside[-1]
@@ -129,7 +129,7 @@ def _add(found: Measure, block: np.ndarray, state: _State) -> None:
 
 
 def _escaped(backslashes: np.ndarray, state: _State) -> np.ndarray:
-    """Return which bytes have an odd number of backslashes in front of them."""
+    """Return a mask of the bytes that follow an odd number of backslashes."""
     places = np.arange(len(backslashes), dtype=np.int32)
     last_other = np.maximum.accumulate(np.where(backslashes, -1 - state.backslashes, places))
     before = np.empty_like(places)

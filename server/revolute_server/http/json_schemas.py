@@ -1,4 +1,4 @@
-"""JSON schemas of the bodies, described by the comments of the proto files: one text for both transports."""
+"""JSON schemas of the bodies, with the comments of the proto files as descriptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..verbs.body import NUMBER_OR_NUMBERS
 Schema = dict[str, Any]
 
 _MOST_AXES = 4
-"""Axes of the largest array of an answer, [cotangents, batch, time, entries]."""
+"""Largest number of axes of an array in an answer, [cotangents, batch, time, entries]."""
 
 _REAL: Schema = {
     "description": "A number; a word where it is not finite.",
@@ -66,7 +66,7 @@ _PROBLEM: Schema = {
 
 
 def reference(name: str) -> Schema:
-    """Refer to a schema of the description."""
+    """Return a reference to a schema of the description."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
@@ -85,7 +85,7 @@ def _bodies() -> list[type[Body]]:
 
 
 def request_schemas() -> Schema:
-    """Return the schemas of the requests by name, and those of what they hold."""
+    """Return the schemas of the requests and of the objects in them, by name."""
     _, found = models_json_schema(
         [(kind, "validation") for kind in _bodies()], ref_template="#/components/schemas/{model}"
     )
@@ -100,12 +100,12 @@ def request_schemas() -> Schema:
 
 
 def common_schemas() -> Schema:
-    """Return the schemas that bodies of all kinds refer to."""
+    """Return the schemas that many bodies refer to."""
     return {"Numbers": _numbers(), "Real": _REAL, "Problem": _PROBLEM}
 
 
 def add_answer(message: type[Message] | Descriptor, schemas_by_name: Schema) -> Schema:
-    """Add a message's schema, and those of the messages in it, and return the reference to it."""
+    """Add the schemas of a message and of the messages in it, and return a reference to it."""
     descriptor = message if isinstance(message, Descriptor) else message.DESCRIPTOR
     if descriptor.name == "Tensor":
         return reference("Numbers")
@@ -124,7 +124,7 @@ def add_answer(message: type[Message] | Descriptor, schemas_by_name: Schema) -> 
 
 
 def _numbers() -> Schema:
-    """Return the schema of an array; not a recursive one, which client generators cannot make types of."""
+    """Return the schema of an array; it is not recursive, because client generators cannot handle that."""
     shapes = [reference("Real")]
     for _ in range(_MOST_AXES):
         shapes.append({"type": "array", "items": shapes[-1]})
@@ -141,7 +141,7 @@ def _answer_field(field: Any, schemas_by_name: Schema) -> Schema:
 
 
 def _plain(field: Any) -> Schema:
-    """Return the schema of a number, a truth or a text; numbers of a check may be anything."""
+    """Return the schema of a scalar; numbers of a gradient report may be NaN or infinite."""
     if field.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE and field.file == gradient_report_pb2.DESCRIPTOR:
         return reference("Real")
     return {"type": _PLAIN[field.cpp_type]}
@@ -153,7 +153,7 @@ def _loss() -> Schema:
 
 
 def _loss_term() -> Schema:
-    """Return the schema of a term, whose list of entries is a plain one."""
+    """Return the schema of a term; in JSON its `index` is a plain list."""
     entries: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "uniqueItems": True}
     fields = {
         "quantity": {"type": "string", "enum": list(QUANTITIES)},

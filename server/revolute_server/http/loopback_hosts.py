@@ -1,9 +1,9 @@
-"""Refuses requests that a web page made a browser send to a server on loopback.
+"""Protects a server on loopback from web pages (DNS rebinding), by the Host header of requests.
 
-A page may give its own host name the address 127.0.0.1 after it was loaded, and then read what the server
-answers (DNS rebinding). Such a request names the page's host; one that is meant for the server names a
-loopback address. Requests without that trick need CORS, which the server does not offer, or a body type
-that it does not read.
+A web page may let its own host name resolve to 127.0.0.1 after it was loaded, and then read the server's
+answers. The Host header of such a request has the page's host; other requests have a loopback address.
+Requests of web pages without rebinding fail, because they need CORS, which the server does not offer, or send
+a body type that it does not read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .problems import problem
 
 
 class LoopbackHosts:
-    """ASGI middleware that lets only loopback names pass in the Host header."""
+    """ASGI middleware that accepts only loopback names in the Host header."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,8 +1,8 @@
-"""NumPy archives from clients that are not trusted.
+"""Reads NPZ archives (NumPy arrays in a zip file) of untrusted clients.
 
-An archive is read only as far as its directory and each array's header allow: no pickles, no array whose
-header claims more bytes than its member has, no archive that unpacks to more than the limit (a few
-kilobytes of zip can claim terabytes).
+It checks the directory and the header of each array first. It refuses pickles, arrays whose header does not
+fit the size of their member, and archives that unpack to more than the limit: a few kilobytes of zip can
+claim terabytes.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from revolute.contract.errors import ArgumentError, LimitError
 from ..settings import Settings, format_bytes
 
 _TAIL = 66 * 1024
-"""Bytes behind the directory, a comment among them, at most."""
+"""Largest number of bytes after the directory, including a comment."""
 
 _LONGEST_ENTRY = 1024
-"""Bytes of a member in the directory of an archive, on average at most."""
+"""Largest average number of bytes per member in the directory."""
 
 _MEMBER_BYTES, _LEVEL_BYTES = 1024, 240
-"""Of memory for a member besides its content, and for each level of its path."""
+"""Memory in bytes for a member besides its content, and for each level of its path."""
 
 _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
-    # what zipfile raises for encryption, unknown methods and versions, and fields that make no sense
+    # zipfile raises these for encryption, unknown methods and versions, and inconsistent fields
     *(RuntimeError, NotImplementedError, EOFError, OSError, ValueError, OverflowError, struct.error),
 )
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that NumPy writes
-_PLAIN_KINDS = "biufcSUMm"  # one value per element; which of them a field takes is checked where it is used
-_MAPS = ("params", "params_tan", "assets")  # fields whose keys are names of their own, which may hold dots
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the methods that NumPy writes
+_PLAIN_KINDS = "biufcSUMm"  # one value per element; the verbs check which kinds a field takes
+_MAPS = ("params", "params_tan", "assets")  # map fields, whose keys may contain dots
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Bounds:
     """Limits on an archive.
 
     Attributes:
-        size: bytes that it may unpack to.
-        size_flag: the setting that holds that limit, for the message.
-        members: arrays that it may have.
-        members_flag: likewise.
-        depth: names in a path.
+        size: largest number of unpacked bytes.
+        size_flag: setting of that limit, for the message.
+        members: largest number of arrays.
+        members_flag: setting of that limit, for the message.
+        depth: largest number of names in a path.
     """
 
     size: int
@@ -64,7 +64,7 @@ class Bounds:
 
     @classmethod
     def of(cls, settings: Settings) -> Bounds:
-        """Return those of a server."""
+        """Return the limits in the settings of a server."""
         return cls(
             settings.max_request,
             settings.flag("max_request"),
@@ -75,17 +75,17 @@ class Bounds:
 
 
 class Archive:
-    """An archive whose directory was found to fit the limit; its arrays are not yet unpacked."""
+    """An archive whose directory is within the limits; its arrays are not unpacked yet."""
 
     def __init__(self, body: bytes | memoryview, bounds: Bounds) -> None:
         """Read the directory.
 
         Args:
             body: the archive.
-            bounds: limits on it.
+            bounds: its limits.
 
         Raises:
-            ArgumentError: the body is no zip archive of arrays.
+            ArgumentError: the body is not a zip archive of arrays.
             LimitError: it has too many members or unpacks to too many bytes.
         """
         try:
@@ -115,7 +115,7 @@ class Archive:
         """Unpack every array.
 
         Raises:
-            ArgumentError: a member is no array, holds Python objects, or is damaged.
+            ArgumentError: a member is not an array, holds Python objects, or is damaged.
         """
         arrays: dict[str, np.ndarray] = {}
         for member in self._zip.infolist():
@@ -137,9 +137,9 @@ class Archive:
 
 
 class _DirectoryReader(BytesReader):
-    """An archive whose directory is read only if it is not too long: zipfile reads it in one piece.
+    """Lets zipfile read the directory only if it is not too long.
 
-    Millions of entries would be read before they could be counted.
+    zipfile reads the whole directory, even with millions of entries, before they can be counted.
     """
 
     def __init__(self, body: bytes | memoryview, bounds: Bounds) -> None:
@@ -154,10 +154,10 @@ class _DirectoryReader(BytesReader):
 
 
 def take_header(arrays: dict[str, np.ndarray]) -> bytes:
-    """Take the header out of an archive's arrays; an archive without one has an empty object.
+    """Remove the header from an archive's arrays and return it; an empty JSON object if there is none.
 
     Raises:
-        ArgumentError: it is no text.
+        ArgumentError: the header is not text.
     """
     member = arrays.pop(HEADER, None)
     if member is None:
@@ -168,10 +168,10 @@ def take_header(arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def join(document: dict[str, Any], arrays: Mapping[str, np.ndarray], bounds: Bounds) -> dict[str, Any]:
-    """Put an archive's arrays into the document of its header, at their paths.
+    """Insert an archive's arrays into the document of its header, at their paths.
 
     Raises:
-        ArgumentError: a path does not fit it.
+        ArgumentError: a path does not fit the document.
     """
     for path, value in arrays.items():
         *parents, name = _keys(path)
@@ -179,17 +179,17 @@ def join(document: dict[str, Any], arrays: Mapping[str, np.ndarray], bounds: Bou
             raise ArgumentError.expected(
                 path[:80], f"a path of at most {bounds.depth} names", len(parents) + 1
             )
-        place: Any = document
+        parent: Any = document
         for key in parents:
-            place = place.setdefault(key, {}) if isinstance(place, dict) else None
-        if not isinstance(place, dict) or name in place:
+            parent = parent.setdefault(key, {}) if isinstance(parent, dict) else None
+        if not isinstance(parent, dict) or name in parent:
             raise ArgumentError.expected(path[:80], "a path that fits the header", "one that does not")
-        place[name] = value
+        parent[name] = value
     return document
 
 
 def _keys(path: str) -> list[str]:
-    """Split a path; what follows a map is one key, dots and all."""
+    """Split a path at its dots; the rest after a map field is one key."""
     keys = path.split(".")
     for position, key in enumerate(keys[:-1]):
         if key in _MAPS:
@@ -207,12 +207,12 @@ def _too_many(bounds: Bounds, got: str) -> LimitError:
 
 
 def _parse_array(name: str, content: bytes | memoryview) -> np.ndarray:
-    """Read one .npy file whose bytes are at hand; the result is a read-only view of them."""
+    """Parse the bytes of a .npy file; the result is a read-only view of them."""
     stream = head_of(content)
     try:
         shape, fortran_order, dtype = read_header(stream)
     except Exception as error:
-        # NumPy reads the header as Python text, and trips over broken text in many ways
+        # NumPy parses the header as Python source, and raises many kinds of errors for malformed text
         found = f"{type(error).__name__}: {error}".splitlines()[0][:120]
         raise ArgumentError.expected(name, "an array in .npy format", found) from None
     if dtype.hasobject:

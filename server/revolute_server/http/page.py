@@ -1,7 +1,7 @@
-"""The admin page: one HTML file that loads nothing.
+"""The admin page: one HTML file that loads no other files.
 
-The page itself has no data and needs no token; it asks `status` once a second, with the token that its
-reader gives. What it shows is written as text nodes, so a model's name cannot become markup.
+The page contains no data and needs no token. It requests `/status` once a second, with the token that the
+reader enters, and shows the answer as text nodes, so that a model's name cannot become markup.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Headers of our HTML pages, by which a browser lets them do nothing but what they are made for."""
+"""Security headers of the HTML pages."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import re
 
 
 def page_headers(page: str, *, scripts: str = "", styles: str = "", images: str = "") -> dict[str, str]:
-    """Return the headers of a page: only its own scripts and styles run, by their hashes.
+    """Return the headers of a page: a content security policy that allows its own scripts and styles by hash.
 
     Args:
-        page: its text.
-        scripts: further sources of scripts, in the words of a content security policy.
-        styles: likewise of styles.
-        images: likewise of images.
+        page: the HTML text.
+        scripts: further sources of scripts, as in a content security policy.
+        styles: further sources of styles.
+        images: further sources of images.
     """
     policy = {
         "default-src": "'none'",
@@ -34,7 +34,7 @@ def page_headers(page: str, *, scripts: str = "", styles: str = "", images: str 
 
 
 def _hashes(page: str, tag: str) -> str:
-    """Return the sources of the page's own elements of a kind."""
+    """Return the hashes of the page's inline elements with a tag, as sources of a policy."""
     contents = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
     digests = (base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in contents)
     return " ".join(f"'sha256-{digest}'" for digest in digests)

@@ -1,4 +1,4 @@
-"""Errors over HTTP: problem documents (RFC 9457) with the reason and argument of gRPC's ErrorInfo."""
+"""HTTP errors: problem documents (RFC 9457) with the same reason and argument as gRPC's ErrorInfo."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 
 def problem_fields(error: RevoluteError, status: int | None = None) -> dict[str, Any]:
-    """Return the members of the problem document of an error; the call that runs now ends with it."""
+    """Return the members of an error's problem document, and record the error in the current call."""
     kind = kind_of(error)
     call = current_call()
     if call is not None:
@@ -55,7 +55,7 @@ def problem(
 
 
 def install(app: FastAPI) -> None:
-    """Make every error of an application a problem document, those of the framework too."""
+    """Answer all errors of an application, also those of the framework, with problem documents."""
 
     @app.exception_handler(HTTPException)
     async def routing(request: Request, error: HTTPException) -> Response:
@@ -81,7 +81,7 @@ def install(app: FastAPI) -> None:
 
 
 def _methods(request: Request) -> list[str]:
-    """Return the methods of all routes that the path has; the framework names those of one at most."""
+    """Return the methods of all routes of the path; the framework returns those of one route only."""
     routes = [route for route in request.app.routes if not isinstance(route, Mount)]
     return [
         method
@@ -91,5 +91,5 @@ def _methods(request: Request) -> list[str]:
 
 
 def verb_name(request: Request) -> str:
-    """Name a request by its route, not by its path, which the client chose."""
+    """Return method and route of a request; the path itself is chosen by the client and not logged."""
     return f"{request.method} {getattr(request.scope.get('route'), 'path', 'an unknown route')}"

@@ -1,8 +1,8 @@
-"""Reverse proxies: the path below which one serves us, and what it says of its clients.
+"""Reverse proxies: path prefixes, and the X-Forwarded headers of trusted proxies.
 
-A proxy may pass `/robots/revolute/v1/server` on as it is or without the first part. Pages name what they load
-relative to themselves, so that they work without knowing that part; who knows it, by `--root-path` or by the
-header X-Forwarded-Prefix of a proxy that is trusted, finds it in the description of the interface.
+A proxy may forward `/robots/revolute/v1/server` with or without the prefix `/robots/revolute`. Pages use
+relative URLs, so they work in both cases. The OpenAPI description contains the prefix if it is known, from
+`--root-path` or from the header X-Forwarded-Prefix of a trusted proxy.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ..settings import Settings, is_prefix
 
 
 class Proxies:
-    """ASGI middleware that notes the path prefix, and believes what trusted proxies say.
+    """ASGI middleware that sets the path prefix, and applies the headers of trusted proxies.
 
     Args:
-        app: what answers.
-        settings: the prefix, and who is trusted.
+        app: the application.
+        settings: has the prefix and the trusted proxies.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._root_path = settings.root_path
-        self._trusted = [ipaddress.ip_network(place) for place in settings.proxies]
+        self._trusted = [ipaddress.ip_network(network) for network in settings.proxies]
         # X-Forwarded-For and X-Forwarded-Proto
         self._app: ASGIApp = (
             ProxyHeadersMiddleware(app, settings.proxies) if self._trusted else app  # type: ignore[arg-type, assignment]
@@ -34,12 +34,12 @@ class Proxies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (prefix := self._prefix(scope)):
             path = scope["path"]
-            whole = path == prefix or path.startswith(f"{prefix}/")
-            scope = {**scope, "root_path": prefix, "path": path if whole else prefix + path}
+            has_prefix = path == prefix or path.startswith(f"{prefix}/")
+            scope = {**scope, "root_path": prefix, "path": path if has_prefix else prefix + path}
         await self._app(scope, receive, send)
 
     def _prefix(self, scope: Scope) -> str:
-        """Return the path in front of ours, without a slash at its end."""
+        """Return the path prefix, without a trailing slash."""
         if self._trusted and self._is_trusted(scope):
             for name, value in scope["headers"]:
                 if name == b"x-forwarded-prefix":

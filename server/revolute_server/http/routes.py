@@ -1,4 +1,4 @@
-"""The HTTP transport: turns bodies into documents, calls the verbs, and writes the answers."""
+"""The HTTP routes: turn bodies into documents, call the verbs, and write the answers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def create_app(verbs: Verbs, calls: Calls) -> FastAPI:
     )
     exchange = _Exchange(verbs, calls)
     app.include_router(_health(verbs))
-    app.include_router(_seeing_inside(verbs, calls))
+    app.include_router(_monitoring(verbs, calls))
     app.include_router(_rpcs(exchange), dependencies=[Depends(admission(calls))])
     problems.install(app)
     install_docs(app)
@@ -66,7 +66,7 @@ class _Exchange:
         self._calls = calls
 
     def route(self, verb: Verb) -> Callable[[Request], Awaitable[Response]]:
-        """Return what answers the requests of a verb."""
+        """Return the endpoint of a verb."""
         if verb.http_method in ("GET", "DELETE"):
             answer = self._without_body
         elif verb.name == "StreamRollout":
@@ -82,8 +82,9 @@ class _Exchange:
     async def _with_body(self, verb: Verb, request: Request) -> Response:
         """Answer a request with a body.
 
-        What the verb kept for the caller is forgotten when the answer cannot be written, or when the caller
-        leaves before all of it is sent. An answer that cannot be undone is measured before the verb begins.
+        A trajectory that the verb created is deleted if the answer cannot be written, or if the client
+        disconnects before all of it is sent. For a step of a session, which cannot be undone, the size of the
+        answer is checked first.
         """
         undo = self._verbs.undo(verb)
         with self._service.budget.reserve("a request") as memory, _faults_logged(request):
@@ -93,22 +94,22 @@ class _Exchange:
                 check_answer(request, size, self._service.settings)
             found = await while_connected(request, self._verbs.call(verb, document))
             try:
-                left = None if undo is None else functools.partial(undo, found)
-                return await self._write(request, found, memory, _status(verb), left)
+                on_disconnect = None if undo is None else functools.partial(undo, found)
+                return await self._write(request, found, memory, _status(verb), on_disconnect)
             except BaseException:
                 if undo is not None:
                     undo(found)
                 raise
 
     async def _stream(self, verb: Verb, request: Request) -> Response:
-        """Answer a request with many documents, each as soon as it is there."""
+        """Answer a request with many documents, each as soon as it is computed."""
         with self._service.budget.reserve("a request") as memory, _faults_logged(request):
             document = await self._read(verb, request, memory)
             documents = self._verbs.stream(verb, document)
             return await open_stream(request, documents, memory, self._verbs.undo_rollout)
 
     async def _without_body(self, verb: Verb, request: Request) -> Response:
-        """Answer a request that has a query at most."""
+        """Answer a request without a body."""
         with self._service.budget.reserve("an answer") as memory, _faults_logged(request):
             document = await self._verbs.call(verb, {**_query(verb, request), **request.path_params})
             if verb.http_method == "DELETE":
@@ -116,7 +117,7 @@ class _Exchange:
             return await self._write(request, document, memory)
 
     async def _read(self, verb: Verb, request: Request, memory: Reservation) -> dict[str, Any]:
-        """Read a request's body, unless no worker will be free for it."""
+        """Read the body of a request; refuse it first if the queue for workers is full."""
         self._calls.check_room()
         document = await read_document(request, self._service.settings, memory)
         if verb.name == "RegisterModel":
@@ -136,7 +137,7 @@ class _Exchange:
 
 
 def _query(verb: Verb, request: Request) -> dict[str, Any]:
-    """Read a request's query; one that describes a single thing passes over what it does not know."""
+    """Read the query of a request; a GET of a single record ignores unknown fields."""
     found = read_query(request)
     if verb.http_method == "DELETE" or not verb.id_field:
         return found
@@ -146,7 +147,7 @@ def _query(verb: Verb, request: Request) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _faults_logged(request: Request) -> Iterator[None]:
-    """Turn what is no error of revolute into one, here, before the framework logs it a second time."""
+    """Convert unexpected exceptions to InternalError here; otherwise the framework logs them once more."""
     try:
         yield
     except Exception as error:
@@ -177,8 +178,8 @@ def _health(verbs: Verbs) -> APIRouter:
     return router
 
 
-def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
-    """Routes for those who run the server; they are answered while it drains, too."""
+def _monitoring(verbs: Verbs, calls: Calls) -> APIRouter:
+    """Return the routes for operators, which also answer while the server drains."""
     router = APIRouter(tags=["inside"])
 
     @router.get(
@@ -209,7 +210,7 @@ def _seeing_inside(verbs: Verbs, calls: Calls) -> APIRouter:
 
 
 def _rpcs(exchange: _Exchange) -> APIRouter:
-    """Return a route for each verb of the protocol, as its options say."""
+    """Return a route for each verb, by the options in the proto files."""
     router = APIRouter()
     for verb in VERBS.values():
         router.add_api_route(
@@ -227,7 +228,7 @@ def _rpcs(exchange: _Exchange) -> APIRouter:
 
 
 def _status(verb: Verb) -> int:
-    """Return the status of success."""
+    """Return the HTTP status of a successful answer."""
     if verb.http_method == "DELETE":
         return 204
     return 201 if verb.creates else 200

@@ -1,4 +1,4 @@
-"""What a server holds and how busy it is, as one JSON document."""
+"""The status document of a server: its load, its newest records, and its last failures."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..store.interface import COUNTED
 Document = dict[str, Any]
 
 _LONGEST = 200
-"""Entries of a list; the newest, so that a server with thousands of sessions has a page that can be read."""
+"""Largest number of entries of a list; the newest are shown."""
 
 _MOST_BYTES = 64 * 1024
-"""Bytes of what a list says of its entries; the page asks for it once a second."""
+"""Largest size of a list in bytes; the page requests it once a second."""
 
 _STARTED = time.monotonic()
 
@@ -29,11 +29,11 @@ _STARTED = time.monotonic()
 async def status(service: Service, *, draining: bool) -> Document:
     """Describe a server's load and its newest models, sessions and trajectories.
 
-    Ids are cut to eight characters: they name things to a reader and open none of them.
+    Ids are cut to eight characters, so that a reader can tell records apart but not use them.
 
     Args:
-        service: what the server holds.
-        draining: whether new calls are refused.
+        service: the service to describe.
+        draining: whether the server refuses new calls.
     """
     verbs = _verbs(service)
     pool, budget = service.pool, service.budget
@@ -108,7 +108,7 @@ def _trajectory(entry: Entry) -> Document:
 
 
 def _verbs(service: Service) -> list[Document]:
-    """Count the rpcs that have ended, the most frequent first; asking for the status is none of them."""
+    """Return statistics of finished rpcs, most frequent first; requests of the status are not counted."""
     calls: dict[str, int] = defaultdict(int)
     errors: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
@@ -134,7 +134,7 @@ def _verbs(service: Service) -> list[Document]:
 
 
 def _quantile(seconds: Iterable[float], part: float) -> float | None:
-    """Return the ms that a part of the calls took at most; None of no calls."""
+    """Return a quantile in ms; None if there are no calls."""
     ordered = sorted(seconds)
     if not ordered:
         return None
@@ -142,7 +142,7 @@ def _quantile(seconds: Iterable[float], part: float) -> float | None:
 
 
 def _failures(service: Service) -> Document:
-    """Describe the calls that failed last, the latest first."""
+    """Describe the last failed calls, newest first."""
     now = time.monotonic()
     items = [
         {

@@ -1,7 +1,7 @@
-"""Writes answers of many documents, each as soon as it is there: NPZ in frames, or one JSON text per line.
+"""Streams answers of many documents, each as soon as it is computed: as NPZ frames or as JSON lines.
 
-A frame is the length of an NPZ file, 8 bytes little-endian, and the file. A failure after the first document
-is a last document with the one field `error`, a problem (RFC 9457).
+A frame is the length of an NPZ file (8 bytes, little-endian), then the file. If the call fails after the
+first document, the last document has the single field `error`, a problem document (RFC 9457).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Undo = Callable[[Document], None]
 async def open_stream(
     request: Request, documents: AsyncGenerator[Document, None], reservation: Reservation, undo: Undo
 ) -> Response:
-    """Return the answer of a route once its first document is there; it takes the others one by one.
+    """Wait for the first document, and return a response that streams all documents.
 
     Args:
         request: a request whose body has been read.
-        documents: the answer; closed when it is sent or the client has gone.
-        reservation: the memory of the request; given back at the end.
-        undo: forgets what the last document stands for, when it cannot be written.
+        documents: the answer; closed when it is sent or the client has disconnected.
+        reservation: memory of the request; released at the end.
+        undo: undoes the call if its last document cannot be sent.
 
     Raises:
-        RevoluteError: the first document fails; the answer is an error then.
+        RevoluteError: the call failed before its first document.
     """
     try:
         first = await while_connected(request, anext(documents))
@@ -51,7 +51,7 @@ async def open_stream(
 
 
 class _Stream(Response):
-    """Sends documents as fast as the client reads, and asks for the next one only then."""
+    """Sends documents as fast as the client reads; the next one is computed when the last one is sent."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class _Stream(Response):
             self._reservation.release()
 
     async def _next(self, gone: asyncio.Future[None]) -> Document | None:
-        """Return the next document, an error as the last one, None at the end or when nobody reads."""
+        """Return the next document, or an error document; None at the end or if the client disconnects."""
         coming = asyncio.ensure_future(anext(self._rest, None))
         await asyncio.wait((coming, gone), return_when=asyncio.FIRST_COMPLETED)
         if not coming.done():

@@ -1,10 +1,9 @@
-"""JSON as RFC 8259 has it, with doubles that come back bit for bit.
+"""JSON (RFC 8259) with floats that keep their bits.
 
-Reading: `NaN`, `Infinity` and numbers beyond float64's range are kept as what they are, so that the check
-of the field they stand in can refuse them by name; whole numbers are read as they are where 64 bits hold
-them; larger ones and `-0` are read as the double they denote. Writing: numbers are written by `repr`, the
-shortest text that reads back to the same bits; what is not finite is written as the strings "nan", "inf",
-"-inf".
+Reading: `NaN`, `Infinity` and numbers beyond the range of float64 become non-finite floats, so that the check
+of their field refuses them with its name. Integers that fit into 64 bits become ints; larger ones and `-0`
+become floats. Writing: floats are written by `repr`, the shortest text that reads back to the same bits;
+non-finite floats are written as the strings "nan", "inf" and "-inf".
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from revolute.contract.errors import ArgumentError
 
 _LONGEST_INT64 = 20  # characters, with a sign
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_BLOCK = 4096  # numbers encoded in one go; the event loop gets the GIL back between blocks
+_BLOCK = 4096  # numbers that are encoded at once; the event loop can run between blocks
 
 
 def loads(body: bytes) -> dict[str, Any]:
-    """Read a request body, which has to be one JSON object.
+    """Parse a request body, which must be one JSON object.
 
     Raises:
-        ArgumentError: the body is not JSON, names a field twice, or is no object.
+        ArgumentError: the body is not JSON, has a field twice, or is not an object.
     """
     return _loads(body, None)
 
@@ -59,10 +58,10 @@ def _loads(body: bytes, parse_float: Callable[[str], float] | None) -> dict[str,
 
 
 def loads_large(body: bytes) -> dict[str, Any]:
-    """Read a large body on a thread of its own, and leave the event loop the GIL meanwhile.
+    """Parse a large body on a thread, and let the event loop run meanwhile.
 
-    As `loads`, but numbers go through a Python function, at whose calls the interpreter may change threads,
-    and long lists of numbers become arrays block by block.
+    Unlike `loads`, it parses floats with a Python function, because the interpreter can switch threads only
+    between calls of Python functions, and it converts long lists of numbers to arrays, block by block.
     """
     return {name: _as_array(value) for name, value in _loads(body, _float).items()}
 
@@ -72,7 +71,7 @@ def _float(text: str) -> float:
 
 
 def _as_array(value: Any) -> Any:
-    """Return a large list of numbers, or of rows of them, as an array; what is none, or ragged, as it is."""
+    """Convert a large nested list of numbers to an array; return other values and ragged lists unchanged."""
     if isinstance(value, dict):
         return {name: _as_array(entry) for name, entry in value.items()}
     if not isinstance(value, list) or _size(value) <= _BLOCK:
@@ -95,7 +94,7 @@ def _as_array(value: Any) -> Any:
 
 
 def _size(value: Any) -> int:
-    """Return how many numbers a list has if all its rows are as long as the first."""
+    """Return the number of numbers in a nested list if all rows are as long as the first."""
     size = 1
     while isinstance(value, list):
         size *= len(value)
@@ -104,7 +103,7 @@ def _size(value: Any) -> int:
 
 
 def _fit(blocks: list[Any], axis: int) -> bool:
-    """Tell whether all are arrays, of one shape from an axis on."""
+    """Tell whether all blocks are arrays whose shapes agree from `axis` on."""
     return all(
         isinstance(block, np.ndarray) and block.shape[axis:] == blocks[0].shape[axis:] for block in blocks
     )
@@ -153,9 +152,9 @@ def _encode_array(array: np.ndarray) -> Iterator[str]:
     elif array.size > _BLOCK:
         rows = _BLOCK * len(array) // array.size
         separator = "["
-        for place in range(0, len(array), rows):
+        for first in range(0, len(array), rows):
             yield separator
-            yield _block(array[place : place + rows])[1:-1]
+            yield _block(array[first : first + rows])[1:-1]
             separator = ","
         yield "]"
     else:
@@ -163,7 +162,7 @@ def _encode_array(array: np.ndarray) -> Iterator[str]:
 
 
 def _block(array: np.ndarray) -> str:
-    """Return the text of an array that is encoded in one go."""
+    """Return the text of a small array."""
     values = array.tolist()
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         values = _named(values)
@@ -171,7 +170,7 @@ def _block(array: np.ndarray) -> str:
 
 
 def _named(value: Any) -> Any:
-    """Replace what is not finite by its name."""
+    """Replace non-finite floats by strings."""
     if isinstance(value, list):
         return [_named(entry) for entry in value]
     return value if math.isfinite(value) else str(value)

@@ -1,4 +1,4 @@
-"""Receives the body of a request; its memory grows, and is counted, with the bytes that have come."""
+"""Receives the body of a request into memory that grows, and is counted, with the received bytes."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from ..settings import Settings, format_bytes
 from .disconnect import gone
 
 _FIRST_BYTES = 256 * 1024
-"""Of memory for a body of which nothing has come yet."""
+"""Memory for the first bytes of a body."""
 
 _QUICK = 1024**2
-"""Bytes that are copied at once; more would keep other calls waiting."""
+"""Up to this many bytes are copied on the event loop."""
 
 
 async def receive_body(
     request: Request, settings: Settings, name: str, reservation: Reservation
 ) -> memoryview:
-    """Receive a body, no further than the limit.
+    """Receive a body of limited size.
 
     Args:
         request: the request.
         settings: has the limit.
-        name: the setting that holds the limit.
-        reservation: grows by the bytes that are held.
+        name: name of the setting with the limit.
+        reservation: grows by the bytes in memory.
 
     Raises:
-        LimitError: the body is too large, or there is no memory for it.
-        CancelledError: the client has left.
+        LimitError: the body is too large, or does not fit into memory.
+        CancelledError: the client has disconnected.
     """
     limit = getattr(settings, name)
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared[:20]) > limit:
         raise _too_large(int(declared[:20]), limit, settings.flag(name))
-    larger = _towards(int(declared)) if declared.isdigit() else _doubled(limit)
-    body, place = memoryview(b""), 0
+    larger = _sizes_up_to(int(declared)) if declared.isdigit() else _doubled(limit)
+    body, received = memoryview(b""), 0
     async for piece in _pieces(request):
-        end = place + len(piece)
+        end = received + len(piece)
         if end > limit:
             raise _too_large(end, limit, settings.flag(name))
         if end > len(body):
-            body = await _grown(body, place, larger(end), reservation)
-        body[place:end] = piece
-        place = end
-    return body[:place].toreadonly()
+            body = await _grown(body, received, larger(end), reservation)
+        body[received:end] = piece
+        received = end
+    return body[:received].toreadonly()
 
 
 async def _pieces(request: Request) -> AsyncIterator[bytes]:
@@ -63,7 +63,7 @@ async def _pieces(request: Request) -> AsyncIterator[bytes]:
 
 
 async def _grown(body: memoryview, filled: int, size: int, reservation: Reservation) -> memoryview:
-    """Return memory of a larger size that begins with what is there."""
+    """Return larger memory with a copy of the first `filled` bytes."""
     reservation.grow(size)
     new = BUFFERS.empty(size).data
     if filled <= _QUICK:
@@ -75,17 +75,17 @@ async def _grown(body: memoryview, filled: int, size: int, reservation: Reservat
 
 
 def _copy(source: memoryview, target: memoryview) -> None:
-    # a copy holds the GIL, so other threads have their turn between blocks
-    for place in range(0, len(source), _QUICK):
-        block = source[place : place + _QUICK]
-        target[place : place + len(block)] = block
+    # a copy holds the GIL; other threads can run between blocks
+    for start in range(0, len(source), _QUICK):
+        block = source[start : start + _QUICK]
+        target[start : start + len(block)] = block
 
 
-def _towards(declared: int) -> Callable[[int], int]:
-    """Return the sizes of memory for a body of a known length: the last is that length.
+def _sizes_up_to(declared: int) -> Callable[[int], int]:
+    """Return a function from the needed to the allocated size, for a body of known length.
 
-    Each is four times the one before, so that no more is held than four times what has come, and little is
-    copied.
+    The sizes grow by a factor of four up to that length, so that at most four times the received bytes are
+    allocated and few bytes are copied.
     """
     sizes = [declared]
     while sizes[-1] > _FIRST_BYTES:
@@ -98,7 +98,7 @@ def _towards(declared: int) -> Callable[[int], int]:
 
 
 def _doubled(limit: int) -> Callable[[int], int]:
-    """Return the sizes of memory for a body of unknown length."""
+    """Return a function from the needed to the allocated size, for a body of unknown length."""
     return lambda needed: min(limit, max(_FIRST_BYTES, 2 * needed))
 
 

@@ -1,1 +1,1 @@
-"""What can be seen of a running server: metrics, traces, logs, and incidents."""
+"""Observability of a running server: metrics, traces, logs, and incidents."""

@@ -1,7 +1,7 @@
-"""Turns whatever a verb raises into the one description that both transports send.
+"""Converts exceptions of verbs to the errors that clients get, for all transports.
 
-Errors of revolute pass unchanged. Anything else is a fault of the server: it is logged whole under an
-incident id, and the client gets that id and nothing of the server's files, stack or text.
+A RevoluteError passes unchanged. Any other exception is a fault of the server: it is logged with a traceback
+under an incident id, and the client gets only that id, without file names, stack or text.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ _log = logging.getLogger("revolute.server")
 
 
 def public_error(error: BaseException, where: str) -> RevoluteError:
-    """Return the error that a client may see.
+    """Return the error to send to the client.
 
     Args:
-        error: what the verb raised.
-        where: the verb's name, for the log.
+        error: the exception of the verb.
+        where: name of the verb, for the log.
 
     Returns:
-        `error` itself when it is one of revolute's, else an InternalError that names the logged incident.
+        `error` itself if it is a RevoluteError; a LimitError if memory or threads ran out; otherwise an
+        InternalError with the id of the logged incident.
     """
     if isinstance(error, RevoluteError):
         return error
@@ -57,5 +58,5 @@ def public_error(error: BaseException, where: str) -> RevoluteError:
 
 
 def stopping() -> UnavailableError:
-    """Return the error of a call that the server's end cuts off."""
+    """Return the error of a call that is ended because the server stops."""
     return UnavailableError("server: expected a running server, got one that is stopping; call again later")

@@ -1,4 +1,4 @@
-"""Log lines: text for people, JSON for programs, each with the call that it belongs to, none with a token."""
+"""Log formats: text for people and JSON for programs. Lines have the id of their call and never a token."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import Any
 from ..access.call import current_call
 
 _SECRETS = re.compile(r"(?i)(?:(bearer\s+)[A-Za-z0-9._~+/=-]{8,}|(revolute_)[A-Za-z0-9_-]{20,})")
-"""What follows "bearer", and our own tokens, which are longer than the names of modules in a stack."""
+"""Tokens: text after "bearer", and revolute_..., which is longer than module names in a stack trace."""
+
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""Attributes that every record has; others were given by who logged."""
+"""Attributes of every log record; further ones come from `extra`."""
 
 _PEER_LEFT = "ExecuteBatchError raised in core by servicer method"
-"""What grpc logs as an error, with a stack, when a client is gone while its answer is being sent."""
+"""Message that grpc logs as an error, with a stack trace, when a client disconnects during its answer."""
 
 
 def configure(level: str, kind: str) -> None:
@@ -35,7 +36,7 @@ def configure(level: str, kind: str) -> None:
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:
-    """Make a client's departure what it is: nothing that anybody has to look at."""
+    """Lower grpc's message about a disconnected client to the level "debug"."""
     if not (record.name.startswith("grpc.") and record.getMessage().startswith(_PEER_LEFT)):
         return True
     record.levelno, record.levelname, record.exc_info = logging.DEBUG, "DEBUG", None
@@ -43,7 +44,7 @@ def _is_wanted(record: logging.LogRecord) -> bool:
 
 
 def hide_secrets(text: str) -> str:
-    """Return a text without what looks like a token."""
+    """Return a text with tokens masked."""
     return _SECRETS.sub(r"\1\2***", text)
 
 

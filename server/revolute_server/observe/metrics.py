@@ -1,4 +1,4 @@
-"""What the server counts and times, for Prometheus at /metrics."""
+"""Metrics of the server for Prometheus, at /metrics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ENVIRONMENTS = tuple(float(4**power) for power in range(9))
 
 
 class Metrics:
-    """The metrics of one server, in a registry of their own."""
+    """The metrics of one server, in their own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -64,16 +64,16 @@ class Metrics:
         )
 
     def watch(self, gauges: Iterable[tuple[str, str, Callable[[], float]]]) -> None:
-        """Report values as they are when somebody asks.
+        """Add gauges whose values are read at each request of /metrics.
 
         Args:
-            gauges: name, description and value of each.
+            gauges: name, description and value function of each gauge.
         """
         for name, text, value in gauges:
             Gauge(name, text, registry=self.registry).set_function(value)
 
     def text(self) -> bytes:
-        """Write all metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
     def _histogram(

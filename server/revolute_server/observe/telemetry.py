@@ -1,4 +1,4 @@
-"""Seeing inside: one place that calls and their stages report to, as metrics and as spans.
+"""Records calls and their stages as metrics and as spans of a trace.
 
 A stage is a part of a call: "queue", "compute", "compile", "serialise" or "store".
 """
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from ..access.call import Call
 
 _RECENT = 500
-"""Calls of a verb whose times are remembered, for its quantiles."""
+"""Number of recent calls per verb whose durations are kept for quantiles."""
 
 _FAILURES = 50
-"""Calls that failed last and are remembered."""
+"""Number of recent failures that are kept."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A call that failed, or a request that was refused before it was one.
+    """A failed call, or a request that was refused before it became a call.
 
     Attributes:
-        ended: when, in s of the monotonic clock.
-        verb: what was called.
+        ended: time of the failure, in s of the monotonic clock.
+        verb: name of the verb.
         transport: "grpc" or "http".
         reason: reason of the error.
-        message: its text.
-        call_id: the call's name in the log; empty for a request that never was one.
+        message: text of the error.
+        call_id: id of the call in the log; empty if the request did not become a call.
     """
 
     ended: float
@@ -47,10 +47,10 @@ class Failure:
 
 
 class Telemetry:
-    """The metrics of a server and where its spans go.
+    """Receives the calls and stages of a server.
 
     Args:
-        tracing: where spans go; nowhere by default.
+        tracing: receives the spans; by default they are dropped.
     """
 
     def __init__(self, tracing: Tracing | None = None) -> None:
@@ -77,18 +77,18 @@ class Telemetry:
                 )
 
     def refused(self, transport: str, reason: str, message: str) -> None:
-        """Count a request that was refused before it was a call."""
+        """Count a request that was refused before it became a call."""
         self.metrics.requests.labels("unknown", transport, reason).inc()
         self.failures.append(Failure(time.monotonic(), "unknown", transport, reason, message))
 
     def record(self, stage: str, started: int, ended: int, **labels: str) -> None:
-        """Report a stage of the call that runs now.
+        """Record a stage of the current call.
 
         Args:
             stage: "queue", "compute", "compile", "serialise" or "store".
-            started: when it began, in ns since 1970.
-            ended: when it ended.
-            labels: what the stage's metric is split by: `transport` of "serialise", `operation` of "store".
+            started: start time in ns since 1970.
+            ended: end time in ns since 1970.
+            labels: labels of the stage's metric: `transport` of "serialise", `operation` of "store".
         """
         histogram = self.metrics.stage_seconds[stage]
         (histogram.labels(**labels) if labels else histogram).observe(max(0, ended - started) / 1e9)
@@ -96,7 +96,7 @@ class Telemetry:
 
     @contextmanager
     def measure(self, stage: str, **labels: str) -> Iterator[None]:
-        """Report a block as a stage."""
+        """Record the block as a stage of the current call."""
         started = time.time_ns()
         try:
             yield

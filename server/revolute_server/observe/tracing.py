@@ -1,6 +1,6 @@
-"""Traces for OpenTelemetry: a span for each call, below the caller's own, and in it one for each stage.
+"""OpenTelemetry traces: a span for each call, as a child of the client's span, with a child for each stage.
 
-`opentelemetry` comes with the extra `revolute-server[telemetry]` and is loaded only when spans are asked for.
+`opentelemetry` comes with the extra `revolute-server[telemetry]`. It is imported only if tracing is on.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class Tracing(Protocol):
-    """Where spans go."""
+    """Receives spans."""
 
     def call(self, call: Call, headers: Mapping[str, str]) -> Any:
-        """Return a context manager that is a call's span."""
+        """Return a context manager for the span of a call."""
 
     def stage(self, name: str, started: int, ended: int, labels: Mapping[str, str]) -> None:
-        """Add a span of the call that runs now; times are in ns since 1970."""
+        """Add a span of the current call; times are in ns since 1970."""
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the remaining spans."""
 
 
 class NoTracing:
-    """Makes no spans."""
+    """Drops all spans."""
 
     @contextmanager
     def call(self, call: Call, headers: Mapping[str, str]) -> Iterator[None]:
@@ -44,7 +44,7 @@ class NoTracing:
 
 
 class OpenTelemetry:
-    """Makes spans with a tracer provider of OpenTelemetry's SDK.
+    """Creates spans with a tracer provider of OpenTelemetry's SDK.
 
     Args:
         provider: an `opentelemetry.sdk.trace.TracerProvider`.
@@ -61,7 +61,7 @@ class OpenTelemetry:
 
     @contextmanager
     def call(self, call: Call, headers: Mapping[str, str]) -> Iterator[None]:
-        """Open a call's span, a child of the span that the header `traceparent` names (W3C)."""
+        """Open the span of a call, as a child of the span in the header `traceparent` (W3C)."""
         parent = self._propagator.extract(headers)
         with self._tracer.start_as_current_span(
             call.verb, parent, kind=self._trace.SpanKind.SERVER, record_exception=False
@@ -83,18 +83,18 @@ class OpenTelemetry:
         self._tracer.start_span(name, start_time=started, attributes=attributes).end(ended)
 
     def close(self) -> None:
-        """Send what is left; bounded by the exporter's own timeout."""
+        """Send the remaining spans; the exporter's timeout limits the wait."""
         self._provider.shutdown()
 
 
 def tracing_to(endpoint: str | None) -> Tracing:
-    """Return where spans go: to a collector over OTLP/HTTP, or nowhere without an endpoint.
+    """Return the tracing to a collector over OTLP/HTTP; without an endpoint it drops all spans.
 
     Args:
         endpoint: URL of the collector, e.g. "http://127.0.0.1:4318".
 
     Raises:
-        ArgumentError: the extra is not installed, or the endpoint is no URL.
+        ArgumentError: the extra is not installed, or the endpoint is not a URL.
     """
     if not endpoint:
         return NoTracing()

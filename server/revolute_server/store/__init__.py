@@ -1,7 +1,7 @@
-"""Where models, sessions, trajectories and the answers to repeated requests are kept.
+"""Stores for models, sessions, trajectories and the answers to repeated requests.
 
-One small interface, `Store`, and three places behind it: an SQLite file, a Redis server, and this process's
-memory. `open_store` chooses by the address of the flag `--store`.
+The interface `Store` has three implementations: an SQLite file, a Redis server, and the memory of this
+process. `open_store` chooses one by the address in the flag `--store`.
 """
 
 from .address import default_address, open_store

@@ -1,4 +1,4 @@
-"""From the flag `--store` to a store."""
+"""Makes the store for the address in the flag `--store`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMS = (
 
 
 def default_address() -> str:
-    """Return the address of the file in the user's folder for state (XDG_STATE_HOME, or ~/.local/state)."""
+    """Return the address of an SQLite file in the user's state folder (XDG_STATE_HOME or ~/.local/state)."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return f"sqlite:///{Path(base, 'revolute', 'store.db')}"
 
@@ -29,16 +29,16 @@ def default_address() -> str:
 def open_store(
     address: str, durability: str, limits: Limits, reserve: Callable[[int], None] = lambda _count: None
 ) -> Store:
-    """Make the store of an address; it is opened by its `open`.
+    """Make the store for an address; its method `open` opens it.
 
     Args:
         address: one of FORMS.
         durability: "process" or "disk".
-        limits: what may be kept.
+        limits: limits on the records.
         reserve: counts the bytes of a store in this process's memory.
 
     Raises:
-        ArgumentError: it is no address of a store.
+        ArgumentError: the address has none of these forms.
         UnavailableError: the package redis is needed and not installed.
     """
     sync = durability == "disk"
@@ -49,7 +49,7 @@ def open_store(
     if urlsplit(address).scheme not in ("redis", "rediss", "unix"):
         raise ArgumentError.expected("store", FORMS, repr(hide_password(address)))
     try:
-        # a server without Redis needs no client for it
+        # redis is an optional dependency
         from .redis import RedisStore
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "redis":
@@ -63,6 +63,6 @@ def open_store(
 
 
 def _sqlite_path(address: str) -> str:
-    """Return the path in `sqlite:///relative` or `sqlite:////absolute`; nothing for another address."""
+    """Return the path in `sqlite:///relative` or `sqlite:////absolute`; empty for other addresses."""
     head = "sqlite:///"
     return unquote(address[len(head) :]) if address.startswith(head) and len(address) > len(head) else ""

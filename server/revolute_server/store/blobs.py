@@ -1,8 +1,8 @@
-"""Large payloads as files beside the SQLite file: one per record, under a name whose content never changes.
+"""Large payloads as files beside the SQLite file: one file per record; the content of a file never changes.
 
-A file is written before the row that names it is committed. When the row is gone, the file is removed or kept
-to be written over under another name (`recycled_files`). A file that no row names was left by a crash; it is
-removed when it is an hour old.
+A file is written before the row that refers to it is committed. After the row is deleted, the file is removed
+or reused under another name (`recycled_files`). A file without a row was left by a crash; it is removed when
+it is an hour old.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Blobs:
     """A folder of payloads.
 
     Args:
-        folder: made by `open` when it is not there; beside it one for spare files.
-        sync: whether a payload is on the disk, not only with the system, when `write` returns.
+        folder: folder of the files, created by `open`; spare files lie in another folder beside it.
+        sync: whether `write` waits until the payload is on the disk.
     """
 
     def __init__(self, folder: Path, *, sync: bool) -> None:
@@ -35,10 +35,10 @@ class Blobs:
         self._spares = RecycledFiles(folder.with_name(f"{folder.name.removesuffix('-blobs')}-spares"))
 
     def open(self) -> None:
-        """Make the folder ready.
+        """Create the folder.
 
         Raises:
-            OSError: it cannot be made, or not be written.
+            OSError: it cannot be created or written.
         """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not os.access(self._folder, os.W_OK | os.X_OK):
@@ -52,7 +52,7 @@ class Blobs:
         """Write a payload and return the name of its file.
 
         Raises:
-            OSError: the disk is full or does not take it; nothing is left behind.
+            OSError: the disk is full or the write failed; no file is left behind.
         """
         try:
             return self._write(payload)
@@ -62,18 +62,18 @@ class Blobs:
         return self._write(payload)
 
     def make_room(self) -> bool:
-        """Give disk space back that is held for speed; return whether there was any."""
-        return self._spares.give_up()
+        """Remove the spare files; return whether there were any."""
+        return self._spares.remove_all()
 
     def _write(self, payload: Sequence[Any]) -> str:
         name = secrets.token_hex(16)
         path = self._folder / name
         size = sum(memoryview(part).nbytes for part in payload)
-        used = self._spares.take(size, path)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC) if used else self._create(path)
+        recycled = self._spares.take(size, path)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC) if recycled else self._create(path)
         try:
             try:
-                if used:
+                if recycled:
                     os.ftruncate(descriptor, size)
                 _write_all(descriptor, payload)
                 if self._sync:
@@ -91,15 +91,15 @@ class Blobs:
         try:
             return os.open(path, flags, 0o600)
         except FileNotFoundError:
-            # somebody has removed the folder; what was in it is lost, but not what comes
+            # the folder was removed; create it again for new payloads
             self._folder.mkdir(mode=0o700)
             return os.open(path, flags, 0o600)
 
     def write_again(self, name: str, payload: Sequence[Any]) -> str:
-        """Give a payload that was just written a second file, by a link where the file system has them.
+        """Make a second file with the same payload, by a hard link if the file system has them.
 
         Args:
-            name: of its first file.
+            name: name of the first file.
             payload: its content.
 
         Raises:
@@ -113,7 +113,7 @@ class Blobs:
         return second
 
     def sync_names(self) -> None:
-        """Put the names of new files on the disk."""
+        """Write the names of new files to the disk."""
         if self._sync:
             descriptor = os.open(self._folder, os.O_RDONLY)
             try:
@@ -130,13 +130,13 @@ class Blobs:
         return (self._folder / name).read_bytes()
 
     def remove(self, name: str) -> None:
-        """Remove a payload."""
+        """Remove the file of a payload, or keep it as a spare file."""
         path = self._folder / name
         if not self._spares.put(path):
             path.unlink(missing_ok=True)
 
     def remove_orphans(self, is_known: Callable[[str], bool]) -> None:
-        """Remove old files that no row names."""
+        """Remove old files to which no row refers."""
         self._spares.remove_old()
         oldest = time.time() - _ORPHAN_SECONDS
         for entry in os.scandir(self._folder):
@@ -145,7 +145,7 @@ class Blobs:
 
 
 def _write_all(descriptor: int, payload: Sequence[Any]) -> None:
-    """Write all buffers, however little of them the system takes at a time."""
+    """Write all buffers, in several system calls if needed."""
     pending = [view for part in payload if (view := memoryview(part).cast("B")).nbytes]
     while pending:
         written = os.writev(descriptor, pending[:_MOST_BUFFERS])

@@ -1,10 +1,10 @@
-"""Payloads: a document of plain values, arrays and bytes as a few buffers, and back, without copies.
+"""Encodes documents of plain values, arrays and bytes as payloads (lists of buffers), without copies.
 
     magic "RVL1" | length of the header, uint32 | header, JSON | padding | array | padding | array | ...
 
-In the header an array is {"$array": [dtype, shape, offset]} and bytes are {"$bytes": [count, offset]};
-offsets count from the end of the header's padding, and each is a multiple of 16. The checksum of a payload
-goes over kind and key as well, so that bytes which turn up in another record's place are found out.
+In the header an array is {"$array": [dtype, shape, offset]} and bytes are {"$bytes": [count, offset]}.
+Offsets count from the end of the header's padding and are multiples of 16. The checksum of a payload includes
+kind and key, so that it also detects a payload that was stored under another record's key.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ _ALIGN = 16
 
 
 def encode(document: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the buffers of a document; those of its arrays are the arrays' own memory."""
-    blobs: list[Any] = []
-    place = [0]
-    header = json.dumps(_pack(document, blobs, place)).encode()
+    """Return the buffers of a document; its arrays are not copied."""
+    body = _Body()
+    header = json.dumps(body.pack(document)).encode()
     start = _MAGIC + struct.pack("<I", len(header)) + header
-    return (start + bytes(-len(start) % _ALIGN), *blobs)
+    return (start + bytes(-len(start) % _ALIGN), *body.buffers)
 
 
 def decode(payload: Sequence[Any]) -> dict[str, Any]:
-    """Return the document of a payload whose checksum is right; its arrays are read-only views of it."""
+    """Return the document of a payload whose checksum was verified; its arrays are read-only views."""
     content = memoryview(payload[0] if len(payload) == 1 else b"".join(payload)).toreadonly()
     (length,) = struct.unpack_from("<I", content, len(_MAGIC))
     start = len(_MAGIC) + 4 + length
@@ -48,34 +47,41 @@ def checksum(kind: str, key: str, payload: Sequence[Any]) -> bytes:
 
 
 def fingerprint(verb: str, arguments: Mapping[str, Any]) -> str:
-    """Return a hash of a request: equal for equal values, whatever way they came."""
+    """Return a hash of a request; it is equal for equal values on all transports."""
     digest = xxhash.xxh3_128(verb.encode())
     for part in encode(arguments):
         digest.update(part)
     return digest.hexdigest()
 
 
-def _pack(value: Any, blobs: list[Any], place: list[int]) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        array = np.require(value, requirements="C")
-        place_of = _append(array.reshape(-1).view(np.uint8).data, blobs, place)
-        return {"$array": [array.dtype.str, list(array.shape), place_of]}
-    if isinstance(value, bytes):
-        return {"$bytes": [len(value), _append(value, blobs, place)]}
-    if isinstance(value, Mapping):
-        return {str(key): _pack(value[key], blobs, place) for key in sorted(value)}
-    if isinstance(value, list | tuple):
-        return [_pack(entry, blobs, place) for entry in value]
-    return value
+class _Body:
+    """The buffers of arrays and bytes behind the header."""
 
+    def __init__(self) -> None:
+        self.buffers: list[Any] = []
+        self._size = 0
 
-def _append(data: Any, blobs: list[Any], place: list[int]) -> int:
-    offset, size = place[0], memoryview(data).nbytes
-    blobs.append(data)
-    if padding := -size % _ALIGN:
-        blobs.append(bytes(padding))
-    place[0] += size + padding
-    return offset
+    def pack(self, value: Any) -> Any:
+        """Return a value as it stands in the header; append the content of arrays and bytes."""
+        if isinstance(value, np.ndarray | np.generic):
+            array = np.require(value, requirements="C")
+            offset = self._append(array.reshape(-1).view(np.uint8).data)
+            return {"$array": [array.dtype.str, list(array.shape), offset]}
+        if isinstance(value, bytes):
+            return {"$bytes": [len(value), self._append(value)]}
+        if isinstance(value, Mapping):
+            return {str(key): self.pack(value[key]) for key in sorted(value)}
+        if isinstance(value, list | tuple):
+            return [self.pack(entry) for entry in value]
+        return value
+
+    def _append(self, data: Any) -> int:
+        offset, size = self._size, memoryview(data).nbytes
+        self.buffers.append(data)
+        if padding := -size % _ALIGN:
+            self.buffers.append(bytes(padding))
+        self._size += size + padding
+        return offset
 
 
 def _unpack(value: Any, content: memoryview) -> Any:

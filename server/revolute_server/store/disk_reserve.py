@@ -1,7 +1,7 @@
-"""Room on the disk that is kept for deleting: without it a disk that is full to the last byte stays full.
+"""A reserve of disk space, so that records can be deleted when the disk is full.
 
-Deleting writes to the journal before anything is free. The reserve is a file of nothing, removed when a
-transaction that deletes finds no room, and made again when there is plenty.
+Deleting writes to the journal before it frees space. The reserve is a file of zeros: it is removed when a
+deleting transaction finds no space, and created again when the disk has plenty.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ _AGAIN_SECONDS = 1.0
 
 
 class DiskReserve:
-    """A file that takes room.
+    """The reserve file.
 
     Args:
-        path: where; in the folder of what is to be deleted.
+        path: its path, on the disk of the database.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._there = False
+        self._exists = False
         self._tried = float("-inf")
 
     def make(self) -> None:
-        """Make the file if it is not there and the disk has plenty of room; asks the disk now and then."""
+        """Create the file if it is missing and the disk has plenty of space; tries at most once a second."""
         now = time.monotonic()
-        if self._there or now - self._tried < _AGAIN_SECONDS:
+        if self._exists or now - self._tried < _AGAIN_SECONDS:
             return
         self._tried = now
         with contextlib.suppress(OSError):
             if self._path.exists() and self._path.stat().st_size == _BYTES:
-                self._there = True
+                self._exists = True
             elif shutil.disk_usage(self._path.parent).free >= _PLENTY:
                 make_private(self._path)
                 self._path.write_bytes(bytes(_BYTES))
-                self._there = True
+                self._exists = True
 
-    def give(self) -> bool:
-        """Remove the file, and tell whether that made room."""
-        self._there = False
+    def release(self) -> bool:
+        """Remove the file; return whether that freed space."""
+        self._exists = False
         self._tried = time.monotonic()
         try:
             self._path.unlink()

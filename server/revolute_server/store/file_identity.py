@@ -1,4 +1,4 @@
-"""Whether a database is still where it was opened: what is written to a file without a name is lost."""
+"""Checks that a database file was not moved or replaced; writes to a file without a name would be lost."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from revolute.contract.errors import UnavailableError
 
 
 class FileIdentity:
-    """The database and its journal, as they were when the database was opened.
+    """Device and inode numbers of a database and its journal, taken when the database is opened.
 
     Args:
-        path: the database.
+        path: path of the database.
     """
 
     def __init__(self, path: Path) -> None:
@@ -20,10 +20,10 @@ class FileIdentity:
         self._files = tuple(map(_identity, self._paths))
 
     def check(self) -> None:
-        """Refuse to write where nobody will find it again.
+        """Check that both paths still name the same files.
 
         Raises:
-            UnavailableError: another file or none has the name now.
+            UnavailableError: a path names another file or none.
         """
         for path, file in zip(self._paths, self._files, strict=True):
             if _identity(path) != file:

@@ -1,9 +1,12 @@
 """The interface of a store: records by kind and key, changed in transactions.
 
-A record has a version that grows by one with each change of its payload, so that a writer can ask for "this
-version and no other" (compare and set); an expiry; a summary that listings give without reading the payload;
-and a parent, a model that may not be deleted while anything refers to it. Everything in one `commit` happens
-or nothing does.
+A record has
+* a version, which grows by one with each change of the payload, for compare-and-set;
+* a time of expiry;
+* a summary, which listings return without reading the payload;
+* a parent: a model that cannot be deleted while a record refers to it.
+
+All writes of one `commit` happen, or none.
 """
 
 from __future__ import annotations
@@ -23,30 +26,30 @@ from ..settings import format_bytes
 MODEL, SESSION, TRAJECTORY, REQUEST, TOMBSTONE = "model", "session", "trajectory", "request", "tombstone"
 
 COUNTED = (MODEL, SESSION, TRAJECTORY)
-"""Kinds whose number and bytes are limited by refusal; the other two are trimmed instead."""
+"""Kinds with limits: a new record beyond a limit is refused. Of the other two the oldest are deleted."""
 
 Payload = tuple[Any, ...]
-"""Buffers that make up the payload one after the other; see `codec`."""
+"""Consecutive buffers of a payload; see `codec`."""
 
 _MOST_TOGETHER = 256
-"""Deletes of one transaction."""
+"""Largest number of deletes in one transaction."""
 
 LONGEST_SUMMARY = 16 * 1024
-"""Characters of a summary as it is stored; earlier releases, which did not bound names, wrote longer ones."""
+"""Longest summary in characters; earlier releases, which did not limit names, wrote longer ones."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What a listing says of a record.
+    """A record without its payload, as in listings.
 
     Attributes:
         kind: MODEL, SESSION, TRAJECTORY, REQUEST or TOMBSTONE.
-        key: id among its kind.
-        version: 1 for a new record, one more for each change of the payload.
-        sequence: place in the order of creation; listings go on after it.
-        created: UNIX time in s.
-        expires: UNIX time in s after which the record is as good as gone; None for never.
-        size: bytes of the payload.
+        key: id, unique within its kind.
+        version: 1 for a new record; grows by one with each change of the payload.
+        sequence: number in the order of creation; listings continue after it.
+        created: UNIX time of creation in s.
+        expires: UNIX time in s after which the record counts as deleted; None for never.
+        size: size of the payload in bytes.
         summary: a few plain values.
     """
 
@@ -61,13 +64,13 @@ class Entry:
 
     @property
     def owner(self) -> str:
-        """Name of the caller who made it; empty where that is not known."""
+        """Name of the caller who created it; empty if unknown."""
         return str(self.summary.get("owner", ""))
 
 
 @dataclasses.dataclass(frozen=True)
 class Record(Entry):
-    """A record that was read, its checksum verified."""
+    """A record with its payload, whose checksum was verified."""
 
     payload: Payload
 
@@ -77,14 +80,14 @@ class Put:
     """Write a record.
 
     Attributes:
-        kind: its kind.
-        key: its id.
-        payload: its content.
+        kind: kind of the record.
+        key: id of the record.
+        payload: new content.
         expires: as in Entry.
         summary: as in Entry.
-        parent: id of a model that must exist and may not be deleted before this record.
-        client: whose share of the limits it takes; of a record that is there, whoever made it.
-        expect: version that must be there; 0 for a record that must not be there; None for whatever is there.
+        parent: id of a model, which must exist and cannot be deleted before this record.
+        client: client whose limits a new record counts towards; an existing record keeps its client.
+        expect: version that the existing record must have; 0 if there must be none; None for any.
     """
 
     kind: str
@@ -104,7 +107,7 @@ class Put:
 
 @dataclasses.dataclass(frozen=True)
 class Touch:
-    """Change when a record expires; its version stays."""
+    """Change the expiry of a record, without a new version."""
 
     kind: str
     key: str
@@ -113,12 +116,12 @@ class Touch:
 
 @dataclasses.dataclass(frozen=True)
 class Delete:
-    """Remove a record.
+    """Delete a record.
 
     Attributes:
-        kind: its kind.
-        key: its id.
-        expired_at: only if it has expired by this time.
+        kind: kind of the record.
+        key: id of the record.
+        expired_at: delete it only if it has expired by this UNIX time in s; None to delete it in any case.
     """
 
     kind: str
@@ -130,12 +133,12 @@ Write = Put | Touch | Delete
 
 
 class Conflict(Exception):  # noqa: N818
-    """A record is not as a write of the transaction expects; nothing was changed.
+    """A record is not in the state that a write expects; the transaction changed nothing.
 
     Attributes:
         kind: kind of the record.
-        key: its id.
-        referenced: it cannot be deleted, because other records have it as their parent.
+        key: id of the record.
+        referenced: whether it cannot be deleted because it is the parent of other records.
     """
 
     def __init__(self, kind: str, key: str, *, referenced: bool = False) -> None:
@@ -146,20 +149,22 @@ class Conflict(Exception):  # noqa: N818
 
 
 Usage = Mapping[tuple[str, str], tuple[int, int]]
-"""Number and bytes of records by kind and client."""
+"""Number and bytes of records, by (kind, client)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What may be kept of COUNTED kinds.
+    """Limits on the records of COUNTED kinds and on remembered requests.
 
     Attributes:
-        counts: number by kind.
-        total: bytes of all of them together; None for no limit.
-        client_counts: number of one client's by kind.
-        client_total: bytes of one client's, all kinds together; None for no limit.
-        requests: number of remembered requests; the oldest go when there are more. None for no limit.
-        request_bytes: bytes of remembered requests, likewise.
+        counts: largest number of records, by kind.
+        total: most bytes of all records together; None for no limit.
+        client_counts: largest number of records of one client, by kind.
+        client_total: most bytes of all records of one client; None for no limit.
+        requests: largest number of remembered requests, beyond which the oldest are deleted; None for no
+            limit.
+        request_bytes: most bytes of remembered requests, beyond which the oldest are deleted; None for no
+            limit.
     """
 
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -170,17 +175,17 @@ class Limits:
     request_bytes: int | None = None
 
     def check(self, usage: Usage, kind: str, client: str, count: int, size: int) -> None:
-        """Refuse what does not fit.
+        """Check that a change stays within the limits.
 
         Args:
-            usage: what is kept.
+            usage: present number and bytes of records.
             kind: kind of the record that changes.
-            client: whose it is.
-            count: by how many its number changes.
-            size: by how many its bytes change.
+            client: client of the record.
+            count: change of the number of records.
+            size: change of the bytes.
 
         Raises:
-            LimitError: it does not fit.
+            LimitError: it would exceed a limit.
         """
         if kind not in COUNTED:
             return
@@ -191,18 +196,18 @@ class Limits:
             if most is not None and count_of(usage, kind) + count > most:
                 raise too_many(kind, most)
         if size > 0:
-            held = {key: used for key, (_, used) in usage.items() if key[0] in COUNTED}
-            own = sum(used for (_, name), used in held.items() if name == client)
+            used = {key: bytes_used for key, (_, bytes_used) in usage.items() if key[0] in COUNTED}
+            own = sum(count for (_, name), count in used.items() if name == client)
             if self.client_total is not None and own + size > self.client_total:
                 raise too_large(kind, "client_memory", "of one client", self.client_total, own, size)
-            if self.total is not None and sum(held.values()) + size > self.total:
-                raise too_large(kind, "store_bytes", "kept", self.total, sum(held.values()), size)
+            if self.total is not None and sum(used.values()) + size > self.total:
+                raise too_large(kind, "store_bytes", "kept", self.total, sum(used.values()), size)
 
 
 def read_summary(text: str | bytes) -> dict[str, Any]:
-    """Read a summary as it is stored; one that is damaged or longer than LONGEST_SUMMARY says nothing.
+    """Parse a stored summary; return an empty one if it is damaged or longer than LONGEST_SUMMARY.
 
-    A record without its summary keeps its payload, but has no owner: only admins see it.
+    A record with an empty summary keeps its payload but has no owner, so that only admins see it.
     """
     try:
         found = json.loads(text) if len(text) <= LONGEST_SUMMARY else None
@@ -224,7 +229,7 @@ def bytes_of(usage: Usage, kind: str) -> int:
 def add_to_usage(
     usage: dict[tuple[str, str], tuple[int, int]], kind: str, client: str, count: int, size: int
 ) -> None:
-    """Count records of a client that have come, or with negative numbers gone."""
+    """Add records of a client to the usage, or subtract them with negative numbers."""
     number, held = usage.get((kind, client), (0, 0))
     usage[kind, client] = number + count, held + size
     if not number + count:
@@ -232,12 +237,12 @@ def add_to_usage(
 
 
 class Store(abc.ABC):
-    """A place for records.
+    """A store of records.
 
     Attributes:
-        in_memory: whether the records are in this process's memory, so that a cache in front is of no use.
-        limits: what may be kept.
-        usage: number and bytes by kind and client, as of the last look.
+        in_memory: whether the records are in this process's memory, which makes a cache useless.
+        limits: limits on the records.
+        usage: number and bytes by kind and client, as last seen.
     """
 
     in_memory = False
@@ -245,29 +250,29 @@ class Store(abc.ABC):
     usage: Usage
 
     def count(self, kind: str) -> int:
-        """Return the number of records of a kind, as of the last look."""
+        """Return the number of records of a kind, as last seen."""
         return count_of(self.usage, kind)
 
     def check_room(self, kind: str, client: str, size: int) -> None:
-        """Refuse early what would most likely not fit; `commit` says for sure.
+        """Check early whether a record would fit; `commit` checks it again.
 
         Raises:
-            LimitError: one more record of this size would not fit.
+            LimitError: one more record of this size would exceed a limit.
         """
         self.limits.check(self.usage, kind, client, 1, size)
 
     @abc.abstractmethod
     async def open(self) -> None:
-        """Make the store ready.
+        """Open the store.
 
         Raises:
-            ArgumentError: it is not a store, or one of a newer release.
+            ArgumentError: its format is unknown or that of a newer release.
             UnavailableError: it cannot be reached.
         """
 
     @abc.abstractmethod
     async def check(self) -> None:
-        """Ask the store for a sign of life.
+        """Check that the store answers.
 
         Raises:
             RevoluteError: it cannot be used now.
@@ -275,48 +280,48 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     async def get(self, kind: str, key: str) -> Record | None:
-        """Read a record, expired ones too; None if there is none.
+        """Return a record, also an expired one; None if there is none.
 
         Raises:
-            DataLossError: its bytes are not those that were written.
+            DataLossError: the record is damaged.
             UnavailableError: the store cannot be reached.
         """
 
     @abc.abstractmethod
     async def look(self, kind: str, key: str) -> Entry | None:
-        """Read what a listing says of a record; None if there is none."""
+        """Return a record without its payload; None if there is none."""
 
     @abc.abstractmethod
     async def commit(self, *writes: Write) -> None:
         """Carry out all writes or none; they are durable when this returns.
 
         Raises:
-            Conflict: a record is not as a write expects.
-            LimitError: a limit is met or the disk is full.
+            Conflict: a record is not in the state that a write expects.
+            LimitError: a limit would be exceeded, or the disk is full.
             UnavailableError: the store cannot be reached or written.
         """
 
     @abc.abstractmethod
     async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
-        """List records of a kind, oldest first, after a sequence number."""
+        """Return records of a kind after a sequence number, oldest first."""
 
     @abc.abstractmethod
     async def newest(self, kind: str, limit: int) -> list[Entry]:
-        """List the newest records of a kind, newest first."""
+        """Return the newest records of a kind, newest first."""
 
     @abc.abstractmethod
     async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
-        """List records that have expired."""
+        """Return records that have expired by a UNIX time in s."""
 
     @abc.abstractmethod
     async def close(self) -> None:
-        """Let go of files and connections; what is committed stays."""
+        """Close files and connections; committed records stay."""
 
 
 async def delete_each(store: Store, deletes: Sequence[Delete]) -> None:
-    """Delete many records, each if it is there and as the delete expects.
+    """Delete many records; skip those that are not in the state that the delete expects.
 
-    They go in one transaction while nobody interferes, else one by one.
+    All go in one transaction; after a conflict each goes in its own.
     """
     try:
         await store.commit(*deletes)
@@ -327,25 +332,25 @@ async def delete_each(store: Store, deletes: Sequence[Delete]) -> None:
 
 
 async def trim(store: Store, kind: str, keep: int | None, keep_bytes: int | None = None) -> None:
-    """Delete the oldest records of a kind beyond a number and a number of bytes; None for no bound."""
+    """Delete the oldest records of a kind beyond a number or a number of bytes; None for no limit."""
     while True:
-        surplus = 0 if keep is None else max(0, store.count(kind) - keep)
-        heavy = 0 if keep_bytes is None else max(0, bytes_of(store.usage, kind) - keep_bytes)
-        if not surplus and not heavy:
+        excess = 0 if keep is None else max(0, store.count(kind) - keep)
+        excess_bytes = 0 if keep_bytes is None else max(0, bytes_of(store.usage, kind) - keep_bytes)
+        if not excess and not excess_bytes:
             return
-        going: list[Delete] = []
+        deletes: list[Delete] = []
         for entry in await store.scan(kind, limit=_MOST_TOGETHER):
-            if len(going) >= surplus and heavy <= 0:
+            if len(deletes) >= excess and excess_bytes <= 0:
                 break
-            going.append(Delete(kind, entry.key))
-            heavy -= entry.size
-        if not going:
+            deletes.append(Delete(kind, entry.key))
+            excess_bytes -= entry.size
+        if not deletes:
             return
-        await delete_each(store, going)
+        await delete_each(store, deletes)
 
 
 def too_many(kind: str, most: int, *, of_one_client: bool = False) -> LimitError:
-    """Return the error for one record of a kind too many."""
+    """Return the error for a record beyond the limit on their number."""
     plural = {"trajectory": "trajectories"}.get(kind, kind + "s")
     where, flag = ("of one client", "max-client") if of_one_client else ("on this server", "max")
     return LimitError(
@@ -356,7 +361,7 @@ def too_many(kind: str, most: int, *, of_one_client: bool = False) -> LimitError
 
 
 def too_large(kind: str, name: str, whose: str, most: int, held: int, size: int) -> LimitError:
-    """Return the error for a record that is too large for what is left."""
+    """Return the error for a record beyond a limit on bytes."""
     flag = {"client_memory": "max-client-memory"}.get(name, name.replace("_", "-"))
     return LimitError(
         f"{name}: expected at most {format_bytes(most)} {whose}, "
@@ -367,7 +372,7 @@ def too_large(kind: str, name: str, whose: str, most: int, held: int, size: int)
 
 
 def damaged(kind: str, key: str) -> DataLossError:
-    """Return the error for a record whose bytes are not those that were written."""
+    """Return the error for a record whose checksum does not match."""
     return DataLossError(
         f"{kind}_id: expected the {kind} as it was kept, got damaged bytes at {key!r}; "
         f"delete it and make it again",
@@ -376,7 +381,7 @@ def damaged(kind: str, key: str) -> DataLossError:
 
 
 def disk_full(cause: str) -> LimitError:
-    """Return the error for a disk without room."""
+    """Return the error for a full disk."""
     return LimitError(
         f"store: expected room for what is to be kept, got a full disk ({cause}); "
         "delete trajectories, free disk space, or start the server with --store at another place",
@@ -385,7 +390,7 @@ def disk_full(cause: str) -> LimitError:
 
 
 def unwritable(cause: str) -> UnavailableError:
-    """Return the error for a store that does not take what is written."""
+    """Return the error for a store that cannot be written."""
     return UnavailableError(
         f"store: expected one that can be written, got {' '.join(cause.split())}; "
         "nothing was changed, call again later",
@@ -394,7 +399,7 @@ def unwritable(cause: str) -> UnavailableError:
 
 
 def silent(where: str) -> UnavailableError:
-    """Return the error for a store that was asked to read and gave no answer."""
+    """Return the error for a store that did not answer a read."""
     return UnavailableError(
         f"store: expected an answer, got none from {where}; nothing was changed, call again later",
         argument="store",
@@ -402,7 +407,7 @@ def silent(where: str) -> UnavailableError:
 
 
 def unanswered(where: str) -> UnavailableError:
-    """Return the error for a store that was asked to write and gave no answer."""
+    """Return the error for a store that did not answer a write, which it may have carried out."""
     return UnavailableError(
         f"store: expected an answer, got none from {where}; "
         "what was asked for may have happened: call again later under the same request_id",
@@ -411,5 +416,5 @@ def unanswered(where: str) -> UnavailableError:
 
 
 def joined(payload: Sequence[Any]) -> bytes:
-    """Return a payload as one piece."""
+    """Return a payload as one bytes object."""
     return bytes(payload[0]) if len(payload) == 1 else b"".join(payload)

@@ -1,4 +1,4 @@
-"""A store whose operations are timed."""
+"""A wrapper around a store that measures its operations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from .interface import Entry, Record, Store, Usage, Write
 
 
 class MeasuredStore(Store):
-    """Another store, with the time of each operation reported as the stage "store".
+    """Forwards to another store, and records the time of each operation as the stage "store".
 
     Args:
         inner: the store.
-        telemetry: where to report.
+        telemetry: receives the times.
     """
 
     def __init__(self, inner: Store, telemetry: Telemetry) -> None:
@@ -22,7 +22,7 @@ class MeasuredStore(Store):
 
     @property
     def usage(self) -> Usage:  # type: ignore[override]
-        """Number and bytes by kind and client, as of the last look."""
+        """Number and bytes by kind and client, as last seen."""
         return self._inner.usage
 
     async def open(self) -> None:

@@ -1,4 +1,4 @@
-"""`memory:`: records in this process; they end with it. For tests, and for those who want no file."""
+"""`memory:`: records in the memory of this process, lost when it ends; for tests and short-lived servers."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from .interface import (
 )
 
 RECORD_BYTES = 1024
-"""Bytes of a record beside its payload: the objects that hold it, its key and its summary, about."""
+"""Approximate bytes of a record besides its payload: Python objects, key and summary."""
 
 _JOINED_BYTES = 16 * 1024
-"""Payloads up to this size are kept as one piece; an object for each piece would take more than the bytes."""
+"""Payloads up to this size are joined; an object per buffer would take more memory than the bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Kept:
-    """A record, the model that it needs, and whose share it takes."""
+    """A record, its parent, and the client whose limits it counts towards."""
 
     record: Record
     parent: str
@@ -44,12 +44,12 @@ class _Kept:
 
 
 class MemoryStore(Store):
-    """Records in one dictionary per kind, which keep the order of creation.
+    """Records in one dictionary per kind, in the order of creation.
 
     Args:
-        limits: what may be kept. The oldest remembered requests go at once when there are too many.
-        reserve: takes the bytes of records that come and, negative, of those that go; raises LimitError when
-            they do not fit into the process's memory.
+        limits: limits on the records. The oldest remembered requests are deleted as soon as there are too
+            many.
+        reserve: called with the change of the bytes in memory; raises LimitError if they do not fit.
     """
 
     in_memory = True
@@ -66,7 +66,7 @@ class MemoryStore(Store):
         """Nothing to do."""
 
     async def check(self) -> None:
-        """It is there as long as the process is."""
+        """Nothing to check."""
 
     async def get(self, kind: str, key: str) -> Record | None:
         found = self._kinds[kind].get(key)
@@ -98,13 +98,13 @@ class MemoryStore(Store):
 
     async def expired(self, now: float, limit: int = 1000) -> list[Entry]:
         records = (kept.record for kind in self._kinds.values() for kept in kind.values())
-        return list(itertools.islice((entry for entry in records if _is_over(entry, now)), limit))
+        return list(itertools.islice((entry for entry in records if _has_expired(entry, now)), limit))
 
     async def close(self) -> None:
         """Nothing to do."""
 
     def _forget_requests(self, stage: _Stage) -> None:
-        """Let the oldest remembered requests go until the others are within the limits."""
+        """Delete the oldest remembered requests until the others are within the limits."""
         for key in self._kinds[REQUEST]:
             if not self._has_too_many_requests(stage.usage):
                 return
@@ -120,7 +120,7 @@ class MemoryStore(Store):
 
 
 class _Stage:
-    """What a transaction changes, beside the records as they are."""
+    """The changes of a transaction, before they are applied."""
 
     def __init__(
         self,
@@ -142,29 +142,29 @@ class _Stage:
         """Stage one write.
 
         Raises:
-            Conflict: a record is not as the write expects.
-            LimitError: a limit is met.
+            Conflict: a record is not in the state that the write expects.
+            LimitError: a limit would be exceeded.
         """
-        place = write.kind, write.key
-        old = self._find(place)
+        name = write.kind, write.key
+        old = self._find(name)
         if isinstance(write, Put):
             self._put(write, old)
         elif old is None:
-            raise Conflict(*place)
+            raise Conflict(*name)
         elif isinstance(write, Touch):
             touched = dataclasses.replace(old.record, expires=write.expires)
-            self.changes[place] = dataclasses.replace(old, record=touched)
+            self.changes[name] = dataclasses.replace(old, record=touched)
         else:
             self._delete(write, old)
 
-    def _find(self, place: tuple[str, str]) -> _Kept | None:
-        return self.changes[place] if place in self.changes else self._kinds[place[0]].get(place[1])
+    def _find(self, name: tuple[str, str]) -> _Kept | None:
+        return self.changes[name] if name in self.changes else self._kinds[name[0]].get(name[1])
 
     def _put(self, write: Put, kept: _Kept | None) -> None:
-        place = write.kind, write.key
+        name = write.kind, write.key
         old = kept.record if kept else None
         if write.expect is not None and write.expect != (old.version if old else 0):
-            raise Conflict(*place)
+            raise Conflict(*name)
         if old is None and write.parent:
             if self._find((MODEL, write.parent)) is None:
                 raise Conflict(MODEL, write.parent)
@@ -185,11 +185,11 @@ class _Stage:
             summary=dict(write.summary),
             payload=(joined(write.payload),) if write.size <= _JOINED_BYTES else write.payload,
         )
-        self.changes[place] = _Kept(record, kept.parent if kept else write.parent, client)
+        self.changes[name] = _Kept(record, kept.parent if kept else write.parent, client)
         add_to_usage(self.usage, write.kind, client, int(old is None), grown)
 
     def _delete(self, write: Delete, kept: _Kept) -> None:
-        if write.expired_at is not None and not _is_over(kept.record, write.expired_at):
+        if write.expired_at is not None and not _has_expired(kept.record, write.expired_at):
             raise Conflict(write.kind, write.key)
         if write.kind == MODEL and self._all_children[write.key] + self.children[write.key] > 0:
             raise Conflict(write.kind, write.key, referenced=True)
@@ -199,7 +199,7 @@ class _Stage:
         add_to_usage(self.usage, write.kind, kept.client, -1, -kept.record.size)
 
 
-def _is_over(entry: Entry, now: float) -> bool:
+def _has_expired(entry: Entry, now: float) -> bool:
     return entry.expires is not None and entry.expires <= now
 
 

@@ -1,4 +1,4 @@
-"""Files of a store are for the server's user alone: other users of the machine need tokens as callers do."""
+"""Permissions of a store's files: only the server's user may read them. Other users need tokens."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 _log = logging.getLogger("revolute.server")
 
 _COMPANIONS = ("", "-wal", "-shm", "-reserve", "-blobs", "-spares")
-"""What the names of a database and of the files and folders beside it end with."""
+"""Suffixes of the database and of the files and folders beside it."""
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file that only this user may read and write, unless there is a file."""
+    """Create an empty file that only this user may read and write, unless it exists."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def take_from_others(database: Path) -> None:
-    """Take the rights of other users away from a database and from what lies beside it.
+    """Remove the permissions of other users on a database and on the files beside it.
 
-    No file is opened: closing one would release the locks that SQLite holds on it in this process.
+    No file is opened, because closing it would release SQLite's locks on it in this process.
     """
     for suffix in _COMPANIONS:
         path = database.with_name(f"{database.name}{suffix}")

@@ -1,8 +1,8 @@
-"""Files of payloads that are gone, to be written over by new ones.
+"""Spare files: the files of deleted payloads, reused for new ones.
 
-A new file costs several times what writing over an old one does, whose pages the system has in memory and
-whose blocks are found, and removing the old one costs as much again. A spare file lies in a folder of its own
-and gets a new name with its new content, so that no name ever stands for two contents.
+Overwriting a file is several times faster than creating one, because its pages are in memory and its blocks
+are allocated; removing the old file takes as long again. Spare files lie in their own folder. A reused file
+gets a new name, so that a name never stands for two contents.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 _MOST_BYTES = 256 * 1024**2
 _MOST_FILES = 64
 _ALIKE = 2
-"""Largest ratio of the sizes of a spare file and of what it is used for."""
+"""Largest ratio between the sizes of a spare file and of a new payload."""
 
 _OLD_SECONDS = 3600.0
 
@@ -26,7 +26,7 @@ class RecycledFiles:
     """The spare files of one process. Threads may share it.
 
     Args:
-        folder: where they lie, on the file system of the payloads; made when it is needed.
+        folder: their folder, on the file system of the payloads; created when it is needed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,7 +36,7 @@ class RecycledFiles:
         self._bytes = 0
 
     def put(self, path: Path) -> bool:
-        """Make a file that nothing refers to any more a spare one; return whether it is one now."""
+        """Turn the file of a deleted payload into a spare file; return whether that worked."""
         try:
             found = path.stat()
             with self._lock:
@@ -52,27 +52,27 @@ class RecycledFiles:
         return True
 
     def take(self, size: int, path: Path) -> bool:
-        """Move a spare file to a name of a payload of about its size; return whether there was one."""
+        """Rename a spare file of similar size to `path`; return whether there was one."""
         with self._lock:
             fitting = [
-                place
-                for place, (has, _) in enumerate(self._files)
+                index
+                for index, (has, _) in enumerate(self._files)
                 if size <= _ALIKE * has and has <= _ALIKE * size
             ]
             if not fitting:
                 return False
-            place = min(fitting, key=lambda place: abs(self._files[place][0] - size))
-            has, spare = self._files.pop(place)
+            index = min(fitting, key=lambda index: abs(self._files[index][0] - size))
+            has, spare = self._files.pop(index)
             self._bytes -= has
         try:
-            # another process that starts just now takes it for none that a crash left
+            # a new time stamp, so that a process that starts now does not remove it as an orphan
             os.utime(spare)
             spare.rename(path)
         except OSError:
             return False
         return True
 
-    def give_up(self) -> bool:
+    def remove_all(self) -> bool:
         """Remove all spare files; return whether there were any."""
         with self._lock:
             files, self._files, self._bytes = self._files, [], 0
@@ -82,7 +82,7 @@ class RecycledFiles:
         return bool(files)
 
     def remove_old(self) -> None:
-        """Remove what processes that were killed have left."""
+        """Remove spare files of processes that were killed."""
         oldest = time.time() - _OLD_SECONDS
         with contextlib.suppress(FileNotFoundError):
             for entry in os.scandir(self._folder):
@@ -92,7 +92,7 @@ class RecycledFiles:
 
     def close(self) -> None:
         """Remove all spare files, and the folder unless another process uses it."""
-        self.give_up()
+        self.remove_all()
         with contextlib.suppress(OSError):
             self._folder.rmdir()
 

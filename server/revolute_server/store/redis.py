@@ -1,19 +1,19 @@
-"""`redis://host:port/db`: a Redis server, so that several replicas share what is kept.
+"""`redis://host:port/db`: records in a Redis server, which several replicas can share.
 
-A transaction is one Lua script, which Redis carries out whole and alone. All names have the hash tag
-`{revolute}`, so that a cluster keeps them on one node. How much survives is the Redis server's own setting;
-`durability=disk` asks for `appendonly yes` and `appendfsync always` and refuses a server without.
+A transaction is one Lua script, which Redis runs atomically. All names have the hash tag `{revolute}`, so
+that a cluster keeps them on one node. Durability depends on the settings of the Redis server;
+`durability=disk` requires `appendonly yes` and `appendfsync always`.
 
     {revolute}:<kind>:<key>     hash of the fields of a record, its checksum and its payload
     {revolute}:index:<kind>     sorted set of keys by sequence
     {revolute}:expires          sorted set of "<kind> <key>" by expiry
     {revolute}:children         hash: number of records by parent
     {revolute}:usage            hash: "count <kind> <client>" and "bytes <kind> <client>"
-    {revolute}:done:<token>     that a transaction was carried out, for a while
+    {revolute}:done:<token>     marks a transaction as carried out; kept for a while
     {revolute}:sequence, {revolute}:schema
 
-A connection that breaks leaves open whether a transaction was carried out: it is sent again, once, and found
-done by its token or carried out now. So a Redis server that was started again is noticed by nobody.
+After a broken connection it is unknown whether a transaction was carried out. It is sent once more; its token
+shows whether it was carried out before. So clients do not notice a restart of the Redis server.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ SCHEMA = 1
 _TAG = "{revolute}"
 _FIELDS = ("version", "sequence", "created", "expires", "size", "summary")
 _SECONDS, _BYTES_PER_SECOND = 4.0, 10 * 1024**2
-"""Time for an answer, so that a server that hangs holds no call for long; a large payload gets more."""
+"""Time limit of an answer, so that a hanging Redis server does not block calls; large payloads get more."""
 
 _CONNECT_SECONDS = 2.0
 
 _TOKEN_SECONDS = 600
-"""For which the token of a transaction is kept; the second attempt comes within the time for an answer."""
+"""Time for which the token of a transaction is kept; the second attempt comes much earlier."""
 
 _UNKNOWN_ENDS = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, asyncio.TimeoutError)
-"""After these a transaction may have been carried out."""
+"""Errors after which a transaction may have been carried out."""
 
 _COMMIT = """
 -- ARGV: the tag; the plan in JSON; a token; seconds for which it is kept; the payload of each write, empty
@@ -196,10 +196,10 @@ class RedisStore(Store):
     """Records in a Redis server.
 
     Args:
-        address: `redis://`, `rediss://` or `unix://`, as redis-py reads it.
-        shown: the address without its password.
-        limits: what may be kept.
-        sync: whether the Redis server must sync before it answers.
+        address: `redis://`, `rediss://` or `unix://`, in the form of redis-py.
+        shown: the address without its password, for messages.
+        limits: limits on the records.
+        sync: whether the Redis server must sync to disk before it answers.
     """
 
     def __init__(self, address: str, shown: str, limits: Limits, *, sync: bool) -> None:
@@ -212,7 +212,7 @@ class RedisStore(Store):
                 # `_ask` bounds the time for each answer
                 socket_timeout=None,
                 socket_connect_timeout=_CONNECT_SECONDS,
-                # once more, over a new connection: reads change nothing, transactions have tokens
+                # retry once over a new connection: reads change nothing, and transactions have tokens
                 retry=Retry(NoBackoff(), 1, (redis.exceptions.ConnectionError,)),
             )
         except ValueError as error:
@@ -247,7 +247,7 @@ class RedisStore(Store):
 
     async def get(self, kind: str, key: str) -> Record | None:
         size = await self._ask(self._redis.hget(_name(kind, key), "size"))
-        # most requests are new, so that mostly there is nothing to read
+        # most lookups are of new requests and find nothing
         if size is None:
             return None
         names = (*_FIELDS, "checksum", "payload")
@@ -332,7 +332,7 @@ class RedisStore(Store):
         ]
 
     async def _ask(self, question: Any, size: int = 0) -> Any:
-        """Await an answer of the Redis server and translate its errors; `size` bytes go or come."""
+        """Await an answer of the Redis server and translate its errors; `size` is that of the payload."""
         try:
             return await asyncio.wait_for(question, _SECONDS + size / _BYTES_PER_SECOND)
         except RevoluteError:
@@ -356,12 +356,12 @@ class RedisStore(Store):
             )
 
     def _note(self, usage: dict[bytes, bytes]) -> None:
-        """Keep the numbers and bytes by kind."""
+        """Update `usage` from the hash in Redis."""
         numbers: dict[tuple[str, str], list[int]] = {}
         for name, value in usage.items():
             what, kind, client = name.decode().split(" ", 2)
             numbers.setdefault((kind, client), [0, 0])[what == "bytes"] = int(value)
-        self.usage = {place: (count, size) for place, (count, size) in numbers.items()}
+        self.usage = {name: (count, size) for name, (count, size) in numbers.items()}
 
 
 def _text(value: bytes | str) -> str:
@@ -373,7 +373,7 @@ def _name(kind: str, key: str) -> str:
 
 
 def _plain(write: Write) -> dict[str, Any]:
-    """Return a write as the script reads it."""
+    """Return a write in the form that the script reads."""
     plain: dict[str, Any] = {"kind": write.kind, "key": write.key}
     if isinstance(write, Delete):
         return {**plain, "op": "delete", "expired_at": write.expired_at}

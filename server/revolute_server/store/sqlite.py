@@ -1,17 +1,17 @@
-"""`sqlite:///path`: an SQLite file in WAL mode, the embedded default.
+"""`sqlite:///path`: records in an SQLite file in WAL mode, the default store.
 
-One thread writes: it takes all transactions that wait, carries each out in a savepoint and commits them
-together, so that under `durability=disk` one fsync serves many calls (group commit). A row by its key is read
-on the event loop, in less time than a change of threads takes; what may take longer is read on threads.
-Payloads that are not small lie in files beside the database (`blobs`), written on these threads, too.
-Several servers on one machine may share a file; SQLite's own locks keep their transactions apart.
+One thread writes. It carries out each waiting transaction in a savepoint and commits all together, so that
+with `durability=disk` one fsync serves many calls (group commit). Single rows are read on the event loop,
+which is faster than a change of threads; larger reads run on threads. Large payloads lie in files beside the
+database (`blobs`), which these threads write, too. Several servers on one machine may share a file; SQLite's
+locks separate their transactions.
 
-A damaged payload is one lost record. SQLite checks its own file at the start, and a file that it calls
-malformed is refused: repairing it is left to SQLite (`sqlite3 FILE .recover`).
+A damaged payload costs one record. At the start SQLite checks its file; a malformed file is refused, and
+SQLite itself must repair it (`sqlite3 FILE .recover`).
 
-What survives: with `process`, everything acknowledged survives the end of the process, however it ends, since
-the system has it; with `disk`, the end of the machine as well, since WAL (synchronous=FULL) and payloads are
-synced before a call is answered.
+Durability: with `process`, acknowledged records survive any end of the process, because the operating system
+has them. With `disk` they also survive a crash of the machine, because the WAL (synchronous=FULL) and the
+payloads are synced before a call is answered.
 """
 
 from __future__ import annotations
@@ -69,17 +69,18 @@ _log = logging.getLogger("revolute.server")
 Result = TypeVar("Result")
 
 _INLINE_BYTES = 16 * 1024
-"""Largest payload inside the database; larger ones are cheaper to write and read as files."""
+"""Largest payload in the database; larger ones are faster as files."""
 
-_PASSING_BYTES = 4 * 1024**2
-"""Of a transaction whose payloads the writer writes itself when it has nothing else to do."""
+_WRITER_BYTES = 4 * 1024**2
+"""Transactions of up to this many bytes: the idle writer thread writes their payload files itself."""
 
 _BUSY_SECONDS = 30.0
 _READERS = 4
 _FEW = 32
-"""Rows that are read on the event loop; a listing of more goes to a thread."""
+"""Largest number of rows that are read on the event loop; longer listings are read on a thread."""
 
 _MOST_TOGETHER = 256
+"""Largest number of transactions that are committed together."""
 
 
 @dataclasses.dataclass
@@ -87,10 +88,10 @@ class _Job:
     """A transaction that waits for the writer.
 
     Attributes:
-        writes: what it does.
-        done: set when it is durable, or has failed.
-        files: names of payloads that lie in files, by place in `writes`.
-        checksums: of the records that are put, by place in `writes`.
+        writes: its writes.
+        done: set when the transaction is durable or has failed.
+        files: names of payload files, by index in `writes`.
+        checksums: checksums of new payloads, by index in `writes`.
     """
 
     writes: tuple[Write, ...]
@@ -100,7 +101,7 @@ class _Job:
 
     @property
     def frees(self) -> bool:
-        """Whether it makes room: it deletes, and adds no more than notes of that."""
+        """Whether it frees space: it deletes records, and adds only small ones such as tombstones."""
         deletes = any(isinstance(write, Delete) for write in self.writes)
         return deletes and sum(write.size for write in self.writes if isinstance(write, Put)) < _INLINE_BYTES
 
@@ -110,8 +111,8 @@ class SqliteStore(Store):
 
     Args:
         path: the file; `<path>-blobs` beside it holds large payloads.
-        limits: what may be kept.
-        sync: whether what is committed is on the disk when `commit` returns.
+        limits: limits on the records.
+        sync: whether `commit` waits until the data is on the disk.
     """
 
     def __init__(self, path: Path, limits: Limits, *, sync: bool) -> None:
@@ -129,17 +130,17 @@ class SqliteStore(Store):
 
     async def open(self) -> None:
         await self._run(self._prepare)
-        # the event loop's own connection waits for nobody
+        # the event loop's connection must not wait for locks
         self._local.connection = self._connect(seconds=0.0)
-        self._place = FileIdentity(self._path)
+        self._identity = FileIdentity(self._path)
         start(self._writer)
 
     async def check(self) -> None:
-        self._place.check()
+        self._identity.check()
         await self.look(MODEL, "")
 
     async def get(self, kind: str, key: str) -> Record | None:
-        # most requests are new, so that mostly there is nothing to read
+        # most lookups are of new requests and find nothing
         if await self.look(kind, key) is None:
             return None
         return await self._run(self._get, kind, key)
@@ -155,12 +156,12 @@ class SqliteStore(Store):
         sizes = [write.size for write in writes if isinstance(write, Put)]
         if max(sizes, default=0) <= _INLINE_BYTES:
             self._hand_over(job)
-        elif self._sync or sum(sizes) > _PASSING_BYTES or not self._jobs.empty():
+        elif self._sync or sum(sizes) > _WRITER_BYTES or not self._jobs.empty():
             self._readers.submit(self._hand_over, job)
         else:
-            # a second change of threads would take longer than such a file
+            # a second change of threads would take longer than writing such files
             self._jobs.put(job)
-        # what is given to the writer happens, even if nobody waits any more
+        # the writer finishes the transaction even if the caller is cancelled
         await asyncio.shield(asyncio.wrap_future(job.done))
 
     async def scan(self, kind: str, after: int = 0, limit: int = 1000) -> list[Entry]:
@@ -179,7 +180,7 @@ class SqliteStore(Store):
         return await self._list(where, now, limit)
 
     async def close(self) -> None:
-        # these hand transactions to the writer
+        # first the readers, because they pass transactions to the writer
         await asyncio.to_thread(self._readers.shutdown)
         if self._writer.is_alive():
             self._jobs.put(None)
@@ -189,24 +190,24 @@ class SqliteStore(Store):
         self._blobs.close()
 
     async def _list(self, where: str, *values: Any) -> list[Entry]:
-        """Read many rows on a thread."""
+        """Read rows on a thread."""
         return _readable(await self._run(self._select, where, *values))
 
     async def _read(self, where: str, *values: Any) -> list[Entry | None]:
-        """Read a few rows here; on a thread that waits where another process holds the file just now."""
+        """Read a few rows here; if another process has locked the file, on a thread that waits."""
         try:
             return self._select(where, *values)
         except UnavailableError:
             return await self._run(self._select, where, *values)
 
     async def _run(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Run a reader's work."""
+        """Run work on a reader thread."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
 
     # the file
 
     def _prepare(self) -> None:
-        """Open the file or make it, and refuse one that is none of ours or of a newer release."""
+        """Open or create the file; refuse one with another format."""
         try:
             if self._path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self._path))
@@ -217,7 +218,7 @@ class SqliteStore(Store):
             self._blobs.open()
             take_from_others(self._path)
             self._open_tables()
-            self._take_stock()
+            self._count_records()
             self._reserve.make()
             take_from_others(self._path)
         except (sqlite3.Error, OSError) as error:
@@ -225,14 +226,14 @@ class SqliteStore(Store):
             raise unusable(self._path, error) from error
 
     def _close_connections(self) -> None:
-        """Close the connections of a file that was not opened."""
+        """Close the connections after a failed start."""
         for connection in self._connections:
             connection.close()
         self._connections.clear()
         self._local.connection = None
 
     def _open_tables(self) -> None:
-        """Find the tables in a file that is whole, or make them in an empty one."""
+        """Check the file and its tables, or create the tables in an empty file."""
         connection = self._connection()
         if (found := integrity(connection)) != "ok":
             raise sqlite3.DatabaseError(f"malformed: {found}")
@@ -244,11 +245,11 @@ class SqliteStore(Store):
             elif version != SCHEMA:
                 raise wrong_schema(self._path, version)
             else:
-                # fails where the file may not be written
+                # fails if the file cannot be written
                 connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
-    def _take_stock(self) -> None:
-        """Count the records, and remove payloads that no record names."""
+    def _count_records(self) -> None:
+        """Count the records, and remove payload files without a record."""
         connection = self._connection()
         self.usage = usage_of(connection)
         self._blobs.remove_orphans(lambda name: has_file(connection, name))
@@ -261,13 +262,13 @@ class SqliteStore(Store):
         return found
 
     def _connect(self, seconds: float) -> sqlite3.Connection:
-        """Open the file; `seconds` is how long the connection's statements wait for other processes."""
+        """Open the file; statements wait up to `seconds` for locks of other processes."""
         found = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         self._connections.append(found)
         found.text_factory = lambda content: content.decode("utf-8", "replace")
-        # only a new file takes it, and asking again would write the first page
+        # this setting has an effect only in a new file; setting it again would write the first page
         if not found.execute("PRAGMA page_count").fetchone()[0]:
             found.execute("PRAGMA auto_vacuum = INCREMENTAL")
         found.execute("PRAGMA journal_mode = WAL")
@@ -278,7 +279,7 @@ class SqliteStore(Store):
     # reading
 
     def _select(self, where: str, *values: Any) -> list[Entry | None]:
-        """Return the entries of rows, None for one that is damaged."""
+        """Return the entries of rows, None for a damaged row."""
         with reading():
             rows = self._connection().execute(f"SELECT {ENTRY_COLUMNS} FROM records {where}", values)
             return [entry_of(row) for row in rows]
@@ -298,13 +299,13 @@ class SqliteStore(Store):
                 try:
                     content = payload if file is None else self._blobs.read(file)
                 except FileNotFoundError:
-                    # changed or deleted meanwhile, unless the row still says the same
+                    # changed or deleted in the meantime, unless the row still has the same file
                     if file == previous:
                         raise damaged(kind, key) from None
                     previous = file
                     continue
                 if content is None or checksum(kind, key, (content,)) != digest:
-                    # or it was deleted, and its file written over, after it was opened
+                    # damaged, or deleted and its file reused while it was being read
                     if file is None or file == previous:
                         raise damaged(kind, key)
                     previous = file
@@ -314,27 +315,30 @@ class SqliteStore(Store):
     # writing
 
     def _hand_over(self, job: _Job) -> None:
-        """Lay a transaction's payloads down, and give it to the writer."""
-        if self._laid_down(job):
+        """Write the payload files of a transaction, and pass it to the writer."""
+        if self._write_files(job):
             self._jobs.put(job)
 
-    def _laid_down(self, job: _Job) -> bool:
-        """Write the large payloads of a transaction as files; if that fails, its caller is told."""
+    def _write_files(self, job: _Job) -> bool:
+        """Write the large payloads of a transaction as files; return whether that worked.
+
+        On failure the transaction's future gets the error.
+        """
         if job.checksums:
             return True
         written: dict[int, str] = {}
         try:
-            for place, write in enumerate(job.writes):
+            for index, write in enumerate(job.writes):
                 if not isinstance(write, Put):
                     continue
-                job.checksums[place] = checksum(write.kind, write.key, write.payload)
+                job.checksums[index] = checksum(write.kind, write.key, write.payload)
                 if write.size > _INLINE_BYTES:
-                    self._place.check()
+                    self._identity.check()
                     if first := written.get(id(write.payload)):
-                        job.files[place] = self._blobs.write_again(first, write.payload)
+                        job.files[index] = self._blobs.write_again(first, write.payload)
                     else:
-                        job.files[place] = self._blobs.write(write.payload)
-                        written[id(write.payload)] = job.files[place]
+                        job.files[index] = self._blobs.write(write.payload)
+                        written[id(write.payload)] = job.files[index]
             if job.files:
                 self._blobs.sync_names()
         except BaseException as error:
@@ -349,34 +353,34 @@ class SqliteStore(Store):
                 self._blobs.remove(name)
 
     def _write_all(self) -> None:
-        """The writer's thread: commit all transactions that wait, together, until the end."""
+        """Run the writer thread: commit waiting transactions together, until the end."""
         jobs: list[_Job | None] = []
         while None not in jobs:
             jobs = [self._jobs.get()]
             try:
                 self._write_waiting(jobs)
             except BaseException as error:
-                # without this thread nothing would be written any more
+                # the thread must go on: no other thread writes
                 _log.exception("store: a transaction met a fault")
                 self._fail(jobs, error)
 
     def _write_waiting(self, jobs: list[_Job | None]) -> None:
-        """Carry out what was asked for first, and all that waits behind it, which is added to `jobs`."""
+        """Commit the first transaction together with all that wait behind it; these are added to `jobs`."""
         with contextlib.suppress(queue.Empty):
             while len(jobs) < _MOST_TOGETHER:
                 jobs.append(self._jobs.get_nowait())
-        waiting = [job for job in jobs if job is not None and self._laid_down(job)]
+        waiting = [job for job in jobs if job is not None and self._write_files(job)]
         if not waiting:
             return
         try:
-            self._place.check()
+            self._identity.check()
             self._write_together(waiting)
             self._reserve.make()
         except (RevoluteError, sqlite3.Error, OSError) as error:
             self._fail(waiting, error)
 
     def _fail(self, jobs: Sequence[_Job | None], error: BaseException) -> None:
-        """Tell the callers of what was not carried out."""
+        """Report an error to the callers of unfinished transactions."""
         for job in jobs:
             if job is not None and not job.done.done():
                 self._remove_files(list(job.files.values()))
@@ -385,65 +389,70 @@ class SqliteStore(Store):
     def _write_together(self, jobs: list[_Job]) -> None:
         failed: dict[int, Exception] = {}
         try:
-            gone = self._transact(jobs, failed)
+            unused = self._transact(jobs, failed)
         except (sqlite3.Error, OSError) as error:
             if len(jobs) == 1:
                 self._write_again(jobs[0], error)
                 return
-            # one of them may be to blame, so each stands for itself
+            # one transaction may be at fault: commit each separately
             for job in jobs:
                 self._write_together([job])
             return
-        self._finish(jobs, failed, gone)
+        self._finish(jobs, failed, unused)
 
     def _write_again(self, job: _Job, error: Exception) -> None:
-        """Make room in the journal and try once more; deleting must be possible on a full disk."""
+        """Free space and try again; deleting must be possible on a full disk."""
         failed: dict[int, Exception] = {}
-        gone: list[str] = []
+        unused: list[str] = []
         while True:
             try:
                 with contextlib.suppress(sqlite3.Error):
                     self._connection().execute("PRAGMA wal_checkpoint(RESTART)")
-                gone = self._transact([job], failed)
+                unused = self._transact([job], failed)
             except (sqlite3.Error, OSError) as again:
                 error = again
-                if self._blobs.make_room() or (job.frees and self._reserve.give()):
+                if self._blobs.make_room() or (job.frees and self._reserve.release()):
                     continue
                 failed[0] = sql_fault(error)
             break
-        self._finish([job], failed, gone)
+        self._finish([job], failed, unused)
 
-    def _finish(self, jobs: list[_Job], failed: dict[int, Exception], gone: list[str]) -> None:
-        """Tell the callers, and remove the files that nothing refers to any more."""
-        for place, job in enumerate(jobs):
-            if place in failed:
-                gone = [*gone, *job.files.values()]
-                job.done.set_exception(failed[place])
+    def _finish(self, jobs: list[_Job], failed: dict[int, Exception], unused: list[str]) -> None:
+        """Report the results to the callers, and remove unused payload files."""
+        for index, job in enumerate(jobs):
+            if index in failed:
+                unused = [*unused, *job.files.values()]
+                job.done.set_exception(failed[index])
             else:
                 job.done.set_result(None)
-        self._remove_files(gone)
+        self._remove_files(unused)
 
     def _transact(self, jobs: list[_Job], failed: dict[int, Exception]) -> list[str]:
-        """Carry out transactions as one; return the files of payloads that are gone with it."""
+        """Carry out transactions as one; return the payload files that are no longer used.
+
+        Args:
+            jobs: the transactions.
+            failed: receives the errors of single transactions, by index; the others are committed.
+        """
         connection = self._connection()
-        gone: list[str] = []
+        unused: list[str] = []
         with transaction(connection):
             rows = Rows(connection, self.limits)
-            for place, job in enumerate(jobs):
+            for index, job in enumerate(jobs):
                 connection.execute("SAVEPOINT job")
                 replaced: list[str] = []
                 try:
                     for number, write in enumerate(job.writes):
-                        laid = job.checksums.get(number, b""), job.files.get(number)
-                        replaced += rows.apply(write, *laid)
+                        digest, file = job.checksums.get(number, b""), job.files.get(number)
+                        replaced += rows.apply(write, digest, file)
                 except (Conflict, RevoluteError) as error:
                     rows.undo("job")
-                    failed[place] = error
+                    failed[index] = error
                 else:
-                    gone += replaced
+                    unused += replaced
                 connection.execute("RELEASE job")
         self.usage = rows.usage
-        return gone
+        return unused
 
 
 def _readable(found: list[Entry | None]) -> list[Entry]:

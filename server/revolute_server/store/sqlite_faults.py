@@ -1,4 +1,4 @@
-"""What goes wrong with an SQLite file, as errors of ours."""
+"""Translates errors of SQLite and of the file system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .sqlite_tables import SCHEMA
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Turn what goes wrong while a record is read into an error of ours."""
+    """Translate errors that occur while the block reads a record."""
     try:
         yield
     except sqlite3.Error as error:
@@ -27,7 +27,7 @@ def reading() -> Iterator[None]:
 
 
 def sql_fault(error: Exception) -> Exception:
-    """Return the error for what went wrong while SQLite wrote or read."""
+    """Return the error to report for an error of SQLite."""
     if isinstance(error, OSError):
         return os_fault(error)
     if _is_malformed(error):
@@ -40,14 +40,14 @@ def sql_fault(error: Exception) -> Exception:
 
 
 def os_fault(error: OSError) -> Exception:
-    """Return the error for what went wrong with a file."""
+    """Return the error to report for an error of the file system."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     cause = error.strerror or type(error).__name__
     return disk_full(cause.lower()) if full else unwritable(cause.lower())
 
 
 def wrong_schema(path: Path, found: int) -> ArgumentError:
-    """Return the error for a file whose format is another than SCHEMA."""
+    """Return the error for a file whose format is not SCHEMA."""
     if found > SCHEMA:
         return ArgumentError.expected(
             "store",
@@ -78,12 +78,12 @@ def unusable(path: Path, error: Exception) -> ArgumentError:
 
 
 def _is_malformed(error: Exception) -> bool:
-    """Tell whether SQLite says that pages of its file are damaged."""
+    """Tell whether SQLite reports a damaged file."""
     return isinstance(error, sqlite3.DatabaseError) and any(
         words in str(error) for words in ("malformed", "not a database")
     )
 
 
 def _recovery(path: Path | str) -> str:
-    """Return the commands with which SQLite saves what it can from a file."""
+    """Return the commands that recover a file with SQLite."""
     return f"sqlite3 {path} '.recover --ignore-freelist' | sqlite3 recovered.db"

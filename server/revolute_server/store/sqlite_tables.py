@@ -1,7 +1,7 @@
-"""The tables of an SQLite file, and what a transaction does with their rows.
+"""The tables of an SQLite file, and the writes of a transaction on their rows.
 
-The table `usage` holds what the records of a kind and a client number and weigh, so that a limit costs no
-count; triggers keep it.
+The table `usage` has the number and bytes of records by kind and client, so that checking a limit does not
+count rows. Triggers update it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .interface import (
 )
 
 SCHEMA = 1
-"""Number of the format of the file; a larger one is a newer release's."""
+"""Number of the file format; a newer release may use a larger one."""
 
 _TABLES = """
 CREATE TABLE records (
@@ -85,11 +85,11 @@ _COLUMNS: dict[str, tuple[type, ...]] = {
     "file": (str, type(None)),
     "payload": (bytes, type(None)),
 }
-"""Types of the values in the columns that are read back."""
+"""Types of the values in the columns that are read."""
 
 _ENTRY = ("kind", "key", "version", "sequence", "created", "expires", "size", "summary")
 ENTRY_COLUMNS = ", ".join(
-    # one that is far too long is not even read
+    # do not read a summary that is too long
     f"CASE WHEN length(summary) > {LONGEST_SUMMARY} THEN '' ELSE summary END" if name == "summary" else name
     for name in _ENTRY
 )
@@ -97,7 +97,7 @@ ENTRY_COLUMNS = ", ".join(
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Hold a writing transaction; rolled back when the block fails."""
+    """Run the block in a write transaction; roll back if it fails."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -110,14 +110,14 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables in an empty file."""
+    """Create the tables in an empty file."""
     for statement in _statements(_TABLES):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 def _statements(script: str) -> Iterator[str]:
-    """Split a script into statements; `executescript` would end the transaction."""
+    """Split a script into statements; `executescript` would commit the transaction."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -127,7 +127,7 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def integrity(connection: sqlite3.Connection) -> str:
-    """Return "ok", or the first thing that is wrong with pages or indexes."""
+    """Return "ok", or the first fault in pages or indexes."""
     found: str = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     return found.removeprefix("*** in database main ***").strip()
 
@@ -138,7 +138,7 @@ def is_row(row: Sequence[Any], columns: Sequence[str]) -> bool:
 
 
 def entry_of(row: Any) -> Entry | None:
-    """Return the entry of a row of ENTRY_COLUMNS; None if they do not hold what they should."""
+    """Return the entry of a row of ENTRY_COLUMNS; None if a value has a wrong type."""
     if not is_row(row, _ENTRY):
         return None
     *plain, summary = row
@@ -152,7 +152,7 @@ def usage_of(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[int,
 
 
 def has_file(connection: sqlite3.Connection, name: str) -> bool:
-    """Tell whether a row names a file of a payload."""
+    """Tell whether a row refers to a payload file."""
     return _exists(connection, "file = ?", name)
 
 
@@ -162,14 +162,14 @@ def _exists(connection: sqlite3.Connection, condition: str, value: str) -> bool:
 
 
 class Rows:
-    """The rows as one transaction changes them.
+    """Writes of one transaction on the table `records`.
 
     Args:
-        connection: holds the transaction.
-        limits: what may be kept.
+        connection: connection with the open transaction.
+        limits: limits on the records.
 
     Attributes:
-        usage: number and bytes of records by kind and client, with what the transaction has changed.
+        usage: number and bytes of records by kind and client, including the changes of the transaction.
     """
 
     def __init__(self, connection: sqlite3.Connection, limits: Limits) -> None:
@@ -181,52 +181,52 @@ class Rows:
         """Carry out one write.
 
         Args:
-            write: what it does.
-            digest: checksum of what it puts.
-            file: where its payload lies; None for one that goes into the row.
+            write: the write.
+            digest: checksum of its payload.
+            file: name of its payload file; None if the payload goes into the row.
 
         Returns:
-            The file of the payload that is gone with it, if it had one.
+            The name of the payload file that is no longer used, if there is one.
 
         Raises:
-            Conflict: the row is not what the write expects.
+            Conflict: the row is not in the state that the write expects.
             LimitError: a limit would be exceeded.
         """
-        place = write.kind, write.key
+        name = write.kind, write.key
         row = self._connection.execute(
-            "SELECT version, expires, size, file, client FROM records WHERE kind = ? AND key = ?", place
+            "SELECT version, expires, size, file, client FROM records WHERE kind = ? AND key = ?", name
         ).fetchone()
         if isinstance(write, Put):
             return self._put(write, row, digest, file)
         if row is None:
-            raise Conflict(*place)
+            raise Conflict(*name)
         if isinstance(write, Touch):
             query = "UPDATE records SET expires = ? WHERE kind = ? AND key = ?"
-            self._connection.execute(query, (write.expires, *place))
+            self._connection.execute(query, (write.expires, *name))
             return []
         return self._delete(write, row)
 
     def undo(self, savepoint: str) -> None:
-        """Take back what was done since a savepoint."""
+        """Roll back to a savepoint."""
         self._connection.execute(f"ROLLBACK TO {savepoint}")
         self.usage = usage_of(self._connection)
 
     def _delete(self, write: Delete, row: Any) -> list[str]:
-        place = write.kind, write.key
+        name = write.kind, write.key
         _, expires, size, old_file, client = row
         if write.expired_at is not None and not (expires is not None and expires <= write.expired_at):
-            raise Conflict(*place)
+            raise Conflict(*name)
         if write.kind == MODEL and self._exists("parent = ? AND parent != ''", write.key):
-            raise Conflict(*place, referenced=True)
-        self._connection.execute("DELETE FROM records WHERE kind = ? AND key = ?", place)
+            raise Conflict(*name, referenced=True)
+        self._connection.execute("DELETE FROM records WHERE kind = ? AND key = ?", name)
         add_to_usage(self.usage, write.kind, client, -1, -size)
         return [old_file] if old_file else []
 
     def _put(self, write: Put, row: Any, digest: bytes, file: str | None) -> list[str]:
-        place = write.kind, write.key
+        name = write.kind, write.key
         version, _, old_size, old_file, client = row or (0, None, 0, None, write.client)
         if write.expect is not None and write.expect != version:
-            raise Conflict(*place)
+            raise Conflict(*name)
         if row is None and write.parent and not self._exists("kind = 'model' AND key = ?", write.parent):
             raise Conflict(MODEL, write.parent)
         size = write.size
@@ -245,7 +245,7 @@ class Rows:
         else:
             changes = ", ".join(f"{name} = ?" for name in content)
             query = f"UPDATE records SET {changes} WHERE kind = ? AND key = ?"
-            self._connection.execute(query, [*content.values(), *place])
+            self._connection.execute(query, [*content.values(), *name])
         add_to_usage(self.usage, write.kind, client, int(row is None), size - old_size)
         return [old_file] if old_file else []
 

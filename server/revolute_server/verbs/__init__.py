@@ -1,7 +1,7 @@
-"""The verbs of the protocol, once for every transport: a document in, a document out.
+"""The verbs of the protocol, shared by all transports: each takes a document and returns a document.
 
-A document is what a message carries, whichever way it came: a dict under the field names of the proto files,
-with arrays as NumPy arrays or nested lists. Transports only turn messages and bodies into documents and back.
+A document is the content of a message on any transport: a dict by the field names of the proto files, with
+arrays as NumPy arrays or nested lists. Transports only convert messages and bodies to documents and back.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Undo = Callable[[Document], None]
 
 
 class Verbs(ModelVerbs, SessionVerbs, TrajectoryVerbs, ServerVerbs):
-    """Every verb: checks the request's fields, calls the service, shapes the answer.
+    """All verbs: each checks the fields of the request, calls the service, and builds the answer.
 
     Args:
-        service: what is held.
-        with_ctrl: whether Rollout answers with the controls, which the caller knows.
+        service: models, sessions and trajectories.
+        with_ctrl: whether the answer of Rollout includes the controls.
     """
 
     def __init__(self, service: Service, *, with_ctrl: bool = False) -> None:
@@ -42,8 +42,8 @@ class Verbs(ModelVerbs, SessionVerbs, TrajectoryVerbs, ServerVerbs):
         """Carry out a verb with one answer.
 
         Args:
-            verb: which.
-            request: by the names of the protocol, ids included.
+            verb: the verb.
+            request: its fields by the names of the protocol, ids included.
         """
         answer: Coroutine[Any, Any, Document] = self._called(verb, request)
         return answer
@@ -54,7 +54,7 @@ class Verbs(ModelVerbs, SessionVerbs, TrajectoryVerbs, ServerVerbs):
         return answers
 
     def undo(self, verb: Verb) -> Undo | None:
-        """Return what forgets the effect of a verb whose caller did not get its answer; None for nothing."""
+        """Return the function that undoes a verb if the client does not get the answer, or None."""
         return self.undo_rollout if verb.name in ("Rollout", "StreamRollout") else None
 
     def _called(self, verb: Verb, request: dict[str, Any]) -> Any:
@@ -64,11 +64,11 @@ class Verbs(ModelVerbs, SessionVerbs, TrajectoryVerbs, ServerVerbs):
 
 
 def method_name(verb: Verb) -> str:
-    """Return the name of a verb's method: that of the verb in snake case."""
+    """Return the name of a verb's method: the verb in snake case."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", verb.name).lower()
 
 
 def body_of(verb: Verb) -> type[Body] | None:
-    """Return the body that a verb takes beside an id; None for no body."""
+    """Return the body class of a verb; None if it takes only an id."""
     body: type[Body] | None = getattr(getattr(Verbs, method_name(verb)), "body", None)
     return body

@@ -1,4 +1,4 @@
-"""What verbs of all services share: the service, limits on requests, and mutations that happen once."""
+"""Base class of the verbs: limits on requests, and mutations that are carried out once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .body import Deletion
 
 
 class ServiceVerbs:
-    """The verbs of one service of the protocol.
+    """Base class of the verbs of one service of the protocol.
 
     Args:
-        service: what is held.
-        with_ctrl: whether Rollout answers with the controls, which the caller knows.
+        service: models, sessions and trajectories.
+        with_ctrl: whether the answer of Rollout includes the controls.
     """
 
     def __init__(self, service: Service, *, with_ctrl: bool = False) -> None:
@@ -26,7 +26,7 @@ class ServiceVerbs:
         self._with_ctrl = with_ctrl
 
     def _check_batch(self, name: str, batch: int) -> None:
-        """Refuse more environments than the server takes at once."""
+        """Refuse a batch of more environments than the setting `max_batch`."""
         settings = self.service.settings
         if batch > settings.max_batch:
             raise LimitError.expected(
@@ -37,13 +37,13 @@ class ServiceVerbs:
             )
 
     def _once(self, request_id: str, *arguments: Any, **options: Any) -> Awaitable[Document]:
-        """Carry out a mutation once, however often it is asked for; see `Requests.once`."""
+        """Carry out a mutation once, even if the request is repeated; see `Requests.once`."""
         return self.service.requests.once(request_id, *arguments, **options)
 
     async def _delete(
         self, verb: str, identifier: str, body: Deletion, delete: Callable[[str, Ticket], Awaitable[None]]
     ) -> Document:
-        """Delete something, once."""
+        """Carry out a deletion once."""
         return await self._once(
             body.request_id,
             verb,

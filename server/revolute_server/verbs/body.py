@@ -1,8 +1,8 @@
-"""Bodies of requests: checked when a request comes in, whichever way, and shown for HTTP at /docs.
+"""Bodies of requests: pydantic models that check requests of all transports and describe them at /docs.
 
-There is one class per message of the protocol, with the same field names; the comments of the proto files
-describe them. The contract's `arrays` and the engine check arrays, the same way for every transport. `takes`
-at a verb's method says what the verb takes.
+Each class mirrors a message of the protocol, with the same field names; the comments of the proto files
+describe them. Arrays are checked by `contract.arrays` and by the engine. The decorator `takes` declares the
+body of a verb.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ REQUEST_ID = Field(
 )
 
 EXAMPLE_MODEL = "0" * 64
-"""Stands for an id that RegisterModel has returned."""
+"""Placeholder for an id from RegisterModel."""
 
 
 class Body(BaseModel):
     """A request; unknown fields are refused.
 
     Attributes:
-        example: one that can be sent, of the built-in cart pole, with ids that the reader's server has given.
+        example: a valid request for the built-in cart pole; the reader fills in ids.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
@@ -70,10 +70,10 @@ AnyBody = TypeVar("AnyBody", bound=Body)
 
 
 def takes(kind: type[Body]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Say which body a verb takes; its method then gets one that was checked.
+    """Declare the body of a verb: the method gets a checked body in place of the request.
 
-    The method is called with the request as its last argument; before that comes the id for verbs that are
-    about something that has one. Whoever wants to know the body finds it as the method's `body`.
+    The request is the last argument of the method, after the id if the verb has one. The class is available
+    as the attribute `body` of the method.
     """
 
     def decorate(method: Callable[..., Result]) -> Callable[..., Result]:
@@ -88,13 +88,13 @@ def takes(kind: type[Body]) -> Callable[[Callable[..., Result]], Callable[..., R
 
 
 def validate(kind: type[AnyBody], document: Request) -> AnyBody:
-    """Check a request's fields.
+    """Check the fields of a request.
 
     Raises:
-        ArgumentError: a field is missing, unknown or of a wrong type; named by its path.
+        ArgumentError: a field is missing, unknown or of a wrong type; `argument` is its path.
     """
     try:
-        # model_validate, without the time that its options take
+        # faster than model_validate, whose options are not needed
         found: AnyBody = kind.__pydantic_validator__.validate_python(document)
         return found
     except ValidationError as error:
@@ -102,12 +102,12 @@ def validate(kind: type[AnyBody], document: Request) -> AnyBody:
 
 
 def array(name: str, value: Any) -> np.ndarray | None:
-    """Return a field's numbers as float64, or None for a field that was left out."""
+    """Return a field as a float64 array; None if it is not set."""
     return None if value is None else as_float64(name, value)
 
 
 def arrays(name: str, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return a map of arrays as float64."""
+    """Return a map of float64 arrays."""
     return {key: as_float64(f"{name}.{key}", value) for key, value in values.items()}
 
 

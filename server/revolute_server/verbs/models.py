@@ -25,7 +25,7 @@ else:
     ModelOptions = create_model(
         "ModelOptions",
         __base__=Body,
-        __doc__="Options of a model; what is left out takes the default.",
+        __doc__="Options of a model; a field that is not set takes the default.",
         __module__=__name__,
         **{name: (option.kind | None, None) for name, option in OPTIONS.items()},
     )
@@ -59,7 +59,7 @@ class ModelVerbs(ServiceVerbs):
             lambda ticket: self.service.models.register(source, ticket),
             answers.model_info,
             record=lambda model: {"model_id": model.id},
-            again=lambda known: self.get_model(known["model_id"]),
+            replay=lambda known: self.get_model(known["model_id"]),
         )
 
     async def get_model(self, model_id: str) -> Document:
@@ -75,7 +75,7 @@ class ModelVerbs(ServiceVerbs):
         return await self._delete("DeleteModel", model_id, body, self.service.models.delete)
 
     def _check_files(self, body: ModelSource) -> None:
-        """Refuse files that are too large, before anything is made of them."""
+        """Refuse files that are too large, before they are compiled."""
         settings = self.service.settings
         files: list[tuple[str, Any, str]] = [("text", len(body.text), "max_model")]
         for name, content in body.assets.items():

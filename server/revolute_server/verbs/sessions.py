@@ -34,7 +34,7 @@ class KeepAlive(Body):
 
 
 class ResetInputs(Body):
-    """The state to put a session into; what is left out is the model's default."""
+    """The state to reset a session to; a field that is not set takes the model's default."""
 
     example = {"qpos": [0.0, 0.2]}
 
@@ -44,7 +44,7 @@ class ResetInputs(Body):
 
 
 class SetStateInputs(Body):
-    """The state to put a session into; what is left out stays."""
+    """The state to set; a field that is not set is unchanged."""
 
     example = {"qvel": [[0.1, 0.0], [0.2, 0.0]], "step_count": 0}
 
@@ -55,7 +55,7 @@ class SetStateInputs(Body):
 
 
 class StepInputs(Body):
-    """One control, held for some steps."""
+    """Controls that are constant for some steps."""
 
     example = {"ctrl": [[1.0], [-1.0]], "steps": 4}
 
@@ -65,7 +65,7 @@ class StepInputs(Body):
 
 
 class SessionJacobianInputs(Body):
-    """Controls of the step that is differentiated."""
+    """Controls of the step to differentiate."""
 
     example = {"ctrl": [0.5]}
 
@@ -106,7 +106,7 @@ class SessionVerbs(ServiceVerbs):
             {"session_id": session_id, "qpos": qpos, "qvel": qvel},
             lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, ticket),
             answers.session_state,
-            again=_session_state,
+            replay=_session_state,
         )
 
     @takes(StepInputs)
@@ -118,7 +118,7 @@ class SessionVerbs(ServiceVerbs):
             {"session_id": session_id, "ctrl": ctrl, "steps": body.steps},
             lambda ticket: self.service.sessions.step(session_id, ctrl, body.steps, ticket),
             answers.session_state,
-            again=_session_state,
+            replay=_session_state,
         )
 
     async def get_state(self, session_id: str) -> Document:
@@ -133,7 +133,7 @@ class SessionVerbs(ServiceVerbs):
             {"session_id": session_id, "qpos": qpos, "qvel": qvel, "step_count": body.step_count},
             lambda ticket: self.service.sessions.set_state(session_id, qpos, qvel, body.step_count, ticket),
             answers.session_state,
-            again=_session_state,
+            replay=_session_state,
         )
 
     @takes(ForkSession)
@@ -147,7 +147,7 @@ class SessionVerbs(ServiceVerbs):
         )
 
     async def state_bytes(self, session_id: str) -> int:
-        """Return the bytes of a session's state as an answer."""
+        """Return the bytes of an answer with a session's state."""
         return await self.service.sessions.state_bytes(session_id)
 
     @takes(SessionJacobianInputs)
@@ -161,5 +161,5 @@ class SessionVerbs(ServiceVerbs):
 
 
 async def _session_state(known: Document) -> Document:
-    """Return the state that a session had after a request, as it was kept then."""
+    """Return the recorded state of a session after an earlier request."""
     return answers.session_state(State(**known["state"]))

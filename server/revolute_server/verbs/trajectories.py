@@ -33,7 +33,7 @@ from .body import (
 )
 
 _STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
-"""What a gradient is taken by unless the request says."""
+"""Default of `wrt`."""
 
 _EXAMPLE_ROLLOUT: dict[str, Any] = {
     "model_id": EXAMPLE_MODEL,
@@ -44,7 +44,7 @@ _EXAMPLE_ROLLOUT: dict[str, Any] = {
 
 
 class RolloutInputs(Body):
-    """What to simulate."""
+    """Inputs of a rollout."""
 
     example = {
         **_EXAMPLE_ROLLOUT,
@@ -64,7 +64,7 @@ class RolloutInputs(Body):
 
 
 class StreamRolloutInputs(Body):
-    """What to simulate, and in which pieces."""
+    """Inputs of a rollout, and the length of its segments."""
 
     example = {"inputs": _EXAMPLE_ROLLOUT, "segment_steps": 2}
 
@@ -81,7 +81,7 @@ class GetTrajectory(Body):
 
 
 class Cotangents(Body):
-    """What to pull back through a trajectory."""
+    """Cotangents to pull back through a trajectory."""
 
     example = {"qpos_bar": [[1.0, 0.0]], "times": [-1], "wrt": ["ctrl", "qvel"]}
 
@@ -92,7 +92,7 @@ class Cotangents(Body):
 
 
 class Tangents(Body):
-    """A direction to push forward through a trajectory; what is left out is zero."""
+    """Tangents to push forward through a trajectory; a field that is not set is zero."""
 
     example = {"ctrl_tan": [[1.0], [0.0], [0.0]]}
 
@@ -115,7 +115,7 @@ class JacobianInputs(Body):
 
 
 class CheckGradientInputs(Body):
-    """What to check; what is left out is chosen."""
+    """The trajectory whose gradients to check; the server chooses fields that are not set."""
 
     example = {"model_id": EXAMPLE_MODEL, "steps": 10, "wrt": ["ctrl"]}
 
@@ -132,7 +132,7 @@ class CheckGradientInputs(Body):
 
 
 class ValueAndGradientInputs(Body):
-    """What to simulate and which loss to differentiate."""
+    """Inputs of a rollout, and the loss to differentiate."""
 
     example = {
         "inputs": _EXAMPLE_ROLLOUT,
@@ -150,15 +150,15 @@ class ValueAndGradientInputs(Body):
     wrt: list[str] = []
 
 
-class OwnLossInputs(Body):
-    """What to simulate for a caller who has a loss of its own; not over HTTP."""
+class ClientLossInputs(Body):
+    """Inputs of a rollout whose loss the client evaluates; not available over HTTP."""
 
     inputs: RolloutInputs
     wrt: list[str] = []
 
 
-class OwnCotangents(Body):
-    """What to pull back through the trajectory that was just sent; not over HTTP."""
+class ClientLossCotangents(Body):
+    """Cotangents of the trajectory that was just sent; not available over HTTP."""
 
     qpos_bar: OptionalArray = None
     qvel_bar: OptionalArray = None
@@ -166,7 +166,7 @@ class OwnCotangents(Body):
 
 
 class TrajectoryVerbs(ServiceVerbs):
-    """Simulates, and differentiates what was simulated."""
+    """Simulates, and differentiates trajectories."""
 
     @takes(RolloutInputs)
     async def rollout(self, body: RolloutInputs) -> Document:
@@ -176,7 +176,7 @@ class TrajectoryVerbs(ServiceVerbs):
             chosen["forget"] = body.forget
         states = body.states or ("all" if body.checkpoints == "every" else "final")
 
-        async def again(known: Document) -> Document:
+        async def replay(known: Document) -> Document:
             kept = await self.service.trajectories.with_states(known["trajectory_id"], states)
             return answers.trajectory(kept, with_ctrl=False)
 
@@ -189,14 +189,14 @@ class TrajectoryVerbs(ServiceVerbs):
             ),
             lambda kept: answers.trajectory(kept, with_ctrl=self._with_ctrl),
             record=_trajectory_id,
-            again=again,
+            replay=replay,
         )
 
     @takes(StreamRolloutInputs)
     async def stream_rollout(self, body: StreamRolloutInputs) -> AsyncGenerator[Document, None]:
-        """Yield the segments (RolloutSegment) as they are computed, and at last the RolloutEnd.
+        """Yield each RolloutSegment when it is computed, then the RolloutEnd.
 
-        A repeat of a request that was carried out sends the trajectory that was kept then.
+        A repeat of an earlier request yields the kept trajectory.
         """
         if body.segment_steps is not None and body.segment_steps < 1:
             raise ArgumentError.expected("segment_steps", "at least one step", body.segment_steps)
@@ -229,7 +229,7 @@ class TrajectoryVerbs(ServiceVerbs):
                         yield answers.rollout_end(piece)
 
     def undo_rollout(self, answer: Document) -> None:
-        """Let go of a trajectory whose caller did not get the answer, and so cannot delete it."""
+        """Delete a trajectory whose client did not get the answer and does not know its id."""
         self.service.trajectories.undo(answer["trajectory_id"])
 
     @takes(GetTrajectory)
@@ -288,33 +288,33 @@ class TrajectoryVerbs(ServiceVerbs):
         return answers.value_and_gradient(found)
 
     @contextlib.asynccontextmanager
-    async def own_loss(
+    async def client_loss(
         self, request: Request
     ) -> AsyncIterator[tuple[Document, Callable[[Request], Awaitable[Document]]]]:
-        """Simulate for a caller who has a loss of its own.
+        """Simulate a trajectory whose loss the client evaluates.
 
         Yields:
-            The trajectory (message Trajectory), and what turns the caller's Cotangents into the answer
+            The trajectory (message Trajectory), and a function from the client's Cotangents to the answer
             (message ValueAndGradientResult).
         """
-        body = validate(OwnLossInputs, request)
+        body = validate(ClientLossInputs, request)
         inputs = body.inputs
-        found = self.service.trajectories.passing(
+        found = self.service.trajectories.unkept(
             inputs.model_id, *self._inputs(inputs), checkpoints=inputs.checkpoints
         )
-        async with found as (passing, pull):
+        async with found as (trajectory, pull):
 
             async def differentiate(request: Request) -> Document:
-                bars = validate(OwnCotangents, request)
+                bars = validate(ClientLossCotangents, request)
                 gradient = await pull(
                     array("qpos_bar", bars.qpos_bar),
                     array("qvel_bar", bars.qvel_bar),
                     tuple(body.wrt) or _STATE_AND_CONTROL,
                     bars.times,
                 )
-                return answers.own_gradient(passing, gradient)
+                return answers.client_loss_gradient(trajectory, gradient)
 
-            yield answers.trajectory(passing, with_ctrl=False), differentiate
+            yield answers.trajectory(trajectory, with_ctrl=False), differentiate
 
     @takes(Deletion)
     async def delete_trajectory(self, trajectory_id: str, body: Deletion) -> Document:
@@ -324,7 +324,7 @@ class TrajectoryVerbs(ServiceVerbs):
     def _inputs(
         self, body: RolloutInputs | JacobianInputs
     ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None, dict[str, Any]]:
-        """Return state, controls and parameters of a rollout or a step as arrays."""
+        """Return the state, controls and parameters of a rollout or a step as arrays."""
         qpos, qvel, ctrl = array("qpos", body.qpos), array("qvel", body.qvel), array("ctrl", body.ctrl)
         if ctrl is not None and ctrl.ndim == (3 if isinstance(body, RolloutInputs) else 2):
             self._check_batch("ctrl", len(ctrl))
@@ -332,5 +332,5 @@ class TrajectoryVerbs(ServiceVerbs):
 
 
 def _trajectory_id(kept: Trajectory) -> Document:
-    """Return what is remembered of a request that made a trajectory."""
+    """Return the recorded document of a request that created a trajectory."""
     return {"trajectory_id": kept.id}

@@ -63,8 +63,8 @@ def test_leases_are_judged_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "_clock", machine.clock)
     expires = 1e9 + 60.0
     machine.set_by = 1e6
-    assert not leases.is_over(expires) and leases.seconds_left(expires) == 60.0
+    assert not leases.has_expired(expires) and leases.seconds_left(expires) == 60.0
     machine.wait(29)
-    assert not leases.is_over(expires)
+    assert not leases.has_expired(expires)
     machine.wait(1)
-    assert leases.is_over(expires) and leases.seconds_left(expires) == 0.0
+    assert leases.has_expired(expires) and leases.seconds_left(expires) == 0.0

@@ -483,7 +483,7 @@ def test_a_payload_of_two_records_is_written_once(
 
 def test_the_writer_survives_any_fault(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(store: Store) -> None:
-        for name in ("_laid_down", "_write_together"):
+        for name in ("_write_files", "_write_together"):
 
             def fail(*_: object, name: str = name) -> None:
                 raise AttributeError(name)

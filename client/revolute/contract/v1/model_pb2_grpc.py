@@ -62,8 +62,8 @@ class ModelServiceServicer(object):
     """
 
     def RegisterModel(self, request_iterator, context):
-        """Compiles a model and keeps it; the same content and options always give the same id, so repeating is harmless.
-        Errors: INVALID_MODEL for content, INVALID_ARGUMENT for options, NOT_FOUND for a built-in name.
+        """Compiles a model and keeps it. The same content and options always give the same id, so the call may be repeated.
+        Errors: INVALID_MODEL for the content, INVALID_ARGUMENT for options, NOT_FOUND for an unknown built-in name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -77,15 +77,15 @@ class ModelServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """Lists built-in names and registered models. Errors: INVALID_ARGUMENT.
+        """Lists built-in and registered models. Errors: INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteModel(self, request, context):
-        """Forgets a model that no session or trajectory uses. Errors: NOT_FOUND; INVALID_ARGUMENT while one does; PERMISSION_DENIED
-        where another caller registered it first.
+        """Deletes a model. Errors: NOT_FOUND; INVALID_ARGUMENT while a session or trajectory uses it; PERMISSION_DENIED if another
+        caller registered it first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

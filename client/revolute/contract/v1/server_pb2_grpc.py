@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ServerServiceStub(object):
-    """Describes the server. Health is grpc.health.v1, reflection is on.
+    """Describes the server. It also serves grpc.health.v1 and reflection.
     """
 
     def __init__(self, channel):
@@ -43,7 +43,7 @@ class ServerServiceStub(object):
 
 
 class ServerServiceServicer(object):
-    """Describes the server. Health is grpc.health.v1, reflection is on.
+    """Describes the server. It also serves grpc.health.v1 and reflection.
     """
 
     def GetServerInfo(self, request, context):
@@ -70,7 +70,7 @@ def add_ServerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ServerService(object):
-    """Describes the server. Health is grpc.health.v1, reflection is on.
+    """Describes the server. It also serves grpc.health.v1 and reflection.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SessionServiceStub(object):
-    """Steps environments one call at a time.
+    """Steps environments, one call at a time.
     """
 
     def __init__(self, channel):
@@ -93,25 +93,26 @@ class SessionServiceStub(object):
 
 
 class SessionServiceServicer(object):
-    """Steps environments one call at a time.
+    """Steps environments, one call at a time.
     """
 
     def CreateSession(self, request, context):
-        """Opens a session at the model's default state. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
+        """Creates a session in the model's default state. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSession(self, request, context):
-        """Describes a session; does not renew its lease. Errors: NOT_FOUND.
+        """Describes a session without renewing its lease. Errors: NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """Lists the caller's sessions, oldest first, for an admin all; does not renew their leases. Errors: INVALID_ARGUMENT.
+        """Lists the caller's sessions, or all sessions for an admin, oldest first, without renewing their leases. Errors:
+        INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -125,15 +126,15 @@ class SessionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Reset(self, request_iterator, context):
-        """Sets the state and puts time and step count back to 0. Errors: NOT_FOUND, INVALID_ARGUMENT.
+        """Sets the state, and sets time and step count to 0. Errors: NOT_FOUND, INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Step(self, request_iterator, context):
-        """Advances all environments with controls held. All or nothing: a call that fails or is cancelled leaves the state
-        as it was. Errors: NOT_FOUND, INVALID_ARGUMENT.
+        """Steps all environments with constant controls. All or nothing: a call that fails or is cancelled does not change the
+        state. Errors: NOT_FOUND, INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -147,30 +148,29 @@ class SessionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SetState(self, request_iterator, context):
-        """Replaces the state, or parts of it, and goes on from there. Errors: NOT_FOUND, INVALID_ARGUMENT.
+        """Replaces the state or parts of it; time and step count continue. Errors: NOT_FOUND, INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ForkSession(self, request, context):
-        """Opens another session in the same state; from there each goes its own way. Errors: NOT_FOUND, INVALID_ARGUMENT,
-        LIMIT_EXCEEDED.
+        """Creates an independent session in the same state. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Jacobian(self, request_iterator, context):
-        """Differentiates one step from the state, by the state and the controls; takes no step. Errors: NOT_FOUND,
-        INVALID_ARGUMENT, DIVERGED.
+        """Differentiates one step from the session's state by the state and the controls; does not change the state. Errors:
+        NOT_FOUND, INVALID_ARGUMENT, DIVERGED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteSession(self, request, context):
-        """Closes a session. Errors: NOT_FOUND.
+        """Deletes a session. Errors: NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -243,7 +243,7 @@ def add_SessionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SessionService(object):
-    """Steps environments one call at a time.
+    """Steps environments, one call at a time.
     """
 
     @staticmethod

@@ -87,18 +87,18 @@ class TrajectoryServiceServicer(object):
     """
 
     def Rollout(self, request_iterator, context):
-        """Simulates T steps from a state and keeps the trajectory until DeleteTrajectory, or until it has not been used for
-        the server's `trajectory_ttl`; it outlives a crash of the server. An environment that diverges stops alone and is
-        reported in `status`; its later rows are NaN. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
+        """Simulates T steps from a state and keeps the trajectory until DeleteTrajectory, or until it was not used for the
+        server's `trajectory_ttl`; it survives a crash of the server. If an environment diverges, the others continue; `status`
+        reports it, and its later rows are NaN. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StreamRollout(self, request_iterator, context):
-        """Rollout, but the states are sent segment by segment as they are computed. The server computes no more than one
-        segment ahead of what the client has taken. The segments are bit for bit those of Rollout, and the trajectory is
-        kept as by Rollout when the last one has been computed; a call that ends before keeps nothing. Errors: as Rollout.
+        """Like Rollout, but sends the states segment by segment as they are computed. The server computes at most one segment ahead
+        of the client. The states are bit for bit those of Rollout. The trajectory is kept after the last segment; a call that
+        ends earlier keeps nothing. Errors: as Rollout.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -119,17 +119,17 @@ class TrajectoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ValueAndGradient(self, request_iterator, context):
-        """Simulates, evaluates a loss and differentiates it in one call; nothing is kept. Equal bit for bit to Rollout and
-        Backward with the loss's cotangents. Without `loss` in the request the loss is the client's own: the server answers
-        with the trajectory, the client sends its cotangents when it has seen it, and the server answers with the gradient.
-        Errors: as those of both.
+        """Simulates, evaluates a loss and differentiates it in one call; nothing is kept. The result equals that of Rollout and
+        Backward with the loss's cotangents bit for bit. Without `loss` in the request the client evaluates the loss: the server
+        sends the trajectory, the client sends its cotangents, and the server sends the gradient. Errors: as Rollout and
+        Backward.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Jvp(self, request_iterator, context):
-        """Pushes a direction of the inputs forward through a kept trajectory. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED.
+        """Pushes a tangent of the inputs forward through a kept trajectory. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -144,14 +144,14 @@ class TrajectoryServiceServicer(object):
 
     def CheckGradient(self, request_iterator, context):
         """Checks the gradients of one trajectory against finite differences and against forward derivatives; nothing is kept.
-        A gradient that is wrong is an answer, not an error. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED, LIMIT_EXCEEDED.
+        A wrong gradient is reported in the answer, not as an error. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED, LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTrajectory(self, request, context):
-        """Forgets a trajectory. Errors: NOT_FOUND.
+        """Deletes a trajectory. Errors: NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
