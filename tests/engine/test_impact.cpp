@@ -28,7 +28,7 @@ Found<Real> find(const ModelStorage& storage, const std::vector<Real>& qpos, con
 // Two balls of radius 0.1 over a plane, at the given gaps and vertical speeds.
 MujocoArrays two_balls(double restitution) {
   ModelMaker m;
-  m.arrays.restitution = restitution;
+  m.arrays.restitution = {restitution};
   const int plane = m.add_geom(0, plane_geom, {0, 0, 1});
   for (int i = 0; i < 2; ++i) {
     const int body = m.add_body(0, {0, 0, 0}, {0, 0, 0}, 1.0);
@@ -128,7 +128,7 @@ struct TimeAdjoint {
 // The bodies come together: the state of two_shapes() in which b is thrown at a from a millimetre away.
 void check_pair(Random& random, int type_a, int type_b) {
   MujocoArrays arrays = two_shapes(type_a, type_b);
-  arrays.restitution = 0.5;
+  arrays.restitution = {0.5};
   const ModelStorage storage(arrays);
   Doubles in(12, 0.0);
   Time time{storage, random_qpos(storage, arrays, random, 0.4)};
@@ -168,7 +168,7 @@ void adjoint_and_lanes() {
 // none, as the central difference says.
 void corners_that_land_together_share() {
   ModelMaker m;
-  m.arrays.restitution = 0.5;
+  m.arrays.restitution = {0.5};
   const int plane = m.add_geom(0, plane_geom, {0, 0, 1});
   const int body = m.add_body(0, {0, 0, 0}, {0, 0, 0}, 1.0);
   m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});

@@ -115,7 +115,7 @@ void adjoint_of_collisions() {
   for (const auto& [type_a, type_b] : pairs) {
     for (const auto& [restitution, gap] : cases) {
       MujocoArrays arrays = two_shapes(type_a, type_b);
-      arrays.restitution = restitution;
+      arrays.restitution = {restitution};
       arrays.margin = 10;
       const ModelStorage storage(arrays);
       for (int trial = 0; trial < 2; ++trial) {
