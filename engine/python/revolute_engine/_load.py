@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.argument_names import known_arguments
+from revolute.contract.argument_names import reject_unknown_arguments
 from revolute.contract.errors import ArgumentError, NotFoundError
 from revolute.contract.names import check_file_names, check_name
 
@@ -46,7 +46,7 @@ def models() -> list[str]:
     return sorted(path.stem for path in _MODELS.glob("*.xml") if not path.name.startswith("_"))
 
 
-@known_arguments
+@reject_unknown_arguments
 def load_model(
     source: Pathlike | bytes,
     *,

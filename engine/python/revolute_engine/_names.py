@@ -7,7 +7,7 @@ import itertools
 import mujoco
 
 from revolute.contract.errors import ModelError
-from revolute.contract.names import fault_of
+from revolute.contract.names import name_fault
 
 JOINT_TYPES = ("free", "ball", "slide", "hinge")
 """Names of joint types, by MuJoCo's numbers."""
@@ -55,7 +55,7 @@ def check_names(model_name: str, compiled: mujoco.MjModel, label: str) -> None:
 
 
 def _check(element: str, name: str, label: str) -> None:
-    if fault := fault_of(name):
+    if fault := name_fault(name):
         raise ModelError.expected(
             label, f"{fault[0]} in the name of {element}", fault[1], advice="choose another name"
         )
