@@ -1,7 +1,7 @@
 """Links of a URDF without mass, or with mass in a point, that move.
 
 Between two joints they are common (planar bases, universal joints) and well defined: the articulated
-body beyond them has inertia. MuJoCo's compiler refuses them, so they compile with a loan that is taken
+body beyond them has inertia. MuJoCo's compiler refuses them, so they compile with a placeholder that is taken
 back afterwards. What then has no inertia along a joint at the pose of the file is refused by name.
 """
 
@@ -26,7 +26,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class Loan:
+class Placeholder:
     """What a link was lent.
 
     Attributes:
@@ -40,12 +40,12 @@ class Loan:
     inertia: bool
 
 
-def lend_inertia(spec: mujoco.MjSpec) -> list[Loan]:
+def add_placeholder_inertia(spec: mujoco.MjSpec) -> list[Placeholder]:
     """Give moving links without inertia a unit of it; return who was lent what.
 
     Where the file asks for more (bounds, inertia from shapes), that is left as it asks.
     """
-    loans, settings = [], spec.compiler
+    placeholders, settings = [], spec.compiler
     from_shapes = settings.inertiafromgeom != mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
     carrying = _carrying_mass(spec) if settings.fusestatic else set()
     for body in spec.bodies:
@@ -55,26 +55,32 @@ def lend_inertia(spec: mujoco.MjSpec) -> list[Loan]:
             continue
         no_mass = not max(body.mass, settings.boundmass) > mujoco.mjMINVAL
         no_inertia = not settings.boundinertia > mujoco.mjMINVAL and _no_rotational_inertia(body)
-        loan = Loan(body.name, no_mass, no_inertia)
-        if not (loan.mass or loan.inertia):
+        placeholder = Placeholder(body.name, no_mass, no_inertia)
+        if not (placeholder.mass or placeholder.inertia):
             continue
-        loans.append(loan)
+        placeholders.append(placeholder)
         if not body.explicitinertial:
             body.ipos = np.zeros(3)
         body.explicitinertial = True
-        if loan.mass:
+        if placeholder.mass:
             body.mass = 1.0
-        if loan.inertia:
+        if placeholder.inertia:
             body.fullinertia = np.full(6, np.nan)
             body.inertia = np.ones(3)
-    return loans
+    return placeholders
 
 
-def notes_on(loans: list[Loan]) -> list[str]:
+def massless_notes(placeholders: list[Placeholder]) -> list[str]:
     """Say which links move without mass or as a point, which MuJoCo and other simulators do not allow."""
     kinds = (
-        ("links without mass that move", [loan.link for loan in loans if loan.mass]),
-        ("links whose mass is in a point", [loan.link for loan in loans if not loan.mass]),
+        (
+            "links without mass that move",
+            [placeholder.link for placeholder in placeholders if placeholder.mass],
+        ),
+        (
+            "links whose mass is in a point",
+            [placeholder.link for placeholder in placeholders if not placeholder.mass],
+        ),
     )
     notes = []
     for what, links in kinds:
@@ -84,13 +90,13 @@ def notes_on(loans: list[Loan]) -> list[str]:
     return notes
 
 
-def take_back(compiled: mujoco.MjModel, loans: list[Loan]) -> None:
-    """Take the loans out of the compiled model."""
-    for loan in loans:
-        body = compiled.body(loan.link).id
-        if loan.mass:
+def remove_placeholder_inertia(compiled: mujoco.MjModel, placeholders: list[Placeholder]) -> None:
+    """Take the placeholders out of the compiled model."""
+    for placeholder in placeholders:
+        body = compiled.body(placeholder.link).id
+        if placeholder.mass:
             compiled.body_mass[body] = 0.0
-        if loan.inertia:
+        if placeholder.inertia:
             compiled.body_inertia[body] = 0.0
 
 
@@ -110,7 +116,7 @@ def _no_rotational_inertia(body: mujoco.MjsBody) -> bool:
     return not np.abs(given).max() > mujoco.mjMINVAL
 
 
-def _pivots(compiled: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
+def _inertia_and_pivots(compiled: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
     """Return the inertia along each degree of freedom at the pose of the file, and its pivot.
 
     The pivot, of an elimination from the leaves to the root, is what is left of the inertia when all beyond
@@ -119,7 +125,7 @@ def _pivots(compiled: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
     data = mujoco.MjData(compiled)
     mujoco.mj_kinematics(compiled, data)
     mujoco.mj_comPos(compiled, data)
-    # bodies that MuJoCo calls simple take their entries from the compiler, which saw the loans
+    # bodies that MuJoCo calls simple take their entries from the compiler, which saw the placeholders
     simple = np.array(compiled.dof_simplenum)
     compiled.dof_simplenum[:] = 0
     mujoco.mj_crb(compiled, data)
@@ -129,21 +135,21 @@ def _pivots(compiled: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
     return np.array(data.M[diagonal]), np.array(data.qLD[diagonal])
 
 
-def loose_ends(compiled: mujoco.MjModel) -> npt.NDArray[np.int64]:
+def dofs_without_inertia(compiled: mujoco.MjModel) -> npt.NDArray[np.int64]:
     """Return the degrees of freedom that have no inertia along them."""
-    mass, left = _pivots(compiled)
+    mass, left = _inertia_and_pivots(compiled)
     return np.flatnonzero(~(left > np.maximum(_LEAST_PIVOT * mass, mujoco.mjMINVAL)))
 
 
-def refuse_loose_ends(compiled: mujoco.MjModel, label: str) -> None:
+def check_inertia(compiled: mujoco.MjModel, label: str) -> None:
     """Refuse joints without inertia along them, the outermost first.
 
     Raises:
         ModelError: a joint has nothing to move.
     """
-    loose = loose_ends(compiled)
-    if loose.size:
-        dof = int(loose[-1])
+    bad = dofs_without_inertia(compiled)
+    if bad.size:
+        dof = int(bad[-1])
         link = compiled.body(compiled.dof_bodyid[dof]).name
         joint = element_name(compiled, "joint", int(compiled.dof_jntid[dof]))
         raise ModelError(

@@ -66,10 +66,10 @@ def read_mimics(root: Element, label: str, notes: list[str]) -> dict[str, float]
 
 def _refuse_circles(leaders: dict[str, str], label: str) -> None:
     """Refuse joints that mimic each other, whose positions nothing determines."""
-    settled: set[str] = set()
+    visited: set[str] = set()
     for name in leaders:
         followed: dict[str, None] = {}
-        while name in leaders and name not in settled:
+        while name in leaders and name not in visited:
             if name in followed:
                 raise ModelError(
                     f"{label}: joint '{name}': mimic: expected a joint that does not follow it, got "
@@ -77,7 +77,7 @@ def _refuse_circles(leaders: dict[str, str], label: str) -> None:
                 )
             followed[name] = None
             name = leaders[name]
-        settled.update(followed)
+        visited.update(followed)
 
 
 def _offset(mimic: Element, element: str) -> float:
@@ -99,24 +99,24 @@ def add_held_joints(spec: mujoco.MjSpec, held: dict[str, float]) -> None:
         equality.data[:5] = [position, 0, 0, 0, 0]
 
 
-def start_followers(spec: mujoco.MjSpec) -> None:
+def set_follower_starts(spec: mujoco.MjSpec) -> None:
     """Let every follower start where its leader's start puts it, instead of at 0.
 
     The follower's frame is moved there and the position becomes its reference (`ref`), so that the positions
     mean what they did.
     """
     joints = {joint.name: joint for joint in all_joints(spec)}
-    ties = {equality.name1: equality for equality in spec.equalities}
+    equalities = {equality.name1: equality for equality in spec.equalities}
     starts: dict[str, float] = {}
-    for name in ties:
+    for name in equalities:
         chain = [name]
-        while (leader := ties[chain[-1]].name2) in ties and leader not in starts:
+        while (leader := equalities[chain[-1]].name2) in equalities and leader not in starts:
             chain.append(leader)
         for follower in reversed(chain):
-            offset, multiplier = ties[follower].data[:2]
-            starts[follower] = offset + multiplier * starts.get(ties[follower].name2, 0.0)
+            offset, multiplier = equalities[follower].data[:2]
+            starts[follower] = offset + multiplier * starts.get(equalities[follower].name2, 0.0)
     for name, start in starts.items():
-        ties[name].data[0] = 0.0
+        equalities[name].data[0] = 0.0
         _move(joints[name], start)
 
 

@@ -20,7 +20,7 @@ from ._files import FileFinder, missing_file
 from ._includes import Includer
 from ._mesh_files import readable_mesh
 from ._mimic import read_mimics
-from ._urdf import check_limits, check_masses, keep_known
+from ._urdf import check_limits, check_masses, drop_unknown_elements
 from ._urdf_tree import check_tree
 from ._xml import Element, name_of, parse, write
 
@@ -186,7 +186,7 @@ def _drop_pictures(root: Element) -> None:
 
 def _read_urdf(source: Source) -> None:
     """Keep what URDF defines for physics, checked; note what else the file holds."""
-    keep_known(source.root, source.label, source.notes, source.warnings)
+    drop_unknown_elements(source.root, source.label, source.notes, source.warnings)
     check_masses(source.root, source.label)
     check_limits(source.root, source.label, source.notes, source.warnings)
     source.held_joints = read_mimics(source.root, source.label, source.notes)

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import native as _native
 from ._arrays import Arrays
-from ._massless import loose_ends
+from ._massless import dofs_without_inertia
 from ._names import element_name
 from ._pairs import no_pairs
 
@@ -77,9 +77,9 @@ def first_step_warnings(model: mujoco.MjModel, arrays: Arrays, native: _native.M
     )
     if np.isfinite(qpos).all() and np.isfinite(qvel).all():
         return []
-    loose = loose_ends(model)
-    spoilt = np.flatnonzero(~np.isfinite(qvel[0]))
-    dof = int(loose[-1]) if loose.size else int(spoilt[-1]) if spoilt.size else 0
+    massless = dofs_without_inertia(model)
+    not_finite = np.flatnonzero(~np.isfinite(qvel[0]))
+    dof = int(massless[-1]) if massless.size else int(not_finite[-1]) if not_finite.size else 0
     return [
         f"{_place(model, dof)}: the first step from the zero pose at rest is not finite; check its inertia"
     ]

@@ -22,12 +22,12 @@ CHILDREN = {
 }
 """Elements that are read, by the element they are in."""
 
-_UNSEEN = ("visual", "material")
+_VISUAL = ("visual", "material")
 _LIKENESS = 0.7
 """From which ratio of difflib a name counts as a misspelling: axes for axis, limits for limit."""
 
 
-def keep_known(root: Element, label: str, notes: list[str], warnings: list[str]) -> None:
+def drop_unknown_elements(root: Element, label: str, notes: list[str], warnings: list[str]) -> None:
     """Keep what URDF defines for physics; note what else the file holds, warn of what is misspelt.
 
     Args:
@@ -46,7 +46,7 @@ def keep_known(root: Element, label: str, notes: list[str], warnings: list[str])
         for element in [part, *(inner if part.tag == "link" else ())]:
             known = CHILDREN[element.tag]
             for child in element.children:
-                if child.tag in known or child.tag in _UNSEEN:
+                if child.tag in known or child.tag in _VISUAL:
                     continue
                 meant = difflib.get_close_matches(child.tag.lower(), known, 1, _LIKENESS)
                 if meant and ":" not in child.tag:

@@ -73,27 +73,27 @@ class SegmentedRollout:
             steps: its length; None for one that suits a network.
         """
         problem, model = self._problem, self._model
-        count = _suitable(len(self._status) * (model.nq + model.nv)) if steps is None else steps
+        count = _default_steps(len(self._status) * (model.nq + model.nv)) if steps is None else steps
         ctrl = problem.ctrl[:, self.done : self.done + count]
         if not self._started:
             return RolloutCall(problem.qpos, problem.qvel, ctrl, problem.params)
         # environments that diverged wait in the model's own state, where they disturb nobody
-        gone = (self._status != OK)[:, None]
-        qpos = np.where(gone, model.qpos0, self._qpos[:, self.done])
-        qvel = np.where(gone, model.qvel0, self._qvel[:, self.done])
+        diverged = (self._status != OK)[:, None]
+        qpos = np.where(diverged, model.qpos0, self._qpos[:, self.done])
+        qvel = np.where(diverged, model.qvel0, self._qvel[:, self.done])
         return RolloutCall(qpos, qvel, ctrl, problem.params)
 
     def take(self, found: Rollout) -> Segment:
         """Add the next segment and return it."""
         first = self.done + 1 if self._started else 0
-        gone = self._status != OK
+        diverged = self._status != OK
         new = slice(first, self.done + found.steps + 1)
         self._qpos[:, new] = found.qpos[:, first - self.done :]
         self._qvel[:, new] = found.qvel[:, first - self.done :]
-        self._qpos[gone, new], self._qvel[gone, new] = np.nan, np.nan
-        fresh = ~gone & (found.status != OK)
-        self._status[fresh] = found.status[fresh]
-        self._diverged_step[fresh] = self.done + found.diverged_step[fresh]
+        self._qpos[diverged, new], self._qvel[diverged, new] = np.nan, np.nan
+        newly_diverged = ~diverged & (found.status != OK)
+        self._status[newly_diverged] = found.status[newly_diverged]
+        self._diverged_step[newly_diverged] = self.done + found.diverged_step[newly_diverged]
         self._started = True
         self.done += found.steps
         qpos, qvel = self._qpos[:, new], self._qvel[:, new]
@@ -139,7 +139,7 @@ def segments_of(rollout: Rollout, steps: int | None = None) -> Iterator[Segment]
     """
     batch = rollout.status.size
     numbers = batch * (rollout.qpos.shape[-1] + rollout.qvel.shape[-1])
-    count = _suitable(numbers) if steps is None else steps
+    count = _default_steps(numbers) if steps is None else steps
     first, done = 0, 0
     while first == 0 or done < rollout.steps:
         done = min(done + count, rollout.steps)
@@ -147,6 +147,6 @@ def segments_of(rollout: Rollout, steps: int | None = None) -> Iterator[Segment]
         first = done + 1
 
 
-def _suitable(numbers: int) -> int:
+def _default_steps(numbers: int) -> int:
     """Return the steps of a segment that suits a network, for states of so many numbers."""
     return max(1, _SEGMENT_BYTES // (8 * max(1, numbers)))
