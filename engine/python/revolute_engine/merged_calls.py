@@ -1,14 +1,15 @@
-"""Several independent calls on one model as one batch, and the results taken apart again.
+"""Computes several independent calls on one model as one batch, and splits the results.
 
-A batch fills the engine's packs, which a single environment leaves nearly empty. Environments do not see
-their neighbours, so that every part is, bit for bit, what its call would have given alone; an error of one
-call is that call's alone.
+A batch fills the engine's SIMD packs, which a single environment would leave nearly empty. Environments do
+not affect each other, so every result equals that of the separate call bit for bit. An error in one call does
+not affect the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -76,16 +77,16 @@ _STATES = ("qpos", "qvel", "status", "diverged_step")
 def rollout_together(
     engine: Engine, model: Model, calls: Sequence[RolloutCall], cancel: native.CancelToken | None = None
 ) -> list[Rollout | RevoluteError]:
-    """Simulate what several calls ask for, in one.
+    """Compute several rollouts as one batch.
 
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps, and keep every state.
-        cancel: stops all of them within one step.
+        calls: the calls; all have the same number of steps and checkpoints "every".
+        cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
-        For each call its trajectories, or the error that it would have raised alone.
+        For each call its trajectories, or the error that the separate call would raise.
 
     Raises:
         Cancelled: the token was cancelled.
@@ -110,17 +111,17 @@ def rollout_together(
 def backward_together(
     engine: Engine, model: Model, calls: Sequence[BackwardCall], cancel: native.CancelToken | None = None
 ) -> list[Gradient | RevoluteError]:
-    """Pull the cotangents of several trajectories back, in one call.
+    """Compute several backward passes as one batch.
 
     Args:
         engine: the engine.
         model: the model of all trajectories.
-        calls: the calls; all have the same number of steps and of cotangents, which are of all states, and
-            their trajectories keep every state.
-        cancel: stops all of them within one step.
+        calls: the calls; all have the same number of steps, the same number of cotangents K, cotangents of
+            all states, and trajectories with checkpoints "every".
+        cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
-        For each call its gradient, or the error that it would have raised alone.
+        For each call its gradient, or the error that the separate call would raise.
 
     Raises:
         Cancelled: the token was cancelled.
@@ -145,7 +146,7 @@ def backward_together(
         bars = (_merged_bars(checked_calls, name) for name in ("qpos_bar", "qvel_bar"))
         pulled = engine.backward(model, merged, *bars, wrt=wrt, cancel=cancel)
         return [
-            _result_or_error(lambda checked=checked, rows=rows: checked.part(pulled, rows))  # type: ignore[misc]
+            _result_or_error(partial(checked.part, pulled, rows))
             for checked, rows in zip(checked_calls, _rows(counts), strict=True)
         ]
 
@@ -158,18 +159,19 @@ def value_and_gradient_together(
     calls: Sequence[ValueAndGradientCall],
     cancel: native.CancelToken | None = None,
 ) -> list[ValueAndGradientResult | RevoluteError]:
-    """Simulate, evaluate the losses of several calls and differentiate them, in one pass over all packs.
+    """Compute several value_and_gradient calls in one pass over all packs.
 
-    Calls whose losses have other terms than weights and targets go apart from the others.
+    Calls are computed as one batch if their losses differ only in weights and targets.
 
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps, and keep every state.
-        cancel: stops all of them within one step.
+        calls: the calls; all have the same number of steps and checkpoints "every".
+        cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
-        For each call what `Engine.value_and_gradient` returns, or the error that it would have raised alone.
+        For each call the result of `Engine.value_and_gradient`, or the error that the separate call would
+        raise.
 
     Raises:
         Cancelled: the token was cancelled.
@@ -194,7 +196,7 @@ class _CheckedLoss:
 
     Attributes:
         problem: the rollout.
-        terms: the loss, fitted to it.
+        terms: the loss, bound to the rollout.
         names: what to differentiate by.
     """
 
@@ -215,7 +217,7 @@ class _CheckedLoss:
 
     @property
     def merge_key(self) -> Hashable:
-        """What the terms of losses have to share to be evaluated together."""
+        """Key of the losses that can be computed as one batch."""
         return tuple((*plain, tuple(entries)) for *plain, entries, _weight, _target in self.terms)
 
 
@@ -234,21 +236,20 @@ def _evaluate_together(
         return evaluated(model, checked.problem, EVERY, found)
 
     return [
-        _result_or_error(lambda checked=checked, rows=rows: answer(checked, rows))  # type: ignore[misc]
+        _result_or_error(partial(answer, checked, rows))
         for checked, rows in zip(checked_calls, _rows(counts), strict=True)
     ]
 
 
 def _merged_term(parts: Sequence[LossTuple]) -> LossTuple:
-    """Return one term of all calls, each environment with the weight and the target of its call."""
+    """Merge one term of all calls: each environment keeps the weight and target of its call."""
     *plain, weight, target = zip(*parts, strict=True)
     first = [values[0] for values in plain]
     return (*first, _stacked(weight), _stacked(target))
 
 
 def _stacked(arrays: Sequence[Float64Array]) -> Float64Array:
-    """Return broadcast arrays [batch, time, entries] one after the other, without writing repetitions out
-    that all of them have along time or entries."""
+    """Concatenate broadcast arrays [batch, time, entries], keeping time and entries broadcast if possible."""
     time, entries = (
         slice(None) if any(array.strides[axis] for array in arrays) else slice(0, 1) for axis in (1, 2)
     )
@@ -302,7 +303,7 @@ class _CheckedBackward:
         return Gradient(arrays, marked, self.rollout.diverged_step, self.rollout.report)
 
     def _array(self, name: str, rows: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
-        """Return [K, B, …] as this call's input is shaped; what the environments share is summed."""
+        """Give a gradient [K, batch, …] the shape of this call's input; sum a shared parameter."""
         params = self.rollout.params
         if name in PARAMETERS and not (name in params and is_per_environment(name, params[name])):
             summed = summed_over_environments(rows, completed)
@@ -316,8 +317,8 @@ def _compute_valid(
     check: Callable[[Item], Checked],
     compute: Callable[[Sequence[Checked]], list[Result | RevoluteError]],
 ) -> list[Result | RevoluteError]:
-    """Compute the items that pass their check together, and return a result or an error for each."""
-    results: list[Any] = [_result_or_error(lambda item=item: check(item)) for item in items]  # type: ignore[misc]
+    """Check all items, compute the valid ones together, and return a result or an error for each."""
+    results: list[Any] = [_result_or_error(partial(check, item)) for item in items]
     good = [place for place, found in enumerate(results) if not isinstance(found, RevoluteError)]
     if good:
         for place, found in zip(good, compute([results[place] for place in good]), strict=True):
@@ -333,13 +334,13 @@ def _result_or_error(call: Callable[[], Result]) -> Result | RevoluteError:
 
 
 def _rows(counts: Sequence[int]) -> list[slice]:
-    """Return where each call's environments are in the batch of all."""
+    """Return each call's rows in the merged batch."""
     ends = np.cumsum(counts).tolist()
     return [slice(end - count, end) for count, end in zip(counts, ends, strict=True)]
 
 
 def _merged_problem(model: Model, problems: Sequence[Problem]) -> Problem:
-    """Return the rollouts of several calls as one; what was checked call by call needs no second check."""
+    """Merge checked rollouts into one."""
     return Problem(
         qpos=np.concatenate([problem.qpos for problem in problems]),
         qvel=np.concatenate([problem.qvel for problem in problems]),
@@ -352,15 +353,14 @@ def _merged_problem(model: Model, problems: Sequence[Problem]) -> Problem:
 
 
 def _merged_array(checked_calls: Sequence[_CheckedBackward], name: str, *, first: bool = False) -> Any:
-    """Return one array of all trajectories; `first` only its first time."""
+    """Concatenate one array of all trajectories; with `first`, only its first time."""
     return np.concatenate(
         [checked.arrays[name][:, 0] if first else checked.arrays[name] for checked in checked_calls]
     )
 
 
 def _merged_bars(checked_calls: Sequence[_CheckedBackward], name: str) -> Float64Array | None:
-    """Return the cotangents of all trajectories, [K, batch, time + 1, n]; zeros for a call without, None when
-    all are."""
+    """Merge the cotangents of all calls to [K, batch, time + 1, n]; None if no call has any."""
     if all(checked.bars[name] is None for checked in checked_calls):
         return None
     state = name.removesuffix("_bar")
@@ -372,7 +372,7 @@ def _merged_bars(checked_calls: Sequence[_CheckedBackward], name: str) -> Float6
 
 
 def rollout_of_every_state(model: Model, problem: Problem, arrays: _Arrays) -> Rollout:
-    """Return a rollout from the arrays of all its states, `_STATES`, with batch axis."""
+    """Build a rollout with checkpoints "every" from the arrays `_STATES`, with batch axis."""
     states = arrays["qpos"], arrays["qvel"]
     last = tuple(np.ascontiguousarray(array[:, -1:]) for array in states)
     return rollout_result(model, problem, EVERY, {**arrays, "kept": states, "last": last})
@@ -384,7 +384,7 @@ def _merged_params(
     counts: Sequence[int],
     wanted: Sequence[str] = (),
 ) -> dict[str, Float64Array]:
-    """Return the parameters of all calls per environment: those that one gives, and those `wanted`."""
+    """Return per-environment values of all parameters that a call gives, and of those in `wanted`."""
     names = dict.fromkeys([*(name for params in given for name in params), *wanted])
     merged = {}
     for name in names:
