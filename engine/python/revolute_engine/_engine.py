@@ -75,11 +75,8 @@ class Engine:
                 normalised.
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, time, nu], or [time, nu] for a single environment.
-            params: model parameters to replace, by name, shaped as in MuJoCo. A leading batch axis gives each
-                environment its own value. Some names: geom_friction [ngeom] (sliding),
-                body_mass [nbody], body_ipos [nbody, 3], body_inertia [nbody, 3], dof_damping [nv],
-                dof_armature [nv], dof_frictionloss [nv], jnt_stiffness [njnt], gravity [3], actuator_gear
-                [nu], restitution [].
+            params: model parameters to replace, by the names and shapes of `parameters.PARAMETERS`. A leading
+                batch axis gives each environment its own value.
             checkpoints: which states are kept for the gradient: "every", "interval=k", "slots=s", or "none"
                 (no gradient).
             states: "all" or "final": which states the result holds besides the checkpoints. The default is
