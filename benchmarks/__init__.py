@@ -1,1 +1,1 @@
-"""Measurements, side by side with MuJoCo in the same run: `make bench`."""
+"""Benchmarks, measured together with MuJoCo in the same run: `make bench`."""

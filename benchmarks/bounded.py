@@ -1,7 +1,7 @@
-"""Runs a process with bounded processor time, which other work on the machine does not use up.
+"""Runs a process with a limit on its processor time, which does not depend on other load.
 
-The parent looks at the child's clock. A limit of the system's own (RLIMIT_CPU) would make that clock as
-coarse as the scheduler's ticks for the child that is being timed.
+The parent polls the child's processor time. The system's limit (RLIMIT_CPU) would make the child's clock as
+coarse as the scheduler's ticks.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Ended:
 
     Attributes:
         returncode: its exit status.
-        stdout: what it wrote; all of it up to the moment when it was stopped.
-        stderr: likewise.
-        stopped: whether its time was up.
+        stdout: standard output, up to the end or the stop.
+        stderr: standard error, up to the end or the stop.
+        stopped: whether it exceeded its time limit.
     """
 
     returncode: int
@@ -63,7 +63,7 @@ def run_bounded(command: Sequence[str], folder: Path, env: Mapping[str, str], se
 
 
 def processor_seconds(pid: int) -> float:
-    """Return the processor time of a running process; zero where the system does not tell."""
+    """Return the processor time of a running process, or 0 if the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     except OSError:

@@ -1,8 +1,9 @@
 """Memory and time of a gradient under the checkpoint policies, after figure 3 of Qiao et al. (ICML 2021).
 
-Ten Laikagos standing in one scene, 5000 steps, the gradient by all controls: `interval=k` and `slots=s` over
-k and s. Then `slots=32` over the length of the trajectory, where memory must not grow; and several cotangents
-at once, which share the replayed steps. Memory is the peak of benchmarks/memory.py less the gradient.
+The scene has ten standing Laikagos, 5000 steps, and the gradient by all controls. It measures `interval=k`
+and `slots=s` for several k and s, then `slots=32` for several lengths of the trajectory, where memory must
+stay constant, and several cotangents at once, which share the replayed steps. Memory is the peak of
+benchmarks/memory.py minus the gradient.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def gradient(scene: Scene, policy: str) -> Callable[[], Any]:
 def costs(calls: Mapping[str, Callable[[], Any]], steps: int, rounds: int) -> list[Row]:
     """Return states, megabytes, peak beyond the gradient, replayed steps and median time of each call.
 
-    The calls take turns. One thread works, so its processor time is the call's, whoever else is busy.
+    The calls take turns, on one thread, and times are processor times.
     """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     rows: dict[str, Row] = {}

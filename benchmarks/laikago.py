@@ -29,7 +29,7 @@ SPACING = 2.0  # metres between robots of one scene, which stand in two columns
 
 
 def controls(steps: int) -> np.ndarray:
-    """Return the joint targets, [steps, 12]: the pose with a small sway."""
+    """Return the joint targets [steps, 12]: the standing pose with a small sway."""
     time = np.arange(steps)[:, None]
     return POSE + 0.01 * np.sin(0.05 * time + np.arange(12))
 
@@ -60,9 +60,9 @@ class Scene:
 
     Args:
         steps: length of every rollout.
-        contact: False takes contacts, limits and dry friction out of both.
-        robots: how many stand in the scene.
-        threads: of revolute; MuJoCo always gets one.
+        contact: False turns off contacts, limits and dry friction in both.
+        robots: number of robots in the scene.
+        threads: threads of revolute; MuJoCo always gets one.
         checkpoints: which states of a rollout are kept.
     """
 
@@ -129,7 +129,7 @@ class Scene:
         return model
 
     def mujoco_forward(self, batch: int = 1) -> Callable[[], Any]:
-        """Return a call of `batch * steps` times mj_step, looped in C by mujoco.rollout, on one thread."""
+        """Return a call that runs mj_step `batch * steps` times with mujoco.rollout, on one thread."""
         model = self.mujoco_model()
         data = mujoco.MjData(model)
         data.qpos[:] = self.start
@@ -139,7 +139,8 @@ class Scene:
         return lambda: mujoco_rollout.rollout(model, data, np.tile(start, (batch, 1)), ctrl)
 
     def mujoco_transition(self, calls: int) -> Callable[[], Any]:
-        """Return `calls` times mjd_transitionFD (one-sided): the Jacobian a chain of steps would need."""
+        """Return a call that runs mjd_transitionFD (one-sided) `calls` times, for the Jacobians of a
+        chain."""
         model = self.mujoco_model()
         data = mujoco.MjData(model)
         data.qpos[:] = self.start

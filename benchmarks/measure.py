@@ -1,4 +1,4 @@
-"""Timing with medians, and a description of the machine that the figures belong to."""
+"""Timing with medians, and a description of the machine."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Timing:
 def interleaved(
     calls: Mapping[str, Callable[[], object]], repeats: int, clock: Callable[[], float] = time.process_time
 ) -> dict[str, Timing]:
-    """Time several calls in turn, so that a busy moment of the machine falls on all of them alike.
+    """Time several calls in turn, so that other load on the machine affects all of them equally.
 
     Args:
-        calls: what to time, by name; each is called once untimed first.
-        repeats: timed rounds.
-        clock: seconds. By default processor time of this process, which waiting for a core does not lengthen;
-            calls that use several threads need the wall clock.
+        calls: calls by name; each runs once without timing first.
+        repeats: number of timed rounds.
+        clock: returns seconds; by default the processor time of this process, which does not include waiting
+            for a core. Calls that use several threads need the wall clock.
     """
     for call in calls.values():
         call()
@@ -80,7 +80,7 @@ def machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return the processor's name as Linux tells it, else what Python knows."""
+    """Return the processor's name from Linux, else from Python."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

@@ -1,13 +1,13 @@
-"""Peak memory of a call: the one definition that all tables use.
+"""Peak memory of a call, as all tables define it.
 
-*Peak* is how far the resident memory of the process rises during a call above what it was before, pages of
-program code left out. Results of the call are in it; its inputs, which were there before, are not. Linux
-counts it (`VmHWM`, reset before the call). Bytes asked of the allocator would count room that is never
-touched, and miss what the allocator keeps. Of a peak that is over before the call ends, Linux's count may
-lack up to 32 pages per core: 0.26 MB on two cores.
+The peak is the largest increase of the process's resident memory during a call, without pages of program
+code. It includes the results of the call, but not its inputs. Linux measures it (`VmHWM`, reset before the
+call). The sizes of allocations would be misleading: they count untouched memory, and miss memory that the
+allocator keeps. Linux may miss up to 32 pages per core of a peak in the middle of a call: 0.26 MB on two
+cores.
 
-Free memory is given back before the call, so that its use again counts. NumPy asks for pages of 2 MB for
-arrays above 4 MB, which are resident as a whole when one byte is; the environment SMALL_PAGES has it not ask.
+Free memory is returned to the system before the call, so that its reuse counts. For arrays above 4 MB, NumPy
+requests pages of 2 MB, which are resident as a whole; the environment variables SMALL_PAGES prevent that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def resident(field: str = "VmRSS") -> float:
 
 
 def return_free_memory() -> None:
-    """Give memory that was freed back to the system, so that its use again is counted (glibc only)."""
+    """Return freed memory to the system, so that its reuse is counted (glibc only)."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -44,7 +44,7 @@ def return_free_memory() -> None:
 
 
 def with_peak(call: Callable[[], Result]) -> tuple[Result, float]:
-    """Return what a call returns, and its peak in megabytes."""
+    """Return the result of a call, and its peak memory in MB."""
     return_free_memory()
     _CLEAR.write_text("5")  # resets the peak
     before, code = resident(), resident("RssFile")

@@ -12,7 +12,7 @@ BLUE, ORANGE = "#1f6fb2", "#d9762b"
 
 
 def draw(tables: Sequence[Table], folder: Path) -> list[Path]:
-    """Draw what the tables have, and return the files."""
+    """Draw the plots of the given tables, and return the files."""
     by_name = {table.name: table for table in tables}
     plots = {"batch": plot_batch, "peers": plot_peers, "autodiff_robot": plot_autodiff}
     return [plot(by_name[name], folder / f"{name}.svg") for name, plot in plots.items() if name in by_name]

@@ -1,8 +1,8 @@
-"""Puts measured tables and their plots into benchmarks/results/performance.md: `python -m benchmarks.report`.
+"""Updates tables and plots of benchmarks/results/performance.md: `python -m benchmarks.report`.
 
-Reads benchmarks/results/performance/results.json, or first copies it from `--results build/bench.json`. A
-table of the page stands between the comments `<!-- table NAME -->` and `<!-- end -->`; the machine between
-`<!-- machine -->` and `<!-- end -->`. What the report does not have keeps its text.
+Reads benchmarks/results/performance/results.json; `--results build/bench.json` replaces that file first. On
+the page, a table is between the comments `<!-- table NAME -->` and `<!-- end -->`, the machine between
+`<!-- machine -->` and `<!-- end -->`. Tables that are not in the results stay unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RESULTS = FOLDER / "results.json"
 
 
 def rendered(page: str, host: dict[str, Any], tables: Sequence[Table]) -> str:
-    """Return the page with machine and tables put in."""
+    """Return the page with updated machine and tables."""
     texts = {f"table {table.name}": table.markdown() for table in tables} | {"machine": describe(host)}
 
     def block(match: re.Match[str]) -> str:
@@ -36,7 +36,7 @@ def rendered(page: str, host: dict[str, Any], tables: Sequence[Table]) -> str:
 
 
 def main() -> None:
-    """Take the results, render the page, draw the plots."""
+    """Copy the results, update the page, and draw the plots."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.report",
         description=__doc__,

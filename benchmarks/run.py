@@ -1,8 +1,8 @@
-"""`make bench`: every measurement, or the parts that are named; writes build/bench.json and build/bench.md.
+"""`make bench`: runs all benchmarks, or the named parts; writes build/bench.json and build/bench.md.
 
-Nothing here is asserted: figures belong to the machine that they were taken on. `python -m benchmarks.report`
-puts them into benchmarks/results/performance.md. `--parts ours` is revolute alone, `peers` and `autodiff`
-install what they compare with.
+Benchmarks assert nothing, because results depend on the machine. `python -m benchmarks.report` copies them to
+benchmarks/results/performance.md. `--parts ours` measures only revolute; `peers` and `autodiff` install the
+software for comparison.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GROUPS = {"ours": list(OURS), "all": list(PARTS)}
 
 
 def measure(parts: Sequence[str], wanted: Effort) -> list[Table]:
-    """Run these parts; one that fails leaves a table that says why."""
+    """Run these parts. A failed part becomes a table with the reason."""
     tables: list[Table] = []
     for part in parts:
         begin = time.perf_counter()
@@ -50,7 +50,7 @@ def measure(parts: Sequence[str], wanted: Effort) -> list[Table]:
 
 
 def merged(path: Path, host: dict[str, Any], tables: list[Table]) -> list[Table]:
-    """Return the tables of a report of this machine with these in the place of those of the same name."""
+    """Merge tables into the report of this machine; they replace tables with the same name."""
     if not path.is_file():
         return tables
     before, kept = read_report(path)
@@ -66,7 +66,7 @@ def markdown(host: dict[str, Any], tables: Sequence[Table]) -> str:
 
 
 def describe(host: dict[str, Any]) -> str:
-    """Return the machine in a sentence."""
+    """Describe the machine in one sentence."""
     return (
         f"{host['processor']}, {host['cores']} cores, {host['system']}; instruction set "
         f"{host['instruction_set']} ({host['lanes']} lanes); Python {host['python']}, "

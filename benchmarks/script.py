@@ -1,4 +1,4 @@
-"""What every benchmark script has in common: its options, and where its tables go."""
+"""Command-line options and output of all benchmark scripts."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to measure.
+    """Amount of measurement.
 
     Args:
-        repeats: timed rounds; the median is reported.
-        quick: shortest form of everything: shows that it runs, its figures are worth nothing.
+        repeats: number of timed rounds; the median is reported.
+        quick: whether to run the shortest form, which tests the script but gives meaningless results.
     """
 
     repeats: int = 9
     quick: bool = False
 
     def steps(self, full: int) -> int:
-        """Return the number of steps of a rollout that takes `full` in a real run."""
+        """Return the number of steps of a rollout: `full`, or fewer in a quick run."""
         return min(full, 10) if self.quick else full
 
     def some(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Return all values, in a quick run the first two."""
+        """Return all values, or the first two in a quick run."""
         return values[:2] if self.quick else values
 
 
@@ -48,7 +48,7 @@ def add_effort(parser: argparse.ArgumentParser) -> None:
 
 
 def effort(arguments: argparse.Namespace) -> Effort:
-    """Return the Effort that was asked for."""
+    """Return the Effort for the options."""
     return Effort(1 if arguments.quick else arguments.repeats, arguments.quick)
 
 

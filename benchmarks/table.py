@@ -15,10 +15,10 @@ class Table:
     """One table of a report.
 
     Args:
-        name: short name without spaces; marks the table's place in benchmarks/results/performance.md.
-        caption: one or two sentences: what was run, in which units.
+        name: short name without spaces; it marks the table in benchmarks/results/performance.md.
+        caption: one or two sentences on what was run, and the units.
         columns: heading of each column, by the name of its value in the rows.
-        rows: values by name; what a row does not have, or None, prints as a dash.
+        rows: values by name; a missing value or None prints as a dash.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Table:
     rows: list[Row] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table ready for JSON."""
+        """Return the table in JSON types."""
         return asdict(self)
 
     @classmethod
@@ -42,7 +42,7 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def numbers(self, name: str, **where: Value) -> list[float]:
-        """Return a column of the rows that have these values; rows without a number are left out."""
+        """Return the numbers of a column in the rows with the given values."""
         rows = [row for row in self.rows if all(row.get(key) == value for key, value in where.items())]
         return [float(row[name]) for row in rows if isinstance(row.get(name), (int, float))]  # type: ignore[arg-type]
 
@@ -52,7 +52,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _text(value: Value) -> str:
-    """Return a value with three digits or so."""
+    """Format a value with about three digits."""
     if value is None:
         return "–"
     if not isinstance(value, float):

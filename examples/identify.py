@@ -1,4 +1,4 @@
-"""Finds the mass of a pendulum from a recorded swing, by gradients of the simulation by its parameters."""
+"""Identifies the mass of a pendulum from a recorded swing, with the gradient by a model parameter."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -13,7 +13,7 @@ loss = revolute.Term("qpos", when="running", target=truth.qpos)
 
 
 def loss_of(mass: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return how far the swing of this mass is from the recorded one, and the derivative."""
+    """Return the squared distance from the recorded swing for a mass, and its derivative by the mass."""
     params = {"body_mass": [0, mass[0], 0.01]}
     value, gradient = sim.value_and_gradient(model, start, rest, ctrl, loss, params=params, wrt=["body_mass"])
     return float(value), gradient.body_mass[1:2]

@@ -1,4 +1,4 @@
-"""Steps 64 robots at once, forks the session to try something, and goes on from where it was."""
+"""Steps 64 robots at once, forks the session for an experiment, and continues the original."""
 
 import numpy as np
 

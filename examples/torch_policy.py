@@ -1,4 +1,4 @@
-"""Trains a small policy to balance the cartpole with PyTorch, by gradients through the simulation."""
+"""Trains a small PyTorch policy to balance a cartpole, with gradients through the simulation."""
 
 from typing import Any
 

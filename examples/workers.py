@@ -1,4 +1,4 @@
-"""Takes gradients in several processes, each with an engine of its own, or all on a server that is named."""
+"""Computes gradients in several processes, each with its own engine, or all on one server."""
 
 import multiprocessing
 import sys
@@ -12,15 +12,15 @@ worker: Any = None
 
 
 class Worker:
-    """What each process has: a simulator of its own, and the model that it loaded there."""
+    """Each process's simulator and model."""
 
     def __init__(self, address: str | None) -> None:
-        # one thread each, so that workers do not compete for cores; a server has a setting of its own
+        # one thread per worker, so that workers do not compete for cores; a server has its own setting
         self.sim = revolute.connect(address, threads=None if address else 1)
         self.model = self.sim.load_model("pendulum3")
 
     def gradient(self, seed: int) -> revolute.Gradient:
-        """Return the gradient of a random motion's end by its controls; a trajectory would not travel."""
+        """Return the gradient of a random motion's end by its controls. A trajectory could not be pickled."""
         ctrl = np.random.default_rng(seed).normal(0, 0.1, (200, self.model.nu))
         loss = revolute.Term("qpos", index=[0])
         return self.sim.value_and_gradient(
@@ -35,7 +35,7 @@ def start(address: str | None) -> None:
 
 
 def gradient(seed: int) -> revolute.Gradient:
-    """Return a gradient of this process's worker."""
+    """Compute a gradient with this process's worker."""
     found: revolute.Gradient = worker.gradient(seed)
     return found
 

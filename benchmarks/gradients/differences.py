@@ -1,7 +1,7 @@
-"""Directional derivatives of a rollout by central differences, beside the engine's gradient.
+"""Compares the engine's gradient with central differences of a rollout.
 
-Every difference is taken with steps of several sizes in one batch. Where two sizes that follow each other
-agree best is the plateau between truncation and rounding; how well they agree is its uncertainty.
+One batch computes differences with several step sizes. The plateau between truncation and rounding errors is
+where two consecutive sizes agree best; their distance is the uncertainty.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STATE = ("qpos", "qvel", "ctrl")
 
 @dataclass(frozen=True)
 class Start:
-    """Where a rollout starts, what it is controlled by, and parameters that differ from the model's."""
+    """Start state, controls and replaced parameters of a rollout."""
 
     qpos: Array
     qvel: Array
@@ -38,10 +38,10 @@ class Comparison:
     """Derivatives along a few directions, from both sides.
 
     Attributes:
-        exact: by the gradient, [directions].
-        central: central differences by size of the step, [directions, steps].
-        one_sided: differences ahead and behind at the plateau's step, [directions, 2].
-        plateau: which step, [directions].
+        exact: derivatives from the gradient, [directions].
+        central: central differences for each step size, [directions, steps].
+        one_sided: forward and backward differences at the plateau, [directions, 2].
+        plateau: index of the plateau's step size, [directions].
     """
 
     exact: Array
@@ -51,7 +51,7 @@ class Comparison:
 
     @property
     def scale(self) -> float:
-        """Return the largest of the derivatives: what errors are relative to."""
+        """Return the largest derivative; errors are relative to it."""
         return float(np.abs(self.exact).max())
 
     @property
@@ -61,7 +61,7 @@ class Comparison:
 
     @property
     def error(self) -> float:
-        """Return the largest error, each direction at its plateau."""
+        """Return the largest error at the plateaus."""
         return float(np.abs(self._at(self.plateau) - self.exact).max() / self.scale)
 
     @property
@@ -102,8 +102,8 @@ def compare(
         start: state, controls and parameters.
         name: the input: qpos, qvel, ctrl or a parameter of `start.params`.
         bars: d loss / d qpos and d qvel; the loss is linear in the states.
-        directions: how many.
-        seed: of the directions.
+        directions: number of random directions.
+        seed: seed of the directions.
     """
     random = np.random.default_rng(seed)
     rollout = engine.rollout(model, start.qpos, start.qvel, start.ctrl, params=start.params)

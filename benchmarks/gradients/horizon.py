@@ -1,7 +1,7 @@
-"""How large a gradient is after N steps, with feedback in the step and without.
+"""Size of a gradient after N steps, with and without feedback.
 
-The loss is the squared distance of the base from the origin. With position actuators a disturbance of the
-standing robot dies out; under a tape of the same torques the robot is an inverted pendulum and the
+The loss is the squared distance of the base from the origin. With position actuators, a disturbance of the
+standing robot decays. With a recording of the same torques, the robot is an inverted pendulum, and the
 disturbance grows.
 """
 
@@ -38,9 +38,9 @@ def error(model: Model, start: Start) -> float:
 
 
 def drift() -> dict[int, tuple[float, float]]:
-    """Return, by step, how far the tape's trajectory is from the recorded one, and the height of its base.
+    """Return for each step the distance between replayed and recorded trajectory, and the height of the base.
 
-    Only rounding makes them differ.
+    They differ only by rounding.
     """
     rollouts = []
     for scene in (standing, open_loop):
@@ -53,7 +53,7 @@ def drift() -> dict[int, tuple[float, float]]:
 
 
 def table() -> str:
-    """Return the norms by horizon, feedback beside open loop, and how rounding grows in the open loop."""
+    """Return the norms by horizon with and without feedback, and the growth of rounding without feedback."""
     lines = [
         "| steps | feedback: `qpos` | `qvel` | `ctrl` | error "
         "| open loop: `qpos` | `qvel` | `ctrl` | error |",

@@ -1,4 +1,4 @@
-"""Impacts: two equal balls, and a ball that drops on a floor, beside closed forms and wide differences."""
+"""Impacts of two equal balls, and of a ball on a floor, compared with closed forms and wide differences."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a bias with a kink at zero gap would do to a standing robot (docs/decisions/0003).
+"""Measures how a bias with a kink at zero gap would affect a standing robot (docs/decisions/0003).
 
-The engine is built a second time, from a copy of its sources in which the depth that is given back whole is
-zero, so that the slope of the bias changes at the gap where every contact rests, and measured in a process of
-its own. Needs the compiler and pybind11.
+Builds a variant of the engine in which the depth that is corrected completely is zero, so the slope of the
+bias changes at the gap at which contacts rest. The variant runs in a separate process. Requires a compiler
+and pybind11.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIRECTIONS = 8
 def measure() -> list[list[float]]:
     """Return for each horizon the error of the gradient by qpos, and how much a difference's sides differ.
 
-    The start is a state of the standing robot after a second, when its toes rest on the floor.
+    The start is the standing robot after 1 s, with its toes resting on the floor.
     """
     rows = []
     for steps in HORIZONS:
@@ -70,7 +70,7 @@ def build_with_kink(folder: Path) -> Path:
 
 
 def table() -> str:
-    """Return the engine as it is beside the variant."""
+    """Return the table that compares the engine with the variant."""
     with tempfile.TemporaryDirectory() as folder:
         library = build_with_kink(Path(folder))
         command = [sys.executable, "-m", "benchmarks.gradients.variant", str(library)]

@@ -1,4 +1,4 @@
-"""The scenes of the figures: Laikago standing, with feedback and without, sliding; a block, two balls."""
+"""The scenes of the figures: Laikago standing (with and without feedback) and sliding, a block, balls."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STIFFNESS, DAMPING = 220.0, 4.0  # the position actuators of the built-in model
 
 
 def standing(steps: int, sweeps: int = SWEEPS, friction: float | None = None) -> tuple[Model, Start]:
-    """Return Laikago on four toes, held by position actuators: the feedback is part of the step.
+    """Return Laikago standing on four toes, held by position actuators, whose feedback is part of the step.
 
     Args:
         steps: length of the rollout.
-        sweeps: of the solver.
+        sweeps: number of solver sweeps.
         friction: sliding coefficient of every shape; by default the model's, 0.8.
     """
     model = load_model("laikago", iterations=sweeps)
@@ -28,14 +28,14 @@ def standing(steps: int, sweeps: int = SWEEPS, friction: float | None = None) ->
 
 
 def settled(steps: int) -> tuple[Model, Start]:
-    """Return the standing robot after a second: its toes rest on the floor."""
+    """Return the standing robot after 1 s, with its toes resting on the floor."""
     model, start = standing(SETTLING + steps)
     rollout = Engine(threads=1).rollout(model, start.qpos, start.qvel, start.ctrl[:SETTLING])
     return model, Start(rollout.qpos[-1].copy(), rollout.qvel[-1].copy(), start.ctrl[SETTLING:], {})
 
 
 def open_loop(steps: int) -> tuple[Model, Start]:
-    """Return the same motion from a recording of the joint torques: nothing corrects a disturbance."""
+    """Return the same motion with recorded joint torques, i.e. without feedback."""
     model, start = standing(steps)
     rollout = Engine(threads=1).rollout(model, start.qpos, start.qvel, start.ctrl)
     torques = STIFFNESS * (start.ctrl - rollout.qpos[:-1, 7:]) - DAMPING * rollout.qvel[:-1, 6:]
@@ -43,7 +43,7 @@ def open_loop(steps: int) -> tuple[Model, Start]:
 
 
 def sliding(steps: int) -> tuple[Model, Start]:
-    """Return the robot thrown down and aside, on a slippery floor, with every parameter above zero."""
+    """Return the robot thrown down and sideways on a slippery floor, with all parameters above zero."""
     model, start = standing(steps)
     qvel = start.qvel.copy()
     qvel[:3] = 1.0, 0.4, -0.5

@@ -26,8 +26,8 @@ def block(force: float, friction: float = FRICTION) -> tuple[float, float, float
     """Return the final speed of the block from rest, and its derivatives by force, friction and mass.
 
     Args:
-        force: along x, in newtons, over the whole time.
-        friction: of block and floor; their derivatives are added.
+        force: constant force along x in N.
+        friction: coefficient of block and floor; their derivatives are added.
     """
     model, engine = load_model(BLOCK), Engine(threads=1)
     params = {"geom_friction": np.full(model.ngeom, friction), "body_mass": model.body_mass}
@@ -40,7 +40,7 @@ def block(force: float, friction: float = FRICTION) -> tuple[float, float, float
 
 
 def closed_form(force: float) -> Array:
-    """Return the same for a block that slides."""
+    """Return the closed form for a sliding block."""
     time = BLOCK_STEPS * TIMESTEP
     speed = (force / MASS - FRICTION * GRAVITY) * time
     return np.array([speed, time / MASS, -GRAVITY * time, -force * time / MASS**2])

@@ -16,12 +16,12 @@ SWEEP_COUNTS = (1, 2, 5, 10, 50, 200)
 
 
 def errors(steps: int, sweeps: int = SWEEPS, friction: float | None = None) -> dict[str, Comparison]:
-    """Compare along a few random directions of each input.
+    """Compare gradient and differences along a few random directions of each input.
 
     Args:
         steps: length of the rollout; the loss is a random linear function of its last state.
-        sweeps: of the solver.
-        friction: sliding coefficient, by default the model's.
+        sweeps: number of solver sweeps.
+        friction: sliding coefficient; by default the model's.
     """
     model, start = standing(steps, sweeps, friction)
     bars = final_state_cotangents(model, steps, np.random.default_rng(steps))
@@ -30,7 +30,7 @@ def errors(steps: int, sweeps: int = SWEEPS, friction: float | None = None) -> d
 
 
 def dot_product_error(steps: int) -> float:
-    """Return how far ⟨cotangent, pushed tangent⟩ is from ⟨pulled cotangent, tangent⟩, all inputs at once."""
+    """Return the error of ⟨cotangent, pushed tangent⟩ = ⟨pulled cotangent, tangent⟩ over all inputs."""
     model, start = standing(steps)
     random, engine = np.random.default_rng(steps), Engine(threads=1)
     qpos_bar, qvel_bar = final_state_cotangents(model, steps, random)

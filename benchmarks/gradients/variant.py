@@ -1,6 +1,6 @@
 """Measures another build of the engine: `python -m benchmarks.gradients.variant extension`.
 
-Prints kink.measure() as JSON.
+Prints the result of kink.measure() as JSON.
 """
 
 from __future__ import annotations

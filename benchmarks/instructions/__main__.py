@@ -1,9 +1,9 @@
-"""Instructions of a forward and a backward step beside the checked-in counts: what timing would hide.
+"""Compares instruction counts of a forward and a backward step with the checked-in counts.
 
-Built for x86-64-v3, since valgrind does not know AVX-512; needs valgrind (Debian: valgrind). A count belongs
-to a compiler: after a change of compiler count both before and after your own change. A count that grew by
-more than GROWTH ends with status 1. `--update` writes the counts of this run into counts.json; commit it with
-the change that caused it.
+Counts show changes that are too small for timing. Requires valgrind (Debian: valgrind); the build uses
+x86-64-v3, because valgrind lacks AVX-512. Counts depend on the compiler: with another compiler, count before
+and after your change. The exit status is 1 if a count grew by more than GROWTH. `--update` writes the counts
+to counts.json; commit that file with the change that caused them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Peers on the standing Laikago, side by side in one run: time, compilation, and the gradient's error.
+"""Compares simulators on the standing Laikago in one run: time, compilation, and error of the gradient.
 
-Each peer runs in an environment of its own below build/peers, installed from PyPI when first needed, and in
-a process of its own with a bounded time: what fails is a row with its reason.
+Each peer runs in a separate process with a time limit, in its own environment below build/peers, which is
+installed from PyPI on first use. A failure becomes a row with the reason.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Peer:
     """One peer.
 
     Args:
-        distribution: whose version is reported.
-        environment: where it is installed.
-        seconds: most processor time that its script may take, compilation included.
+        distribution: PyPI distribution whose version is reported.
+        environment: environment of the peer.
+        seconds: limit of its script's processor time in s, compilation included.
     """
 
     distribution: str
@@ -78,7 +78,7 @@ def measure(effort: Effort, names: Sequence[str] = tuple(PEERS)) -> list[Table]:
 
 
 def run(name: str, peer: Peer, folder: str, steps: int, repeats: int) -> list[Row]:
-    """Return the rows of one peer; at least one, with the reason where there are no figures."""
+    """Return the rows of one peer; after a failure, a row with the reason."""
     try:
         python = peer.environment.python()
     except Unavailable as reason:

@@ -1,1 +1,1 @@
-"""What the service withstands and what it costs: long forms of its tests, and measurements."""
+"""Benchmarks of the service: long stress tests and performance measurements."""

@@ -1,4 +1,4 @@
-"""The long form of tests/server/fuzz: how much damage the server takes.
+"""The long form of tests/server/fuzz: sends damaged messages to a server.
 
     python -m benchmarks.service.fuzz [--messages 1000000] [--cases 20000] [--seed 1] [--out fuzz.json]
 

@@ -1,4 +1,4 @@
-"""What the service adds to the engine: small calls, large arrays, long rollouts.
+"""Measures the overhead of the service over the engine: small calls, large arrays, long rollouts.
 
     python -m benchmarks.service.latency [--repeats 9] [--quick] [--out latency.json]
 

@@ -1,8 +1,8 @@
-"""A million small calls and 100,000 sessions: what the server's memory does meanwhile.
+"""Measures the growth of the server's memory over a million small calls and 100,000 sessions.
 
     python -m benchmarks.service.leak [--calls 1000000] [--cycles 100000] [--seconds 7200] [--out leak.json]
 
-A server that forgets to let go of two kilobytes per call shows that a leak would be seen.
+A server that leaks two kilobytes per call proves that the test detects a leak.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a call gains by each way in which memory is handled specially, beside the same call without it.
+"""Measures the speed-up of calls by each memory optimisation.
 
     python -m benchmarks.service.memory_paths [--repeats 5] [--quick] [--out memory_paths.json]
 

@@ -1,4 +1,4 @@
-"""Ten times more calls than the server can answer: it refuses at once, stays alive, and recovers.
+"""Sends ten times more calls than the server can answer: it must refuse at once, survive, and recover.
 
     python -m benchmarks.service.overload [--seconds 60] [--out overload.json]
 

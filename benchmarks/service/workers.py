@@ -1,4 +1,4 @@
-"""Many workers with one robot each, beside one batch of as many robots in this process.
+"""Compares many workers with one robot each to one batch of as many robots in this process.
 
     python -m benchmarks.service.workers [--repeats 9] [--quick] [--out workers.json]
 

@@ -1,4 +1,4 @@
-"""`connect`: from an address to a simulator."""
+"""`connect`: returns a simulator for an address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .contract.errors import ArgumentError, UnavailableError
 from .contract.transport import ENTRY_POINTS, IN_PROCESS, Transport
 from .session import whole_number
 from .simulator import Simulator
-from .transports.handshake import explained
+from .transports.handshake import explain_connection_error
 from .transports.network import CONNECT_SECONDS, Address, Credentials, other_version, parse_address
 from .transports.retrying import RetryingTransport
 
@@ -20,10 +20,10 @@ API_VERSION = "v1"
 """Version of the protocol that this client speaks."""
 
 DEFAULT_TIMEOUT = 600.0
-"""Seconds that one call over the network may take unless told otherwise."""
+"""Default time limit of one call over the network, in s."""
 
 DEFAULT_RETRIES = 5
-"""How often a call is tried again; with the pauses between, enough for a server that starts again."""
+"""Default number of retries. With the pauses between them, they outlast a server's restart."""
 
 
 def connect(
@@ -40,18 +40,18 @@ def connect(
     """Return a simulator, in this process or on a server.
 
     Args:
-        address: "grpc://host:port", "grpcs://…", "http://…", "https://…", or of a Unix socket
+        address: "grpc://host:port", "grpcs://…", "http://…", "https://…", or a Unix socket as
             "unix:///path" (gRPC) or "http+unix:///path"; None for the engine in this process.
-        threads: most threads of the engine in this process, None for one per core; a call with little to
-            do takes fewer. A server has its own setting.
+        threads: largest number of threads of the engine in this process; None for one per core. Small calls
+            use fewer. A server has its own setting.
         timeout: seconds that one call over the network may take, with all its retries; None for no limit.
-        retries: how often a call over the network, the first one here included, is tried again when the
-            server cannot be reached, is stopping, or refuses with a hint when to return. A call that changes
-            something has a request id, the same for all attempts, so that it happens once.
+        retries: number of retries of a call over the network when the server cannot be reached, is stopping,
+            or asks to try again later. A call that changes something carries the same request id in all
+            attempts, so the server carries it out once.
         token: bearer token for the server.
-        ca: file with the certificates (PEM) that sign the server's, for grpcs:// and https://; None for those
-            of the system.
-        cert: file with the client's own certificate (PEM), where the server asks for one.
+        ca: file with the certificates (PEM) of the authorities that may sign the server's certificate, for
+            grpcs:// and https://; None for the system's.
+        cert: file with the client's certificate (PEM), if the server requires one.
         key: file with the private key of `cert`.
 
     Returns:
@@ -60,7 +60,7 @@ def connect(
     Raises:
         ArgumentError: the address or another argument is malformed.
         UnavailableError: no server answers at the address, or no engine is installed.
-        UnauthenticatedError: the server wants a token and did not get one that it knows.
+        UnauthenticatedError: the server requires a token, and `token` is missing or unknown.
     """
     credentials = Credentials(token, _path("ca", ca), _path("cert", cert), _path("key", key))
     if timeout is not None:
@@ -112,11 +112,11 @@ def _in_process(threads: int | None, credentials: Credentials) -> Simulator:
 def _over_network(
     address: Address, timeout: float | None, retries: int, credentials: Credentials
 ) -> Simulator:
-    """Return a simulator whose server has answered and speaks our version of the protocol."""
+    """Return a simulator after the server has answered with a supported protocol version."""
     transport = RetryingTransport(_network_transport(address, timeout, credentials), retries, timeout)
     try:
         first = CONNECT_SECONDS if timeout is None else min(timeout, CONNECT_SECONDS)
-        explain = functools.partial(explained, address=address, credentials=credentials)
+        explain = functools.partial(explain_connection_error, address=address, credentials=credentials)
         info = transport.call("GetServerInfo", {}, timeout=first, explain=explain)
         if API_VERSION not in info["api_versions"]:
             raise other_version(address, API_VERSION, info)

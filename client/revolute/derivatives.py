@@ -1,4 +1,4 @@
-"""Forward derivatives as users hold them: tangents of a trajectory, and the Jacobian of one step."""
+"""Forward derivatives: tangents of a trajectory, and the Jacobian of one step."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Jvp:
     """The derivative of a trajectory along one direction of its inputs, in tangent coordinates.
 
     Attributes:
-        qpos: tangents of the configurations, [batch, T + 1, nv]: of a quaternion, the rotation vector in the
-            moving frame. NaN for an environment that diverged.
-        qvel: tangents of the velocities, [batch, T + 1, nv], likewise.
+        qpos: tangents of the configurations, [batch, T + 1, nv]. The tangent of a quaternion is a rotation
+            vector in the moving frame. NaN for an environment that diverged.
+        qvel: tangents of the velocities, [batch, T + 1, nv]. NaN for an environment that diverged.
     """
 
     qpos: Float64Array
@@ -24,7 +24,7 @@ class Jvp:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Jvp:
-        """Build it from a TrajectoryTangent document."""
+        """Build a Jvp from a TrajectoryTangent document."""
         return cls(document["qpos"], document["qvel"])
 
 
@@ -32,11 +32,11 @@ class Jvp:
 class StepJacobian:
     """The derivative of one step in tangent coordinates, in the order of MuJoCo's `mjd_transitionFD`.
 
-    With x = (dq, v), dq a tangent of the configuration: dx+ = A dx + B du.
+    With x = (dq, v) and dq a tangent of the configuration: dx+ = A dx + B du.
 
     Attributes:
-        A: by the state, [batch, 2 nv, 2 nv]. NaN for an environment whose step diverges.
-        B: by the controls, [batch, 2 nv, nu], likewise.
+        A: derivative by the state, [batch, 2 nv, 2 nv]. NaN for an environment whose step diverges.
+        B: derivative by the controls, [batch, 2 nv, nu]. NaN for an environment whose step diverges.
     """
 
     A: Float64Array
@@ -44,5 +44,5 @@ class StepJacobian:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> StepJacobian:
-        """Build it from a StepJacobian document."""
+        """Build a StepJacobian from its document."""
         return cls(document["A"], document["B"])

@@ -1,7 +1,7 @@
 """The link from a simulator to its engine: a transport that is open in this process.
 
-Sessions and trajectories call through it. It also remembers the trajectories that nobody holds any more, and
-has them deleted with later calls.
+Sessions and trajectories call through it. The link also lists trajectories whose Python objects are gone, and
+deletes them along with later calls.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from .contract.codec.text import check_text
 from .contract.errors import LimitError, NotFoundError, RevoluteError, UnavailableError
 from .contract.transport import Transport
 
-_MOST_FORGOTTEN = 1000
-"""Trajectories that a server deletes with one rollout."""
+_MAX_DELETIONS = 1000
+"""Largest number of trajectories that a server deletes with one rollout."""
 
 
 class Link:
     """An open transport.
 
     Args:
-        transport: the way to the engine; closed with the link.
+        transport: carries the calls; the link closes it.
 
     Attributes:
         address: address of the server, or "in-process".
-        transport: the same.
+        transport: carries the calls.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -45,14 +45,14 @@ class Link:
         return self.transport.call(verb, document)
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Send a message and return the documents of its answer as they come."""
+        """Send a message and yield the documents of its answer as they arrive."""
         self._check_open()
         check_text(document)
         self._delete_dropped()
         return self.transport.stream(verb, document)
 
     def rollout(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out a rollout, and have the trajectories deleted that nobody holds any more."""
+        """Run a rollout, and delete unused trajectories on the server with the same call."""
         dropped = self._take_dropped()
         if not dropped:
             return self.call("Rollout", inputs)
@@ -62,24 +62,24 @@ class Link:
             self._dropped.extend(dropped)
             if not isinstance(error, LimitError):
                 raise
-        # perhaps there is room when they are gone
+        # deleting the unused trajectories first may make room
         self._delete_dropped()
         return self.call("Rollout", inputs)
 
-    def own_loss(
+    def custom_loss(
         self, document: Mapping[str, Any], respond: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """Differentiate a function of the caller's own; see `Transport.own_loss`."""
+        """Differentiate a Python loss function; see `Transport.custom_loss`."""
         self._check_open()
         check_text(document)
-        return self.transport.own_loss(document, respond)
+        return self.transport.custom_loss(document, respond)
 
-    def drop_later(self, trajectory_id: str) -> None:
-        """Note a trajectory that nobody holds any more; safe while objects are collected."""
+    def delete_later(self, trajectory_id: str) -> None:
+        """Delete a trajectory along with a later call. Safe to call from a finalizer."""
         self._dropped.append(trajectory_id)
 
     def close(self) -> None:
-        """Close the transport; trajectories that nobody holds any more are deleted first."""
+        """Delete unused trajectories, then close the transport."""
         if self._closed or self._process != os.getpid():
             return
         try:
@@ -90,7 +90,7 @@ class Link:
         self.transport.close()
 
     def _check_open(self) -> None:
-        """Refuse to work after `close` and in a fork."""
+        """Raise an error after `close`, and in a forked process."""
         if self._closed:
             raise UnavailableError(
                 f"{self.address}: expected an open simulator, got a closed one; connect again"
@@ -102,15 +102,15 @@ class Link:
             )
 
     def _take_dropped(self) -> list[str]:
-        """Take the trajectories that nobody holds any more, as many as go with one rollout."""
+        """Remove unused trajectories from the list, as many as one rollout can delete."""
         taken: list[str] = []
         with contextlib.suppress(IndexError):
-            while len(taken) < _MOST_FORGOTTEN:
+            while len(taken) < _MAX_DELETIONS:
                 taken.append(self._dropped.popleft())
         return taken
 
     def _delete_dropped(self) -> None:
-        """Delete the trajectories that nobody holds any more."""
+        """Delete unused trajectories, one call each."""
         while True:
             try:
                 dropped = self._dropped.popleft()

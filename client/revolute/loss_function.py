@@ -1,4 +1,4 @@
-"""A loss that is the user's own function, called with the trajectory in the middle of ValueAndGradient."""
+"""A loss as a Python function: ValueAndGradient simulates, calls the function, and differentiates."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .contract.errors import ArgumentError
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """The trajectory that a loss is a function of; its arrays are read-only.
+    """The trajectory that a loss function receives; its arrays are read-only.
 
     Attributes:
         qpos: configurations at times 0 … T, [batch, T + 1, nq].
         qvel: velocities at times 0 … T, [batch, T + 1, nv].
         ctrl: controls, [batch, T, nu].
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged.
-        diverged_step: [batch] int64, first step whose result is not finite, -1 where there is none.
+        diverged_step: [batch] int64, first step whose result is not finite, or -1.
     """
 
     qpos: Float64Array
@@ -41,18 +41,22 @@ class States:
         return cls(**arrays)
 
 
-OwnLoss = Callable[[States], tuple[Any, Any, Any]]
+LossFunction = Callable[[States], tuple[Any, Any, Any]]
 """Returns the loss, d loss / d qpos and d loss / d qvel; a derivative may be None for zero."""
 
 
-def evaluate(loss: OwnLoss, states: States) -> tuple[Any, dict[str, Float64Array | None]]:
-    """Call a loss.
+def evaluate(loss: LossFunction, states: States) -> tuple[Any, dict[str, Float64Array | None]]:
+    """Call a loss function and check its result.
+
+    Args:
+        loss: the function.
+        states: the trajectory.
 
     Returns:
-        Its value as it is, and its derivatives by the names of the message Cotangents.
+        The value, unchanged, and the derivatives by the field names of the message Cotangents.
 
     Raises:
-        ArgumentError: it returns something else than three things, or derivatives that are no numbers.
+        ArgumentError: the function does not return three values, or a derivative is not an array of numbers.
     """
     found = loss(states)
     if not isinstance(found, tuple) or len(found) != 3:

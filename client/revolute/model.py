@@ -1,5 +1,4 @@
-"""Models as users hold them: a handle with the model's sizes, names and numbers; checks of the options of
-loading."""
+"""The client's model handle (sizes, names, parameters), and checks of the options of `load_model`."""
 
 from __future__ import annotations
 
@@ -20,15 +19,15 @@ _MAX_COUNT = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What a model is made of.
+    """The text, files and options that define a model.
 
     Attributes:
         name: name for messages, e.g. the file's name; empty for a built-in model.
         text: URDF or MJCF text; empty for a built-in model.
         builtin: name of a built-in model; empty for a text.
         assets: files that the text refers to, by the reference as written.
-        options: options that were given, by name.
-        missing: paths tried for each file that was not found, by the reference as written; they stay here.
+        options: options that the user gave, by name.
+        missing: paths tried for each missing file, by the reference as written; never sent to a server.
     """
 
     name: str = ""
@@ -55,19 +54,20 @@ class ModelHandle:
         timestep: length of a step in s.
         qpos0: default configuration, [nq].
         qvel0: default velocity, [nv].
-        body_names: unique names by index, as the other lists; a body without a name is `body_<number>`.
-        joint_names: a joint without a name is `<body>/<number among the body's joints>`.
-        geom_names: a shape without a name is `<body>/<number among the body's shapes>`.
-        actuator_names: an actuator without a name has the name of the joint that it drives.
+        body_names: unique names, by index like all lists of names; an unnamed body is `body_<number>`.
+        joint_names: an unnamed joint is `<body>/<number among the body's joints>`.
+        geom_names: an unnamed shape is `<body>/<number among the body's shapes>`.
+        actuator_names: an unnamed actuator has the name of its joint.
+        dof_names: one per entry of qvel.
         ctrlrange: range of each control, [nu, 2].
         body_mass: mass of each body in kg, [nbody].
         geom_friction: sliding friction coefficient of each shape, [ngeom].
-        options: options in force.
-        notes: what was decided while loading, one sentence each.
+        options: all options in effect, defaults included.
+        notes: decisions of the loader, one sentence each.
         source: text and assets that were sent; empty text for a built-in model.
-        warnings: those of the notes that `Simulator.load_model` warns of.
-        params: the model's own values of all parameters that a rollout takes, by name.
-        keyframes: configurations that the file gives, [nq], by name, or by number for those without one.
+        warnings: the notes that `Simulator.load_model` issues as Python warnings.
+        params: the model's value of every parameter that a rollout can replace, by name.
+        keyframes: configurations from the file, [nq], by name; an unnamed one is listed by its number.
     """
 
     id: str
@@ -102,7 +102,7 @@ class ModelHandle:
 
         Args:
             document: values by the field names of ModelInfo.
-            source: what the model was made of.
+            source: the text, files and options that were sent.
         """
         frames = {frame["name"]: frame["qpos"] for frame in document.get("keyframes", ())}
         known = {
@@ -111,7 +111,7 @@ class ModelHandle:
             # a map has no order on the wire
             "params": dict(sorted(document.get("params", {}).items())),
         }
-        values = {name: _own(known[name]) for name in cls.__dataclass_fields__ if name in known}
+        values = {name: _copied(known[name]) for name in cls.__dataclass_fields__ if name in known}
         return cls(id=document["model_id"], source=source, **values)
 
     def __repr__(self) -> str:
@@ -119,10 +119,10 @@ class ModelHandle:
 
 
 def check_model(model: Any) -> ModelHandle:
-    """Return `model` if it is a handle.
+    """Return `model` if it is a ModelHandle.
 
     Raises:
-        ArgumentError: it is anything else, e.g. a file name.
+        ArgumentError: `model` is anything else, e.g. a file name.
     """
     if isinstance(model, ModelHandle):
         return model
@@ -169,10 +169,10 @@ def _check_option(name: str, value: Any) -> Any:
     raise ArgumentError.expected(name, "a finite number", repr(value))
 
 
-def _own(value: Any) -> Any:
-    """Return a value of a document in memory of its own; lists of names become tuples."""
+def _copied(value: Any) -> Any:
+    """Return a copy of a document's value; arrays become read-only, lists become tuples."""
     if isinstance(value, dict):
-        return {name: _own(entry) for name, entry in value.items()}
+        return {name: _copied(entry) for name, entry in value.items()}
     if isinstance(value, np.ndarray):
         copy = np.array(value, dtype=np.float64)
         copy.flags.writeable = False

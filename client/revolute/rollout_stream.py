@@ -1,4 +1,4 @@
-"""A rollout whose states come while it is computed."""
+"""A rollout that delivers its states while it is being computed."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ class Segment:
 
 
 class RolloutStream(Unpicklable, Iterator[Segment]):
-    """The segments of a rollout, in order; a context manager that stops what is not taken yet.
+    """Iterator over the segments of a rollout; a context manager that stops the rollout on exit.
 
-    After the last segment `trajectory` is the whole, kept where it was computed as after
-    `Simulator.rollout`. A stream that is closed before keeps nothing.
+    After the last segment, `trajectory` holds the whole rollout, which the engine or server keeps as after
+    `Simulator.rollout`. If the stream is closed earlier, nothing is kept.
 
     Attributes:
         model: the model that is simulated.
-        trajectory: the trajectory; None before the last segment was taken.
+        trajectory: the trajectory; None until the last segment was read.
     """
 
-    _instead = "send its arrays, or on a server the id from trajectory.detach(), for Simulator.trajectory"
+    _pickle_advice = (
+        "send its arrays, or on a server the id from trajectory.detach(), for Simulator.trajectory"
+    )
 
     def __init__(
         self,
@@ -56,7 +58,7 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
         self.trajectory: Trajectory | None = None
         self._link = link
         self._source = source
-        # what is wrong with the arguments is told at once, not when the first segment is taken
+        # fetch the first document now, so that wrong arguments raise here and not at the first segment
         self._documents = itertools.chain([next(source)], source)
         self._ctrl = ctrl
         shape = (*ctrl.shape[:-2], ctrl.shape[-2] + 1)
@@ -79,13 +81,13 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
         return self._segment(document)
 
     def close(self) -> None:
-        """Stop what is not taken yet; the trajectory is not kept then."""
+        """Stop the rollout. The trajectory is kept only if all segments were read."""
         close = getattr(self._source, "close", None)
         if close is not None:
             close()
 
     def _segment(self, document: Mapping[str, Any]) -> Segment:
-        """Put a segment into the whole and return it as a view of that."""
+        """Copy a segment into the trajectory's arrays and return views of it."""
         first = document["first"]
         views = []
         for name, whole in self._states.items():

@@ -1,5 +1,4 @@
-"""Sessions as users hold them: a batch of environments that advances call by call, the same for every
-transport."""
+"""Sessions: a batch of environments that advances call by call."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .contract.argument_names import known_arguments
+from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import Float64Array, as_float64
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
@@ -22,20 +21,20 @@ from .unpicklable import Unpicklable
 
 _MAX_STEPS = 2**62
 MAX_BATCH = 2**31 - 1
-"""Environments of one session."""
+"""Largest number of environments in one session."""
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """State of a session; its arrays are the caller's own.
+    """State of a session; changing its arrays does not change the session.
 
     Attributes:
         qpos: configurations, [batch, nq].
         qvel: velocities, [batch, nv].
         time: time since the last reset in s.
         step_count: steps since the last reset.
-        status: [batch] int32, 0 for an environment that is finite, 1 for one that diverged since the last
-            reset; its numbers are NaN until the next one.
+        status: [batch] int32, 0 for a finite environment, 1 for one that diverged since the last reset.
+            The state of a diverged environment is NaN until the next reset.
     """
 
     qpos: Float64Array
@@ -52,16 +51,16 @@ class State:
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """What a server says of a session.
+    """Description of a session.
 
     Attributes:
-        session_id: its handle, see `Simulator.open_session`.
+        session_id: id for `Simulator.open_session`.
         model_id: the model that is simulated.
         batch: number of environments.
         step_count: steps since the last reset.
         lease: duration of its lease in s.
-        expires_in: time in s until the lease ends, unless it is renewed.
-        age: time in s since it was created.
+        expires_in: time in s until the lease ends; every call on the session renews the lease.
+        age: time in s since the session was created.
     """
 
     session_id: str
@@ -77,13 +76,13 @@ class Session(Unpicklable):
     """A batch of environments that keeps its state between calls; a context manager that closes it.
 
     Attributes:
-        id: handle of the session.
+        id: id for `Simulator.open_session`.
         model: the model that is simulated.
         batch: number of environments.
-        lease: seconds without a call after which a server ends the session; in this process it has no end.
+        lease: seconds without a call after which a server ends the session; infinite in process.
     """
 
-    _instead = "send the arrays of its state(), or on a server its id, for Simulator.open_session"
+    _pickle_advice = "send the arrays of its state(), or on a server its id, for Simulator.open_session"
 
     def __init__(self, link: Link, model: ModelHandle, document: Mapping[str, Any]) -> None:
         self.model = model
@@ -92,9 +91,9 @@ class Session(Unpicklable):
         self.lease: float = document["lease"]
         self._link = link
 
-    @known_arguments
+    @reject_unknown_arguments
     def reset(self, qpos: Any = None, qvel: Any = None) -> State:
-        """Set the state and put time and step count back to 0.
+        """Set the state, and set time and step count to 0.
 
         Args:
             qpos: configuration, [batch, nq], or [nq] for all environments; None for the model's default.
@@ -114,9 +113,9 @@ class Session(Unpicklable):
         }
         return State.from_document(self._link.call("Reset", document))
 
-    @known_arguments
+    @reject_unknown_arguments
     def step(self, ctrl: Any, steps: int = 1) -> State:
-        """Advance all environments with controls held; all or nothing.
+        """Advance all environments with constant controls. If the call fails, no environment advances.
 
         Args:
             ctrl: controls, [batch, nu], or [nu] for all environments.
@@ -136,9 +135,9 @@ class Session(Unpicklable):
         }
         return State.from_document(self._link.call("Step", document))
 
-    @known_arguments
+    @reject_unknown_arguments
     def jacobian(self, ctrl: Any) -> StepJacobian:
-        """Differentiate the step from the session's state with given controls; the state stays as it is.
+        """Differentiate one step from the current state. The state does not change.
 
         Args:
             ctrl: controls, [batch, nu], or [nu] for all environments.
@@ -156,23 +155,23 @@ class Session(Unpicklable):
         return StepJacobian.from_document(self._link.call("SessionJacobian", document))
 
     def state(self) -> State:
-        """Return the state.
+        """Return the current state.
 
         Raises:
             NotFoundError: the session was closed.
         """
         return State.from_document(self._link.call("GetState", {"session_id": self.id}))
 
-    @known_arguments
+    @reject_unknown_arguments
     def set_state(self, qpos: Any = None, qvel: Any = None, *, step_count: int | None = None) -> State:
-        """Replace the state, or parts of it, and go on from there.
+        """Replace the state, or parts of it, without resetting the step count.
 
         Args:
-            qpos: configuration, [batch, nq], or [nq] for all environments; None leaves it as it is.
-            qvel: velocity, [batch, nv], or [nv] for all environments; None leaves it as it is. Environments
-                that diverged run again when both are given.
-            step_count: steps since the last reset; None leaves the count as it is. With the numbers of a
-                `State` it puts the session back to where that was.
+            qpos: configuration, [batch, nq], or [nq] for all environments; None keeps the current one.
+            qvel: velocity, [batch, nv], or [nv] for all environments; None keeps the current one. Giving both
+                revives environments that diverged.
+            step_count: steps since the last reset; None keeps the current count. To restore a saved `State`,
+                pass its qpos, qvel and step_count.
 
         Returns:
             The new state.
@@ -189,12 +188,15 @@ class Session(Unpicklable):
         }
         return State.from_document(self._link.call("SetState", document))
 
-    @known_arguments
+    @reject_unknown_arguments
     def fork(self, *, lease: float | None = None) -> Session:
-        """Open another session in the same state; from there each goes its own way.
+        """Open a second, independent session in the same state.
 
         Args:
-            lease: as for `Simulator.session`; None for that of this session.
+            lease: as for `Simulator.session`; None for the lease of this session.
+
+        Returns:
+            The new session.
 
         Raises:
             NotFoundError: the session was closed, or its lease ended.
@@ -204,7 +206,10 @@ class Session(Unpicklable):
         return Session(self._link, self.model, self._link.call("ForkSession", document))
 
     def keep_alive(self) -> float:
-        """Renew the lease, as every call on the session does, and return its duration in s.
+        """Renew the lease, as every call on the session does.
+
+        Returns:
+            The duration of the lease in s.
 
         Raises:
             NotFoundError: the session was closed, or its lease ended.
@@ -213,7 +218,7 @@ class Session(Unpicklable):
         return lease
 
     def info(self) -> SessionInfo:
-        """Describe the session; this does not renew its lease.
+        """Describe the session without renewing its lease.
 
         Raises:
             NotFoundError: the session was closed, or its lease ended.
@@ -224,7 +229,7 @@ class Session(Unpicklable):
         """Close the session.
 
         Raises:
-            NotFoundError: it was closed before.
+            NotFoundError: the session was already closed.
         """
         self._link.call("DeleteSession", {"session_id": self.id})
 
@@ -237,7 +242,7 @@ class Session(Unpicklable):
         except NotFoundError:
             return
         except RevoluteError:
-            # what failed inside of the block is what the caller has to see
+            # an exception from inside the block takes precedence
             if kind is None:
                 raise
 
@@ -249,7 +254,7 @@ def seconds(name: str, value: Any) -> float:
     """Return `value` as a positive number of seconds.
 
     Raises:
-        ArgumentError: it is none.
+        ArgumentError: `value` is not a positive, finite number.
     """
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf:
         return float(value)
@@ -260,7 +265,7 @@ def whole_number(name: str, value: Any, *, least: int, most: int = _MAX_STEPS) -
     """Return `value` as an int from `least` to `most`.
 
     Raises:
-        ArgumentError: it is not a whole number, or outside of that range.
+        ArgumentError: `value` is not a whole number, or is outside this range.
     """
     if isinstance(value, numbers.Integral) and not isinstance(value, bool) and least <= int(value) <= most:
         return int(value)

@@ -1,5 +1,4 @@
-"""The object that `connect` returns: loads models, simulates and differentiates, whichever way it is
-reached."""
+"""`Simulator`, the object that `connect` returns: loads models, simulates and differentiates."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .contract.argument_names import known_arguments
+from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import as_float64, named_float64, owned_float64
 from .contract.checkpoints import EVERY, Checkpoints
 from .contract.errors import ArgumentError, ModelError
@@ -19,11 +18,11 @@ from .contract.loss import Loss, Term, check_loss
 from .contract.transport import IN_PROCESS, Transport
 from .derivatives import StepJacobian
 from .link import Link
-from .loss_function import OwnLoss, States, evaluate
+from .loss_function import LossFunction, States, evaluate
 from .model import ModelHandle, check_model, check_options
 from .rollout_stream import RolloutStream
 from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
-from .source_files import explained, read_source
+from .source_files import add_searched_paths, read_source
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
 from .unpicklable import Unpicklable
 
@@ -38,13 +37,13 @@ class Simulator(Unpicklable):
         address: address of the server, or "in-process".
     """
 
-    _instead = "call revolute.connect() in each process, and load its models there"
+    _pickle_advice = "call revolute.connect() in each process, and load its models there"
 
     def __init__(self, transport: Transport) -> None:
         self.address = transport.address
         self._link = Link(transport)
 
-    @known_arguments
+    @reject_unknown_arguments
     @spell_out_options
     def load_model(
         self,
@@ -96,7 +95,7 @@ class Simulator(Unpicklable):
         try:
             answer = self._link.call("RegisterModel", document)
         except ModelError as error:
-            raise explained(error, model) from None
+            raise add_searched_paths(error, model) from None
         handle = ModelHandle.from_document(answer, model)
         for note in handle.warnings:
             warnings.warn(f"{model.name or model.builtin or 'XML text'}: {note}", stacklevel=3)
@@ -106,7 +105,7 @@ class Simulator(Unpicklable):
         """Return the names of the built-in models."""
         return list(self._link.call("ListModels", {})["builtin"])
 
-    @known_arguments
+    @reject_unknown_arguments
     def rollout(
         self,
         model: ModelHandle,
@@ -124,22 +123,22 @@ class Simulator(Unpicklable):
             model: the model.
             qpos: start configuration, [batch, nq], or [nq] for all environments.
             qvel: start velocity, [batch, nv], or [nv] for all environments.
-            ctrl: controls, [batch, T, nu]; or [T, nu], and then results have no batch axis. T may be 0.
-            params: model parameters to replace, by name, for all environments or, with a batch axis in front,
-                for each. `model.params` has their names and the model's own values, e.g. body_mass [nbody].
-            checkpoints: which states are kept for the gradient, which is the same under all: "every" (T + 1
-                states), "interval=k" (each k-th), "slots=s" (at most s, however long the trajectory), or
-                "none", when there will be no gradient; nothing is kept or copied then.
-            states: which states come back: "all" or "final"; by default all with "every" and the final one
-                otherwise.
+            ctrl: controls, [batch, T, nu]. With [T, nu], results have no batch axis. T may be 0.
+            params: model parameters to replace, by name. A leading batch axis gives each environment its own
+                value. `model.params` has the names and the model's values, e.g. body_mass [nbody].
+            checkpoints: which states are kept for the gradient: "every" (all T + 1 states), "interval=k"
+                (each k-th), "slots=s" (at most s, for any length), or "none" (no gradient; nothing is kept
+                or copied). The gradient is bit-identical under every policy.
+            states: which states the call returns: "all" or "final". The default is "all" with checkpoints
+                "every", else "final".
 
         Returns:
-            The trajectory; an environment that diverged is reported in its `status`.
+            The trajectory; its `status` reports environments that diverged.
 
         Raises:
             ArgumentError: a shape, value or name does not fit the model.
             NotFoundError: the model was loaded by another simulator or is gone.
-            LimitError: the server does not take that much.
+            LimitError: the request exceeds a limit of the server.
         """
         policy = Checkpoints.parse(checkpoints)
         if states not in (None, "all", "final"):
@@ -149,10 +148,10 @@ class Simulator(Unpicklable):
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(policy), "states": states}
         answer = self._link.rollout(inputs)
-        # in process the engine has made a copy of its own, which serves both
+        # in process, the engine returns its own copy of ctrl; share it
         return Trajectory(self._link, model, answer, answer.get("ctrl", inputs["ctrl"]), owned=True)
 
-    @known_arguments
+    @reject_unknown_arguments
     def stream_rollout(
         self,
         model: ModelHandle,
@@ -163,9 +162,9 @@ class Simulator(Unpicklable):
         params: Mapping[str, Any] | None = None,
         segment_steps: int | None = None,
     ) -> RolloutStream:
-        """Simulate as by `rollout`, and hand out the states while they are computed.
+        """Simulate like `rollout`, and deliver the states while they are being computed.
 
-        The engine computes no more than one segment ahead of what is taken, so it waits for a slow reader.
+        The engine computes at most one segment ahead of the reader.
 
         Args:
             model: the model.
@@ -173,16 +172,17 @@ class Simulator(Unpicklable):
             qvel: start velocity, as for `rollout`.
             ctrl: controls, as for `rollout`.
             params: model parameters to replace, as for `rollout`.
-            segment_steps: steps of one segment; by default as many as fill 256 KiB.
+            segment_steps: steps per segment; by default, as many as fit in 256 KiB.
 
         Returns:
-            An iterator of segments, each with `first`, `qpos` and `qvel`; afterwards its `trajectory` is, bit
-            for bit, what `rollout` returns. Close it, or use it as a context manager, to stop early.
+            An iterator of segments, each with `first`, `qpos` and `qvel`. After the last segment, its
+            `trajectory` equals the result of `rollout` bit for bit. To stop early, close the iterator or use
+            it as a context manager.
 
         Raises:
             ArgumentError: a shape, value or name does not fit the model.
             NotFoundError: the model was loaded by another simulator or is gone.
-            LimitError: the server does not take that much.
+            LimitError: the request exceeds a limit of the server.
         """
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
         inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
@@ -192,13 +192,17 @@ class Simulator(Unpicklable):
         return RolloutStream(self._link, model, documents, inputs["ctrl"])
 
     def trajectory(self, model: ModelHandle, trajectory_id: str) -> Trajectory:
-        """Open a trajectory by its id, e.g. one that another process left with `Trajectory.detach`.
+        """Open a trajectory by its id, e.g. one that another process kept with `Trajectory.detach`.
 
         Args:
             model: the model that was simulated.
             trajectory_id: its id.
 
+        Returns:
+            The trajectory. It is not deleted when this object is garbage collected.
+
         Raises:
+            ArgumentError: the trajectory belongs to another model.
             NotFoundError: there is no such trajectory.
         """
         if not isinstance(trajectory_id, str):
@@ -208,37 +212,37 @@ class Simulator(Unpicklable):
             raise ArgumentError.expected("model", f"the trajectory's model {document['model_id']}", model.id)
         return Trajectory(self._link, model, document, document["ctrl"], owned=False)
 
-    @known_arguments
+    @reject_unknown_arguments
     def value_and_gradient(
         self,
         model: ModelHandle,
         qpos: Any,
         qvel: Any,
         ctrl: Any,
-        loss: Loss | Term | OwnLoss,
+        loss: Loss | Term | LossFunction,
         *,
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         checkpoints: str | Checkpoints = EVERY,
     ) -> tuple[Any, Gradient]:
-        """Simulate, evaluate a loss and differentiate it, in one call that keeps nothing.
+        """Simulate, evaluate a loss and differentiate it, in one call. Nothing is kept afterwards.
 
         Args:
             model: the model.
             qpos: start configuration, as for `rollout`.
             qvel: start velocity, as for `rollout`.
             ctrl: controls, as for `rollout`.
-            loss: the loss, as data; or a function of your own, called once with the trajectory (`qpos`,
-                `qvel`, `ctrl`, `status`, `diverged_step`), that returns (value, qpos_bar, qvel_bar): the
-                loss, and its derivatives by all states, None for zero. Over gRPC that is still one call.
+            loss: the loss as data, or a Python function. The function is called once with the trajectory
+                (`qpos`, `qvel`, `ctrl`, `status`, `diverged_step`) and returns (value, qpos_bar, qvel_bar):
+                the loss, d loss / d qpos and d loss / d qvel for all states; None means zero.
             params: model parameters to replace, as for `rollout`.
             wrt: what to differentiate by, as for `Trajectory.backward`.
-            checkpoints: which states are kept meanwhile, as for `rollout`, but not "none"; beyond inputs and
-                gradient they are all that is held, also for losses that count at all times.
+            checkpoints: which states are kept during the call, as for `rollout`, but not "none". Memory
+                beyond inputs and gradient is proportional to these states.
 
         Returns:
-            The loss, [batch] or a float without the batch axis, or what the function returned for it; and its
-            gradient.
+            The loss and its gradient. The loss is [batch], a float without the batch axis, or the value that
+            the Python function returned.
 
         Raises:
             ArgumentError: a shape, value or name does not fit the model, or the loss does not fit the
@@ -249,24 +253,24 @@ class Simulator(Unpicklable):
         inputs["checkpoints"] = str(Checkpoints.parse(checkpoints))
         names = checked_names(wrt)
         if callable(loss):
-            return self._own_loss(inputs, loss, names)
+            return self._custom_loss(inputs, loss, names)
         document = {"inputs": inputs, "loss": check_loss(loss, or_function=True).to_dict(), "wrt": names}
         found = self._link.call("ValueAndGradient", document)
         gradient = Gradient.from_document(found["gradient"], names, found["diverged_step"])
         value = found["value"]
         return (value if value.ndim else float(value)), gradient
 
-    @known_arguments
+    @reject_unknown_arguments
     def jacobian(
         self, model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, *, params: Mapping[str, Any] | None = None
     ) -> StepJacobian:
-        """Differentiate one step by its state and controls.
+        """Differentiate one step with respect to its state and controls.
 
         Args:
             model: the model.
             qpos: configuration before the step, [batch, nq], or [nq] for all environments.
             qvel: velocity before the step, [batch, nv] or [nv].
-            ctrl: controls of the step, [batch, nu]; or [nu], and then results have no batch axis.
+            ctrl: controls of the step, [batch, nu]. With [nu], results have no batch axis.
             params: model parameters to replace, as for `rollout`.
 
         Returns:
@@ -280,7 +284,7 @@ class Simulator(Unpicklable):
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
         return StepJacobian.from_document(self._link.call("Jacobian", inputs))
 
-    @known_arguments
+    @reject_unknown_arguments
     def check_gradient(
         self,
         model: ModelHandle,
@@ -300,27 +304,28 @@ class Simulator(Unpicklable):
 
         Args:
             model: the model.
-            qpos: start configuration, [nq]; by default the model's first keyframe, or its default lifted out
-                of the ground.
+            qpos: start configuration, [nq]; by default the first keyframe, else the default configuration
+                lifted out of the ground.
             qvel: start velocity, [nv]; by default small random numbers.
-            ctrl: controls, [T, nu]; by default small random numbers, around those that hold the start where
-                actuators are servos.
+            ctrl: controls, [T, nu]; by default small random numbers. For servos they are added to the
+                controls that hold the start configuration.
             steps: length of the trajectory when `ctrl` is not given.
             params: model parameters to replace, as for `rollout`, without a batch axis.
-            wrt: what to check, as for `Trajectory.backward`; by default all that the model has.
+            wrt: inputs to check, as for `Trajectory.backward`; by default all inputs of the model.
             directions: random directions per input.
-            seed: of everything random.
+            seed: seed of all random numbers.
             tolerance: largest relative error of a derivative that passes.
-            progress: called with the name of each input, its place among them and their number, before it is
-                checked; only in process, and from another thread.
+            progress: called before each input with its name, its index and the number of inputs; only in
+                process, and from another thread.
 
         Returns:
-            The report, one verdict per input: `passed`, `worst`, `to_dict()`, and a table as `str(report)`.
+            The report with one verdict per input. It has `passed`, `worst` and `to_dict()`; `str(report)` is
+            a table.
 
         Raises:
             ArgumentError: an argument does not fit the model.
             DivergedError: the trajectory diverges.
-            LimitError: the server does not take that much.
+            LimitError: the request exceeds a limit of the server.
         """
         given = {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
         document: dict[str, Any] = {
@@ -331,23 +336,26 @@ class Simulator(Unpicklable):
             "steps": whole_number("steps", steps, least=1),
             "directions": whole_number("directions", directions, least=1),
             "seed": whole_number("seed", seed, least=0),
-            "tolerance": _share("tolerance", tolerance),
+            "tolerance": _fraction("tolerance", tolerance),
         }
         if progress is not None and self.address == IN_PROCESS:
             document["progress"] = progress
         return GradientReport.from_dict(self._link.call("CheckGradient", document))
 
-    @known_arguments
+    @reject_unknown_arguments
     def session(self, model: ModelHandle, batch: int = 1, *, lease: float | None = None) -> Session:
         """Open a batch of environments at the model's default state.
 
         Args:
             model: the model.
             batch: number of environments.
-            lease: seconds without a call after which a server ends the session; None for the server's own.
+            lease: seconds without a call after which a server ends the session; None for its default.
+
+        Returns:
+            The session.
 
         Raises:
-            ArgumentError: the batch is empty, or the lease is longer than the server gives.
+            ArgumentError: the batch is empty, or the lease exceeds the server's maximum.
             LimitError: the server has no room for another session.
         """
         document = {
@@ -358,14 +366,17 @@ class Simulator(Unpicklable):
         return Session(self._link, model, self._link.call("CreateSession", document))
 
     def open_session(self, model: ModelHandle, session_id: str) -> Session:
-        """Go on with a session that is open, e.g. one of a process that ended.
+        """Continue an open session, e.g. one whose client process has ended.
 
         Args:
             model: the model that is simulated.
             session_id: its id.
 
+        Returns:
+            The session.
+
         Raises:
-            ArgumentError: the session is one of another model.
+            ArgumentError: the session belongs to another model.
             NotFoundError: there is no such session.
         """
         if not isinstance(session_id, str):
@@ -378,7 +389,7 @@ class Simulator(Unpicklable):
         return Session(self._link, model, document)
 
     def sessions(self) -> list[SessionInfo]:
-        """List the open sessions, oldest first; this does not renew their leases."""
+        """List the open sessions, oldest first, without renewing their leases."""
         found: list[SessionInfo] = []
         token = ""
         while True:
@@ -389,21 +400,20 @@ class Simulator(Unpicklable):
                 return found
 
     def delete_model(self, model: ModelHandle) -> None:
-        """Forget a model that no session or trajectory uses.
+        """Delete a model that no session or trajectory uses.
 
         Raises:
-            ArgumentError: a session or trajectory uses it.
-            NotFoundError: it was deleted before.
+            ArgumentError: a session or trajectory uses the model.
+            NotFoundError: the model was already deleted.
         """
         self._link.call("DeleteModel", {"model_id": check_model(model).id})
 
     def server_info(self) -> dict[str, Any]:
-        """Return versions, features, limits and build of the engine or server, by the names of the
-        protocol."""
+        """Return versions, features, limits and build of the engine or server, by protocol field names."""
         return self._link.call("GetServerInfo", {})
 
     def close(self) -> None:
-        """Close the connection; trajectories that nobody holds any more are deleted first."""
+        """Delete unused trajectories, then close the connection."""
         self._link.close()
 
     def __enter__(self) -> Simulator:
@@ -415,8 +425,10 @@ class Simulator(Unpicklable):
     def __repr__(self) -> str:
         return f"<revolute simulator: {self.address}>"
 
-    def _own_loss(self, inputs: dict[str, Any], loss: OwnLoss, names: list[str]) -> tuple[Any, Gradient]:
-        """Differentiate a function of the caller's own."""
+    def _custom_loss(
+        self, inputs: dict[str, Any], loss: LossFunction, names: list[str]
+    ) -> tuple[Any, Gradient]:
+        """Differentiate a Python loss function."""
         value: Any = None
 
         def respond(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -425,11 +437,11 @@ class Simulator(Unpicklable):
             return bars
 
         document = {"inputs": inputs, "wrt": names}
-        found = self._link.own_loss(document, respond)
+        found = self._link.custom_loss(document, respond)
         return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
 
 
-def _share(name: str, value: Any) -> float:
+def _fraction(name: str, value: Any) -> float:
     """Return a number between 0 and 1."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < 1:
         return float(value)
@@ -439,7 +451,7 @@ def _share(name: str, value: Any) -> float:
 def _inputs(
     model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the document RolloutInputs, or JacobianInputs, which has the same fields."""
+    """Return the document RolloutInputs; JacobianInputs has the same fields."""
     return {
         "model_id": model.id,
         "qpos": as_float64("qpos", qpos),

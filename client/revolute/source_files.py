@@ -1,9 +1,9 @@
-"""Reads a model file and the files it refers to on the caller's side, so that no transport ever sends a path.
+"""Reads a model file and the files it refers to. The client sends their contents, never a path.
 
-References are found by a scan of the XML: collision meshes of a URDF, meshes, includes and attached models of
-an MJCF file. Each file that exists is taken along under its reference as written; one that does not is left
-out. The engine says so if it needs it, and `explained` adds where it was looked for. Text that is not XML is
-passed on as it is: judging it is the engine's business as well.
+A scan of the XML finds the references: collision meshes of a URDF; meshes, includes and attached models of an
+MJCF file. Each existing file is sent under its reference as written. Missing files are not sent. If the
+engine needs one, it raises an error, and `add_searched_paths` adds the paths that were tried. Text that is
+not XML is sent unchanged; the engine reports the error.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _PACKAGE = "package://"
 _SCHEMES = (_PACKAGE, "model://", "file://")
 _SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro")
 _MAX_DEPTH = 64
-"""Files that include or attach each other in a chain; the engine refuses a file that does so to itself."""
+"""Largest depth of includes and attachments. The engine rejects a file that includes itself."""
 
 _NOT_SENT = "expected its bytes in assets, got none"
-"""What the engine says about a file that it does not have."""
+"""Part of the engine's error text for a file that was not sent."""
 
 
 def read_source(
@@ -39,20 +39,24 @@ def read_source(
     package_paths: Mapping[str, str | os.PathLike[str]] | None = None,
     name: str | None = None,
 ) -> Source:
-    """Return what a model is made of.
+    """Read a model's text and files.
 
     Args:
-        source: path of a URDF or MJCF file, XML text, or the name of a built-in model. A word without a
-            folder and without a file's suffix is a built-in name.
+        source: path of a URDF or MJCF file, XML text, or the name of a built-in model. A string without a
+            folder and without a model file's suffix is a built-in name.
         options: checked options.
-        assets: contents of files the text refers to, by reference; they win over files on disk.
+        assets: contents of files that the text refers to, by reference; they take precedence over files on
+            disk.
         mesh_paths: further folders to look for files in.
         package_paths: folder of each ROS package that `package://name/…` names.
         name: name for messages; the file's name by default.
 
+    Returns:
+        The text, files and options to send.
+
     Raises:
         ArgumentError: `source` is not text or a path, or an asset is not bytes.
-        ModelError: the file cannot be read or is not text.
+        ModelError: the file cannot be read, or is not text.
         NotFoundError: the file does not exist.
     """
     given = _checked_assets(assets)
@@ -73,7 +77,7 @@ def read_source(
     text = _read_text(path)
     if not text.strip():
         raise ModelError.expected(path.name, "XML text", "an empty file", advice="give an MJCF or URDF file")
-    # a file's name may be any bytes
+    # file names on disk need not be valid UTF-8
     own_name = os.fsencode(path.name).decode("utf-8", "replace")
     return _from_text(text, name or own_name, path.parent, given, options, mesh_paths, package_paths)
 
@@ -87,7 +91,7 @@ def _from_text(
     mesh_paths: Sequence[str | os.PathLike[str]],
     package_paths: Mapping[str, str | os.PathLike[str]] | None,
 ) -> Source:
-    """Collect the files of a text that lies in `folder`."""
+    """Collect the files that a text refers to; relative paths start at `folder`."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -109,12 +113,12 @@ def _from_text(
     return Source(name=name, text=text, assets=assets, options=options, missing=search.missing)
 
 
-def explained(error: ModelError, source: Source) -> ModelError:
-    """Return an error about a file that was not sent with the paths tried; any other as it is.
+def add_searched_paths(error: ModelError, source: Source) -> ModelError:
+    """Add the paths that were tried to an error about a missing file. Other errors are returned unchanged.
 
     Args:
-        error: what the engine or a server said about a model.
-        source: what the model was made of.
+        error: the engine's or server's error.
+        source: the text and files that were sent.
     """
     for reference, paths in source.missing.items():
         start, found, _ = error.message.partition(f" '{reference}': {_NOT_SENT}")
@@ -129,10 +133,10 @@ def explained(error: ModelError, source: Source) -> ModelError:
 
 
 class _Search:
-    """Where the files of one model may be on disk.
+    """Searches the disk for the files of one model.
 
     Attributes:
-        missing: paths tried for each file that was not found, by its reference.
+        missing: paths tried for each missing file, by its reference.
     """
 
     def __init__(self, folder: Path, mesh_paths: Sequence[Path], package_paths: Mapping[str, Path]) -> None:
@@ -144,12 +148,12 @@ class _Search:
     def read(
         self, reference: str, subfolders: Iterable[str] = ("",), *, written: str | None = None
     ) -> bytes | None:
-        """Return the bytes of a file, None when there is none.
+        """Return the bytes of a file, or None if it does not exist.
 
         Args:
             reference: the file.
-            subfolders: where the document says that such files are.
-            written: the reference as the document writes it, under which a missing file is remembered.
+            subfolders: folders that the document names for files of this kind.
+            written: the reference as the document writes it, the key in `missing`.
         """
         tried: list[str] = []
         for subfolder in subfolders:
@@ -186,12 +190,12 @@ class _Search:
 
 
 class _Model(NamedTuple):
-    """A model's text and the texts that it includes.
+    """A model's document and the documents that it includes.
 
     Attributes:
-        roots: their root elements, the model's first.
-        included: the files that it includes.
-        folder: where an attached model lies, relative to the main file; None for the main model.
+        roots: root elements of these documents, the model's first.
+        included: names of the included files.
+        folder: folder of an attached model, relative to the main file; None for the main model.
     """
 
     roots: list[ElementTree.Element]
@@ -200,10 +204,10 @@ class _Model(NamedTuple):
 
 
 class _Documents:
-    """The text of a model, and those of the files that it includes and of the models that it attaches.
+    """A model's document with all included and attached documents.
 
     Attributes:
-        models: the main model first, then those that are attached.
+        models: the main model first, then the attached models.
     """
 
     def __init__(self, search: _Search, assets: dict[str, bytes]) -> None:
@@ -213,17 +217,17 @@ class _Documents:
         self._attached: set[str] = set()
 
     def add(self, text: str) -> None:
-        """Take in the main document, and add the files that it includes and attaches to the assets."""
+        """Read the main document, and add the files that it includes and attaches to the assets."""
         self._add(self.models[0], text, "", 0)
 
     def _add(self, model: _Model, text: str, folder: str, depth: int) -> None:
-        """Take in a document of a model.
+        """Read one document of a model.
 
         Args:
             model: the model.
             text: the document.
-            folder: where it lies, relative to the main file; what it includes is known by paths from there.
-            depth: how many files include or attach each other down to this one.
+            folder: folder of the document, relative to the main file; its includes are relative to it.
+            depth: nesting depth of includes and attachments.
         """
         try:
             root = ElementTree.fromstring(text.lstrip("\ufeff"))
@@ -248,7 +252,7 @@ class _Documents:
             self._add(within, content.decode("utf-8", errors="replace"), posixpath.dirname(name), depth + 1)
 
     def _content(self, folder: str, reference: str) -> tuple[str, bytes] | None:
-        """Return name and bytes of a file that was given or is on disk; None when it is neither."""
+        """Return name and bytes of a file from the assets or the disk, or None if it does not exist."""
         nested = posixpath.normpath(posixpath.join(folder, reference))
         for name in dict.fromkeys((nested, reference)) if reference else ():
             content = self._assets.get(name)
@@ -261,7 +265,7 @@ class _Documents:
 
 
 def _collect_meshes(model: _Model, search: _Search, assets: dict[str, bytes]) -> None:
-    """Add the mesh files of a model; any of its documents may say in which folder meshes are."""
+    """Add the mesh files of a model. Any of its documents may set the mesh folder."""
     compilers = [compiler for root in model.roots for compiler in root.iter("compiler")]
     folders = {compiler.get("meshdir", compiler.get("assetdir", "")): None for compiler in compilers}
     strip = any(compiler.get("strippath") == "true" for compiler in compilers)
@@ -271,7 +275,7 @@ def _collect_meshes(model: _Model, search: _Search, assets: dict[str, bytes]) ->
             if model.folder is None:
                 name, places = reference, (*folders, "")
             else:
-                # beside the attached model, where the engine looks first
+                # the engine first looks in the attached model's folder
                 places = tuple(posixpath.join(model.folder, folder) for folder in (*folders, ""))
                 name = posixpath.normpath(posixpath.join(places[-2 if folders else -1], reference))
             content = None if name in assets else search.read(reference, places, written=written)
@@ -280,7 +284,7 @@ def _collect_meshes(model: _Model, search: _Search, assets: dict[str, bytes]) ->
 
 
 def _mesh_references(root: ElementTree.Element) -> list[str]:
-    """Return the files of a URDF's collision meshes or of an MJCF document's meshes, as written."""
+    """Return the mesh files of a document (in a URDF, of collision shapes only), as written."""
     if root.tag == "robot":
         meshes = [mesh for collision in root.iter("collision") for mesh in collision.iter("mesh")]
         return [name for mesh in meshes if (name := mesh.get("filename"))]
@@ -288,12 +292,12 @@ def _mesh_references(root: ElementTree.Element) -> list[str]:
 
 
 def _is_word(source: str) -> bool:
-    """Tell whether a string names a built-in model rather than a file."""
+    """Return whether a string names a built-in model rather than a file."""
     return not any(mark in source for mark in "/\\~") and not source.lower().endswith(_SUFFIXES)
 
 
 def _path(argument: str, place: Any) -> Path:
-    """Return a path that a user gave, with ~ replaced."""
+    """Return a user's path with ~ expanded."""
     if not isinstance(place, str | os.PathLike) or "\0" in os.fspath(place):
         raise ArgumentError.expected(argument, "a path", repr(place)[:100])
     try:
@@ -303,7 +307,7 @@ def _path(argument: str, place: Any) -> Path:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether a file exists; a name that no file can have names none."""
+    """Return whether a file exists; False for an invalid file name."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -330,7 +334,7 @@ def _read_text(path: Path) -> str:
 
 
 def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
-    """Return assets as plain bytes."""
+    """Return the assets as bytes objects."""
     checked: dict[str, bytes] = {}
     if not isinstance(assets, Mapping | None):
         raise ArgumentError.expected("assets", "bytes by file name", type(assets).__name__)

@@ -1,4 +1,4 @@
-"""Trajectories and gradients as users hold them, the same for every transport."""
+"""Trajectories and gradients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .contract.argument_names import known_arguments
+from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import Float64Array, as_float64, named_float64
 from .contract.checkpoints import CheckpointReport, Checkpoints
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
@@ -19,7 +19,7 @@ from .model import ModelHandle
 from .unpicklable import Unpicklable
 
 STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
-"""What a gradient is taken by unless told otherwise."""
+"""Default of `wrt`."""
 
 
 class Gradient(Mapping[str, Float64Array]):
@@ -27,9 +27,9 @@ class Gradient(Mapping[str, Float64Array]):
 
     Attributes:
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged, 2 for one
-            whose states are finite but whose gradient is not; rows of the latter two are NaN.
-        diverged_step: [batch] int64, first step whose result is not finite, -1 where there is none.
-        report: what the checkpoints cost; its replayed steps were counted as they were taken.
+            whose states are finite but whose gradient is not. Rows with status 1 or 2 are NaN.
+        diverged_step: [batch] int64, first step whose result is not finite, or -1.
+        report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Gradient(Mapping[str, Float64Array]):
         )
 
     def __dir__(self) -> list[str]:
-        # so that notebooks complete the names that can be read
+        # for tab completion in notebooks
         return [*super().__dir__(), *self._arrays]
 
     def __iter__(self) -> Iterator[str]:
@@ -82,26 +82,26 @@ class Gradient(Mapping[str, Float64Array]):
 
 
 class Trajectory(Unpicklable):
-    """A rollout, kept where it was computed so that it can be differentiated; a context manager that deletes
-    it.
+    """A rollout that can be differentiated; a context manager that deletes it on exit.
 
-    Its arrays are read-only; copy one to change it. A trajectory is deleted when it leaves its `with` block,
-    by `delete`, or some time after the last reference to it is gone; `detach` leaves it to others.
+    The engine or server keeps the states that the gradient needs. They are deleted at the end of a `with`
+    block, by `delete`, or some time after the last reference to this object is gone; `detach` prevents that.
+    Arrays are read-only; copy one to change it.
 
     Attributes:
-        id: handle, also for other processes (`Simulator.trajectory`).
+        id: id for `Simulator.trajectory`, in this or another process.
         model: the model that was simulated.
         final_qpos: configuration at time T, [batch, nq].
         final_qvel: velocity at time T, [batch, nv].
         ctrl: controls, [batch, T, nu].
         checkpoints: which states are kept for the gradient.
-        status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged; rows after
-            the last good state of the latter are NaN.
-        diverged_step: [batch] int64, first step whose result is not finite, -1 where there is none.
-        report: what the trajectory costs to keep.
+        status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
+            diverged environment are NaN after its last finite one.
+        diverged_step: [batch] int64, first step whose result is not finite, or -1.
+        report: cost of the checkpoints.
     """
 
-    _instead = "send its arrays, or on a server the id from detach(), for Simulator.trajectory"
+    _pickle_advice = "send its arrays, or on a server the id from detach(), for Simulator.trajectory"
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Trajectory(Unpicklable):
         self.report = CheckpointReport(**document["report"])
         self._link = link
         kept = owned and self.checkpoints.differentiable
-        self._finalizer = weakref.finalize(self, link.drop_later, self.id) if kept else None
+        self._finalizer = weakref.finalize(self, link.delete_later, self.id) if kept else None
         if self._finalizer:
             self._finalizer.atexit = False
 
@@ -132,18 +132,18 @@ class Trajectory(Unpicklable):
     def qpos(self) -> Float64Array:
         """Configurations at times 0 … T, [batch, T + 1, nq].
 
-        Where only the final state came with the trajectory, the first reading of `qpos` or `qvel` has all
-        states simulated again, from the kept start, and keeps them with this object.
+        If the rollout returned only the final state, the first access to `qpos` or `qvel` replays all states
+        from the start and stores them in this object.
 
         Raises:
-            ArgumentError: nothing was kept (checkpoints "none").
+            ArgumentError: the rollout ran with checkpoints "none".
             NotFoundError: the trajectory was deleted.
         """
         return self._all_states()[0]
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities at times 0 … T, [batch, T + 1, nv], likewise."""
+        """Velocities at times 0 … T, [batch, T + 1, nv]; replayed like `qpos`."""
         return self._all_states()[1]
 
     def _all_states(self) -> tuple[Float64Array, Float64Array]:
@@ -162,7 +162,7 @@ class Trajectory(Unpicklable):
                 advice="simulate it with checkpoints='slots=32' or another policy",
             )
 
-    @known_arguments
+    @reject_unknown_arguments
     def backward(
         self,
         qpos_bar: Any = None,
@@ -174,19 +174,17 @@ class Trajectory(Unpicklable):
         """Pull the gradient of a loss back through this trajectory.
 
         Args:
-            qpos_bar: d loss / d qpos, shaped like `qpos`; a leading axis K asks for K gradients; None for
-                zero.
-            qvel_bar: d loss / d qvel, shaped like `qvel`, with the axis K if `qpos_bar` has it; None for
-                zero.
-            times: which states the cotangents are of, ascending, e.g. [-1] for the final one; they then have
-                that many states instead of T + 1. None for all.
-            wrt: what to differentiate by: "qpos", "qvel" (start state), "ctrl", and any of the parameters
-                that `Simulator.rollout` takes.
+            qpos_bar: d loss / d qpos, shaped like `qpos`; None for zero. With a leading axis K, the call
+                returns K gradients.
+            qvel_bar: d loss / d qvel, shaped like `qvel`; None for zero. It has the axis K if `qpos_bar` has.
+            times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
+                one; the time axis of the cotangents then has this length. None for all T + 1 states.
+            wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", and any parameter that
+                `Simulator.rollout` takes.
 
         Returns:
-            Gradient with one array per name in `wrt`, shaped like that input, with the axis K in front if the
-            cotangents have it; a parameter that was not given per environment is summed over the
-            environments.
+            Gradient with one array per name in `wrt`, shaped like that input, with a leading axis K if the
+            cotangents have one. The gradient of a parameter that all environments share is the sum over them.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is unknown.
@@ -205,7 +203,7 @@ class Trajectory(Unpicklable):
         found = self._link.call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
 
-    @known_arguments
+    @reject_unknown_arguments
     def jvp(
         self,
         *,
@@ -214,11 +212,11 @@ class Trajectory(Unpicklable):
         ctrl_tan: Any = None,
         params_tan: Mapping[str, Any] | None = None,
     ) -> Jvp:
-        """Push a direction of the inputs forward through this trajectory; at least one is given.
+        """Push a tangent of the inputs forward through this trajectory. At least one argument is required.
 
         Args:
-            qpos_tan: tangent of the start configuration, [batch, nv], or [nv] for all environments; of a
-                quaternion, the rotation vector in the moving frame; None for zero.
+            qpos_tan: tangent of the start configuration, [batch, nv], or [nv] for all environments; the
+                tangent of a quaternion is a rotation vector in the moving frame; None for zero.
             qvel_tan: tangent of the start velocity, [batch, nv] or [nv]; None for zero.
             ctrl_tan: tangent of the controls, shaped like `ctrl`, or [T, nu] for all environments; None for
                 zero.
@@ -243,17 +241,21 @@ class Trajectory(Unpicklable):
         return Jvp.from_document(self._link.call("Jvp", document))
 
     def delete(self) -> None:
-        """Forget the trajectory where it is kept; the arrays of this object stay.
+        """Delete the trajectory in the engine or on the server. The arrays of this object remain valid.
 
         Raises:
-            NotFoundError: it was deleted before.
+            NotFoundError: the trajectory was already deleted.
         """
         self.detach()
         if self.checkpoints.differentiable:
             self._link.call("DeleteTrajectory", {"trajectory_id": self.id})
 
     def detach(self) -> str:
-        """Keep the trajectory after this object is gone, until someone deletes it; return its id."""
+        """Keep the trajectory until `delete` is called, also after this object is gone.
+
+        Returns:
+            The id of the trajectory.
+        """
         if self._finalizer:
             self._finalizer.detach()
             self._finalizer = None
@@ -268,7 +270,7 @@ class Trajectory(Unpicklable):
         except NotFoundError:
             return
         except RevoluteError:
-            # what failed inside of the block is what the caller has to see
+            # an exception from inside the block takes precedence
             if kind is None:
                 raise
 
@@ -283,7 +285,7 @@ def checked_names(wrt: Any) -> list[str]:
     """Return `wrt` as a list of names.
 
     Raises:
-        ArgumentError: it is not a sequence of words, or empty.
+        ArgumentError: `wrt` is not a sequence of strings, or is empty.
     """
     if isinstance(wrt, str):
         wrt = [wrt]

@@ -49,10 +49,10 @@ class LocalTransport:
         finally:
             finished(answers.aclose())
 
-    def own_loss(
+    def custom_loss(
         self, document: Mapping[str, Any], respond: Callable[[Document], Mapping[str, Any]]
     ) -> Document:
-        """Differentiate a loss that the caller evaluates; see `Transport.own_loss`."""
+        """Differentiate a Python loss function; see `Transport.custom_loss`."""
 
         async def converse() -> Document:
             async with self._verbs.client_loss(document) as (trajectory, differentiate):

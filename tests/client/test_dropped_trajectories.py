@@ -110,7 +110,7 @@ def test_what_a_failed_rollout_did_not_delete_waits_for_the_next() -> None:
 
 
 def test_many_are_deleted_with_several_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "_MOST_FORGOTTEN", 2)
+    monkeypatch.setattr(link, "_MAX_DELETIONS", 2)
     transport = Remote(lambda _verb: None)
     simulator = revolute.Simulator(transport)  # type: ignore[arg-type]
     model = simulator.load_model("pendulum1")

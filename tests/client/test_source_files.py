@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from revolute import ArgumentError, ModelError, NotFoundError
-from revolute.source_files import explained, read_source
+from revolute.source_files import add_searched_paths, read_source
 
 URDF = """<?xml version="1.0"?>
 <robot name="r">
@@ -132,7 +132,7 @@ def test_missing_files_are_left_out(tmp_path: Path) -> None:
     source = read_source(robot, options={}, mesh_paths=[more])
     assert source.assets == {}
     assert source.missing == {"foot.stl": [str(tmp_path / "foot.stl"), str(more / "foot.stl")]}
-    error = explained(
+    error = add_searched_paths(
         ModelError("robot.urdf: mesh 'foot.stl': expected its bytes in assets, got none; …"), source
     )
     assert str(error) == (
@@ -141,7 +141,7 @@ def test_missing_files_are_left_out(tmp_path: Path) -> None:
         "--mesh-path or --package), or its bytes in assets"
     )
     other = ModelError("robot.urdf: mesh 'hand.stl': expected its bytes in assets, got none; …")
-    assert explained(other, source) is other
+    assert add_searched_paths(other, source) is other
 
 
 @pytest.mark.parametrize("text", ["<mujoco>", "\ufeff <robot name='x'></robot", "<a>&undefined;</a>"])

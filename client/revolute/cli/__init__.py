@@ -1,6 +1,6 @@
 """The command `revolute`: demo, serve, token, info, models, rollout, gradient, check-gradient.
 
-Each command's module is imported when the command runs, so that help and errors come at once.
+Each command's module is imported only when the command runs, so help and errors appear at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Args:
-        argv: arguments without the program's name; those of the process by default.
+        argv: arguments without the program's name; by default those of the process.
 
     Returns:
         Exit status: 0 for success, 1 if the command failed, 2 for a mistake in the arguments.
@@ -49,13 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # the reader of our output has gone, e.g. `head`
+        # the reader of stdout, e.g. `head`, has exited
         sys.stderr.close()
         return 0
 
 
 def _run_server_command(command: str, arguments: list[str]) -> int:
-    """Hand a command to the package revolute-server."""
+    """Run a command of the package revolute-server."""
     module = _SERVER_COMMANDS[command][0]
     try:
         run = importlib.import_module(module).main
@@ -70,7 +70,7 @@ def _run_server_command(command: str, arguments: list[str]) -> int:
 
 
 def _parser(command: str) -> argparse.ArgumentParser:
-    """Return the parser, with the arguments of the command that is asked for."""
+    """Return the parser; only the given command gets its arguments."""
     parser = argparse.ArgumentParser(
         prog="revolute", description="Rollouts and gradients of articulated bodies."
     )

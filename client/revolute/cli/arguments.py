@@ -1,4 +1,4 @@
-"""Arguments that several commands share: where the engine is, which model, and how it is loaded."""
+"""Arguments shared by several commands: the connection, the model, and its load options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..simulator import Simulator
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say where the engine is."""
+    """Add the connection arguments."""
     group = parser.add_argument_group("connection")
     group.add_argument(
         "--address",
@@ -54,7 +54,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def open_simulator(arguments: argparse.Namespace) -> Simulator:
-    """Connect as the arguments say."""
+    """Return a simulator for the connection arguments."""
     in_environment = os.environ.get("REVOLUTE_TOKEN") if arguments.address else None
     return connect(
         arguments.address,
@@ -68,10 +68,10 @@ def open_simulator(arguments: argparse.Namespace) -> Simulator:
 
 
 def load_model(simulator: Simulator, arguments: argparse.Namespace) -> ModelHandle:
-    """Load the model that the arguments name; what it warns of goes to stderr, a line each.
+    """Load the model that the arguments name, and print its warnings to stderr, one per line.
 
     Raises:
-        ArgumentError: a --package without a folder.
+        ArgumentError: a --package is not NAME=FOLDER.
     """
     packages = {}
     for entry in arguments.package:

@@ -1,4 +1,4 @@
-"""Files of commands: arrays that are read and written (.npy for one, .npz for several by name)."""
+"""Array files that commands read and write: .npy for one array, .npz for several by name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..contract.errors import ArgumentError
 
 
 def load_array(flag: str, path: Path) -> np.ndarray:
-    """Return the array of an .npy file; pickles are refused.
+    """Return the array of an .npy file. Pickles are never loaded.
 
     Args:
         flag: the flag that names the file, for the error text.
         path: the file.
 
     Raises:
-        ArgumentError: it cannot be read, or is an .npz file.
+        ArgumentError: the file cannot be read, or is an .npz file.
     """
     content = _load(flag, path, ".npy")
     if isinstance(content, np.ndarray):
@@ -31,15 +31,15 @@ def load_array(flag: str, path: Path) -> np.ndarray:
 
 
 def load_members(flag: str, path: Path, known: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return the arrays of an .npz file by name; pickles are refused.
+    """Return the arrays of an .npz file by name. Pickles are never loaded.
 
     Args:
         flag: the flag that names the file, for the error text.
         path: the file.
-        known: names that mean something.
+        known: allowed names of members.
 
     Raises:
-        ArgumentError: it cannot be read, is no .npz file, or has a member of another name.
+        ArgumentError: the file cannot be read, is not an .npz file, or has a member with another name.
     """
     content = _load(flag, path, ".npz")
     if isinstance(content, np.ndarray):
@@ -55,14 +55,14 @@ def load_members(flag: str, path: Path, known: Sequence[str]) -> dict[str, np.nd
 
 
 def check_writable(flag: str, path: Path | None) -> None:
-    """Refuse a file that cannot be written, before anything is computed for it; leave it as it is.
+    """Check that a file can be written, before a long computation. The file is not changed.
 
     Args:
         flag: the flag that names the file, for the error text.
-        path: the file; None for none.
+        path: the file, or None.
 
     Raises:
-        ArgumentError: it cannot be opened for writing.
+        ArgumentError: the file cannot be opened for writing.
     """
     if path is None:
         return
@@ -76,15 +76,15 @@ def check_writable(flag: str, path: Path | None) -> None:
 
 
 def write_members(flag: str, path: Path | None, arrays: Mapping[str, Any]) -> None:
-    """Write arrays by name to an .npz file and say so; nothing without a path.
+    """Write arrays by name to an .npz file and print its path. Does nothing without a path.
 
     Args:
         flag: the flag that names the file, for the error text.
-        path: the file; None for none.
+        path: the file, or None.
         arrays: the arrays.
 
     Raises:
-        ArgumentError: it cannot be written.
+        ArgumentError: the file cannot be written.
     """
     if path is None:
         return
@@ -97,13 +97,13 @@ def write_members(flag: str, path: Path | None, arrays: Mapping[str, Any]) -> No
 
 
 def _load(flag: str, path: Path, suffix: str) -> Any:
-    """Return what NumPy makes of a file."""
+    """Load a file with NumPy."""
     try:
         return np.load(path, allow_pickle=False)
     except OSError as error:
         raise _unreadable(flag, path, suffix, error.strerror or str(error)) from error
     except (ValueError, EOFError) as error:
-        # NumPy takes any file that it does not know for a pickle
+        # NumPy takes any unknown file for a pickle
         raise _unreadable(flag, path, suffix, "another kind of file, or one with pickled objects") from error
 
 

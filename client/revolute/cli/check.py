@@ -1,6 +1,6 @@
-"""`revolute check-gradient`: are the gradients of this model right?
+"""`revolute check-gradient`: checks the gradients of a model.
 
-Prints a verdict per input and the worst input by name; the exit status is 0 only if no input is wrong.
+Prints a verdict per input and names the worst one. The exit status is 0 if no input is wrong, else 1.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def add_check_gradient_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check_gradient(arguments: argparse.Namespace) -> int:
-    """Check the gradients of a model; print the report."""
+    """Check the gradients of a model and print the report."""
     wrt = None if arguments.wrt is None else [name.strip() for name in arguments.wrt.split(",")]
     with open_simulator(arguments) as simulator:
         model = load_model(simulator, arguments)
@@ -68,7 +68,7 @@ def run_check_gradient(arguments: argparse.Namespace) -> int:
 
 
 def _show_progress(name: str, place: int, count: int) -> None:
-    """Say on one line of the terminal which input is being checked."""
+    """Print the current input on one terminal line."""
     print(f"{_CLEAR_LINE}{place + 1} of {count}: {name}", end="", file=sys.stderr, flush=True)
 
 

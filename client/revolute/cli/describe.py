@@ -39,7 +39,7 @@ def add_models_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_models(arguments: argparse.Namespace) -> int:
-    """List the built-in models, one a line."""
+    """Print the built-in models, one per line."""
     with open_simulator(arguments) as simulator:
         for name in simulator.models():
             print(name)
@@ -47,7 +47,7 @@ def run_models(arguments: argparse.Namespace) -> int:
 
 
 def _model_facts(model: ModelHandle) -> dict[str, object]:
-    """Return what a person wants to know about a model."""
+    """Return the facts about a model that `revolute info` prints."""
     return {
         "name": model.name,
         "id": model.id,
@@ -66,7 +66,7 @@ def _model_facts(model: ModelHandle) -> dict[str, object]:
 
 
 def _shown(value: object) -> str:
-    """Return a value on one line."""
+    """Format a value on one line."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {entry}" for name, entry in value.items()) or "none"
     if isinstance(value, (list, tuple)):

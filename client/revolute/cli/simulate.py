@@ -1,6 +1,7 @@
 """`revolute rollout` and `revolute gradient`.
 
-Arrays come from .npy files or from .npz files (members qpos, qvel, ctrl); results go to one .npz file.
+Inputs are read from .npy files or from an .npz file with members qpos, qvel, ctrl. Results are written to one
+.npz file.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def add_rollout_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_rollout(arguments: argparse.Namespace) -> int:
-    """Simulate; print where it ends and write the trajectory."""
+    """Simulate, print the final state, and write the trajectory."""
     check_writable("--output", arguments.output)
     with open_simulator(arguments) as simulator:
         model = load_model(simulator, arguments)
@@ -77,7 +78,7 @@ def add_gradient_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_gradient(arguments: argparse.Namespace) -> int:
-    """Differentiate a loss; print its value and the gradients' sizes and write them."""
+    """Differentiate a loss, print its value and the norms of the gradients, and write the gradients."""
     loss = _read_loss(arguments.loss)
     check_writable("--output", arguments.output)
     with open_simulator(arguments) as simulator:
@@ -127,7 +128,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def _read_inputs(model: ModelHandle, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return state and controls from files, or the model's defaults."""
+    """Return state and controls from files, with the model's defaults for missing ones."""
     if arguments.steps < 0:
         raise ArgumentError.expected("--steps", "a number of steps of at least 0", arguments.steps)
     inputs: dict[str, Any] = {
@@ -145,7 +146,7 @@ def _read_inputs(model: ModelHandle, arguments: argparse.Namespace) -> dict[str,
 
 
 def _read_loss(text: str) -> Loss:
-    """Return the loss from JSON text or from a file that holds it."""
+    """Read a loss from JSON text or from a JSON file."""
     if not text.lstrip().startswith("{"):
         try:
             text = Path(text).read_text(encoding="utf-8")

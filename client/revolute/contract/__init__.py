@@ -1,4 +1,4 @@
-"""What client, engine and server agree on: values, errors, arrays, and the wire's messages.
+"""Code shared by client, engine and server: errors, arrays, checkpoints, losses, and the protocol's messages.
 
-The engine and the server import nothing else of this package.
+Of the package `revolute`, engine and server import only this subpackage.
 """

@@ -1,4 +1,4 @@
-"""Arguments by a name that a function does not have are errors of ours, which name the one that was meant."""
+"""Unknown keyword arguments raise an ArgumentError that suggests the right name."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _LIKENESS = 0.6
-"""From 0 to 1; names less alike are not suggested."""
+"""Smallest similarity (difflib ratio, 0 to 1) of a suggested name."""
 
 
-def known_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let a function refuse an unknown keyword by an ArgumentError instead of a bare TypeError."""
+def reject_unknown_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Make a function raise an ArgumentError, not a TypeError, for an unknown keyword argument."""
     names = [
         name
         for name, parameter in inspect.signature(function).parameters.items()

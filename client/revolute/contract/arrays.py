@@ -1,9 +1,9 @@
-"""Conversion of what users pass as numbers into plain float64 arrays.
+"""Converts users' numbers into plain float64 arrays.
 
-Anything with equal values gives the same array, whatever its layout, byte order, width or library: lists,
-NumPy arrays (Fortran order, strided, reversed, broadcast, big-endian, read-only, memory-mapped), torch
-tensors (also on a device or with `requires_grad`) and jax arrays. What is not real numbers (complex, object,
-text, dates) is refused by name. The caller's memory is only read.
+Equal values give equal arrays, whatever their layout, byte order, width or library: lists, NumPy arrays
+(Fortran order, strided, reversed, broadcast, big-endian, read-only, memory-mapped), torch tensors (also on a
+device or with `requires_grad`) and jax arrays. Values that are not real numbers (complex, object, text,
+dates) raise an error that names the argument. The caller's memory is never written.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def as_float64(name: str, value: Any) -> Float64Array:
         value: numbers in any array type or nested sequence.
 
     Returns:
-        The array itself when it already has that form, else a copy; treat it as read-only and copy it before
-        it becomes part of a result.
+        The array itself if it already has that form, else a copy. Treat it as read-only, and copy it before
+        returning it to a user.
 
     Raises:
         ArgumentError: the value is not an array of real numbers.
@@ -47,7 +47,7 @@ def as_float64(name: str, value: Any) -> Float64Array:
 
 
 def owned_float64(name: str, value: Any) -> Float64Array:
-    """Return `value` as `as_float64` does, always in memory of its own.
+    """Return `value` as `as_float64` does, but always as a copy.
 
     Args:
         name: the argument's name, for the error text.
@@ -60,14 +60,14 @@ def owned_float64(name: str, value: Any) -> Float64Array:
 
 
 def named_float64(name: str, values: Any) -> dict[str, Float64Array]:
-    """Return arrays by name, each as `as_float64` does.
+    """Convert each array of a mapping with `as_float64`.
 
     Args:
         name: the argument's name, for the error text.
-        values: mapping from names to numbers; None for none.
+        values: mapping from names to numbers; None is an empty mapping.
 
     Raises:
-        ArgumentError: it is not a mapping, or a value is not an array of real numbers.
+        ArgumentError: `values` is not a mapping, or a value is not an array of real numbers.
     """
     if values is None:
         return {}
@@ -77,7 +77,7 @@ def named_float64(name: str, values: Any) -> dict[str, Float64Array]:
 
 
 def _as_ndarray(name: str, value: Any) -> np.ndarray:
-    """Return a plain ndarray of whatever dtype the value has."""
+    """Return the value as an ndarray of any dtype."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ArgumentError.expected(
             name, "an array of real numbers", "a masked array with masked entries", advice="fill them first"
@@ -99,7 +99,7 @@ def _is_torch_tensor(value: Any) -> bool:
 
 
 def _from_torch(name: str, tensor: Any) -> np.ndarray:
-    """Detach a torch tensor and bring it to host memory; complex, quantized and meta tensors are refused."""
+    """Detach a torch tensor and copy it to host memory. Raises for complex, quantized and meta tensors."""
     if tensor.is_complex():
         raise _not_real(name, str(tensor.dtype))
     if tensor.is_meta:
@@ -113,7 +113,7 @@ def _from_torch(name: str, tensor: Any) -> np.ndarray:
 
 
 def _check_real(name: str, array: np.ndarray) -> None:
-    """Refuse arrays whose dtype is not a real number type."""
+    """Raise an error if the dtype is not a real number type."""
     dtype = array.dtype
     if dtype.kind in _NUMBER_KINDS or dtype.name.startswith(_EXTENSION_FLOATS):
         return
@@ -121,13 +121,13 @@ def _check_real(name: str, array: np.ndarray) -> None:
 
 
 def _not_real(name: str, got: str, *, convertible: bool = True) -> ArgumentError:
-    # of None and of a word, NumPy would make NaN or nothing
+    # no advice for None or text: converting those gives NaN or fails
     advice = "convert it to float64 (numpy.asarray(x, dtype=float)) first" if convertible else None
     return ArgumentError.expected(name, "an array of real numbers", got, advice=advice)
 
 
 def _dtype_words(array: np.ndarray) -> str:
-    """Name a dtype as a user knows it, with the first entry's type for object arrays."""
+    """Describe a dtype in words; for an object array, with the type of its first entry."""
     if array.dtype.kind == "O":
         first = array.flat[0] if array.size else None
         return (

@@ -1,16 +1,16 @@
-"""Checkpoint policies: which states of a rollout are kept for its gradient, and what that costs.
+"""Checkpoint policies: which states of a rollout are kept for its gradient, and the cost.
 
-A backward pass asks for the states from the last to the first, and replays those that are not kept from the
-last kept one before them. Gradients are bit-identical under all policies. For T steps of one environment:
+A backward pass visits the states from last to first. It replays each missing state from the nearest kept
+state before it. Gradients are bit-identical under all policies. For T steps of one environment:
 
-    policy        states                     forward steps taken again
+    policy        states held                replayed forward steps
     every         T + 1                      T
     interval=k    ceil(T/k) + min(k, T) - 1  2 T - ceil(T/k)
-    slots=s       min(s, T)                  r T - beta(s + 1, r - 1) + 1 + what follows the last kept state
-    none          none                       there is no gradient
+    slots=s       min(s, T)                  r T - beta(s + 1, r - 1) + 1 + steps after the last kept state
+    none          0                          no gradient
 
 with beta(s, r) = (s + r)! / (s! r!) and beta(s, r - 1) < T <= beta(s, r): r grows with T to the power 1/s.
-engine/include/revolute/checkpoints.hpp has the schedules and their source.
+The schedules and their source are in engine/include/revolute/checkpoints.hpp.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _FORM = re.compile(r"(interval|slots)=([1-9][0-9]{0,12})")
 
 @dataclass(frozen=True)
 class CheckpointReport:
-    """What the checkpoints of a trajectory cost.
+    """Cost of the checkpoints of a trajectory.
 
     Attributes:
-        states_stored: states held at a time for the gradient, all environments together.
-        checkpoint_bytes: their bytes.
-        replayed_steps: forward steps that a backward pass takes again, all environments together.
+        states_stored: largest number of states held at once for the gradient, summed over environments.
+        checkpoint_bytes: size of these states.
+        replayed_steps: forward steps that a backward pass replays, summed over environments.
     """
 
     states_stored: int
@@ -48,11 +48,11 @@ class CheckpointReport:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """A checkpoint policy; written "every", "interval=20", "slots=32" or "none".
+    """A checkpoint policy: "every", "interval=20", "slots=32" or "none" as text.
 
     Attributes:
         policy: "every", "interval", "slots" or "none".
-        count: steps of an interval, or number of slots; 1 for the others.
+        count: steps of an interval, or number of slots; 1 for the other policies.
     """
 
     policy: str = "every"
@@ -60,14 +60,14 @@ class Checkpoints:
 
     @classmethod
     def parse(cls, value: Any, name: str = "checkpoints") -> Checkpoints:
-        """Read a policy from its text.
+        """Parse a policy.
 
         Args:
             value: the text, or a Checkpoints.
-            name: how the error text names it.
+            name: the argument's name, for the error text.
 
         Raises:
-            ArgumentError: it is no policy.
+            ArgumentError: `value` is not a policy.
         """
         if isinstance(value, Checkpoints):
             value = str(value)
@@ -95,7 +95,7 @@ class Checkpoints:
         return self.policy != "none"
 
     def kept_states(self, steps: int) -> int:
-        """Return how many states a rollout keeps per environment."""
+        """Return the number of states that a rollout keeps per environment."""
         if self.policy == "none":
             return 0
         if self.policy == "every":
@@ -104,14 +104,14 @@ class Checkpoints:
         return max(1, kept)
 
     def working_states(self, steps: int) -> int:
-        """Return how many more states a backward pass keeps meanwhile, per environment under way."""
+        """Return the number of additional states that a backward pass holds per environment it works on."""
         return max(0, min(self.count, steps) - 1) if self.policy in ("interval", "slots") else 0
 
     def states(self, steps: int) -> int:
-        """Return how many states are held at a time per environment: those kept, and those of a segment.
+        """Return the largest number of states held at once per environment.
 
-        A backward pass over slots replaces states that have had their turn; in memory of its own, so that
-        the trajectory can be differentiated again.
+        With "interval", these are the kept states and one replayed segment. With "slots", a backward pass
+        works on a copy and replaces states that it no longer needs.
         """
         kept = self.kept_states(steps)
         return kept + self.working_states(steps) if self.policy == "interval" else kept

@@ -1,7 +1,7 @@
-"""Exceptions of revolute, the same classes and texts in process, over gRPC and over HTTP.
+"""Exceptions of revolute. Classes and texts are the same in process, over gRPC and over HTTP.
 
-One table, `KINDS`, ties each class to its reason, its gRPC status code and its HTTP status; engine, server
-and client all read it, so an error keeps its class on every transport. Messages are one line of the form
+The table `KINDS` maps each class to its reason, its gRPC status code and its HTTP status. Engine, server and
+client use the same table, so an error keeps its class on every transport. Messages are one line of the form
 
     <argument>: expected <what, shape or unit>, got <value>[ at <where>]; <what to do>
 
@@ -19,21 +19,21 @@ DOMAIN = "revolute"
 _Error = TypeVar("_Error", bound="RevoluteError")
 
 _LONGEST_MESSAGE = 1000
-"""Characters of a message; gRPC carries it in trailing metadata, which clients take up to 8 KiB of."""
+"""Largest number of characters of a message. gRPC clients accept at most 8 KiB of trailing metadata."""
 
 _LONGEST_NAME, _LONGEST_VALUE = 120, 300
-"""Characters of an argument's name and of a value that a message quotes."""
+"""Largest number of characters of a quoted argument name and of a quoted value."""
 
 
 class RevoluteError(Exception):
     """Base of all exceptions that revolute raises on purpose.
 
     Attributes:
-        reason: name of the kind of failure in UPPER_SNAKE_CASE, stable across releases.
-        argument: name of the argument or field at fault, None when no single one is.
+        reason: kind of failure in UPPER_SNAKE_CASE, stable across releases.
+        argument: name of the wrong argument or field; None if it is not a single one.
         message: the one-line text, equal to `str(error)`.
-        call_id: id of the call in the server's log, None in process.
-        retry_after: seconds after which the same call may succeed, where the server knows; else None.
+        call_id: id of the call in the server's log; None in process.
+        retry_after: seconds after which the same call may succeed; None if unknown.
     """
 
     reason: str = "INTERNAL"
@@ -42,7 +42,7 @@ class RevoluteError(Exception):
     def __init__(
         self, message: str, *, argument: str | None = None, retry_after: float | None = None
     ) -> None:
-        # half a surrogate pair, which no transport can carry, is shown by its number
+        # no transport can carry a lone surrogate; show it as an escape
         text = " ".join(str(message).splitlines()).encode("utf-8", "backslashreplace").decode("utf-8")
         self.message = shortened(text, _LONGEST_MESSAGE)
         self.argument = argument and shortened(argument, _LONGEST_NAME)
@@ -65,11 +65,11 @@ class RevoluteError(Exception):
         """Return an error whose text follows `<argument>: expected <what>, got <got>[ at <at>][; <advice>]`.
 
         Args:
-            argument: name of the argument at fault, as the caller wrote it.
-            what: the value, shape or unit that is accepted.
-            got: the value found; printed with `str`, and cut where it is long.
-            at: where in the argument it was found.
-            advice: what to do about it.
+            argument: name of the wrong argument, as the caller wrote it.
+            what: the accepted value, shape or unit.
+            got: the value found, formatted with `str` and shortened.
+            at: position of the value in the argument.
+            advice: how to fix it.
         """
         name, value = shortened(argument, _LONGEST_NAME), shortened(str(got), _LONGEST_VALUE)
         where = f" at {shortened(at, _LONGEST_VALUE)}" if at else ""
@@ -78,7 +78,7 @@ class RevoluteError(Exception):
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text, its end cut if it has more than so many characters."""
+    """Return a text, truncated to `longest` characters."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
@@ -89,9 +89,9 @@ class ArgumentError(RevoluteError, ValueError):
 
 
 class ModelError(RevoluteError, ValueError):
-    """A model file cannot be read or asks for something that is not supported; names file and element.
+    """A model file cannot be read, or uses something unsupported. The text names file and element.
 
-    Its `argument` is always "model": the text begins with the file instead.
+    `argument` is always "model"; the text begins with the file's name.
     """
 
     reason = "INVALID_MODEL"
@@ -103,7 +103,7 @@ class ModelError(RevoluteError, ValueError):
 
 
 class NotFoundError(RevoluteError, LookupError):
-    """A model, session or trajectory of the caller's does not exist (any more)."""
+    """A model, session or trajectory does not exist, or was deleted, or belongs to another caller."""
 
     reason = "NOT_FOUND"
 
@@ -111,12 +111,12 @@ class NotFoundError(RevoluteError, LookupError):
     def missing(
         cls, noun: str, identifier: str, why: str = "it was deleted or made elsewhere"
     ) -> NotFoundError:
-        """Return the error for an id that nothing has.
+        """Return the error for an unknown id.
 
         Args:
             noun: "model", "session" or "trajectory".
-            identifier: the id that was given.
-            why: what became of it.
+            identifier: the unknown id.
+            why: probable cause.
         """
         if noun == "model":
             why += ", load it again"
@@ -129,34 +129,34 @@ class NotFoundError(RevoluteError, LookupError):
 
 
 class PermissionDeniedError(RevoluteError, PermissionError):
-    """The caller's role does not allow this, or it would delete a model that another caller registered."""
+    """The caller's role does not allow the call, or the model to delete belongs to another caller."""
 
     reason = "PERMISSION_DENIED"
 
 
 class UnauthenticatedError(PermissionDeniedError):
-    """The server wants a token and got none that it knows."""
+    """The server requires a token, and the call's token is missing or unknown."""
 
     reason = "UNAUTHENTICATED"
 
 
 class LimitError(RevoluteError, RuntimeError):
-    """A request exceeds a limit of the server; the text names the limit, the size and the setting."""
+    """A request exceeds a limit of the server. The text names the limit, the size and the setting."""
 
     reason = "LIMIT_EXCEEDED"
 
 
 class DivergedError(RevoluteError, RuntimeError):
-    """Every environment left the finite numbers, so there is no gradient to give."""
+    """Every environment diverged (non-finite states), so there is no gradient."""
 
     reason = "DIVERGED"
 
 
 class UnavailableError(RevoluteError, RuntimeError):
-    """No engine or server can be reached; the text names the address and what to do.
+    """No engine or server can be reached. The text names the address and what to do.
 
     Attributes:
-        permanent: whether the same call cannot succeed later, e.g. where another kind of server answers.
+        permanent: whether retrying is pointless, e.g. because another kind of server answers.
     """
 
     reason = "UNAVAILABLE"
@@ -164,7 +164,7 @@ class UnavailableError(RevoluteError, RuntimeError):
 
 
 class DeadlineError(UnavailableError, TimeoutError):
-    """The caller's timeout passed before the answer came."""
+    """The caller's timeout expired before the answer arrived."""
 
     reason = "DEADLINE_EXCEEDED"
 
@@ -176,14 +176,13 @@ class CancelledError(RevoluteError, RuntimeError):
 
 
 class DataLossError(RevoluteError, RuntimeError):
-    """What the server kept under this id is damaged and cannot be given back; other records are not
-    affected."""
+    """The server's record of this id is damaged. Other records are not affected."""
 
     reason = "DATA_LOSS"
 
 
 class InternalError(RevoluteError, RuntimeError):
-    """A fault of revolute itself; please report it."""
+    """A bug in revolute; please report it."""
 
     reason = "INTERNAL"
 
@@ -198,7 +197,7 @@ class Kind:
         grpc_code: name of the gRPC status code (`grpc.StatusCode[...]`).
         grpc_number: number of that code in `google.rpc.Code`.
         http_status: HTTP status code.
-        title: short text that is the same for every error of the kind (RFC 9457 `title`).
+        title: short text, the same for every error of this kind (RFC 9457 `title`).
     """
 
     error: type[RevoluteError]
@@ -228,21 +227,21 @@ _KIND_BY_REASON = {kind.reason: kind for kind in KINDS}
 
 
 def kind_of(error: BaseException) -> Kind:
-    """Return the table row of an exception; anything that is not a RevoluteError counts as INTERNAL."""
+    """Return the table row of an exception. Exceptions other than RevoluteError count as INTERNAL."""
     reason = error.reason if isinstance(error, RevoluteError) else InternalError.reason
     return _KIND_BY_REASON.get(reason, _KIND_BY_REASON[InternalError.reason])
 
 
 def error_from(reason: str, message: str, argument: str | None = None) -> RevoluteError:
-    """Build the exception that a reason received over the wire stands for.
+    """Build an exception from a reason received over the wire.
 
     Args:
         reason: value of `ErrorInfo.reason` or of the HTTP problem's `reason`.
-        message: one-line text, kept as it is.
-        argument: name of the argument at fault, or None.
+        message: one-line text, used unchanged.
+        argument: name of the wrong argument, or None.
 
     Returns:
-        An instance of the class in `KINDS`; InternalError for a reason this client does not know.
+        An instance of the class in `KINDS`; InternalError for an unknown reason.
     """
     kind = _KIND_BY_REASON.get(reason, _KIND_BY_REASON[InternalError.reason])
     return kind.error(message, argument=argument or None)

@@ -1,7 +1,6 @@
-"""What `check_gradient` finds: one verdict per input, in plain data that any transport can carry.
+"""Report of `check_gradient`: one verdict per input.
 
-The report of a server and the report of the engine in this process are the same object: `to_dict` gives plain
-JSON types, `from_dict` takes them back.
+Engine and server return the same report. `to_dict` converts it to plain JSON types, `from_dict` back.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ VERDICTS = {
     SENSITIVE: "wherever differences can tell the gradient is right, but the motion amplifies perturbations, "
     "and with them rounding, too much for differences over all of it",
 }
-"""Verdicts and what they mean; all but "wrong" pass."""
+"""Meaning of each verdict. All but "wrong" pass."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ class EntryCheck:
     Attributes:
         name: the entry in words, e.g. "ctrl[137, FL_hip]".
         gradient: d loss / d entry.
-        difference: the same by central differences.
-        error: their distance, relative to the largest entry that was compared.
+        difference: d loss / d entry by central differences.
+        error: their distance, relative to the largest compared entry.
     """
 
     name: str
@@ -46,19 +45,19 @@ class EntryCheck:
 
 @dataclass(frozen=True)
 class InputCheck:
-    """What was found for one input.
+    """Result for one input.
 
     Attributes:
         name: the input: "qpos", "qvel", "ctrl" or a model parameter.
         verdict: one of `VERDICTS`.
-        reason: the finding in a sentence.
-        error: largest relative distance of directional derivatives from the plateau of differences.
-        dot_error: largest relative distance between backward and forward derivative.
-        step: step size at the plateau, relative to the input's scale; None where there is none.
-        gradients: directional derivatives by the gradient, one per direction.
-        differences: the same by central differences.
-        switching_steps: steps at which the derivative has two sides, the first few.
-        worst: the entry that is farthest from its difference, None where none was compared.
+        reason: reason for the verdict, one sentence.
+        error: largest relative error of directional derivatives against the plateau of differences.
+        dot_error: largest relative error between backward and forward derivative.
+        step: step size at the plateau, relative to the input's scale; None without a plateau.
+        gradients: directional derivatives from the gradient, one per direction.
+        differences: directional derivatives from central differences, one per direction.
+        switching_steps: the first few steps at which left and right derivative differ.
+        worst: the entry with the largest error; None if no entry was compared.
     """
 
     name: str
@@ -74,7 +73,7 @@ class InputCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether the gradient by this input can be trusted, or the report explains why nobody can tell."""
+        """Whether the verdict is not "wrong"."""
         return self.verdict != WRONG
 
 
@@ -86,10 +85,10 @@ class GradientReport:
         model: name of the model.
         steps: length of the trajectory.
         directions: random directions per input.
-        seed: of the random directions, cotangents and defaults.
+        seed: seed of the random directions, cotangents and defaults.
         tolerance: largest relative error that passes.
-        growth: factor by which a small perturbation of the start grows along the trajectory, velocities
-            counted by what they move in a step.
+        growth: factor by which a small perturbation of the start grows along the trajectory; velocities are
+            multiplied by the timestep.
         inputs: one entry per input, in the order checked.
     """
 
@@ -108,9 +107,9 @@ class GradientReport:
 
     @property
     def worst(self) -> str:
-        """The entry that is farthest from its difference, by name; an input where no entry was compared.
+        """Name of the entry with the largest error, or of the input if no entry was compared.
 
-        Wrong inputs count first, then those that differences can judge over the whole trajectory.
+        Inputs with verdict "wrong" rank first, then inputs with verdict "right".
         """
         check = max(self.inputs, key=_badness, default=None)
         if check is None:
@@ -129,11 +128,11 @@ class GradientReport:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> GradientReport:
-        """Return the report that `to_dict` was called on.
+        """Build a report from the output of `to_dict`.
 
         Args:
-            data: the report's values by name; what is None may be left out, and a number that is not finite
-                may be a word, as JSON has it.
+            data: the report's values by name. None values may be missing; non-finite numbers may be strings,
+                as in JSON.
         """
         return cls(
             model=data["model"],
@@ -170,13 +169,13 @@ class GradientReport:
 
 
 def _badness(check: InputCheck) -> tuple[bool, bool, float]:
-    """Return what orders inputs by how far their worst entry is off."""
+    """Return the sort key of `GradientReport.worst`."""
     by_entry = check.worst.error if check.worst else 0.0
     return not check.passed, check.verdict == RIGHT, max(by_entry, check.error)
 
 
 def _input_check(data: Mapping[str, Any]) -> InputCheck:
-    """Return the check of one input from its dictionary."""
+    """Build an InputCheck from its dictionary."""
     step, worst = data.get("step"), data.get("worst")
     return InputCheck(
         name=data["name"],
@@ -193,13 +192,13 @@ def _input_check(data: Mapping[str, Any]) -> InputCheck:
 
 
 def _entry_check(data: Mapping[str, Any]) -> EntryCheck:
-    """Return the check of one entry from its dictionary."""
+    """Build an EntryCheck from its dictionary."""
     gradient, difference, error = (float(data[name]) for name in ("gradient", "difference", "error"))
     return EntryCheck(data["name"], gradient, difference, error)
 
 
 def _row(check: InputCheck) -> tuple[str, ...]:
-    """Return one line of the table."""
+    """Return one row of the table."""
     zero = check.verdict == ZERO
     return (
         check.name,

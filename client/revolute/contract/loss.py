@@ -1,14 +1,14 @@
-"""Losses as data, so that one request can carry them and every transport computes the same bits.
+"""Losses as data. A request can carry them, and every transport computes the same bits.
 
-A loss is a sum of terms. With x the selected numbers of one environment, w the weight and x* the target,
+A loss is a sum of terms. With x the selected entries of one environment, w the weight and x* the target:
 
     squared:  value = sum w (x - x*)^2     cotangent = 2 w (x - x*)     (1)
     linear:   value = sum w (x - x*)       cotangent = w                (2)
 
-summed over the selected entries and, for a running term, over time. An environment whose trajectory is not
-finite has the value NaN and zero cotangents: its gradient is reported by its status, never by a number.
-Sums run through time, then entries, one number after the other, as the engine's own (engine/include/revolute/
-loss.hpp) do, which evaluates a loss while it simulates.
+Terms are summed over the selected entries and, if they are running, over time. An environment with a
+non-finite trajectory has value NaN and zero cotangents; its status reports the divergence. Sums run over
+time, then over entries, one number after the other. The engine (engine/include/revolute/loss.hpp), which
+evaluates the loss during the simulation, uses the same order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LossValue(NamedTuple):
     """A loss and its cotangents.
 
     Attributes:
-        value: loss of each environment, [batch]; 0-d when the batch axis was left out.
+        value: loss of each environment, [batch]; 0-d without a batch axis.
         qpos_bar: d value / d qpos, shaped like qpos.
         qvel_bar: d value / d qvel, shaped like qvel.
         ctrl_bar: d value / d ctrl at fixed states, shaped like ctrl.
@@ -45,15 +45,15 @@ class LossValue(NamedTuple):
 
 
 class BoundTerm(NamedTuple):
-    """A term fitted to a trajectory.
+    """A term broadcast to the shapes of a trajectory.
 
     Attributes:
         quantity: "qpos", "qvel" or "ctrl".
-        running: whether it counts at all times, or at the last only.
-        squared: whether its form is "squared".
-        entries: which entries count.
+        running: whether the term is summed over all times; otherwise it uses the last time only.
+        squared: whether the form is "squared".
+        entries: selected entries.
         weight: broadcast to [batch, time, entries]; a final term has one time.
-        target: likewise.
+        target: broadcast like `weight`.
     """
 
     quantity: str
@@ -64,7 +64,7 @@ class BoundTerm(NamedTuple):
     target: Float64Array
 
     def add_to(self, total: LossValue, x: Float64Array) -> None:
-        """Add value and cotangent for x [batch, time, n], all entries and times, to `total`."""
+        """Add value and cotangent for x [batch, time, n] to `total`."""
         rows = slice(None) if self.running else slice(-1, None)
         error = x[:, rows][..., self.entries] - self.target
 
@@ -88,14 +88,15 @@ class Term:
         target: value to reach, a number or an array that broadcasts to the selected numbers.
         when: "final" (last state, or last control) or "running" (sum over the states 0 … T, or the controls
             0 … T - 1).
-        index: which entries of the last axis count, from 0; None for all.
+        index: selected entries of the last axis, from 0; None for all.
         form: "squared" or "linear".
 
     The selected numbers have shape [batch, entries] for a final term, [batch, time, entries] for a running
     one.
 
     Raises:
-        ArgumentError: an unknown word, a weight or target that is not finite, an index negative or repeated.
+        ArgumentError: `quantity`, `when` or `form` is unknown; weight or target is not finite; an index is
+            negative or repeated.
     """
 
     quantity: str
@@ -114,15 +115,15 @@ class Term:
         object.__setattr__(self, "index", _checked_index(self.index))
 
     def bind(self, batch: int, shape: tuple[int, ...], name: str) -> BoundTerm:
-        """Fit the term to a trajectory.
+        """Broadcast the term to the shapes of a trajectory.
 
         Args:
             batch: number of environments.
-            shape: (times, entries) of its quantity.
-            name: how error texts name this term, e.g. "loss.terms.0".
+            shape: (times, entries) of the term's quantity.
+            name: name of this term in error texts, e.g. "loss.terms.0".
 
         Raises:
-            ArgumentError: index, weight or target do not fit.
+            ArgumentError: index, weight or target do not fit the trajectory.
         """
         entries = self._entries(shape[1], name)
         running = self.when == "running"
@@ -135,7 +136,7 @@ class Term:
         return BoundTerm(self.quantity, running, self.form == "squared", entries, weight, target)
 
     def _entries(self, size: int, name: str) -> list[int]:
-        """Return the selected entries of the last axis, checked against its size."""
+        """Return the selected entries, checked against the size of the last axis."""
         if self.index is None:
             return list(range(size))
         largest = max(self.index, default=-1)
@@ -149,7 +150,7 @@ class Term:
         return list(self.index)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this term as a document: values by field name, weight and target as arrays."""
+        """Return the term as a document; weight and target are arrays."""
         return {
             "quantity": self.quantity,
             "weight": self.weight,
@@ -188,12 +189,12 @@ class Loss:
         """Return the loss of a trajectory and its cotangents.
 
         Args:
-            qpos: [batch, T + 1, nq], or without the batch axis.
-            qvel: [batch, T + 1, nv], likewise.
-            ctrl: [batch, T, nu], likewise.
+            qpos: [batch, T + 1, nq], or [T + 1, nq].
+            qvel: [batch, T + 1, nv], or [T + 1, nv].
+            ctrl: [batch, T, nu], or [T, nu].
 
         Returns:
-            LossValue with the batch axis as in the input; memory of its own.
+            LossValue in new arrays, with a batch axis if the input has one.
 
         Raises:
             ArgumentError: a term does not fit the trajectory.
@@ -217,14 +218,14 @@ class Loss:
         return total if batched else LossValue(*(part[0, ...] for part in total))
 
     def bind(self, batch: int, shapes: Mapping[str, tuple[int, ...]]) -> list[BoundTerm]:
-        """Fit the terms to a trajectory; one without times, of no controls, is left out.
+        """Broadcast the terms to the shapes of a trajectory. Terms of an empty ctrl (T = 0) are dropped.
 
         Args:
             batch: number of environments.
             shapes: (times, entries) of each quantity.
 
         Raises:
-            ArgumentError: a term does not fit.
+            ArgumentError: a term does not fit the trajectory.
         """
         return [
             term.bind(batch, shapes[term.quantity], f"loss.terms.{position}")
@@ -233,18 +234,18 @@ class Loss:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the loss as a document; `Loss.from_dict` reads it back, also from JSON lists."""
+        """Return the loss as a document for `Loss.from_dict`."""
         return {"terms": [term.to_dict() for term in self.terms]}
 
     @classmethod
     def from_dict(cls, data: Any) -> Loss:
-        """Build a loss from the data that `to_dict` gives.
+        """Build a loss from the output of `to_dict`, or from the same data with lists for arrays.
 
         Args:
             data: mapping with a list `terms` of mappings with the fields of Term.
 
         Raises:
-            ArgumentError: the data has another form or unknown fields.
+            ArgumentError: the data has a wrong structure or unknown fields.
         """
         if not isinstance(data, Mapping) or set(data) != {"terms"} or not isinstance(data["terms"], Sequence):
             raise ArgumentError.expected("loss", "an object with a list 'terms'", _shown(data))
@@ -254,14 +255,14 @@ class Loss:
 
 
 def check_loss(loss: Any, *, or_function: bool = False) -> Loss:
-    """Return `loss`, a Loss or a Term, as a Loss.
+    """Return a Loss or Term as a Loss.
 
     Args:
         loss: the loss.
-        or_function: whether the caller takes functions as well, which the error then offers.
+        or_function: whether the error text should mention that functions are accepted too.
 
     Raises:
-        ArgumentError: it is anything else, e.g. a list of terms.
+        ArgumentError: `loss` is neither, e.g. a list of terms.
     """
     if isinstance(loss, Term):
         return Loss([loss])
@@ -294,21 +295,21 @@ def _term_from_dict(data: Any, name: str) -> Term:
 
 
 def _check_overflow(total: LossValue, arrays: Mapping[str, Float64Array]) -> None:
-    """Refuse a loss that leaves the finite numbers although the trajectory does not."""
+    """Raise an error if a loss overflows on a finite trajectory."""
     ended = np.all([np.isfinite(array).all(axis=(1, 2)) for array in arrays.values()], axis=0)
     counted = np.all([np.isfinite(part.reshape(len(part), -1)).all(axis=1) for part in total], axis=0)
     check_within_float64(total.value, ended & ~counted)
 
 
 def check_within_float64(value: Float64Array, overflown: npt.NDArray[np.bool_]) -> None:
-    """Refuse a loss that leaves the finite numbers.
+    """Raise an error if the loss of an environment overflowed.
 
     Args:
-        value: [batch].
-        overflown: [batch] environments whose trajectory is finite, but not the value or its derivatives.
+        value: the loss, [batch].
+        overflown: [batch], True where the trajectory is finite, but the loss or a derivative is not.
 
     Raises:
-        ArgumentError: there is one.
+        ArgumentError: an entry of `overflown` is True.
     """
     bad = np.flatnonzero(overflown)
     if bad.size:
@@ -322,7 +323,7 @@ def check_within_float64(value: Float64Array, overflown: npt.NDArray[np.bool_]) 
 
 
 def _mark_diverged(total: LossValue, arrays: Mapping[str, Float64Array]) -> None:
-    """Set value NaN and cotangents zero for environments whose states are not finite."""
+    """Set value to NaN and cotangents to zero for environments with non-finite states."""
     finite = np.isfinite(arrays["qpos"]).all(axis=(1, 2)) & np.isfinite(arrays["qvel"]).all(axis=(1, 2))
     total.value[~finite] = np.nan
     for bar in (total.qpos_bar, total.qvel_bar, total.ctrl_bar):
@@ -360,7 +361,7 @@ def _checked_index(index: Any) -> tuple[int, ...] | None:
 
 
 def _broadcast(argument: str, array: Float64Array, shape: tuple[int, ...]) -> Float64Array:
-    """Return `array` broadcast to `shape`; an array that would change the shape is refused."""
+    """Broadcast `array` to `shape`; an error if it does not fit."""
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
@@ -370,7 +371,7 @@ def _broadcast(argument: str, array: Float64Array, shape: tuple[int, ...]) -> Fl
 
 
 def _shown(value: Any) -> str:
-    """Return a short form of a value for an error text."""
+    """Format a value for an error text."""
     if callable(value):
         return f"a {type(value).__name__}"
     text = repr(value)

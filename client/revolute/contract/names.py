@@ -1,8 +1,8 @@
-"""What names may be: short enough for a list, and without characters that nobody sees.
+"""Checks names of models, files and elements: limited length, no invisible characters.
 
-Names of models, files and elements are kept, listed, and printed on terminals and pages. Control characters
-and those that change the direction of text (Unicode's categories Cc, Cf, Zl and Zp) could make one name look
-like another, or move a terminal's cursor. The two joiners that some scripts need are allowed.
+Names are stored, listed, and printed on terminals and web pages. Control characters and marks of text
+direction (Unicode categories Cc, Cf, Zl and Zp) could make one name look like another, or move a terminal's
+cursor. The two joiners that some scripts need (U+200C, U+200D) are allowed.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from .errors import ArgumentError
 
 LONGEST_NAME = 256
-"""Characters of a model's name and of an element's."""
+"""Largest number of characters of a model's or element's name."""
 
 LONGEST_FILE_NAME = 1024
-"""Characters of the name of a file that a model's text refers to, folders included."""
+"""Largest number of characters of a file's name, folders included."""
 
 _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
@@ -24,8 +24,8 @@ _HIDDEN = re.compile(
 )
 
 
-def fault_of(name: str, longest: int = LONGEST_NAME) -> tuple[str, str] | None:
-    """Return what was expected of a name and what it is instead; None for a name that may be kept."""
+def name_fault(name: str, longest: int = LONGEST_NAME) -> tuple[str, str] | None:
+    """Return what was expected and what was found for a bad name, or None for a good one."""
     if len(name) > longest:
         return f"at most {longest} characters", str(len(name))
     if hidden := _HIDDEN.search(name):
@@ -35,20 +35,20 @@ def fault_of(name: str, longest: int = LONGEST_NAME) -> tuple[str, str] | None:
 
 
 def check_name(argument: str, name: str, longest: int = LONGEST_NAME) -> None:
-    """Refuse a name that may not be kept.
+    """Raise an error for a bad name.
 
     Raises:
-        ArgumentError: it is too long, or has a character that is not seen.
+        ArgumentError: the name is too long, or contains an invisible character.
     """
-    if fault := fault_of(name, longest):
+    if fault := name_fault(name, longest):
         raise ArgumentError.expected(argument, *fault, advice="choose another name")
 
 
 def check_file_names(names: Iterable[str]) -> None:
-    """Refuse names of a model's files that may not be kept.
+    """Raise an error for a bad name of a model's file.
 
     Raises:
-        ArgumentError: one is too long, or has a character that is not seen.
+        ArgumentError: a name is too long, or contains an invisible character.
     """
     for name in names:
         check_name("assets", name, LONGEST_FILE_NAME)

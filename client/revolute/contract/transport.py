@@ -1,7 +1,7 @@
-"""The interface of a transport, a way to reach an engine: in this process, over gRPC or over HTTP.
+"""The interface of a transport, which carries calls to an engine in process, over gRPC or over HTTP.
 
-A transport takes a verb of the protocol and its document, and returns the answer's document. Documents have
-the field names of the proto files, so the classes above a transport are the same for all.
+A transport takes a verb of the protocol and a request document, and returns the answer's document. Documents
+use the field names of the proto files, so client classes do not depend on the transport.
 """
 
 from __future__ import annotations
@@ -10,57 +10,56 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 IN_PROCESS = "in-process"
-"""Address of the engine in this process, and name of its entry point."""
+"""Address of the engine in this process, and name of the in-process transport's entry point."""
 
 ENTRY_POINTS = "revolute.transports"
-"""Group of the entry points of packages that offer a transport: callables that take the engine's threads."""
+"""Entry point group of transports. An entry point is a callable that takes the number of engine threads."""
 
 
 class Transport(Protocol):
-    """One way to reach an engine."""
+    """Carries calls to an engine."""
 
     address: str
-    """Where the engine is, for people."""
+    """Address of the engine, for messages."""
 
     def call(self, verb: str, document: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
         """Carry out one verb.
 
         Args:
-            verb: name of the rpc, e.g. "Rollout"; of two rpcs with one name, that of a session is called
-                "SessionJacobian".
+            verb: name of the verb, e.g. "Rollout"; see `contract.verbs`.
             document: the request by field names, arrays as float64; None leaves a field unset.
-            timeout: seconds that this call may take; None for the transport's own limit.
+            timeout: time limit of this call in s; None for the transport's default.
 
         Returns:
-            The answer by field names; arrays are native and not shared with the request.
+            The answer by field names; arrays are native and do not share memory with the request.
 
         Raises:
-            RevoluteError: of the class that the failure has in `revolute.contract.errors`.
+            RevoluteError: the call failed; the class is one of `revolute.contract.errors`.
         """
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Carry out a verb whose answer is many documents; closing the iterator stops the verb.
+        """Carry out a verb whose answer is a stream of documents. Closing the iterator stops the verb.
 
         Args:
-            verb: name of the rpc.
+            verb: name of the verb.
             document: the request, as for `call`.
 
         Yields:
-            The documents, as soon as they are there.
+            The documents, as they arrive.
         """
 
-    def own_loss(
+    def custom_loss(
         self, document: Mapping[str, Any], respond: Callable[[dict[str, Any]], Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """Carry out ValueAndGradient for a loss of the caller's own.
+        """Carry out ValueAndGradient with a Python loss function.
 
         Args:
             document: `inputs` and `wrt` of ValueAndGradientInputs.
-            respond: gets the document Trajectory and returns `qpos_bar` and `qvel_bar` of Cotangents.
+            respond: receives the document Trajectory; returns `qpos_bar` and `qvel_bar` of Cotangents.
 
         Returns:
             The document ValueAndGradientResult, without `value`.
         """
 
     def close(self) -> None:
-        """Let go of connections and kept objects."""
+        """Close connections and release kept objects."""

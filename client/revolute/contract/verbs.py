@@ -1,4 +1,4 @@
-"""The table of verbs, read from the options of the protocol's methods (proto/revolute/v1/verb.proto)."""
+"""The table of verbs, read from the method options of the proto files (proto/revolute/v1/verb.proto)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _FILES = (model_pb2, session_pb2, trajectory_pb2, server_pb2)
 
 @dataclass(frozen=True)
 class Verb:
-    """What every transport has to know of a verb.
+    """Properties of a verb that transports and server use.
 
     Attributes:
-        name: name among all verbs: that of the rpc; the Jacobian of a session is called "SessionJacobian".
+        name: unique name: the rpc's name, but "SessionJacobian" for SessionService.Jacobian.
         rpc: "Service.Method".
         method: the rpc's descriptor.
-        role: least role of a caller: 1 may read, 2 run, 3 everything.
-        mutation: whether the verb changes what the server keeps, once for each `request_id`.
+        role: lowest role of a caller: 1 may read, 2 run, 3 everything.
+        mutation: whether the verb changes state on the server; it takes effect once per `request_id`.
         computes: whether the verb needs a worker of the engine.
-        large_answer: whether the answer may be large when the request is not.
-        http_method: method over HTTP.
-        http_path: path over HTTP, with "{}" for the id.
-        id_field: field of the request that stands in the path; empty for none.
-        creates: whether success is status 201 over HTTP.
+        large_answer: whether a small request can have a large answer.
+        http_method: HTTP method.
+        http_path: HTTP path, with "{}" for the id.
+        id_field: request field in the path; empty if the path has no id.
+        creates: whether the HTTP status of success is 201.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Verb:
 
     @property
     def wrapped_in(self) -> str:
-        """Field that holds all of the answer, as one message; empty for an answer that has its own fields."""
+        """Name of the only field of an answer that wraps one message; empty for any other answer."""
         fields = self.method.output_type.fields
         if self.method.server_streaming or len(fields) != 1 or fields[0].message_type is None:
             return ""
@@ -52,7 +52,7 @@ class Verb:
 
 
 def _verb(method: MethodDescriptor) -> Verb:
-    # the stubs do not know that an extension of methods is one of their options
+    # the stubs lack the type of method option extensions
     options: verb_pb2.Verb = method.GetOptions().Extensions[verb_pb2.verb]  # type: ignore[index]
     service = method.containing_service.name
     http_method, path = options.http.split()

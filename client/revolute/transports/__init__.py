@@ -1,1 +1,1 @@
-"""Ways to reach a server: gRPC and HTTP. Each is loaded when it is first used."""
+"""Network transports: gRPC and HTTP. Each is imported on first use."""

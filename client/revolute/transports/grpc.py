@@ -9,7 +9,7 @@ import queue
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-# read once, when grpc is loaded: without it a forked child's new channels use the parent's file descriptors
+# grpc reads this variable on import. Without it, new channels of a forked child use the parent's descriptors
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "1")
 
 import grpc
@@ -27,36 +27,37 @@ from .deadline import Deadline
 from .network import (
     Address,
     Credentials,
-    closed_meanwhile,
+    closed_during_call,
+    deadline_exceeded,
     missing_verb,
     not_a_server,
-    too_late,
     trace_headers,
     unreachable,
 )
 from .offered_memory import OfferedMemory
 
 _OPTIONS = (
-    # a ping every 30 s while a call runs, 10 s to answer: a dead server is noticed
+    # detect a dead server: ping every 30 s during a call, and wait 10 s for the answer
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    # pings go on during a call that sends no data, i.e. while the server computes
+    # keep pinging while the server computes and sends no data
     ("grpc.http2.max_pings_without_data", 0),
-    # read in pieces of 8 KiB, as is the default, an array costs its reader twice the time
+    # the default of 8 KiB doubles the time to read an array
     ("grpc.experimental.tcp_read_chunk_size", 256 * 1024),
-    # a server that starts again is found soon; without these the pauses grow to two minutes
+    # reconnect soon after a server's restart; by default the pauses grow to two minutes
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2_000),
-    # the calling thread waits for its answer itself, without a thread that is started for each call
+    # the calling thread waits for the answer, without an extra thread per call
     (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
 )
 
 _OWN_CONNECTIONS = ("grpc.use_local_subchannel_pool", 1)
-"""By default channels to one server share a connection. Where grpc was loaded before the variable above was
-set, those of a forked child find its parent's: a call ends with "Wrong file descriptor generation"."""
+"""Channel option for forked processes. By default, channels to one server share a connection. If grpc was
+imported before the variable above was set, a forked child would share its parent's connection, and calls
+would fail with "Wrong file descriptor generation"."""
 
 _PROCESS = os.getpid()
-"""That has loaded grpc; others are forks of it."""
+"""Process that imported grpc; any other process is a fork of it."""
 
 
 class GrpcTransport:
@@ -64,7 +65,7 @@ class GrpcTransport:
 
     Args:
         address: the server.
-        timeout: seconds that one call may take; None for no limit.
+        timeout: time limit of one call in s; None for no limit.
         credentials: token and TLS files.
     """
 
@@ -84,8 +85,8 @@ class GrpcTransport:
             self._channel = grpc.secure_channel(address.netloc, grpc.ssl_channel_credentials(*files), options)
         else:
             self._channel = grpc.insecure_channel(address.netloc, options)
-        # no method of ours, so that a connection that nobody holds is closed at once
-        ask = functools.partial(_reaches, self._channel, self._metadata)
+        # not a bound method: it would keep an unused transport, and its connection, alive
+        ask = functools.partial(_can_open, self._channel, self._metadata)
         self._memory = OfferedMemory(ask, address.is_loopback)
         self._methods = {name: _Method(self._channel, verb, self._memory) for name, verb in VERBS.items()}
 
@@ -93,28 +94,31 @@ class GrpcTransport:
         """Carry out one verb; see `Transport.call`."""
         deadline = Deadline(self._timeout if timeout is None else timeout)
         method = self._methods[verb]
-        answer = self._tried(verb, deadline, lambda: method.call(document, deadline, self._shown()))
+        answer = self._with_fallback(
+            verb, deadline, lambda: method.call(document, deadline, self._call_metadata())
+        )
         wrapped_in = VERBS[verb].wrapped_in
         return answer[wrapped_in] if wrapped_in else answer
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Carry out a verb with many answers; see `Transport.stream`."""
+        """Carry out a streaming verb; see `Transport.stream`."""
         try:
-            yield from self._methods[verb].stream(document, self._timeout, self._shown())
+            yield from self._methods[verb].stream(document, self._timeout, self._call_metadata())
         except grpc.RpcError as error:
             raise self._error(error, verb, self._timeout) from None
 
-    def own_loss(
+    def custom_loss(
         self, document: Mapping[str, Any], respond: Callable[[dict[str, Any]], Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """Differentiate a loss of the caller's own in one call; see `Transport.own_loss`."""
+        """Differentiate a Python loss function in one call; see `Transport.custom_loss`."""
         method = self._methods["ValueAndGradient"]
-        talk = ("trajectory", "cotangents", respond)
         deadline = Deadline(self._timeout)
-        return self._tried(
+        return self._with_fallback(
             "ValueAndGradient",
             deadline,
-            lambda: method.converse(document, *talk, deadline, self._shown()),
+            lambda: method.converse(
+                document, "trajectory", "cotangents", respond, deadline, self._call_metadata()
+            ),
         )
 
     def close(self) -> None:
@@ -123,8 +127,10 @@ class GrpcTransport:
         self._memory.give_up()
         self._channel.close()
 
-    def _tried(self, verb: str, deadline: Deadline, attempt: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return the answer of a call; arrays that the server cannot take from shared memory are sent."""
+    def _with_fallback(
+        self, verb: str, deadline: Deadline, attempt: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Make a call. If the server cannot read shared memory, repeat the call without it."""
         try:
             try:
                 return attempt()
@@ -134,14 +140,14 @@ class GrpcTransport:
             if error.argument != HEADER:
                 raise
             self._memory.give_up()
-        return self._tried(verb, deadline, attempt)
+        return self._with_fallback(verb, deadline, attempt)
 
-    def _shown(self) -> tuple[tuple[str, str], ...]:
-        """Return the metadata of a call: the token, and the caller's trace."""
+    def _call_metadata(self) -> tuple[tuple[str, str], ...]:
+        """Return the metadata of a call: the token and the trace context."""
         return (*self._metadata, *trace_headers().items())
 
     def _error(self, error: Any, verb: str, limit: float | None) -> RevoluteError:
-        """Return the exception that a failed call stands for."""
+        """Return the exception for a failed call."""
         for key, value in error.trailing_metadata() or ():
             if key == DETAILS_KEY and (known := decode_status(value)) is not None:
                 return known
@@ -149,25 +155,25 @@ class GrpcTransport:
         if code == grpc.StatusCode.UNAVAILABLE:
             return unreachable(self._where, details)
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            return too_late(verb, limit)
+            return deadline_exceeded(verb, limit)
         if code == grpc.StatusCode.UNIMPLEMENTED and verb != "GetServerInfo":
             return missing_verb(self._where, verb)
         if code in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN):
             return not_a_server(self._where, details or code.name)
         if code == grpc.StatusCode.CANCELLED:
             if self._closed:
-                return closed_meanwhile(verb)
-            # a server whose end cuts a call off says no more than this
+                return closed_during_call(verb)
+            # a stopping server cancels calls without details
             return unreachable(self._where, f"{verb} was cancelled there")
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
             return LimitError(f"{verb}: expected a message within the limits, got {details}")
         return InternalError(f"{verb}: expected an answer, got {code.name} from {self.address} ({details})")
 
 
-def _reaches(
+def _can_open(
     channel: grpc.Channel, metadata: tuple[tuple[str, str], ...], offer: str, seconds: float
 ) -> bool | None:
-    """Ask the server whether it can open memory that is offered; None if it does not answer."""
+    """Ask the server whether it can open the offered memory; None if the request fails."""
     ask: Any = channel.unary_unary("/revolute.v1.ServerService/GetServerInfo")
     try:
         shown = (*metadata, *trace_headers().items(), (HEADER, offer))
@@ -178,12 +184,12 @@ def _reaches(
 
 
 def _with_offer(metadata: tuple[tuple[str, str], ...], memory: SharedMemory | None) -> Any:
-    """Return the metadata of a call that may use this memory."""
+    """Add the offer of shared memory to a call's metadata."""
     return metadata if memory is None else (*metadata, (HEADER, memory.offer))
 
 
 class _Method:
-    """One rpc: its message types and how it is called."""
+    """One rpc: its message types and calls."""
 
     def __init__(self, channel: grpc.Channel, verb: Verb, memory: OfferedMemory) -> None:
         method = verb.method
@@ -194,19 +200,19 @@ class _Method:
         self._response = message_factory.GetMessageClass(method.output_type)
         self._streams_request = method.client_streaming
         self._streams_response = method.server_streaming
-        self._much_in_answer = verb.large_answer
+        self._large_answer = verb.large_answer
         self._callables: dict[str, Any] = {}
 
     def call(self, document: Mapping[str, Any], deadline: Deadline, metadata: Any) -> dict[str, Any]:
-        """Send a document and return the answer's."""
-        start, values = self._filled(document)
-        with self._memory.lent(self._gains(values), deadline) as memory:
+        """Send a document and return the answer's document."""
+        start, values = self._fill(document)
+        with self._memory.lent(self._shares_memory(values), deadline) as memory:
             first, rest = self._requests(start, values, memory)
             metadata = _with_offer(metadata, memory)
             kind = "unary" if rest is None else "stream"
             send = self._callable(kind, "stream" if self._streams_response else "unary")
             request = first if rest is None else itertools.chain([first], rest)
-            answer = send(request, timeout=deadline.rest(), metadata=metadata)
+            answer = send(request, timeout=deadline.remaining(), metadata=metadata)
             if not self._streams_response:
                 return documents.read_message(answer, parts.read_values(answer))
             try:
@@ -218,8 +224,8 @@ class _Method:
     def stream(
         self, document: Mapping[str, Any], timeout: float | None, metadata: Any
     ) -> Iterator[dict[str, Any]]:
-        """Send a document and yield those of the answer: what each `start` begins, and at last `end`."""
-        first, rest = self._requests(*self._filled(document))
+        """Send a document and yield the answer's documents, the one of `end` last."""
+        first, rest = self._requests(*self._fill(document))
         request = [first] if rest is None else itertools.chain([first], rest)
         answer = self._callable("stream", "stream")(iter(request), timeout=timeout, metadata=metadata)
         try:
@@ -242,12 +248,12 @@ class _Method:
         Args:
             document: the request.
             question: name of the field that begins the question.
-            reply: name of the field that begins the caller's reply.
-            respond: makes the document of the reply from that of the question.
-            deadline: of all of it.
-            metadata: of the call.
+            reply: name of the field that begins the reply.
+            respond: returns the reply's document for the question's document.
+            deadline: time limit of the whole exchange.
+            metadata: metadata of the call.
         """
-        start, values = self._filled(document)
+        start, values = self._fill(document)
         with self._memory.lent(True, deadline) as memory:
             first, rest = self._requests(start, values, memory)
             replies: queue.SimpleQueue[Iterator[Message]] = queue.SimpleQueue()
@@ -258,28 +264,29 @@ class _Method:
                 yield from replies.get()
 
             call = self._callable("stream", "stream")
-            answer = call(requests(), timeout=deadline.rest(), metadata=_with_offer(metadata, memory))
+            answer = call(requests(), timeout=deadline.remaining(), metadata=_with_offer(metadata, memory))
             try:
                 asked = self._next_message(answer, question, memory)
                 if asked is None:
                     raise ArgumentError.expected("part", f"'{question}'", "an empty stream")
-                # not where the server cannot read it: then the caller's loss would be asked for again
+                # use shared memory only if the server has proved that it can: a retry would call respond
+                # again
                 used = memory if memory is not None and memory.was_read else None
-                replies.put(self._message_parts(*self._filled(respond(asked), reply), used, reply))
+                replies.put(self._message_parts(*self._fill(respond(asked), reply), used, reply))
                 return documents.read_message(*parts.assemble(answer, memory=memory))
             finally:
-                # an iterator of requests that still waits would wait for ever
+                # end the request iterator, which may be waiting for a reply
                 replies.put(iter(()))
                 answer.cancel()
 
-    def _gains(self, values: Mapping[str, Any]) -> bool:
-        """Tell whether a call with these arrays is likely to gain by shared memory."""
-        return self._streams_response and (self._much_in_answer or array_bytes(values) >= SHARED_FROM)
+    def _shares_memory(self, values: Mapping[str, Any]) -> bool:
+        """Return whether shared memory is likely to speed up a call with these arrays."""
+        return self._streams_response and (self._large_answer or array_bytes(values) >= SHARED_FROM)
 
     def _next_message(
         self, received: Iterator[Any], first: str = "start", memory: SharedMemory | None = None
     ) -> dict[str, Any] | None:
-        """Return the next document of an answer with many; None at its end."""
+        """Return the next document of a streamed answer, or None at its end."""
         assembler = parts.Assembler(first=first)
         for part in received:
             if part.WhichOneof("part") == "end":
@@ -291,8 +298,8 @@ class _Method:
                 return documents.read_message(*assembler.finish())
         return None
 
-    def _filled(self, document: Mapping[str, Any], first: str = "start") -> tuple[Message, dict[str, Any]]:
-        """Return the message that begins a request, or is all of it, and its arrays by field path."""
+    def _fill(self, document: Mapping[str, Any], first: str = "start") -> tuple[Message, dict[str, Any]]:
+        """Return the first (or only) message of a request, and its arrays by field path."""
         if self._streams_request:
             kind: Any = self._request.DESCRIPTOR.fields_by_name[first].message_type
             message = message_factory.GetMessageClass(kind)()
@@ -303,13 +310,13 @@ class _Method:
     def _message_parts(
         self, message: Message, values: dict[str, Any], memory: SharedMemory | None, first: str = "start"
     ) -> Iterator[Message]:
-        """Return a message of a request as parts."""
+        """Split a request message into parts."""
         return parts.to_parts(self._request, message, shared(message, values, memory), first=first)
 
     def _requests(
         self, start: Message, values: dict[str, Any], memory: SharedMemory | None = None
     ) -> tuple[Message, Iterator[Message] | None]:
-        """Return the first part of a request and the others, None if there are none."""
+        """Return the first part of a request, and the other parts or None."""
         if not self._streams_request:
             return start, None
         stream = self._message_parts(start, values, memory)
@@ -317,8 +324,8 @@ class _Method:
         return first, None if second is None else itertools.chain([second], stream)
 
     def _callable(self, request: str, response: str) -> Any:
-        """Return the channel's callable; a stream of one request is a unary one on the wire, and cheaper
-        here."""
+        """Return the channel's callable. On the wire, a stream of one request equals a unary request, and the
+        unary callable is faster."""
         kind = f"{request}_{response}"
         if kind not in self._callables:
             self._callables[kind] = getattr(self._channel, kind)(

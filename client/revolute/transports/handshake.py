@@ -1,8 +1,8 @@
-"""Why a connection did not come about although something listens: encryption, certificates, or the other
-protocol.
+"""Finds out why a connection failed although something listens: TLS, certificates, or the wrong protocol.
 
-The libraries say "Socket closed" or "handshake failed", which sounds like a server that is not there. So when
-the first call fails, the address is tried once more with a bare socket, and the error says what to change.
+gRPC and HTTP libraries report "Socket closed" or "handshake failed", which suggests that no server is there.
+When the first call fails, this module connects once more with a bare socket, and the error says what to
+change.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ..contract.errors import UnavailableError
 from .network import Address, Credentials
 
 _SECONDS = 2.0
-"""For each of a few steps; a server that is there has answered long before."""
+"""Time limit of each connection attempt in s."""
 
 _SETTLING_SECONDS = 0.3
-"""In which a server that wants a client's certificate has refused one without."""
+"""Time in s within which a server that requires a client certificate closes the connection."""
 
 _EXPIRED, _NOT_YET, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64  # of OpenSSL's X509_V_ERR_…
 _OTHER_SCHEME = {
@@ -32,13 +32,15 @@ _ENCRYPTED = {"grpc": "grpcs", "http": "https"}
 _PLAIN = {"grpcs": "grpc", "https": "http"}
 
 
-def explained(error: UnavailableError, address: Address, credentials: Credentials) -> UnavailableError:
-    """Return an error that says what to do about a failed connection; the same one if nothing is found.
+def explain_connection_error(
+    error: UnavailableError, address: Address, credentials: Credentials
+) -> UnavailableError:
+    """Return an error with the cause of a failed connection, or `error` itself if no cause is found.
 
     Args:
-        error: of the first call.
+        error: error of the first call.
         address: the server.
-        credentials: what was shown to it.
+        credentials: credentials of the first call.
     """
     if error.permanent:
         return error
@@ -54,7 +56,7 @@ def explained(error: UnavailableError, address: Address, credentials: Credential
 
 
 def _why_encrypted(address: Address, credentials: Credentials) -> str | None:
-    """Try TLS; return what was expected, what was found and what to do, or None."""
+    """Try TLS; return the text after "expected" in the error, or None."""
     context = credentials.context()
     context.set_alpn_protocols(["h2", "http/1.1"])
     try:
@@ -77,7 +79,7 @@ def _why_encrypted(address: Address, credentials: Credentials) -> str | None:
 
 
 def _why_after_the_handshake(secure: ssl.SSLSocket, address: Address, credentials: Credentials) -> str | None:
-    """Look at what was agreed on, and whether the server hangs up."""
+    """Check the negotiated protocol, and whether the server closes the connection."""
     speaks_grpc = secure.selected_alpn_protocol() == "h2"
     if speaks_grpc != address.is_grpc:
         return _other_protocol(address)
@@ -87,9 +89,9 @@ def _why_after_the_handshake(secure: ssl.SSLSocket, address: Address, credential
     except ssl.SSLError:
         hung_up = True
     except OSError:
-        # it waits for what comes
+        # a timeout: the server waits for a request
         hung_up = False
-    # TLS 1.3 judges the client's certificate after the client's side of the handshake
+    # in TLS 1.3 the server checks the client's certificate after the client has finished the handshake
     return _why_not_let_in(credentials) if hung_up else None
 
 
@@ -126,7 +128,7 @@ def _why_not_let_in(credentials: Credentials) -> str:
 
 
 def _why_plain(address: Address) -> str | None:
-    """See whether the server speaks TLS, or the other protocol."""
+    """Check whether the server speaks TLS, or the other protocol."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     where = address.host, address.port
@@ -145,7 +147,7 @@ def _why_plain(address: Address) -> str | None:
 
 
 def _why_other_protocol(address: Address) -> str | None:
-    """See whether the server speaks the other protocol."""
+    """Check whether the server speaks the other protocol."""
     try:
         with _connected(address) as plain:
             plain.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")

@@ -1,4 +1,4 @@
-"""The HTTP transport: every message as one NPZ file, errors as problem documents (RFC 9457)."""
+"""The HTTP transport: every message is one NPZ file, every error a problem document (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .network import (
     CONNECT_SECONDS,
     Address,
     Credentials,
-    closed_meanwhile,
+    closed_during_call,
+    deadline_exceeded,
     missing_verb,
     not_a_server,
-    too_late,
     trace_headers,
     unreachable,
 )
@@ -43,10 +43,10 @@ _FRAMES = "application/x-npz-frames"
 _CONNECTED = frozenset(
     f"connection.{kind}.complete" for kind in ("connect_tcp", "connect_unix_socket", "start_tls")
 )
-"""Events of httpx's trace whose value is a connection."""
+"""Names of httpx trace events whose return value is a connection."""
 
 _ID = re.compile(r"(?!\.+$)[A-Za-z0-9_.:~-]{1,256}")
-"""What an id can be that a server made; "." and ".." would be steps in a path."""
+"""Pattern of the ids that servers make. "." and ".." are excluded: they would change the path."""
 
 
 class HttpTransport:
@@ -54,7 +54,7 @@ class HttpTransport:
 
     Args:
         address: the server.
-        timeout: seconds to wait for an answer; None for no limit.
+        timeout: time limit for an answer in s; None for no limit.
         credentials: token and TLS files.
     """
 
@@ -74,7 +74,7 @@ class HttpTransport:
                 headers=headers,
                 transport=httpx.HTTPTransport(uds=address.path) if address.is_unix else None,
                 verify=credentials.context() if address.is_encrypted else True,
-                # a proxy for this machine itself is never meant
+                # never use a proxy for this machine
                 trust_env=not address.is_loopback,
             )
         except (httpx.InvalidURL, ValueError) as error:
@@ -100,7 +100,7 @@ class HttpTransport:
         return self._read(response, content, verb)
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Carry out a verb with many answers; see `Transport.stream`."""
+        """Carry out a streaming verb; see `Transport.stream`."""
         request = self._request(verb, document, self._timeout)
         try:
             response = self._client.send(request, stream=True)
@@ -118,10 +118,10 @@ class HttpTransport:
         except httpx.TransportError as error:
             raise self._broken(error, verb) from None
 
-    def own_loss(
+    def custom_loss(
         self, document: Mapping[str, Any], respond: Callable[[dict[str, Any]], Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """Differentiate a loss of the caller's own; HTTP answers once per request, so these are three."""
+        """Differentiate a Python loss function with three requests; see `Transport.custom_loss`."""
         trajectory = self.call("Rollout", {**document["inputs"], "states": "all"})
         handle = {"trajectory_id": trajectory["trajectory_id"]}
         try:
@@ -137,17 +137,17 @@ class HttpTransport:
         }
 
     def close(self) -> None:
-        """Close the connections; calls of other threads that wait for an answer end."""
+        """Close the connections. Waiting calls of other threads fail."""
         with self._lock:
             self._closed = True
             for found in self._sockets:
-                # closing alone would leave a thread that reads asleep
+                # close alone would not wake a thread that is reading
                 with contextlib.suppress(OSError):
                     found.shutdown(socket.SHUT_RDWR)
         self._client.close()
 
     def _watch(self, event: str, details: Mapping[str, Any]) -> None:
-        """Remember the socket of each new connection (httpx's extension "trace")."""
+        """Record the socket of each new connection (a callback of httpx's extension "trace")."""
         if event not in _CONNECTED:
             return
         found = details["return_value"].get_extra_info("socket")
@@ -157,7 +157,7 @@ class HttpTransport:
                 found.shutdown(socket.SHUT_RDWR)
 
     def _request(self, verb: str, document: Mapping[str, Any], limit: float | None) -> httpx.Request:
-        """Write a verb's request."""
+        """Build the HTTP request of a verb."""
         route = VERBS[verb]
         body = {
             name: value for name, value in document.items() if name != route.id_field and value is not None
@@ -168,7 +168,7 @@ class HttpTransport:
             pieces = npz.npz_pieces(_files_as_arrays(body))
             size = str(sum(map(len, pieces)))
             sent = {
-                # a large body as one piece is copied again after each part that the socket takes
+                # send blocks: a single large piece would be copied again after each partial send
                 "content": npz.blocks(pieces),
                 "headers": {"Content-Type": npz.MEDIA_TYPE, "Content-Length": size, **trace_headers()},
             }
@@ -177,7 +177,7 @@ class HttpTransport:
         )
 
     def _frames(self, response: httpx.Response) -> Iterator[dict[str, Any]]:
-        """Yield the documents of an answer in frames; the last may stand for an error."""
+        """Yield the documents of an answer in frames. The last frame may hold an error."""
         buffer = bytearray()
         for content in response.iter_raw():
             buffer += content
@@ -191,7 +191,7 @@ class HttpTransport:
             raise unreachable(self._where, "the connection ended in the middle of an answer")
 
     def _read(self, response: httpx.Response, content: memoryview, verb: str) -> dict[str, Any]:
-        """Return the document of an answer, or raise the exception it stands for."""
+        """Return the document of an answer, or raise its error."""
         kind = _kind(response)
         if response.is_error:
             raise self._error(response, kind, verb)
@@ -222,25 +222,22 @@ class HttpTransport:
 
     def _broken(self, error: httpx.TransportError, verb: str) -> RevoluteError:
         if self._closed:
-            return closed_meanwhile(verb)
+            return closed_during_call(verb)
         return unreachable(self._where, str(error) or type(error).__name__)
 
     def _late(self, error: httpx.TimeoutException, verb: str, limit: float | None) -> RevoluteError:
         if isinstance(error, httpx.ConnectTimeout):
             return unreachable(self._where, "no answer to the connection")
-        return too_late(verb, limit)
+        return deadline_exceeded(verb, limit)
 
 
 def _content(response: httpx.Response) -> memoryview:
-    """Read the body of an answer, where it is one of arrays into memory that they may stay in.
-
-    An answer of another kind has its content as well.
-    """
+    """Read the body of an answer. An NPZ body is read into a buffer that its arrays can keep using."""
     length = response.headers.get("content-length", "")
     if response.is_error or _kind(response) != npz.MEDIA_TYPE or not length.isdigit():
         return memoryview(response.read())
     try:
-        # pages take no memory before bytes come
+        # untouched pages take no memory
         buffer = BUFFERS.empty(int(length))
     except (MemoryError, ValueError):
         return memoryview(response.read())
@@ -252,10 +249,10 @@ def _content(response: httpx.Response) -> memoryview:
 
 
 def _path_segment(field: str, identifier: str) -> str:
-    """Return an id as it stands in a path.
+    """Return an id, quoted for a path.
 
     Raises:
-        NotFoundError: a path could not carry it as it is, so it is the id of nothing.
+        NotFoundError: no server makes such an id.
     """
     if field and not _ID.fullmatch(identifier):
         raise NotFoundError.missing(field.removesuffix("_id"), identifier)
@@ -263,7 +260,7 @@ def _path_segment(field: str, identifier: str) -> str:
 
 
 def _problem_error(problem: Mapping[str, Any]) -> RevoluteError:
-    """Return the exception that a problem document stands for."""
+    """Return the exception for a problem document."""
     error = error_from(problem["reason"], problem["detail"], problem.get("argument"))
     error.retry_after = problem.get("retry_after")
     error.call_id = problem.get("call_id")
@@ -271,17 +268,17 @@ def _problem_error(problem: Mapping[str, Any]) -> RevoluteError:
 
 
 def _kind(response: httpx.Response) -> str:
-    """Return the type of an answer's body."""
+    """Return the media type of an answer."""
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _seconds(limit: float | None) -> httpx.Timeout:
-    """Return the limits of one call: on connecting and on each wait for the answer."""
+    """Return httpx's time limits of one call."""
     return httpx.Timeout(limit, connect=CONNECT_SECONDS if limit is None else min(limit, CONNECT_SECONDS))
 
 
 def _files_as_arrays(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a body whose files are uint8 arrays, the form they have in an NPZ file."""
+    """Convert the body's files to uint8 arrays, their form in an NPZ file."""
     if "assets" not in body:
         return dict(body)
     files = {name: np.frombuffer(content, dtype=np.uint8) for name, content in body["assets"].items()}

@@ -1,4 +1,4 @@
-"""What the network transports share: addresses, and errors that no server has written."""
+"""Addresses, credentials, and the errors that the client raises by itself; shared by gRPC and HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from ..contract.errors import ArgumentError, CancelledError, DeadlineError, UnavailableError
 
 CONNECT_SECONDS = 10.0
-"""Time in which a server has to answer the first time."""
+"""Time limit of the first call in s."""
 
 DEFAULT_PORTS = {"grpc": 50051, "grpcs": 50051, "http": 8000, "https": 443}
 _FORMS = (
@@ -27,14 +27,14 @@ _UNIX = ("unix", "http+unix")
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is.
+    """Address of a server.
 
     Attributes:
-        text: the address as users write it, complete with the port.
+        text: the address as text, including the port.
         scheme: "grpc", "grpcs", "http", "https", "unix" (gRPC) or "http+unix".
         host: host name or IP address, without brackets; empty for a Unix socket.
         port: port number; 0 for a Unix socket.
-        path: path before `/v1` for HTTP, without a slash at its end; the path of a Unix socket.
+        path: for HTTP, the path before `/v1` without a trailing slash; for a Unix socket, its path.
     """
 
     text: str
@@ -45,7 +45,7 @@ class Address:
 
     @property
     def netloc(self) -> str:
-        """Host and port, an IPv6 host in brackets; for gRPC over a Unix socket its target."""
+        """Host and port, with an IPv6 host in brackets; for a Unix socket, gRPC's target."""
         if self.is_unix:
             return f"unix:{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -57,17 +57,17 @@ class Address:
 
     @property
     def is_grpc(self) -> bool:
-        """Whether gRPC is spoken there, else HTTP."""
+        """Whether the protocol is gRPC; otherwise it is HTTP."""
         return self.scheme in ("grpc", "grpcs", "unix")
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether TLS is spoken there."""
+        """Whether the connection uses TLS."""
         return self.scheme in ("grpcs", "https")
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the address is this machine, so that no proxy has any business with it."""
+        """Whether the address is on this machine."""
         if self.is_unix:
             return True
         if self.host.lower() == "localhost" or self.host.lower().endswith(".localhost"):
@@ -79,10 +79,10 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Read an address such as "grpc://127.0.0.1:50051".
+    """Parse an address such as "grpc://127.0.0.1:50051".
 
     Raises:
-        ArgumentError: it is not one.
+        ArgumentError: `text` is not an address.
     """
     if text.partition(":")[0] in _UNIX:
         return _parse_unix(text)
@@ -114,12 +114,13 @@ def _parse_unix(text: str) -> Address:
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a client shows to a server, and how it knows the server.
+    """A client's token and TLS files.
 
     Attributes:
         token: bearer token, or None.
-        ca: file with the certificates (PEM) that the server's must be signed by; None for the system's.
-        cert: file with the client's own certificate (PEM), or None.
+        ca: file with the certificates (PEM) of the authorities that may sign the server's certificate; None
+            for the system's.
+        cert: file with the client's certificate (PEM), or None.
         key: file with the private key of `cert`, or None.
     """
 
@@ -129,11 +130,11 @@ class Credentials:
     key: str | None = None
 
     def check(self, address: Address) -> None:
-        """Refuse what does not fit together, and files that are none.
+        """Check the credentials for an address.
 
         Raises:
-            ArgumentError: a token that no header can carry, TLS files without TLS, one of `cert` and `key`
-                alone, or a file that is no PEM.
+            ArgumentError: the token does not fit in a header, TLS files are given without TLS, only one of
+                `cert` and `key` is given, or a file is not PEM.
         """
         if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
             raise ArgumentError.expected(
@@ -152,7 +153,7 @@ class Credentials:
             self.context()
 
     def context(self) -> ssl.SSLContext:
-        """Return the TLS settings for Python's own sockets."""
+        """Return the TLS settings for Python's sockets."""
         try:
             context = ssl.create_default_context(cafile=self.ca)
         except (OSError, ssl.SSLError) as error:
@@ -165,7 +166,7 @@ class Credentials:
         return context
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of one of the files; None if it is not set."""
+        """Return the content of the file "ca", "cert" or "key"; None if it is not set."""
         path = getattr(self, name)
         return Path(path).read_bytes() if path else None
 
@@ -176,9 +177,9 @@ def _no_file(name: str, what: str, path: str | None, error: OSError) -> Argument
 
 
 def trace_headers() -> dict[str, str]:
-    """Return the headers by which the server's spans become part of the caller's trace (W3C Trace Context).
+    """Return the headers that attach the server's spans to the caller's trace (W3C Trace Context).
 
-    None without OpenTelemetry: it is used if the program has loaded it, and never loaded for this.
+    The result is empty unless the program has already imported OpenTelemetry.
     """
     if "opentelemetry.trace" not in sys.modules:
         return {}
@@ -193,8 +194,8 @@ def unreachable(address: Address, cause: str) -> UnavailableError:
     """Return the error for a server that does not answer.
 
     Args:
-        address: where it should be.
-        cause: one line of the library's own words.
+        address: the server's address.
+        cause: one line of the library's error text.
     """
     kind = "grpc" if address.is_grpc else "http"
     if address.is_unix:
@@ -208,7 +209,7 @@ def unreachable(address: Address, cause: str) -> UnavailableError:
 
 
 def not_a_server(address: Address, cause: str) -> UnavailableError:
-    """Return the error for something that answers but is no revolute server of this version."""
+    """Return the error for an answer that is not from a revolute server with API v1."""
     return _permanent(
         f"{address.text}: expected a revolute server with API v1, got {_one_line(cause)}; "
         "check the address and the versions of client and server"
@@ -216,7 +217,7 @@ def not_a_server(address: Address, cause: str) -> UnavailableError:
 
 
 def other_version(address: Address, spoken: str, info: Mapping[str, Any]) -> UnavailableError:
-    """Return the error for a server whose API versions are all others than the one this client speaks.
+    """Return the error for a server that does not support the client's API version.
 
     Args:
         address: the server.
@@ -237,19 +238,19 @@ def other_version(address: Address, spoken: str, info: Mapping[str, Any]) -> Una
 
 
 def missing_verb(address: Address, verb: str) -> UnavailableError:
-    """Return the error for a verb that a server does not have, since it is older than the client."""
+    """Return the error for a verb that an older server does not have."""
     return _permanent(
         f"{verb}: expected a server that has it, got {address.text}, which does not; upgrade the server"
     )
 
 
-def closed_meanwhile(verb: str) -> CancelledError:
-    """Return the error for a call whose simulator another thread has closed."""
+def closed_during_call(verb: str) -> CancelledError:
+    """Return the error for a call whose simulator was closed by another thread."""
     return CancelledError(f"{verb}: expected an answer, got a simulator that was closed meanwhile")
 
 
-def too_late(verb: str, timeout: float | None) -> DeadlineError:
-    """Return the error for an answer that did not come in time."""
+def deadline_exceeded(verb: str, timeout: float | None) -> DeadlineError:
+    """Return the error for an answer that did not arrive in time."""
     limit = "the server's deadline" if timeout is None else f"{timeout:g} s"
     return DeadlineError(
         f"timeout: expected the answer to {verb} within {limit}, got none; "

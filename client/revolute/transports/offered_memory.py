@@ -1,4 +1,5 @@
-"""The memory that a client offers to a server on its own machine, one block for each call under way."""
+"""Blocks of shared memory that a client offers to a server on the same machine, one block per running
+call."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ from ..contract.codec.shared_memory import AVAILABLE, SharedMemory, most_blocks
 from .deadline import Deadline
 
 _KEPT_BYTES = 128 * 1024**2
-"""Bytes of all blocks that wait for the next call; what is more is given back to the system."""
+"""Largest total size of idle blocks in bytes; blocks beyond it are closed."""
 
 _MOST_BLOCKS = 64
-"""At a time: each takes a descriptor here and one of the server's. Calls beyond send their arrays."""
+"""Largest number of blocks. Each uses a file descriptor in client and server. Further calls send their
+arrays."""
 
 _PROBE_SECONDS = 10.0
 
@@ -22,19 +24,19 @@ _NO_DEADLINE = Deadline(None)
 
 
 class OfferedMemory:
-    """Blocks for the calls of one connection.
+    """Pool of shared memory blocks for the calls of one connection.
 
-    A block is used by one call at a time. After a call that failed it is let go of: the server may still be
-    writing there. Whether the server can open blocks at all is asked once, before the first is used.
+    One call at a time uses a block. A block is discarded after a failed call, because the server may still be
+    writing to it. Before the first use, the client asks the server once whether it can open a block.
 
     Args:
-        reaches: asks the server whether it can open what is offered, in so many seconds; None while it cannot
-            be asked.
+        probe: asks the server whether it can open an offer, with a time limit in s; returns None if the
+            server does not answer.
         possible: whether the server may be on this machine.
     """
 
-    def __init__(self, reaches: Callable[[str, float], bool | None], possible: bool) -> None:
-        self._reaches = reaches
+    def __init__(self, probe: Callable[[str, float], bool | None], possible: bool) -> None:
+        self._probe_server = probe
         self._usable: bool | None = None if possible and AVAILABLE else False
         self._idle: list[tuple[SharedMemory, int]] = []
         self._idle_bytes = 0
@@ -44,33 +46,33 @@ class OfferedMemory:
 
     @contextmanager
     def lent(self, wanted: bool, deadline: Deadline = _NO_DEADLINE) -> Iterator[SharedMemory | None]:
-        """Yield a block for one call, or None where there is none to be had, or none is wanted."""
-        memory = self._take(deadline) if wanted and self._usable is not False else None
+        """Yield a block for one call, or None if none is wanted or available."""
+        memory = self._acquire(deadline) if wanted and self._usable is not False else None
         if memory is None:
             yield None
             return
         try:
             yield memory
         except BaseException:
-            self._let_go(memory)
+            self._discard(memory)
             raise
-        self._give_back(memory)
+        self._release(memory)
 
     def give_up(self) -> None:
-        """Offer no more memory."""
+        """Stop offering memory, and discard the idle blocks."""
         self._usable = False
         with self._lock:
-            idle = self._taken_from_idle()
+            idle = self._take_idle()
         for memory in idle:
-            self._let_go(memory)
+            self._discard(memory)
 
-    def _take(self, deadline: Deadline) -> SharedMemory | None:
+    def _acquire(self, deadline: Deadline) -> SharedMemory | None:
         with self._lock:
             if self._process != os.getpid():
-                # a forked child shares its parent's blocks with it
+                # a forked child must not use its parent's blocks
                 self._process = os.getpid()
                 self._blocks = 0
-                for memory in self._taken_from_idle():
+                for memory in self._take_idle():
                     memory.close()
             if self._idle:
                 memory, size = self._idle.pop()
@@ -83,42 +85,42 @@ class OfferedMemory:
         try:
             memory = SharedMemory.create()
         except OSError:
-            self._count_one_less()
+            self._count_discarded()
             return None
         if self._usable is None:
-            self._ask(memory, deadline)
+            self._probe(memory, deadline)
         if self._usable:
             return memory
-        self._let_go(memory)
+        self._discard(memory)
         return None
 
-    def _ask(self, memory: SharedMemory, deadline: Deadline) -> None:
+    def _probe(self, memory: SharedMemory, deadline: Deadline) -> None:
         """Ask the server whether it can open a block."""
-        seconds = deadline.rest(_PROBE_SECONDS)
-        answer = self._reaches(memory.offer, _PROBE_SECONDS if seconds is None else seconds)
+        seconds = deadline.remaining(_PROBE_SECONDS)
+        answer = self._probe_server(memory.offer, _PROBE_SECONDS if seconds is None else seconds)
         with self._lock:
-            # another thread may have given up meanwhile
+            # another thread may have called give_up in the meantime
             if self._usable is None:
                 self._usable = answer
 
-    def _give_back(self, memory: SharedMemory) -> None:
+    def _release(self, memory: SharedMemory) -> None:
         size = memory.size()
         with self._lock:
             if self._usable and self._idle_bytes + size <= _KEPT_BYTES:
                 self._idle.append((memory, size))
                 self._idle_bytes += size
                 return
-        self._let_go(memory)
+        self._discard(memory)
 
-    def _let_go(self, memory: SharedMemory) -> None:
+    def _discard(self, memory: SharedMemory) -> None:
         memory.close()
-        self._count_one_less()
+        self._count_discarded()
 
-    def _count_one_less(self) -> None:
+    def _count_discarded(self) -> None:
         with self._lock:
             self._blocks -= 1
 
-    def _taken_from_idle(self) -> list[SharedMemory]:
-        """Take all blocks that wait; the lock is held."""
+    def _take_idle(self) -> list[SharedMemory]:
+        """Remove and return all idle blocks. The caller holds the lock."""
         idle, self._idle, self._idle_bytes = self._idle, [], 0
         return [memory for memory, _ in idle]

@@ -1,8 +1,7 @@
-"""Calls again what a server could not answer for now.
+"""Retries calls after transient failures.
 
-Only what may succeed a moment later is called again: a server that cannot be reached or is stopping, and a
-refusal with a hint when to return. A mutation carries a `request_id`, the same for all attempts, so that the
-server carries it out once even when only its answer was lost; none is repeated without.
+A failure is transient if the server cannot be reached, is stopping, or says when to try again. A mutation
+carries the same `request_id` in all attempts, so the server carries it out once even if its answer was lost.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from ..contract.errors import LimitError, RevoluteError, UnavailableError
 from ..contract.transport import Transport
 from ..contract.verbs import VERBS
 from .deadline import Deadline
-from .network import closed_meanwhile
+from .network import closed_during_call
 
 _FIRST_SECONDS = 0.1
 _MOST_SECONDS = 5.0
 
 
 class RetryingTransport:
-    """Another transport, whose calls are tried again.
+    """Wraps a transport and retries its calls.
 
-    The pause before attempt n is half to all of 0.1 s 2^n, at most 5 s, or what the server says if that is
-    longer; no pause goes beyond the call's limit of time, which is one for all attempts.
+    The pause before retry n = 0, 1, … is random between 50 % and 100 % of min(0.1 s 2^n, 5 s), or longer if
+    the server asks for it. The time limit covers all attempts and pauses of a call.
 
     Args:
         inner: carries out each attempt.
-        retries: attempts after the first.
-        timeout: seconds that one call may take with all its attempts; None for no limit.
+        retries: largest number of attempts after the first.
+        timeout: time limit of one call with all its attempts in s; None for no limit.
     """
 
     def __init__(self, inner: Transport, retries: int, timeout: float | None) -> None:
@@ -54,33 +53,33 @@ class RetryingTransport:
         """Carry out one verb; see `Transport.call`.
 
         Args:
-            verb: what to do.
+            verb: name of the verb.
             document: the request.
-            timeout: seconds for all attempts; None for those of the transport.
-            explain: returns what to raise when the server cannot be reached; what is permanent ends the
-                attempts.
+            timeout: time limit of all attempts in s; None for the transport's limit.
+            explain: replaces an UnavailableError by a more precise one; a permanent one is not retried.
         """
         limit = self._timeout if timeout is None else timeout
         if VERBS[verb].mutation:
-            document = _named(document)
+            document = _with_request_id(document)
         attempts = self._attempts(verb, limit)
         while True:
             try:
-                return self._inner.call(verb, document, timeout=attempts.rest())
+                return self._inner.call(verb, document, timeout=attempts.remaining())
             except RevoluteError as error:
                 attempts.pause_after(explain(error) if isinstance(error, UnavailableError) else error)
             except (RuntimeError, ValueError):
-                # the libraries' words for a connection that another thread has closed
+                # the libraries raise these when another thread closes the connection
                 if self._closed.is_set():
-                    raise closed_meanwhile(verb) from None
+                    raise closed_during_call(verb) from None
                 raise
 
     def stream(self, verb: str, document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Carry out a verb whose answer is many documents; see `Transport.stream`.
+        """Carry out a streaming verb; see `Transport.stream`.
 
-        What breaks off is asked for again and goes on where it broke off: a repeat gives the same documents.
+        After a failure, the stream is requested again, and the documents already delivered are skipped. A
+        repeated request returns the same documents.
         """
-        document = {**document, "inputs": _named(document["inputs"])}
+        document = {**document, "inputs": _with_request_id(document["inputs"])}
         attempts = self._attempts(verb, self._timeout)
         taken = 0
         while True:
@@ -97,12 +96,12 @@ class RetryingTransport:
                 if close is not None:
                     close()
 
-    def own_loss(
+    def custom_loss(
         self, document: Mapping[str, Any], respond: Callable[[dict[str, Any]], Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """Carry out ValueAndGradient for a loss of the caller's own; see `Transport.own_loss`.
+        """Carry out ValueAndGradient with a Python loss function; see `Transport.custom_loss`.
 
-        The caller's loss is evaluated once: what fails after that is not tried again.
+        The function is called at most once; failures after that call are not retried.
         """
         attempts = self._attempts("ValueAndGradient", self._timeout)
         asked = False
@@ -114,7 +113,7 @@ class RetryingTransport:
 
         while True:
             try:
-                return self._inner.own_loss(document, respond_once)
+                return self._inner.custom_loss(document, respond_once)
             except RevoluteError as error:
                 if asked:
                     raise
@@ -124,7 +123,7 @@ class RetryingTransport:
         return _Attempts(verb, self._retries, limit, self._closed)
 
     def close(self) -> None:
-        """Close the other transport; a call that pauses ends."""
+        """Close the wrapped transport. Calls that are waiting for a retry fail."""
         self._closed.set()
         self._inner.close()
 
@@ -133,10 +132,10 @@ class _Attempts:
     """The attempts of one call.
 
     Args:
-        verb: what is called.
-        retries: attempts after the first.
-        limit: seconds for all of them; None for no limit.
-        closed: set when there shall be no more.
+        verb: name of the verb.
+        retries: largest number of attempts after the first.
+        limit: time limit of all attempts in s; None for no limit.
+        closed: set when the transport is closed.
     """
 
     def __init__(self, verb: str, retries: int, limit: float | None, closed: threading.Event) -> None:
@@ -146,39 +145,39 @@ class _Attempts:
         self._deadline = Deadline(limit)
         self._failed = 0
 
-    def rest(self) -> float | None:
-        """Return the seconds that are left for an attempt."""
-        return self._deadline.rest() if self._failed else self._deadline.seconds
+    def remaining(self) -> float | None:
+        """Return the time limit of the next attempt in s."""
+        return self._deadline.remaining() if self._failed else self._deadline.seconds
 
     def pause_after(self, error: RevoluteError) -> None:
         """Wait before the next attempt.
 
         Raises:
-            RevoluteError: `error`, when there is no sense in another attempt or no time for it.
-            CancelledError: the transport is closed.
+            RevoluteError: `error`, if it is not transient or no retry or time is left.
+            CancelledError: the transport was closed.
         """
         pause = max(_backoff(self._failed), error.retry_after or 0.0)
-        rest = self._deadline.rest()
+        rest = self._deadline.remaining()
         late = rest is not None and pause >= rest
         if self._failed >= self._retries or late or not is_transient(error):
             raise error
         self._failed += 1
         if self._closed.wait(pause):
-            raise closed_meanwhile(self._verb)
+            raise closed_during_call(self._verb)
 
 
 def is_transient(error: RevoluteError) -> bool:
-    """Tell whether the same call may succeed a moment later."""
+    """Return whether the same call may succeed later."""
     if isinstance(error, UnavailableError):
         return error.reason == UnavailableError.reason and not error.permanent
     return isinstance(error, LimitError) and error.retry_after is not None
 
 
-def _named(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request with a name of its own."""
+def _with_request_id(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a new request id to a request."""
     return {**document, "request_id": str(uuid.uuid4())}
 
 
 def _backoff(attempt: int) -> float:
-    """Return the seconds before the next attempt; random, so that clients do not come back together."""
+    """Return the pause before a retry in s. It is random, so that clients do not retry simultaneously."""
     return min(_MOST_SECONDS, _FIRST_SECONDS * 2**attempt) * random.uniform(0.5, 1.0)

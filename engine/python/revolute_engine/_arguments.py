@@ -1,8 +1,7 @@
-"""Checks what users pass to the engine: shapes, finite numbers, quaternions and names, before any work
-starts.
+"""Checks the arguments of the engine's calls: shapes, finite numbers, quaternions and names.
 
-The batch axis may be left out. `ctrl` decides: [batch, time, nu] is a batch, [time, nu] a single environment.
-Nothing is guessed from sizes. A state without batch axis is shared by all environments of a batch.
+The batch axis is optional. `ctrl` decides: [batch, time, nu] is a batch, [time, nu] a single environment.
+Nothing is guessed from sizes. All environments of a batch share a state without a batch axis.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ Float64Array = npt.NDArray[np.float64]
 
 _MIN_QUATERNION = 1e-8
 QUATERNION_SQUARES = (_MIN_QUATERNION**2, _MIN_QUATERNION**-2)
-"""Squared lengths between which a quaternion has a direction."""
+"""Smallest and largest squared length of a valid quaternion."""
 
-_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-"""Bytes of this machine; no trajectory is larger."""
+_PHYSICAL_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+"""Physical memory of this machine in bytes; larger trajectories are rejected."""
 
 
 class Problem(NamedTuple):
@@ -41,8 +40,8 @@ class Problem(NamedTuple):
         qpos: start positions [batch, nq].
         qvel: start velocities [batch, nv].
         ctrl: controls [batch, time, nu].
-        params: model parameters by name, as given: without batch axis they are shared.
-        batched: the user gave a batch axis.
+        params: model parameters by name, as given; without a batch axis, the environments share them.
+        batched: whether the user gave a batch axis.
     """
 
     qpos: Float64Array
@@ -61,8 +60,8 @@ def check_rollout(
     *,
     checkpoints: Checkpoints = EVERY,
     all_states: bool = False,
-    own_ctrl: bool = True,
-    own_states: bool = True,
+    copy_ctrl: bool = True,
+    copy_states: bool = True,
 ) -> Problem:
     """Check the arguments of a rollout.
 
@@ -73,20 +72,20 @@ def check_rollout(
         ctrl: controls [batch, time, nu] or [time, nu].
         params: model parameters by name, without or with batch axis.
         checkpoints: which states are kept.
-        all_states: all states are asked for.
-        own_ctrl: the controls are kept beyond the call, so they may share no memory with the user's.
-        own_states: likewise the start states.
+        all_states: whether the result holds all states.
+        copy_ctrl: copy the controls, e.g. because the result keeps them.
+        copy_states: copy the start states.
 
     Returns:
-        The arguments as float64 arrays that share no memory with the user's, except as `own_ctrl` and
-        `own_states` say.
+        The arguments as float64 arrays. Without `copy_ctrl` or `copy_states` they may share the user's
+        memory.
 
     Raises:
-        ArgumentError: names the argument, what was expected and what was given.
-        LimitError: no machine like this has the memory.
+        ArgumentError: an argument is wrong.
+        LimitError: the trajectory does not fit in this machine's memory.
     """
-    controls = owned_float64("ctrl", ctrl) if own_ctrl else as_float64("ctrl", ctrl)
-    read_state = owned_float64 if own_states else as_float64
+    controls = owned_float64("ctrl", ctrl) if copy_ctrl else as_float64("ctrl", ctrl)
+    read_state = owned_float64 if copy_states else as_float64
     start = {"qpos": read_state("qpos", qpos), "qvel": read_state("qvel", qvel)}
 
     def states(steps: int) -> int:
@@ -98,14 +97,14 @@ def check_rollout(
 def check_step(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None) -> Problem:
     """Check the arguments of one step, as `check_rollout` does; ctrl is [batch, nu] or [nu].
 
-    Nothing is kept beyond the call, so the arrays may be the user's.
+    The arrays may share the user's memory, because nothing is kept after the call.
     """
     controls = as_float64("ctrl", ctrl)
     position, velocity = as_float64("qpos", qpos), as_float64("qvel", qvel)
     if params is None and native.is_sound_step(
         model.native, position, velocity, controls, *QUATERNION_SQUARES
     ):
-        # one environment or few at their best, in one look: a step is as short as the looks one by one
+        # fast path: check everything in one native call; separate checks take as long as one step
         if controls.ndim == 2:
             return Problem(position, velocity, controls, {}, batched=True)
         return Problem(position[None], velocity[None], controls[None], {}, batched=False)
@@ -121,12 +120,20 @@ def _check(
     axes: tuple[str, ...],
     count_states: Callable[[int], int],
 ) -> Problem:
-    """Check all arguments; `axes` are those of ctrl without the batch, `count_states` gives the states per
-    environment that so many steps need."""
+    """Check all arguments.
+
+    Args:
+        model: the model.
+        states: start states by name.
+        controls: ctrl.
+        params: model parameters by name.
+        axes: axes of ctrl without the batch axis.
+        count_states: returns the number of states held per environment, for a number of steps.
+    """
     batch, batched = _batch(model, controls, states, axes)
     steps = controls.shape[-2] if "time" in axes else 1
     count = count_states(steps)
-    if states_bytes(model, batch, count) > _MEMORY:
+    if states_bytes(model, batch, count) > _PHYSICAL_MEMORY:
         raise too_large(model, batch, steps, count)
     check_finite("ctrl", controls)
     for name, state in states.items():
@@ -187,7 +194,7 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
 
 
 def _check_quaternions(model: Model, qpos: Float64Array) -> None:
-    """Refuse quaternions without a direction; the engine normalises all others."""
+    """Raise an error for quaternions of zero length. The engine normalises all others."""
     shortest, longest = QUATERNION_SQUARES
     if native.quaternions_within(model.native, qpos, shortest, longest):
         return

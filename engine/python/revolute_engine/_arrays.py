@@ -1,8 +1,8 @@
-"""Translates a compiled MuJoCo model into the plain arrays that the compiled engine reads.
+"""Converts a compiled MuJoCo model to the plain arrays that the compiled engine reads.
 
-Names and conventions are MuJoCo's. MuJoCo's disable flags are applied here: a disabled spring is a stiffness
-of 0, a disabled actuator has no gain. The limit that MuJoCo puts on a joint's total actuator force (URDF's
-effort) becomes the force limit of the joint's only actuator.
+Names and conventions are MuJoCo's. This module applies MuJoCo's disable flags: a disabled spring gets
+stiffness 0, a disabled actuator gets gain 0. The limit that MuJoCo puts on a joint's total actuator force
+(URDF's effort) becomes the force limit of the joint's only actuator.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
     """Return the engine's arrays, without contact pairs and options.
 
     Args:
-        model: a compiled model that `check_support` let pass.
-        label: what messages call the file.
+        model: a compiled model that has passed `check_support`.
+        label: name of the file in messages.
 
     Raises:
-        ModelError: several actuators share a limit on their joint's total force, or a mesh has no proper
-            hull.
+        ModelError: several actuators share a limit on their joint's total force, or a mesh has a hull
+            without volume.
     """
     arrays: Arrays = {name: int(getattr(model, name)) for name in _SIZES}
     arrays.update({name: _real(getattr(model, name)) for name in _COPIED_REAL})
@@ -70,12 +70,12 @@ def _integer(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
 
 
 def is_disabled(model: mujoco.MjModel, name: str) -> bool:
-    """Whether an MJCF flag is set to disable."""
+    """Return whether an MJCF flag is set to "disable"."""
     return bool(model.opt.disableflags & int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name}")))
 
 
 def disabled_switches(model: mujoco.MjModel) -> dict[str, bool]:
-    """Return the engine's switches that the model turns off by MuJoCo's flags."""
+    """Return for each of the engine's switches whether MuJoCo's flags turn it off."""
     everything = is_disabled(model, "CONSTRAINT")
     flags = {"contact": "CONTACT", "limits": "LIMIT", "dry_friction": "FRICTIONLOSS"}
     return {switch: everything or is_disabled(model, flag) for switch, flag in flags.items()}
@@ -125,16 +125,16 @@ def _hulls(model: mujoco.MjModel, label: str) -> Arrays:
 def _hull(
     model: mujoco.MjModel, mesh: int, element: str
 ) -> tuple[npt.NDArray[np.float64], list[npt.NDArray[np.int32]]]:
-    """Return one mesh's hull: its vertices, and for each face the indices of its corners among them.
+    """Return one mesh's hull: its vertices, and for each face the vertex indices of its corners.
 
-    A mesh that MuJoCo made no hull for, because it touches nothing, has none.
+    The hull is empty for a mesh that cannot touch anything; MuJoCo computes none for it.
     """
     first, count = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
     vertices = np.asarray(model.mesh_vert[first : first + count], dtype=np.float64)
     graph = int(model.mesh_graphadr[mesh])
     if graph < 0:
         return np.zeros((0, 3)), []
-    # mesh_graph: number of hull vertices, of hull triangles, one edge address per vertex, then the vertices'
+    # mesh_graph: number of hull vertices, number of hull triangles, an edge address per vertex, vertex
     # indices
     hull_count = int(model.mesh_graph[graph])
     indices = np.asarray(model.mesh_graph[graph + 2 + hull_count : graph + 2 + 2 * hull_count])

@@ -1,8 +1,9 @@
-"""Bounds what a short text can make MuJoCo's compiler allocate.
+"""Limits the memory that MuJoCo's compiler allocates for a short document.
 
-A text of a hundred bytes can ask for a thousand million bodies, textures of any size or user data without
-end, and a server compiles texts of strangers. Pictures and user data are reduced to nothing, since the engine
-does not read them; what would repeat elements or make shapes is refused beyond bounds that no robot reaches.
+A document of a hundred bytes can request a billion bodies, or textures and user data of any size, and a
+server compiles documents from strangers. Textures and user data are shrunk or removed, because the engine
+does not read them. Replicated elements and generated meshes beyond the limits below are an error; no robot
+reaches them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from revolute.contract.errors import ModelError
 from ._xml import Element
 
 MAX_ELEMENTS = 100_000
-"""Elements after replication."""
+"""Largest number of elements after replication."""
 
 MAX_TEXTURE = 4096
-"""Width and height of a generated texture in pixels."""
+"""Largest width and height of a generated texture in pixels."""
 
 MAX_RESOLUTION = 256
 """Largest parameter of a generated mesh."""
@@ -28,17 +29,17 @@ MAX_VERTICES = 1_000_000
 
 
 def bound_document(root: Element, label: str) -> None:
-    """Reduce or refuse what could exhaust memory.
+    """Shrink textures, remove buffers and user data, and check generated meshes.
 
     Args:
         root: the document; changed in place.
-        label: what messages call the file.
+        label: name of the file in messages.
 
     Raises:
-        ModelError: the document generates too fine a mesh.
+        ModelError: a generated mesh is too fine.
     """
     for element in root.walk():
-        # size holds lengths of buffers, custom holds data for programs of the user
+        # <size> sets lengths of buffers, <custom> holds user data
         element.children = [child for child in element.children if child.tag not in ("size", "custom")]
         if element.tag == "texture":
             for side in ("width", "height"):
@@ -47,7 +48,7 @@ def bound_document(root: Element, label: str) -> None:
         if element.tag == "mesh" and "builtin" in element.attributes:
             params = element.attributes.get("params", "")
             sizes = [max(1.0, abs(_number(word))) for word in params.split()]
-            # the first three are counts, of which the vertices are the product
+            # the product of the first three parameters is the number of vertices
             if not (all(size <= MAX_RESOLUTION for size in sizes) and math.prod(sizes[:3]) <= MAX_VERTICES):
                 name = element.attributes.get("name", element.attributes["builtin"])
                 raise ModelError(
@@ -57,12 +58,15 @@ def bound_document(root: Element, label: str) -> None:
 
 
 def bound_elements(root: Element, label: str, attached: float = 0.0) -> float:
-    """Return the number of a document's elements after replication and attachment, and refuse too many.
+    """Count a document's elements after replication and attachment.
 
     Args:
         root: the document.
-        label: what messages call the file.
-        attached: number of elements of the largest model that it may attach.
+        label: name of the file in messages.
+        attached: number of elements of the largest model that the document attaches.
+
+    Returns:
+        The number of elements, at most MAX_ELEMENTS.
 
     Raises:
         ModelError: there are too many.
@@ -76,7 +80,7 @@ def bound_elements(root: Element, label: str, attached: float = 0.0) -> float:
 
 
 def _count(element: Element, attached: float) -> float:
-    """Return the number of elements at and below one, after replication and attachment."""
+    """Count an element and all below it, after replication and attachment."""
     total = 0.0
     stack = [(element, 1.0)]
     while stack:
@@ -90,7 +94,7 @@ def _count(element: Element, attached: float) -> float:
 
 
 def _number(text: str) -> float:
-    """Return a number, infinity for what is none."""
+    """Parse a number; infinity if the text is not a number."""
     try:
         return float(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Compiles a self-contained document with MuJoCo and turns its complaints into one-line ModelErrors.
+"""Compiles a self-contained document with MuJoCo, and converts MuJoCo's errors to one-line ModelErrors.
 
-Also applies what a URDF cannot say: how the base is held (`base`), a ground plane (`ground`) and actuators
-(one motor per movable joint, force limited by the joint's effort).
+It also adds what a URDF cannot express: a free or fixed base (`base`), a ground plane (`ground`), and
+actuators (one motor per movable joint, with the joint's effort as force limit).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 
 from revolute.contract.errors import ModelError
 
-from ._floating import Floating, float_links, floating_joints, without_joints
-from ._inertia import give_back_inertia, lend_valid_inertia
-from ._massless import lend_inertia, notes_on, refuse_loose_ends, take_back
-from ._mimic import add_held_joints, start_followers
+from ._floating import Floating, add_free_joints, floating_joints, without_joints
+from ._inertia import replace_invalid_inertia, restore_inertia
+from ._massless import add_placeholder_inertia, check_inertia, massless_notes, remove_placeholder_inertia
+from ._mimic import add_held_joints, set_follower_starts
 from ._names import all_joints, joint_name
 from ._source import Source
 from ._urdf_tree import MAX_CHAIN, too_long
@@ -38,16 +38,16 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
 
     Args:
         source: the document with its files.
-        base: "free" gives the first body a free joint, "fixed" takes it away, None leaves an MJCF as it is
-            and fixes a URDF.
-        ground: add a plane at z = 0 that meets every shape.
+        base: "free" gives the base body a free joint, "fixed" removes its free joint; None leaves an MJCF
+            unchanged and fixes a URDF.
+        ground: add a plane at z = 0 that collides with every shape.
         fuse_fixed: merge bodies without joints into their parents.
 
     Returns:
         The compiled model.
 
     Raises:
-        ModelError: MuJoCo refuses the model.
+        ModelError: the model does not compile.
     """
     try:
         spec, floating = _read(source, base)
@@ -57,33 +57,33 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
         _check_axes(joints, source.label)
         _check_ranges(joints, source.label)
         if base is not None:
-            _hold_base(spec, source.label, base, {link.link for link in floating})
-        float_links(spec, floating)
+            _set_base(spec, source.label, base, {link.link for link in floating})
+        add_free_joints(spec, floating)
         if ground:
             _add_ground(spec, source.label)
         if source.is_urdf:
             add_held_joints(spec, source.held_joints)
-            start_followers(spec)
+            set_follower_starts(spec)
             _add_motors(spec)
-        loans = lend_inertia(spec) if source.is_urdf else []
-        given = lend_valid_inertia(spec, source.label) if source.is_urdf else []
-        source.notes += notes_on(loans)
+        placeholders = add_placeholder_inertia(spec) if source.is_urdf else []
+        originals = replace_invalid_inertia(spec, source.label) if source.is_urdf else []
+        source.notes += massless_notes(placeholders)
         compiled = spec.compile()
-        source.warnings += give_back_inertia(compiled, given)
-        take_back(compiled, loans)
-        if loans or given:
-            refuse_loose_ends(compiled, source.label)
+        source.warnings += restore_inertia(compiled, originals)
+        remove_placeholder_inertia(compiled, placeholders)
+        if placeholders or originals:
+            check_inertia(compiled, source.label)
             mujoco.mj_setConst(compiled, mujoco.MjData(compiled))
         return compiled
     except ModelError:
         raise
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
-        raise _translated(source, str(error)) from None
+        raise _model_error(source, str(error)) from None
 
 
 def _read(source: Source, base: str | None) -> tuple[mujoco.MjSpec, list[Floating]]:
-    """Read the document; return the floating joints that MuJoCo would refuse apart from it."""
-    # models that the document attaches are read as includes are
+    """Read the document. Floating joints that MuJoCo does not allow are removed and returned."""
+    # attached models are passed to MuJoCo like included files
     spec = mujoco.MjSpec.from_string(write(source.root), include=source.models, assets=source.files)
     floating = floating_joints(spec, source.label, base) if source.is_urdf else []
     if floating:
@@ -94,7 +94,7 @@ def _read(source: Source, base: str | None) -> tuple[mujoco.MjSpec, list[Floatin
 
 def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
     """Set the compiler's switches."""
-    # lengths of muscles are found by simulation, which a file can make endless; muscles are refused later
+    # muscle lengths: finding them takes a simulation of any length; muscles are an error later
     spec.compiler.LRopt.mode = int(mujoco.mjtLRMode.mjLRMODE_NONE)
     if source.is_urdf:
         spec.compiler.fusestatic = fuse_fixed
@@ -110,7 +110,7 @@ def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
 
 
 def _check_depth(spec: mujoco.MjSpec, label: str) -> None:
-    """Refuse longer chains than MuJoCo compiles, which it does only after minutes."""
+    """Raise an error for chains that are too long for MuJoCo; MuJoCo itself takes minutes to report it."""
     level, depth = list(spec.worldbody.bodies), 0
     while level:
         depth += 1
@@ -120,7 +120,7 @@ def _check_depth(spec: mujoco.MjSpec, label: str) -> None:
 
 
 def _check_axes(joints: Sequence[mujoco.MjsJoint], label: str) -> None:
-    """Refuse rotation and translation axes without a direction."""
+    """Raise an error for a joint axis of zero length."""
     for index, joint in enumerate(joints):
         if joint.type in _SCALAR_JOINTS and not np.linalg.norm(joint.axis) > mujoco.mjMINVAL:
             axis = " ".join(f"{value:g}" for value in joint.axis)
@@ -131,7 +131,7 @@ def _check_axes(joints: Sequence[mujoco.MjsJoint], label: str) -> None:
 
 
 def _check_ranges(joints: Sequence[mujoco.MjsJoint], label: str) -> None:
-    """Refuse ranges that end before they begin, which would turn the limit off."""
+    """Raise an error for a descending range; MuJoCo would ignore it."""
     for index, joint in enumerate(joints):
         lower, upper = joint.range
         if joint.limited != mujoco.mjtLimited.mjLIMITED_FALSE and lower > upper:
@@ -142,8 +142,8 @@ def _check_ranges(joints: Sequence[mujoco.MjsJoint], label: str) -> None:
             )
 
 
-def _hold_base(spec: mujoco.MjSpec, label: str, base: str, floating: set[str]) -> None:
-    """Give the base a free joint, or take it away; links that float are no base."""
+def _set_base(spec: mujoco.MjSpec, label: str, base: str, floating: set[str]) -> None:
+    """Add a free joint to the base, or remove it. Links with a floating joint are not the base."""
     bodies = [body for body in spec.worldbody.bodies if body.name not in floating]
     if len(bodies) != 1:
         names = (
@@ -182,10 +182,9 @@ def _add_ground(spec: mujoco.MjSpec, label: str) -> None:
 
 
 def _add_motors(spec: mujoco.MjSpec) -> None:
-    """Add one motor per movable joint of a URDF that mimics no other; its control is the joint's torque or
-    force.
+    """Add a motor to every movable joint of a URDF that mimics no other; ctrl is the joint's torque or force.
 
-    MuJoCo keeps the joint's effort as a limit on the joint's total actuator force, which is this motor's.
+    MuJoCo stores the joint's effort as a limit on its total actuator force, which is the force of this motor.
     """
     followers = {equality.name1 for equality in spec.equalities}
     for joint in all_joints(spec):
@@ -195,8 +194,8 @@ def _add_motors(spec: mujoco.MjSpec) -> None:
         motor.set_to_motor()
 
 
-def _translated(source: Source, text: str) -> ModelError:
-    """Turn MuJoCo's message into one line that names file and element."""
+def _model_error(source: Source, text: str) -> ModelError:
+    """Convert MuJoCo's message to a one-line error that names file and element."""
     lines = [line.strip() for line in text.strip().splitlines()]
     complaint = re.sub(r"^(XML Error: |Error: |XML parse error \d+:|Schema violation: )+", "", lines[0])
     where = " ".join(lines[1:])
@@ -213,7 +212,7 @@ def _translated(source: Source, text: str) -> ModelError:
 
 
 def _element_at_fault(root: Element, complaint: str, where: str) -> Element | None:
-    """Find the element that a message is about, by the name, tag and line that MuJoCo gives."""
+    """Find the element that a message refers to by name, tag or line."""
     name = re.search(r"[Ee]lement name '([^']+)'", where)
     tag = re.search(r"Element '([^']*)'", where)
     line = re.search(r"line (\d+)", where)
@@ -234,7 +233,7 @@ def _element_at_fault(root: Element, complaint: str, where: str) -> Element | No
 
 
 def _advice(complaint: str) -> str:
-    """Return what to do about MuJoCo's most frequent complaints."""
+    """Return advice for MuJoCo's most frequent errors."""
     if "mass and inertia of moving bodies" in complaint:
         return "; give it an <inertial> with positive mass and inertia, or fix its joint"
     if "must have positive eigenvalues" in complaint:

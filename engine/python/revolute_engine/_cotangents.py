@@ -1,4 +1,4 @@
-"""Checks of what is pulled back or pushed forward through a trajectory: cotangents, tangents and names."""
+"""Checks the arguments of derivatives: cotangents, tangents, times and names."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .parameters import check_finite, parameters_of
 Float64Array = npt.NDArray[np.float64]
 
 INPUTS = ("qpos", "qvel", "ctrl")
-"""Inputs of a rollout that gradients are given by."""
+"""Inputs of a rollout besides the parameters."""
 
 
 def check_wrt(wrt: Iterable[str], model: Model) -> list[str]:
     """Return the names to differentiate by, each once.
 
     Raises:
-        ArgumentError: a name is not known; the text lists those that are.
+        ArgumentError: a name is unknown; the text lists the known ones.
     """
     valid = (*INPUTS, *parameters_of(model))
     names = [wrt] if isinstance(wrt, str) else list(wrt)
@@ -45,11 +45,11 @@ def check_tangents(
 
     Args:
         shapes: shape of each tangent, with its batch axis, by name.
-        values: the tangents as given, None for zero. Without its batch axis a tangent is shared.
-        batched: the trajectory has a batch axis.
+        values: the tangents as given, None for zero. The environments share a tangent without a batch axis.
+        batched: whether the trajectory has a batch axis.
 
     Returns:
-        Arrays of the given shapes by name, zero for None.
+        Arrays of the given shapes by name; zeros for None.
 
     Raises:
         ArgumentError: a shape does not match the trajectory, or a number is not finite.
@@ -79,7 +79,7 @@ def check_times(times: Any, steps: int) -> npt.NDArray[np.int64] | None:
         steps: number of steps T.
 
     Raises:
-        ArgumentError: they are not whole numbers within the trajectory, ascending, each once.
+        ArgumentError: `times` are not ascending, distinct indices within the trajectory.
     """
     if times is None:
         return None
@@ -107,13 +107,13 @@ def check_cotangents(
     """Check the cotangents of a trajectory.
 
     Args:
-        shapes: shape of each state array, with its batch axis, by the name of its cotangent.
+        shapes: shape of each cotangent, with its batch axis, by name.
         values: the cotangents as given, None for zero.
-        completed: environments that did not diverge; the others' cotangents are taken as zero.
-        batched: the trajectory has a batch axis.
+        completed: environments that did not diverge; cotangents of the others are set to zero.
+        batched: whether the trajectory has a batch axis.
 
     Returns:
-        Arrays [K, batch, times, n] by name, None for zero; K; and whether the user gave the axis K.
+        Arrays [K, batch, times, n] by name (None for zero), K, and whether the user gave the axis K.
 
     Raises:
         ArgumentError: a shape does not match the trajectory, or a number is not finite.

@@ -44,8 +44,8 @@ class Engine:
     """Simulates models and differentiates their trajectories.
 
     Args:
-        threads: number of threads that share a batch; by default one per core this process may use. Results
-            do not depend on it.
+        threads: number of threads that share a batch; by default one per core that this process may use.
+            Results do not depend on it.
 
     Raises:
         ArgumentError: threads is not a positive integer.
@@ -75,17 +75,16 @@ class Engine:
                 normalised.
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, time, nu], or [time, nu] for a single environment.
-            params: model parameters instead of the model's own, by the names and shapes of
-                `parameters.PARAMETERS`, or with a leading batch axis to give each environment its own.
+            params: model parameters to replace, by the names and shapes of `parameters.PARAMETERS`. A leading
+                batch axis gives each environment its own value.
             checkpoints: which states are kept for the gradient: "every", "interval=k", "slots=s", or "none"
-                when there will be none.
-            states: "all" or "final": which states the result holds to be read, besides those kept; by default
-                all with "every" and the final one otherwise.
+                (no gradient).
+            states: "all" or "final": which states the result holds besides the checkpoints. The default is
+                "all" with checkpoints "every", else "final".
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The trajectories; an environment that diverges says so in `status` and does not disturb the
-            others.
+            The trajectories; `status` reports environments that diverged. They do not affect the others.
 
         Raises:
             ArgumentError: a shape, a number or a name is wrong.
@@ -103,7 +102,7 @@ class Engine:
             params,
             checkpoints=policy,
             all_states=wanted,
-            own_ctrl=policy.differentiable,
+            copy_ctrl=policy.differentiable,
         )
         return self._simulate(model, problem, policy, wanted, cancel)
 
@@ -117,7 +116,7 @@ class Engine:
         *,
         cancel: native.CancelToken | None = None,
     ) -> tuple[Float64Array, Float64Array, npt.NDArray[np.int32]]:
-        """Simulate some steps with one control held, and keep no more than the state at their end.
+        """Simulate some steps with constant controls, and return only the final state.
 
         Args:
             model: the model.
@@ -128,8 +127,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            Positions [batch, nq], velocities [batch, nv] and status [batch], bit for bit those at the end of
-            a rollout with these controls in every step; where an environment diverges its state is NaN.
+            Positions [batch, nq], velocities [batch, nv] and status [batch]. They equal bit for bit the end
+            of a rollout with these controls in every step. The state of a diverged environment is NaN.
 
         Raises:
             ArgumentError: a shape or a number is wrong.
@@ -149,14 +148,14 @@ class Engine:
     def start_states(
         self, model: Model, batch: int, qpos: npt.ArrayLike, qvel: npt.ArrayLike, *, own: bool = True
     ) -> tuple[Float64Array, Float64Array]:
-        """Check start states and give them as a rollout does at time 0, without computing anything.
+        """Check start states and return the states of a rollout at time 0, without simulating.
 
         Args:
             model: the model.
             batch: number of environments.
             qpos: start positions, shape [batch, nq], or [nq] for all environments.
             qvel: start velocities, shape [batch, nv] or [nv].
-            own: whether the result has memory of its own; without, it may share that of the arguments.
+            own: whether to copy the states; without, the result may share the arguments' memory.
 
         Returns:
             Positions [batch, nq] and velocities [batch, nv].
@@ -165,13 +164,13 @@ class Engine:
             ArgumentError: a shape or a number is wrong.
         """
         _check_model(model)
-        problem = check_rollout(model, qpos, qvel, np.empty((batch, 0, model.nu)), None, own_states=own)
+        problem = check_rollout(model, qpos, qvel, np.empty((batch, 0, model.nu)), None, copy_states=own)
         return problem.qpos, problem.qvel
 
     def states(
         self, model: Model, rollout: Rollout, *, cancel: native.CancelToken | None = None
     ) -> tuple[Float64Array, Float64Array]:
-        """Give all states of a trajectory, replayed where it does not hold them.
+        """Return all states of a trajectory; missing ones are replayed.
 
         Args:
             model: the model of the rollout.
@@ -179,12 +178,12 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            Positions [batch, time + 1, nq] and velocities [batch, time + 1, nv], bit for bit those that were
-            simulated.
+            Positions [batch, time + 1, nq] and velocities [batch, time + 1, nv], bit-identical to the
+            simulated ones.
 
         Raises:
-            ArgumentError: the rollout is of another model, or holds nothing to start from.
-            LimitError: they do not fit in memory.
+            ArgumentError: the rollout is of another model, or has checkpoints "none".
+            LimitError: the states do not fit in memory.
             Cancelled: the token was cancelled.
         """
         _check_model(model)
@@ -210,7 +209,7 @@ class Engine:
         all_states: bool,
         cancel: native.CancelToken | None,
     ) -> Rollout:
-        """Run a rollout whose arguments were checked."""
+        """Run a rollout with checked arguments."""
         every = checkpoints.policy == "every"
         try:
             found = native.rollout(
@@ -249,21 +248,22 @@ class Engine:
         Args:
             model: the model of the rollout.
             rollout: the trajectories.
-            qpos_bar: d loss / d qpos, shape [batch, time + 1, nq]; a leading axis K asks for K gradients.
-                None is zero.
-            qvel_bar: d loss / d qvel, shape [batch, time + 1, nv], likewise.
-            times: indices of the states that the cotangents are of, ascending, e.g. [-1] for the final one;
-                they then have that many states instead of time + 1. None for all.
-            wrt: what to differentiate by: qpos, qvel (the start state), ctrl, and any of the parameters that
+            qpos_bar: d loss / d qpos, shape [batch, time + 1, nq]; None for zero. With a leading axis K, the
+                call returns K gradients.
+            qvel_bar: d loss / d qvel, shape [batch, time + 1, nv]; None for zero. It has the axis K if
+                `qpos_bar` has.
+            times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
+                one; the time axis of the cotangents then has this length. None for all states.
+            wrt: what to differentiate by: qpos, qvel (the start state), ctrl, and any parameter that
                 `rollout` accepts.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            One array per name in `wrt`, shaped like that input; a model parameter that is shared by the
-            environments has the sum over those that completed.
+            One array per name in `wrt`, shaped like that input. The gradient of a parameter that the
+            environments share is the sum over those that completed.
 
         Raises:
-            ArgumentError: a shape does not match the trajectory, or a name is not known.
+            ArgumentError: a shape does not match the trajectory, or a name is unknown.
             DivergedError: every environment diverged.
             Cancelled: the token was cancelled.
 
@@ -330,8 +330,8 @@ class Engine:
     ) -> tuple[Float64Array | float, Gradient]:
         """Simulate, evaluate a loss and pull its gradient back.
 
-        Environments are simulated and pulled back pack by pack, so that the states of those are held that
-        are under way; a state is given up when it has had its turn, while the gradient grows.
+        Packs of environments are simulated and differentiated one after the other. Memory holds only the
+        states of the packs being processed.
 
         Args:
             model: the model.
@@ -341,13 +341,13 @@ class Engine:
             loss: the loss as data.
             params: model parameters by name, as in `rollout`.
             wrt: what to differentiate by, as in `backward`.
-            checkpoints: which states are kept meanwhile, as in `rollout`, but not "none"; beyond its inputs
-                and its gradient the call holds those and nothing that grows with time.
+            checkpoints: which states are kept during the call, as in `rollout`, but not "none". Beyond inputs
+                and gradient, only these states grow with time.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The loss of each environment [batch] (a float without a batch axis; NaN where it diverged), and
-            its total gradient.
+            The loss of each environment, [batch] (a float without a batch axis, NaN for a diverged
+            environment), and its gradient.
 
         Raises:
             ArgumentError: an argument or a term of the loss does not fit the model.
@@ -361,7 +361,7 @@ class Engine:
         policy = Checkpoints.parse(checkpoints)
         if not policy.differentiable:
             raise ArgumentError.expected("checkpoints", "a policy with a gradient", repr(str(policy)))
-        problem = check_rollout(model, qpos, qvel, ctrl, params, checkpoints=policy, own_ctrl=False)
+        problem = check_rollout(model, qpos, qvel, ctrl, params, checkpoints=policy, copy_ctrl=False)
         terms = bound_terms(model, checked, problem)
         found = self._evaluate(model, problem, policy, terms, names, cancel)
         return evaluated(model, problem, policy, found)
@@ -375,7 +375,7 @@ class Engine:
         names: Sequence[str],
         cancel: native.CancelToken | None,
     ) -> Evaluation:
-        """Simulate and differentiate a loss whose arguments were checked."""
+        """Evaluate and differentiate a loss with checked arguments."""
         try:
             found = native.value_and_gradient(
                 model.native,
@@ -408,16 +408,17 @@ class Engine:
         params_tan: Mapping[str, npt.ArrayLike] | None = None,
         cancel: native.CancelToken | None = None,
     ) -> Jvp:
-        """Push a direction of the inputs forward through a trajectory.
+        """Push a tangent of the inputs forward through a trajectory. At least one tangent is required.
 
         Args:
             model: the model of the rollout.
             rollout: the trajectories.
-            qpos_tan: tangent of the start positions, shape [batch, nv], or [nv] for all environments; of a
-                quaternion, the rotation vector in the moving frame. None is zero.
-            qvel_tan: tangent of the start velocities, shape [batch, nv] or [nv].
-            ctrl_tan: tangent of the controls, shape [batch, time, nu], or [time, nu] for all environments.
-            params_tan: tangents of model parameters by name, shaped as the parameters.
+            qpos_tan: tangent of the start positions, shape [batch, nv], or [nv] for all environments; None
+                for zero. The tangent of a quaternion is a rotation vector in the moving frame.
+            qvel_tan: tangent of the start velocities, shape [batch, nv] or [nv]; None for zero.
+            ctrl_tan: tangent of the controls, shape [batch, time, nu], or [time, nu] for all environments;
+                None for zero.
+            params_tan: tangents of model parameters by name, shaped as the parameters; None for zero.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -474,7 +475,7 @@ class Engine:
         params: Mapping[str, npt.ArrayLike] | None = None,
         cancel: native.CancelToken | None = None,
     ) -> StepJacobian:
-        """Differentiate one step by its state and controls.
+        """Differentiate one step with respect to its state and controls.
 
         Args:
             model: the model.
@@ -497,7 +498,7 @@ class Engine:
         _check_cancel(cancel)
         found: Any = False
         if params is None:
-            # in one call where all is as it should be: the looks one by one would take a tenth of its time
+            # fast path: check and compute in one native call; separate checks would cost a tenth of the time
             controls = as_float64("ctrl", ctrl)
             state = as_float64("qpos", qpos), as_float64("qvel", qvel)
             found = native.sound_jacobian(
@@ -533,7 +534,7 @@ def _check_cancel(cancel: Any) -> None:
 
 
 def _check_rollout_of(model: Model, rollout: Any) -> None:
-    """Refuse a trajectory of another model: its gradient would be wrong without a sign."""
+    """Raise an error for a trajectory of another model; its gradient would be silently wrong."""
     if not isinstance(rollout, Rollout):
         raise ArgumentError.expected("rollout", "a Rollout from Engine.rollout", type(rollout).__name__)
     if rollout.model_id != model.id:

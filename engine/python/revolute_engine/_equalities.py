@@ -1,7 +1,7 @@
-"""Equality constraints: which are supported, and what the compiled engine reads of them.
+"""Equality constraints: checks their types, and converts them to arrays for the compiled engine.
 
-The engine knows connect and weld of two bodies, and joint. A constraint between sites is one between their
-bodies: connect holds the sites' origins together, weld their frames.
+The engine simulates connect and weld between two bodies, and joint. A constraint between sites becomes one
+between their bodies: connect holds the sites' origins together, weld holds their frames together.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _DATA = 11
 """Numbers per constraint: anchors and pose of bodies, polynomial of joints."""
 
 _TORQUE_SCALE = 10
-"""Place of a weld's torquescale among them."""
+"""Index of a weld's torquescale among these numbers."""
 
 
 def check_equalities(model: mujoco.MjModel, label: str) -> None:
-    """Refuse constraints of other types.
+    """Raise an error for unsupported constraints.
 
     Raises:
         ModelError: names the first one that is not supported.
@@ -44,7 +44,7 @@ def check_equalities(model: mujoco.MjModel, label: str) -> None:
 
 
 def active_equalities(model: mujoco.MjModel) -> list[int]:
-    """Return the indices of the constraints that hold from the start."""
+    """Return the indices of the constraints that are active at the start."""
     off = int(mujoco.mjtDisableBit.mjDSBL_EQUALITY) | int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     return [
         index for index in range(model.neq) if model.eq_active0[index] and not model.opt.disableflags & off
@@ -52,7 +52,7 @@ def active_equalities(model: mujoco.MjModel) -> list[int]:
 
 
 def equality_arrays(model: mujoco.MjModel) -> dict[str, npt.NDArray[Any]]:
-    """Return the constraints that hold from the start, between bodies or joints."""
+    """Return the arrays of the constraints that are active at the start."""
     rows = [_between_bodies(model, index) for index in active_equalities(model)]
     return {
         "eq_type": np.array([row[0] for row in rows], dtype=np.int32),
@@ -63,7 +63,7 @@ def equality_arrays(model: mujoco.MjModel) -> dict[str, npt.NDArray[Any]]:
 
 
 def _between_bodies(model: mujoco.MjModel, index: int) -> tuple[int, int, int, npt.NDArray[np.float64]]:
-    """Return type, both objects and data of one constraint; sites are replaced by their bodies."""
+    """Return type, both objects and data of one constraint, with bodies in place of sites."""
     kind, data = int(model.eq_type[index]), np.array(model.eq_data[index, :_DATA])
     first, second = int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
     if model.eq_objtype[index] != int(mujoco.mjtObj.mjOBJ_SITE):

@@ -1,4 +1,4 @@
-"""A note on faces of hulls that have more corners than the engine's contact areas."""
+"""A note about hull faces with more corners than the engine's contact polygons."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _NAMED = 3  # of the shapes, how many the note names
 
 
 def notes_on_faces(model: mujoco.MjModel, arrays: Arrays) -> list[str]:
-    """Return a note that names the shapes with such a face that may meet another shape, or none.
+    """Return a note that names shapes with too large faces, or an empty list.
 
-    Against a plane every vertex of a hull counts.
+    Only shapes that can touch a shape other than a plane count: against a plane, the engine uses all
+        vertices.
 
     Args:
         model: the compiled model.

@@ -1,4 +1,4 @@
-"""Errors of calls that could not be completed: cancelled, diverged, out of memory."""
+"""Errors of failed calls: cancelled, diverged, out of memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def all_diverged(model: Model, diverged_step: npt.NDArray[np.int64]) -> Diverged
 
 
 def not_finite(call: str, completed: npt.NDArray[np.bool_]) -> DivergedError:
-    """No environment that completed has finite derivatives: the trajectory is too unstable for its length."""
+    """Return the error for non-finite derivatives in every environment: the trajectory is too unstable."""
     first = int(np.argmax(completed))
     return DivergedError(
         f"{call}: expected finite derivatives in at least one environment, got none; the states of "

@@ -1,9 +1,9 @@
-"""Finds the bytes behind the file names in a model: among the assets given, or on disk where that is allowed.
+"""Finds the contents of the files that a model names, among the assets or on disk.
 
-A name is looked up first among the assets (as written, under its mesh folder, without `package://`, by its
-last part), then, with `allow_files`, next to the model file, under its mesh folder, in `mesh_paths` and, for
-`package://name/rest`, in `package_paths["name"]` or in a folder `name` above the model file. With
-`allow_files=False` no path is opened, looked at or even built.
+The assets come first; a name is tried as written, under its mesh folder, without `package://`, and by its
+last part. With `allow_files`, the disk follows: next to the model file, under its mesh folder, in
+`mesh_paths` and, for `package://name/rest`, in `package_paths["name"]` or in a folder `name` above the model
+file. With `allow_files=False`, no path is opened, checked or even built.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class FileFinder:
 
         Args:
             reference: the file's name as the model writes it.
-            subfolder: folder that the model says holds files of this kind (`meshdir`).
+            subfolder: the model's folder for files of this kind (`meshdir`).
 
         Returns:
-            The content, or None when there is no such file.
+            The content, or None if the file does not exist.
         """
         for name in self._asset_names(reference, subfolder):
             if name in self._assets:
@@ -52,7 +52,7 @@ class FileFinder:
         return None
 
     def tried(self, reference: str, subfolder: str = "") -> list[str]:
-        """Return the paths where `find` looks on disk for a file, each once, in its order."""
+        """Return the paths that `find` tries on disk, in order and without duplicates."""
         if not self.allow_files:
             return []
         return list(dict.fromkeys(str(path) for path in self._paths(reference, subfolder)))
@@ -107,7 +107,7 @@ def _clean(name: str) -> str:
 
 
 def missing_file(label: str, kind: str, reference: str, tried: Iterable[str]) -> str:
-    """Return the message for a file that the model names and nobody has, at none of the paths tried."""
+    """Return the error text for a missing file."""
     paths = ", ".join(tried)
     if paths:
         return (

@@ -1,7 +1,7 @@
-"""URDF's floating joint below a base that is fixed: a body of its own in the world.
+"""Moves the links of URDF floating joints below a fixed base to the world.
 
-MuJoCo allows a free joint at the top level only. Where nothing moves between the world and the joint,
-its child may as well hang on the world, at the pose that the joints in between give it.
+MuJoCo allows free joints only on children of the world. If all joints between the world and a floating joint
+are fixed, its child link can be attached to the world directly, at the same pose.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Floating:
     """A floating joint below a fixed base.
 
     Attributes:
-        joint: its name.
-        link: the link that floats.
-        position: where it starts in the world.
-        quaternion: how it is turned there, w x y z.
+        joint: name of the joint.
+        link: name of the floating link.
+        position: start position of the link in the world.
+        quaternion: start orientation of the link in the world, w x y z.
     """
 
     joint: str
@@ -38,14 +38,14 @@ def floating_joints(spec: mujoco.MjSpec, label: str, base: str | None) -> list[F
 
     Args:
         spec: the document as MuJoCo reads it.
-        label: what messages call the file.
-        base: how the base is held.
+        label: name of the file in messages.
+        base: "free", "fixed" or None.
 
     Returns:
-        The joints; without them, and with `float_links`, MuJoCo compiles the document.
+        The joints, for `without_joints` and `add_free_joints`.
 
     Raises:
-        ModelError: something moves between the world and the joint.
+        ModelError: a joint between the world and the floating joint can move.
     """
     found = [
         (joint, body)
@@ -53,7 +53,7 @@ def floating_joints(spec: mujoco.MjSpec, label: str, base: str | None) -> list[F
         for joint in body.joints
         if joint.type == mujoco.mjtJoint.mjJNT_FREE and body.parent.name != "world"
     ]
-    taken = []
+    found_joints = []
     for joint, body in found:
         above = body.parent
         position, quaternion = np.array(body.pos), np.array(body.quat)
@@ -66,22 +66,22 @@ def floating_joints(spec: mujoco.MjSpec, label: str, base: str | None) -> list[F
                 )
             position, quaternion = _placed(above, position, quaternion)
             above = above.parent
-        taken.append(Floating(joint.name, body.name, position, quaternion))
-    return taken
+        found_joints.append(Floating(joint.name, body.name, position, quaternion))
+    return found_joints
 
 
-def without_joints(root: Element, taken: list[Floating]) -> Element:
+def without_joints(root: Element, found_joints: list[Floating]) -> Element:
     """Return the document without these joints."""
-    names = {floating.joint for floating in taken}
+    names = {floating.joint for floating in found_joints}
     children = [
         child for child in root.children if child.tag != "joint" or child.attributes.get("name") not in names
     ]
     return replace(root, children=children)
 
 
-def float_links(spec: mujoco.MjSpec, taken: list[Floating]) -> None:
-    """Give the links that hang on the world now their free joints and poses."""
-    for floating in taken:
+def add_free_joints(spec: mujoco.MjSpec, found_joints: list[Floating]) -> None:
+    """Give the links, now children of the world, their free joints and poses."""
+    for floating in found_joints:
         body = spec.body(floating.link)
         body.pos, body.quat = floating.position, floating.quaternion
         body.add_freejoint(name=floating.joint)
@@ -90,7 +90,7 @@ def float_links(spec: mujoco.MjSpec, taken: list[Floating]) -> None:
 def _placed(
     body: mujoco.MjsBody, position: np.ndarray, quaternion: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a pose in a body's frame as one in its parent's."""
+    """Convert a pose from a body's frame to its parent's frame."""
     turned, product = np.zeros(3), np.zeros(4)
     mujoco.mju_rotVecQuat(turned, position, body.quat)
     mujoco.mju_mulQuat(product, body.quat, quaternion)

@@ -1,4 +1,4 @@
-"""Puts the content of included files in place of the include elements of an MJCF document."""
+"""Replaces the include elements of an MJCF document by the content of the included files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ._xml import MAX_DEPTH, Element, parse, too_deep
 
 
 class _Place(NamedTuple):
-    """An element and where it comes from.
+    """An element and its origin.
 
     Attributes:
         element: the element.
-        files: the files that include each other down to it, relative to the model; the last one holds it.
-        depth: how deep it is nested.
+        files: chain of including files, relative to the model; the last one contains the element.
+        depth: nesting depth of the element.
     """
 
     element: Element
@@ -29,7 +29,7 @@ class Includer:
     """Expands the includes of one document.
 
     Attributes:
-        has_includes: whether there were any.
+        has_includes: whether the document has includes.
     """
 
     def __init__(self, label: str, finder: FileFinder) -> None:
@@ -46,7 +46,7 @@ class Includer:
             file: the document's own file, relative to the model.
 
         Raises:
-            ModelError: a file is missing, is no MJCF, occurs twice or includes itself.
+            ModelError: a file is missing, is not MJCF, is included twice, or includes itself.
         """
         stack = [_Place(root, (file,), 0)]
         while stack:
@@ -56,7 +56,7 @@ class Includer:
             stack.extend(reversed(below))
 
     def _expanded(self, place: _Place) -> list[_Place]:
-        """Return the children of an element, those of included files in place of the includes."""
+        """Return the children of an element with all includes expanded."""
         expanded: list[_Place] = []
         pending = _children(place.element, place.files, place.depth)
         while pending:
@@ -71,7 +71,7 @@ class Includer:
         return expanded
 
     def _included(self, include: _Place) -> tuple[Element, str]:
-        """Return the first element of an included file, and the file's place."""
+        """Return the root element and the name of an included file."""
         reference = include.element.attributes.get("file", "")
         element = f"{self._label}: include '{reference}'"
         nested = posixpath.normpath(posixpath.join(posixpath.dirname(include.files[-1]), reference))
@@ -97,5 +97,5 @@ class Includer:
 
 
 def _children(element: Element, files: tuple[str, ...], depth: int) -> list[_Place]:
-    """Return the children of an element, the last one first."""
+    """Return the children of an element in reverse order."""
     return [_Place(child, files, depth + 1) for child in reversed(element.children)]

@@ -1,9 +1,9 @@
-"""Inertia tensors of a URDF that MuJoCo's compiler refuses although the motion they give is well defined.
+"""Compiles URDF inertia tensors that MuJoCo rejects although their equations of motion are well defined.
 
-The moments of a real body obey A + B >= C; many published tensors break that by a little or by a lot, and
-some have a moment of zero that rounding has made negative. The equations of motion need only that what
-moves has no negative moment. Such links compile with a valid tensor and get their own back afterwards, as in
-Pinocchio and Bullet.
+The principal moments of a real body satisfy A + B >= C. Many published tensors violate this, and some have a
+zero moment that rounding has made negative. The equations of motion only need non-negative moments of moving
+links. Such links are compiled with a valid tensor, and the original tensor is restored afterwards. Pinocchio
+and Bullet accept such tensors too.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import numpy.typing as npt
 from revolute.contract.errors import ModelError
 
 _ROUNDING = 1e-9
-"""A negative moment of this share of the largest is zero."""
+"""Relative tolerance of principal moments: a negative moment of at most this share of the largest is zero."""
 
 
 @dataclass(frozen=True)
-class GivenInertia:
-    """A link's own tensor.
+class OriginalInertia:
+    """The inertia tensor of a link in the file.
 
     Attributes:
-        link: the link's name.
-        moments: principal moments.
-        quaternion: axes in the link's frame, w x y z.
+        link: name of the link.
+        moments: principal moments in kg m^2.
+        quaternion: principal axes in the link's frame, w x y z.
     """
 
     link: str
@@ -35,18 +35,18 @@ class GivenInertia:
     quaternion: npt.NDArray[np.float64]
 
 
-def lend_valid_inertia(spec: mujoco.MjSpec, label: str) -> list[GivenInertia]:
-    """Replace tensors that break A + B >= C, or whose zeros were rounded; return what they were.
+def replace_invalid_inertia(spec: mujoco.MjSpec, label: str) -> list[OriginalInertia]:
+    """Replace tensors that violate A + B >= C or have rounded zeros; return the originals.
 
-    A fixed link only adds to the one that carries it, so its moments may be anything. Where fixed links are
-    merged their tensors are left for MuJoCo to judge: they enter sums.
+    Tensors of fixed links are not checked, because they only add to their parent's. With `fusestatic`,
+    nothing is replaced, because MuJoCo sums the tensors.
 
     Raises:
-        ModelError: a link that moves has a negative moment, or one of zero without being a rod.
+        ModelError: a moving link has a negative moment, or a zero moment without being a rod.
     """
     if spec.compiler.fusestatic or spec.compiler.balanceinertia:
         return []
-    given = []
+    originals = []
     for body in spec.bodies:
         tensor = np.array(body.fullinertia)
         if not np.isfinite(tensor).all() or not np.abs(tensor).max() > 0:
@@ -64,16 +64,16 @@ def lend_valid_inertia(spec: mujoco.MjSpec, label: str) -> list[GivenInertia]:
         turned, quaternion = np.zeros(4), np.zeros(4)
         mujoco.mju_mat2Quat(turned, axes.ravel())
         mujoco.mju_mulQuat(quaternion, body.iquat, turned)
-        given.append(GivenInertia(body.name, moments, quaternion))
+        originals.append(OriginalInertia(body.name, moments, quaternion))
         body.fullinertia = np.full(6, np.nan)
-        # the compiler treats bodies whose axes are those of their frame apart, and must see the real ones
+        # keep the real axes: the compiler has a special case for axes that equal the body frame
         body.iquat = quaternion
         body.inertia = np.full(3, np.abs(moments).max())
-    return given
+    return originals
 
 
 def _check_moments(moments: npt.NDArray[np.float64], link: str) -> None:
-    """Refuse a tensor that is not positive: only a rod has a moment of zero, and its other two are equal."""
+    """Raise an error for non-positive moments. A rod (one zero moment, two equal ones) is allowed."""
     rod = moments[0] == 0 and moments[1] >= (1 - _ROUNDING) * moments[2]
     if not (moments[0] > 0 or rod):
         got = ", ".join(f"{moment:.3g}" for moment in moments)
@@ -83,17 +83,17 @@ def _check_moments(moments: npt.NDArray[np.float64], link: str) -> None:
         )
 
 
-def give_back_inertia(compiled: mujoco.MjModel, given: list[GivenInertia]) -> list[str]:
-    """Put the links' own tensors into the compiled model; return a warning of those that no body has."""
-    if not given:
+def restore_inertia(compiled: mujoco.MjModel, originals: list[OriginalInertia]) -> list[str]:
+    """Restore the original tensors in the compiled model; return a warning that names impossible ones."""
+    if not originals:
         return []
-    for inertia in given:
+    for inertia in originals:
         body = compiled.body(inertia.link).id
         compiled.body_inertia[body] = inertia.moments
         compiled.body_iquat[body] = inertia.quaternion
     odd = [
         inertia.link
-        for inertia in given
+        for inertia in originals
         if inertia.moments[0] + inertia.moments[1] < (1 - _ROUNDING) * inertia.moments[2]
     ]
     if not odd:

@@ -1,8 +1,8 @@
-"""What the engine makes of each kind of element that MuJoCo's enumerations name.
+"""Table of MuJoCo's element types: which ones the engine simulates.
 
-One table covers geoms, joints, actuators, transmissions, equality constraints, sensors and tendons. A kind
-is simulated, only noted because it observes and moves nothing, or refused. A kind that the table does not
-hold, of a later MuJoCo, is refused like the rest: none passes in silence.
+It covers geoms, joints, actuators, transmissions, equality constraints, sensors and tendons. A type is
+simulated, noted (it only measures, and has no effect on the motion), or an error. A type that is not in the
+table, e.g. of a later MuJoCo, is an error too.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ._names import element_name
 
 @dataclass(frozen=True)
 class Kind:
-    """What becomes of one kind of element.
+    """How the engine treats one type of element.
 
     Attributes:
-        what: how a refusal names it; empty where it is not refused.
-        advice: what to do instead.
+        what: name in the error text; empty if the type is not an error.
+        advice: advice in the error text.
     """
 
     what: str = ""
@@ -32,15 +32,15 @@ class Kind:
 
 
 SIMULATED = Kind()
-"""The engine computes it."""
+"""The engine simulates it."""
 
 NOTED = Kind()
-"""It observes and moves nothing; a note says that it is not computed."""
+"""It only measures; a note says that it is not computed."""
 
 _JOINT = "drive a hinge or slide joint"
 _GAIN = "use a fixed or affine gain"
 _BIAS = "use an affine bias"
-_TIES = "use connect, weld or joint"
+_EQUALITIES = "use connect, weld or joint"
 _SHAPES = "use a plane, sphere, capsule, ellipsoid, cylinder, box or mesh"
 _ACTIVATION = Kind("activation dynamics (dyntype)", "use dyntype='none'")
 _PICTURE = Kind("a shape for pictures", _SHAPES)
@@ -58,8 +58,8 @@ def _bias(name: str) -> Kind:
     return Kind(f"bias type {name}", _BIAS)
 
 
-def _tie(name: str) -> Kind:
-    return Kind(f"an equality constraint of type {name}", _TIES)
+def _equality(name: str) -> Kind:
+    return Kind(f"an equality constraint of type {name}", _EQUALITIES)
 
 
 _SENSORS = (
@@ -109,43 +109,45 @@ KINDS: dict[str, dict[str, Kind]] = {
     },
     "mjtEq": {
         **dict.fromkeys(("CONNECT", "WELD", "JOINT"), SIMULATED),
-        **{name: _tie(name.lower()) for name in ("TENDON", "FLEX", "FLEXVERT", "FLEXSTRAIN", "DISTANCE")},
+        **{
+            name: _equality(name.lower()) for name in ("TENDON", "FLEX", "FLEXVERT", "FLEXSTRAIN", "DISTANCE")
+        },
     },
     "mjtSensor": dict.fromkeys(_SENSORS, NOTED),
     "mjtWrap": dict.fromkeys(("NONE", "JOINT", "PULLEY", "SITE", "SPHERE", "CYLINDER"), NOTED),
 }
-"""By MuJoCo's enumerations, the names of their members without the prefix."""
+"""Treatment of each type: by MuJoCo enumeration, then by member name without the prefix."""
 
 
 def members(enumeration: str) -> dict[int, str]:
-    """Return the names of an enumeration's members without the prefix, by their numbers.
+    """Return the member names of an enumeration, without the prefix, by number.
 
     Args:
-        enumeration: its name, such as mjtGeom.
+        enumeration: name of the enumeration, such as mjtGeom.
     """
     found = getattr(mujoco, enumeration).__members__
     return {int(value): name.partition("_")[2] for name, value in found.items() if "_" in name}
 
 
 def kind_of(enumeration: str, number: int) -> Kind:
-    """Return what becomes of one kind; one that the table does not hold is refused by its name or number."""
+    """Return the treatment of one type; a type that is not in the table is an error."""
     name = members(enumeration).get(number, str(number))
     unknown = Kind(f"{enumeration.removeprefix('mjt').lower()} type {name.lower()}", "use another type")
     return KINDS[enumeration].get(name, unknown)
 
 
 def check_kinds(model: mujoco.MjModel, label: str, kind: str, enumeration: str, types: npt.ArrayLike) -> None:
-    """Refuse the first element of a kind that is not simulated.
+    """Raise an error for the first element of an unsupported type.
 
     Args:
         model: the compiled model.
-        label: what messages call the file.
-        kind: what messages call such elements.
+        label: name of the file in messages.
+        kind: name of the elements in messages, e.g. "geom".
         enumeration: MuJoCo's enumeration of their types.
         types: the type of each element.
 
     Raises:
-        ModelError: names the element.
+        ModelError: an element has an unsupported type.
     """
     numbers = np.asarray(types).ravel()
     refused = [number for number in set(numbers.tolist()) if kind_of(enumeration, number).what]

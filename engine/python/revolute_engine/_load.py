@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.argument_names import known_arguments
+from revolute.contract.argument_names import reject_unknown_arguments
 from revolute.contract.errors import ArgumentError, NotFoundError
 from revolute.contract.load_options import GivenOptions, LoadOptions, spell_out_options
 from revolute.contract.names import check_file_names, check_name
@@ -50,7 +50,7 @@ def models() -> list[str]:
     return sorted(path.stem for path in _MODELS.glob("*.xml") if not path.name.startswith("_"))
 
 
-@known_arguments
+@reject_unknown_arguments
 @spell_out_options
 def load_model(
     source: Pathlike | bytes,

@@ -1,8 +1,8 @@
-"""Links of a URDF without mass, or with mass in a point, that move.
+"""Compiles moving URDF links without mass or without rotational inertia.
 
-Between two joints they are common (planar bases, universal joints) and well defined: the articulated
-body beyond them has inertia. MuJoCo's compiler refuses them, so they compile with a loan that is taken
-back afterwards. What then has no inertia along a joint at the pose of the file is refused by name.
+Such links are common between two joints (planar bases, universal joints). Their motion is well defined,
+because the articulated body beyond them has inertia. MuJoCo's compiler rejects them, so they are compiled
+with placeholder values that are removed afterwards. A joint without any inertia along it is an error.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from revolute.contract.errors import ModelError
 from ._names import element_name
 
 _LEAST_PIVOT = 1e-10
-"""Share of the inertia along a degree of freedom that must be left when all beyond it may follow; less is
-rounding."""
+"""Smallest ratio of pivot to inertia of a degree of freedom; smaller pivots are rounding errors."""
 
 _NAMED = 3
-"""Of the links in a note, how many it names."""
+"""Largest number of links that a note names."""
 
 
 @dataclass(frozen=True)
-class Loan:
-    """What a link was lent.
+class Placeholder:
+    """Placeholder values of a link.
 
     Attributes:
-        link: the link's name.
-        mass: it has no mass.
-        inertia: it has no rotational inertia.
+        link: name of the link.
+        mass: whether the mass is a placeholder.
+        inertia: whether the rotational inertia is a placeholder.
     """
 
     link: str
@@ -40,12 +39,12 @@ class Loan:
     inertia: bool
 
 
-def lend_inertia(spec: mujoco.MjSpec) -> list[Loan]:
-    """Give moving links without inertia a unit of it; return who was lent what.
+def add_placeholder_inertia(spec: mujoco.MjSpec) -> list[Placeholder]:
+    """Give moving links without mass or inertia unit values.
 
-    Where the file asks for more (bounds, inertia from shapes), that is left as it asks.
+    Links whose values come from elsewhere (boundmass, boundinertia, inertia from shapes) are left unchanged.
     """
-    loans, settings = [], spec.compiler
+    placeholders, settings = [], spec.compiler
     from_shapes = settings.inertiafromgeom != mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
     carrying = _carrying_mass(spec) if settings.fusestatic else set()
     for body in spec.bodies:
@@ -55,26 +54,32 @@ def lend_inertia(spec: mujoco.MjSpec) -> list[Loan]:
             continue
         no_mass = not max(body.mass, settings.boundmass) > mujoco.mjMINVAL
         no_inertia = not settings.boundinertia > mujoco.mjMINVAL and _no_rotational_inertia(body)
-        loan = Loan(body.name, no_mass, no_inertia)
-        if not (loan.mass or loan.inertia):
+        placeholder = Placeholder(body.name, no_mass, no_inertia)
+        if not (placeholder.mass or placeholder.inertia):
             continue
-        loans.append(loan)
+        placeholders.append(placeholder)
         if not body.explicitinertial:
             body.ipos = np.zeros(3)
         body.explicitinertial = True
-        if loan.mass:
+        if placeholder.mass:
             body.mass = 1.0
-        if loan.inertia:
+        if placeholder.inertia:
             body.fullinertia = np.full(6, np.nan)
             body.inertia = np.ones(3)
-    return loans
+    return placeholders
 
 
-def notes_on(loans: list[Loan]) -> list[str]:
-    """Say which links move without mass or as a point, which MuJoCo and other simulators do not allow."""
+def massless_notes(placeholders: list[Placeholder]) -> list[str]:
+    """Return notes on links that move without mass or without rotational inertia."""
     kinds = (
-        ("links without mass that move", [loan.link for loan in loans if loan.mass]),
-        ("links whose mass is in a point", [loan.link for loan in loans if not loan.mass]),
+        (
+            "links without mass that move",
+            [placeholder.link for placeholder in placeholders if placeholder.mass],
+        ),
+        (
+            "links whose mass is in a point",
+            [placeholder.link for placeholder in placeholders if not placeholder.mass],
+        ),
     )
     notes = []
     for what, links in kinds:
@@ -84,18 +89,18 @@ def notes_on(loans: list[Loan]) -> list[str]:
     return notes
 
 
-def take_back(compiled: mujoco.MjModel, loans: list[Loan]) -> None:
-    """Take the loans out of the compiled model."""
-    for loan in loans:
-        body = compiled.body(loan.link).id
-        if loan.mass:
+def remove_placeholder_inertia(compiled: mujoco.MjModel, placeholders: list[Placeholder]) -> None:
+    """Set the placeholder values in the compiled model back to zero."""
+    for placeholder in placeholders:
+        body = compiled.body(placeholder.link).id
+        if placeholder.mass:
             compiled.body_mass[body] = 0.0
-        if loan.inertia:
+        if placeholder.inertia:
             compiled.body_inertia[body] = 0.0
 
 
 def _carrying_mass(spec: mujoco.MjSpec) -> set[str]:
-    """Return the links to which a link with mass is fixed."""
+    """Return the links that carry a fixed link with mass."""
     carrying: set[str] = set()
     # children come after their parents
     for body in reversed(spec.bodies[1:]):
@@ -105,21 +110,21 @@ def _carrying_mass(spec: mujoco.MjSpec) -> set[str]:
 
 
 def _no_rotational_inertia(body: mujoco.MjsBody) -> bool:
-    """Whether a link's tensor is zero or was not given."""
+    """Return whether a link's inertia tensor is zero or missing."""
     given = np.concatenate([body.inertia, np.nan_to_num(body.fullinertia)])
     return not np.abs(given).max() > mujoco.mjMINVAL
 
 
-def _pivots(compiled: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
-    """Return the inertia along each degree of freedom at the pose of the file, and its pivot.
+def _inertia_and_pivots(compiled: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inertia and the pivot of each degree of freedom in the pose of the file.
 
-    The pivot, of an elimination from the leaves to the root, is what is left of the inertia when all beyond
-    it may follow.
+    The pivots are those of an elimination from the leaves to the root: the inertia along a degree of freedom
+    when all joints beyond it are free to move.
     """
     data = mujoco.MjData(compiled)
     mujoco.mj_kinematics(compiled, data)
     mujoco.mj_comPos(compiled, data)
-    # bodies that MuJoCo calls simple take their entries from the compiler, which saw the loans
+    # do not use the compiler's entries of "simple" bodies: they include the placeholders
     simple = np.array(compiled.dof_simplenum)
     compiled.dof_simplenum[:] = 0
     mujoco.mj_crb(compiled, data)
@@ -129,21 +134,21 @@ def _pivots(compiled: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
     return np.array(data.M[diagonal]), np.array(data.qLD[diagonal])
 
 
-def loose_ends(compiled: mujoco.MjModel) -> npt.NDArray[np.int64]:
-    """Return the degrees of freedom that have no inertia along them."""
-    mass, left = _pivots(compiled)
+def dofs_without_inertia(compiled: mujoco.MjModel) -> npt.NDArray[np.int64]:
+    """Return the degrees of freedom without inertia along them."""
+    mass, left = _inertia_and_pivots(compiled)
     return np.flatnonzero(~(left > np.maximum(_LEAST_PIVOT * mass, mujoco.mjMINVAL)))
 
 
-def refuse_loose_ends(compiled: mujoco.MjModel, label: str) -> None:
-    """Refuse joints without inertia along them, the outermost first.
+def check_inertia(compiled: mujoco.MjModel, label: str) -> None:
+    """Raise an error for joints without inertia along them.
 
     Raises:
-        ModelError: a joint has nothing to move.
+        ModelError: a joint moves no inertia; the text names the outermost one.
     """
-    loose = loose_ends(compiled)
-    if loose.size:
-        dof = int(loose[-1])
+    bad = dofs_without_inertia(compiled)
+    if bad.size:
+        dof = int(bad[-1])
         link = compiled.body(compiled.dof_bodyid[dof]).name
         joint = element_name(compiled, "joint", int(compiled.dof_jntid[dof]))
         raise ModelError(

@@ -1,7 +1,7 @@
-"""Mesh files that MuJoCo does not decode, as binary STL: COLLADA (.dae) and STL in words.
+"""Converts mesh files that MuJoCo cannot read to binary STL: COLLADA (.dae) and text STL.
 
-Of a COLLADA file only the triangles count, placed by the scene's nodes and scaled by the file's unit. The
-axis that the file calls up is not turned, as ROS does not turn it.
+From a COLLADA file, only the triangles are used, placed by the scene's nodes and scaled by the file's unit.
+Its up axis is ignored, as in ROS.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from revolute.contract.errors import ModelError
 Float64Array = npt.NDArray[np.float64]
 
 _MAX_NODES, _MAX_DEPTH, _MAX_TRIANGLES = 100_000, 200, 5_000_000
-"""Size of a scene, instances included: a short file can ask for shapes without end."""
+"""Largest size of a scene, instances included. Without limits, a short file could create any number of
+shapes."""
 
 _POLYGONS = ("triangles", "polylist", "polygons", "trifans", "tristrips")
 _NUMBER = rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -30,16 +31,16 @@ def readable_mesh(label: str, reference: str, extension: str, data: bytes) -> tu
     """Return a mesh in a format that MuJoCo decodes.
 
     Args:
-        label: what messages call the model.
-        reference: the file as the model names it.
-        extension: its suffix, in lower case.
-        data: its content.
+        label: name of the model in messages.
+        reference: name of the file in the model.
+        extension: suffix of the file, in lower case.
+        data: content of the file.
 
     Returns:
-        The suffix and the content, as given where MuJoCo reads them.
+        Suffix and content, unchanged if MuJoCo can read the file.
 
     Raises:
-        ModelError: the file is not what its suffix says, or holds no triangles.
+        ModelError: the content does not match the suffix, or contains no triangles.
     """
     if extension == ".dae":
         try:
@@ -64,7 +65,7 @@ def _not_a_mesh(label: str, reference: str, what: str, got: str) -> ModelError:
 
 
 def _is_stl_in_words(data: bytes) -> bool:
-    """Whether an STL file is text: it starts with `solid` and its size is not that of its triangle count."""
+    """Return whether an STL file is text: it starts with `solid`, and its size does not match binary STL."""
     if data.lstrip()[:5].lower() != b"solid":
         return False
     count = int.from_bytes(data[80:84], "little")
@@ -120,12 +121,12 @@ class _Collada:
         return self._unit * found
 
     def _target(self, element: ElementTree.Element) -> ElementTree.Element:
-        """Return what an element refers to."""
+        """Return the element that an element refers to."""
         reference = element.attrib.get("url") or element.attrib["source"]
         return self._by_id[reference.lstrip("#")]
 
     def _node(self, node: ElementTree.Element, above: Float64Array, depth: int) -> Iterator[Float64Array]:
-        """Yield the triangles at and below a node of the scene."""
+        """Yield the triangles of a scene node and its children."""
         self._nodes += 1
         if self._nodes > _MAX_NODES or depth > _MAX_DEPTH:
             raise ValueError("too many nodes")
@@ -192,7 +193,7 @@ def _numbers(element: ElementTree.Element) -> Float64Array:
 
 
 def _fan(corners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return a convex polygon as triangles around its first corner."""
+    """Split a convex polygon into triangles around its first corner."""
     first = np.full(max(len(corners) - 2, 0), corners[0] if len(corners) else 0)
     return np.stack([first, corners[1:-1], corners[2:]], axis=1) if len(first) else np.zeros((0, 3), np.int64)
 
@@ -212,7 +213,7 @@ def _scale(values: Float64Array) -> Float64Array:
 
 
 def _rotation(values: Float64Array) -> Float64Array:
-    """Return a turn by degrees about an axis."""
+    """Return the rotation about an axis by an angle in degrees."""
     axis, angle = values[:3] / np.linalg.norm(values[:3]), math.radians(values[3])
     cross = np.cross(np.eye(3), axis)
     pose = np.eye(4)

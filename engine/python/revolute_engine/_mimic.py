@@ -1,8 +1,8 @@
 """URDF's mimic: a joint follows another, position = multiplier * leader's position + offset.
 
-MuJoCo's reader makes a joint equality of it where both joints have one coordinate, and drops it otherwise.
-Here the other cases are sorted out beforehand: a fixed leader holds its follower at the offset, a fixed
-follower cannot follow, anything else is refused.
+MuJoCo converts it to a joint equality if both joints have one coordinate, and silently drops it otherwise.
+This module handles the other cases first: a fixed leader holds its follower at the offset; the mimic of a
+fixed follower is dropped with a note; all others are an error.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _SCALAR_TYPES = ("revolute", "continuous", "prismatic")
 
 
 def read_mimics(root: Element, label: str, notes: list[str]) -> dict[str, float]:
-    """Take the mimics that MuJoCo would drop out of a URDF document.
+    """Remove the mimics that MuJoCo would drop from a URDF document.
 
     Args:
         root: the document; changed in place.
-        label: what messages call the file.
-        notes: what was left out is added here.
+        label: name of the file in messages.
+        notes: receives notes on dropped mimics.
 
     Returns:
-        Joints that mimic a fixed joint, with the position at which they are held.
+        Fixed position of each joint that mimics a fixed joint, by name.
 
     Raises:
-        ModelError: there is no such leader, or one of the joints has several coordinates.
+        ModelError: a leader does not exist, or a joint has several coordinates.
     """
     joints = {joint.attributes.get("name", ""): joint for joint in root.children if joint.tag == "joint"}
     held: dict[str, float] = {}
@@ -65,11 +65,11 @@ def read_mimics(root: Element, label: str, notes: list[str]) -> dict[str, float]
 
 
 def _refuse_circles(leaders: dict[str, str], label: str) -> None:
-    """Refuse joints that mimic each other, whose positions nothing determines."""
-    settled: set[str] = set()
+    """Raise an error for joints that mimic each other in a circle."""
+    visited: set[str] = set()
     for name in leaders:
         followed: dict[str, None] = {}
-        while name in leaders and name not in settled:
+        while name in leaders and name not in visited:
             if name in followed:
                 raise ModelError(
                     f"{label}: joint '{name}': mimic: expected a joint that does not follow it, got "
@@ -77,7 +77,7 @@ def _refuse_circles(leaders: dict[str, str], label: str) -> None:
                 )
             followed[name] = None
             name = leaders[name]
-        settled.update(followed)
+        visited.update(followed)
 
 
 def _offset(mimic: Element, element: str) -> float:
@@ -93,35 +93,35 @@ def _offset(mimic: Element, element: str) -> float:
 
 
 def add_held_joints(spec: mujoco.MjSpec, held: dict[str, float]) -> None:
-    """Hold joints in place by an equality constraint each."""
+    """Add an equality constraint for each joint that is held in place."""
     for name, position in held.items():
         equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=name)
         equality.data[:5] = [position, 0, 0, 0, 0]
 
 
-def start_followers(spec: mujoco.MjSpec) -> None:
-    """Let every follower start where its leader's start puts it, instead of at 0.
+def set_follower_starts(spec: mujoco.MjSpec) -> None:
+    """Start every follower at the position that its leader's start implies, instead of at 0.
 
-    The follower's frame is moved there and the position becomes its reference (`ref`), so that the positions
-    mean what they did.
+    The follower's frame moves to that position, which becomes its reference (`ref`), so positions keep their
+    meaning.
     """
     joints = {joint.name: joint for joint in all_joints(spec)}
-    ties = {equality.name1: equality for equality in spec.equalities}
+    equalities = {equality.name1: equality for equality in spec.equalities}
     starts: dict[str, float] = {}
-    for name in ties:
+    for name in equalities:
         chain = [name]
-        while (leader := ties[chain[-1]].name2) in ties and leader not in starts:
+        while (leader := equalities[chain[-1]].name2) in equalities and leader not in starts:
             chain.append(leader)
         for follower in reversed(chain):
-            offset, multiplier = ties[follower].data[:2]
-            starts[follower] = offset + multiplier * starts.get(ties[follower].name2, 0.0)
+            offset, multiplier = equalities[follower].data[:2]
+            starts[follower] = offset + multiplier * starts.get(equalities[follower].name2, 0.0)
     for name, start in starts.items():
-        ties[name].data[0] = 0.0
+        equalities[name].data[0] = 0.0
         _move(joints[name], start)
 
 
 def _move(joint: mujoco.MjsJoint, position: float) -> None:
-    """Make a position of a hinge or slide its reference, with the pose that it has there."""
+    """Make a position of a hinge or slide its reference, and move the body to its pose there."""
     body = joint.parent
     rotation, product = np.zeros(4), np.zeros(4)
     if joint.type == mujoco.mjtJoint.mjJNT_HINGE:

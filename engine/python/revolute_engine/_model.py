@@ -1,4 +1,4 @@
-"""A loaded model: sizes, names and figures for users, and the compiled engine's copy of it."""
+"""A loaded model: sizes, names and arrays, and the compiled engine's copy."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Model:
     Attributes:
         id: content hash (sha256, hexadecimal) of text, assets and options.
         name: the model's name in messages and lists.
-        options: what `load_model` was asked for, with defaults filled in.
-        notes: what the engine does differently from what the file asks; one sentence each.
-        warnings: those of the notes that `load_model` warns of.
-        keyframes: named configurations of the file, name to qpos [nq].
+        options: all options of `load_model`, defaults included.
+        notes: differences between the file and the simulation; one sentence each.
+        warnings: the notes that `load_model` issues as Python warnings.
+        keyframes: named configurations of the file, qpos [nq] by name.
         source_text: the text as given.
-        assets: contents of the mesh files that the text names, by the names it uses.
-        arrays: the compiled arrays, MuJoCo's names and conventions; read-only.
+        assets: contents of the mesh files, by their names in the text.
+        arrays: the compiled arrays, with MuJoCo's names and conventions; read-only.
         native: the compiled engine's copy.
-        mujoco_model: the compiled MuJoCo model that the arrays were translated from.
+        mujoco_model: the compiled MuJoCo model, from which the arrays were made.
     """
 
     id: str
@@ -84,7 +84,7 @@ class Model:
 
     @cached_property
     def quaternions(self) -> list[tuple[int, int]]:
-        """Joints with a quaternion, each with the quaternion's first index in qpos."""
+        """Each joint with a quaternion, and the first index of the quaternion in qpos."""
         kinds, addresses = self.arrays["jnt_type"].tolist(), self.arrays["jnt_qposadr"].tolist()
         offset = {0: 3, 1: 0}
         return [
@@ -113,33 +113,33 @@ class Model:
 
     @property
     def ctrlrange(self) -> npt.NDArray[np.float64]:
-        """Range to which each control is clamped [nu, 2]; infinite where there is none."""
+        """Range to which each control is clamped [nu, 2]; infinite for a control without a range."""
         limited = self.arrays["act_ctrllimited"].astype(bool)
         return np.where(limited[:, None], self.arrays["act_ctrlrange"], [-np.inf, np.inf])
 
     @cached_property
     def body_names(self) -> list[str]:
-        """Names of the bodies; the first is the world, one without a name is `body_<number>`."""
+        """Names of the bodies; the first is the world. An unnamed body is `body_<number>`."""
         return body_names(self.mujoco_model)
 
     @cached_property
     def joint_names(self) -> list[str]:
-        """Names of the joints, in the order of qpos; one without a name is `<body>/<number on the body>`."""
+        """Names of the joints, in the order of qpos. An unnamed joint is `<body>/<number on the body>`."""
         return joint_names(self.mujoco_model)
 
     @cached_property
     def geom_names(self) -> list[str]:
-        """Names of the shapes; one without a name is `<body>/<number among the body's shapes>`."""
+        """Names of the shapes. An unnamed shape is `<body>/<number among the body's shapes>`."""
         return geom_names(self.mujoco_model)
 
     @cached_property
     def actuator_names(self) -> list[str]:
-        """Names of the actuators, in the order of ctrl; one without a name has the name of its joint."""
+        """Names of the actuators, in the order of ctrl. An unnamed actuator has the name of its joint."""
         return actuator_names(self.mujoco_model)
 
     @property
     def dof_names(self) -> list[str]:
-        """Names of the entries of qvel: the joint's, with `.x .y .z .rx .ry .rz` where it has several."""
+        """Names of the entries of qvel: the joint's name, plus `.x .y .z .rx .ry .rz` if it has several."""
         suffixes = {0: _FREE_SUFFIXES, 1: _FREE_SUFFIXES[3:]}
         names = []
         for name, kind in zip(self.joint_names, self.arrays["jnt_type"].tolist(), strict=True):

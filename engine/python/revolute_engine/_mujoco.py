@@ -1,10 +1,10 @@
-"""MuJoCo's bindings: imported whatever MUJOCO_GL says, and what they warn of, collected.
+"""Imports MuJoCo's bindings and collects their warnings.
 
-When they are imported the bindings choose a renderer, and fail where the one that MUJOCO_GL names is not
-there. Nothing here draws, so they are then imported without one.
+On import, the bindings load the renderer that MUJOCO_GL names, and fail if it is missing. The engine does not
+render, so this module then imports the bindings without a renderer.
 
-Left to itself MuJoCo writes its warnings to MUJOCO_LOG.TXT in the working directory, or issues them as Python
-warnings from the line that called it. Both belong to the model that is loaded.
+By default, MuJoCo writes warnings to MUJOCO_LOG.TXT in the working directory, or issues Python warnings at
+the calling line. `collected_warnings` collects both, so that they can be attached to the loaded model.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _RENDERER = "MUJOCO_GL"
 _PACKAGE = __package__ or ""
 _FOLDER = os.path.dirname(__file__)
 
-# the handlers of warnings belong to the whole process
+# warning handlers are global to the process
 _HANDLERS = threading.Lock()
 
 
 def _import_without_renderer(error: Exception) -> Any:
-    """Import the bindings once more, after their renderer failed; `mujoco.Renderer` cannot be used then."""
+    """Import the bindings without a renderer, after an import with one failed."""
     asked = os.environ[_RENDERER]
     os.environ[_RENDERER] = "disabled"
     try:
@@ -51,10 +51,10 @@ except Exception as error:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[str]]:
-    """Collect what MuJoCo warns of in this thread; other threads wait before they do the same.
+    """Collect MuJoCo's warnings from this thread. Other threads that collect warnings wait.
 
     Yields:
-        The texts, which appear as they are issued.
+        The list of texts; it grows as warnings are issued.
     """
     texts: list[str] = []
     owner = threading.get_ident()
@@ -75,7 +75,7 @@ def collected_warnings() -> Iterator[list[str]]:
             else:
                 show(message, category, filename, *rest, **named)
 
-        # not catch_warnings: it would make Python forget which warnings it has shown before
+        # not catch_warnings: it would reset Python's record of warnings already shown
         always: Any = ("always", None, UserWarning, re.compile(re.escape(_PACKAGE) + r"\."), 0)
         filters: Any = warnings.filters
         filters.insert(0, always)

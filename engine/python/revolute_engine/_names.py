@@ -1,4 +1,4 @@
-"""The names of a model and its elements: how messages write them, and what they may be."""
+"""Names of a model's elements: for messages, for the model's lists, and checks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import itertools
 import mujoco
 
 from revolute.contract.errors import ModelError
-from revolute.contract.names import fault_of
+from revolute.contract.names import name_fault
 
 JOINT_TYPES = ("free", "ball", "slide", "hinge")
 """Names of joint types, by MuJoCo's numbers."""
 
 
 def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
-    """Return how messages name an element: `geom 'foot'`, or `geom 3 of body 'leg'` without a name."""
+    """Return an element's name for messages: `geom 'foot'`, or `geom 3 of body 'leg'` if it is unnamed."""
     name = str(getattr(model, kind)(index).name) if hasattr(model, kind) else ""
     if name:
         return f"{kind} '{name}'"
@@ -25,27 +25,24 @@ def element_name(model: mujoco.MjModel, kind: str, index: int) -> str:
 
 
 def all_joints(spec: mujoco.MjSpec) -> list[mujoco.MjsJoint]:
-    """Return the joints of a model that is not compiled yet, body by body.
-
-    `spec.joints` gives the same in quadratic time.
-    """
+    """Return the joints of an uncompiled model, body by body. `spec.joints` takes quadratic time."""
     return [joint for body in spec.bodies for joint in body.joints]
 
 
 _LISTED = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("actuator", "nu"), ("key", "nkey"))
-"""Elements whose names a model's description lists, and where their number is."""
+"""Elements whose names a model lists, and the field with their number."""
 
 
 def check_names(model_name: str, compiled: mujoco.MjModel, label: str) -> None:
-    """Refuse names that may not be kept and listed.
+    """Check the names of a model and its elements.
 
     Args:
-        model_name: the model's own.
-        compiled: has the names of the elements.
-        label: what messages call the model.
+        model_name: name of the model.
+        compiled: the compiled model, with the names of the elements.
+        label: name of the model in messages.
 
     Raises:
-        ModelError: a name is too long, or has a character that is not seen.
+        ModelError: a name is too long, or contains an invisible character.
     """
     _check("the model", model_name, label)
     for kind, count in _LISTED:
@@ -55,14 +52,14 @@ def check_names(model_name: str, compiled: mujoco.MjModel, label: str) -> None:
 
 
 def _check(element: str, name: str, label: str) -> None:
-    if fault := fault_of(name):
+    if fault := name_fault(name):
         raise ModelError.expected(
             label, f"{fault[0]} in the name of {element}", fault[1], advice="choose another name"
         )
 
 
 def joint_name(joint: mujoco.MjsJoint, index: int) -> str:
-    """Return how messages name a joint, the index-th, of a model that is not compiled yet."""
+    """Return the name for messages of the index-th joint of an uncompiled model."""
     if joint.name:
         return f"joint '{joint.name}'"
     # bodies have no numbers yet
@@ -75,25 +72,25 @@ def _body_name(name: str, index: int) -> str:
 
 
 def body_names(model: mujoco.MjModel) -> list[str]:
-    """Return unique names of the bodies; one without a name is `body_<number>`."""
+    """Return unique names of the bodies; an unnamed body is `body_<number>`."""
     given = [model.body(index).name for index in range(model.nbody)]
     return _unique(given, [f"body_{index}" for index in range(model.nbody)])
 
 
 def joint_names(model: mujoco.MjModel) -> list[str]:
-    """Return unique names of the joints; one without a name is `<body>/<number among the body's joints>`."""
+    """Return unique names of the joints; an unnamed joint is `<body>/<number among the body's joints>`."""
     given = [model.joint(index).name for index in range(model.njnt)]
     return _unique(given, _by_body(model, model.jnt_bodyid.tolist(), model.body_jntadr.tolist()))
 
 
 def geom_names(model: mujoco.MjModel) -> list[str]:
-    """Return unique names of the shapes; one without a name is `<body>/<number among the body's shapes>`."""
+    """Return unique names of the shapes; an unnamed shape is `<body>/<number among the body's shapes>`."""
     given = [model.geom(index).name for index in range(model.ngeom)]
     return _unique(given, _by_body(model, model.geom_bodyid.tolist(), model.body_geomadr.tolist()))
 
 
 def actuator_names(model: mujoco.MjModel) -> list[str]:
-    """Return unique names of the actuators, which drive joints; one without a name has its joint's."""
+    """Return unique names of the actuators; an unnamed actuator has the name of its joint."""
     given = [model.actuator(index).name for index in range(model.nu)]
     joints = joint_names(model)
     return _unique(given, [joints[joint] for joint in model.actuator_trnid[:, 0].tolist()])
@@ -105,7 +102,7 @@ def _by_body(model: mujoco.MjModel, owners: list[int], first: list[int]) -> list
 
 
 def _unique(given: list[str], otherwise: list[str]) -> list[str]:
-    """Return the names as given, and others in place of empty ones, with `_2`, `_3`, … where one is taken."""
+    """Replace empty names by those in `otherwise`, with `_2`, `_3`, … appended if a name is taken."""
     taken, names = set(given), []
     for name, other in zip(given, otherwise, strict=True):
         if not name:

@@ -1,8 +1,9 @@
-"""Finds the pairs of shapes that can touch, by MuJoCo's rules. A mesh counts as its convex hull.
+"""Finds the pairs of shapes that can touch, by MuJoCo's rules. A mesh is replaced by its convex hull.
 
 The compiled engine lists the pairs that pass MuJoCo's filters and can come together
-(`revolute/model/contact_pairs.hpp`). Explicit `<pair>` elements pass all filters. The sliding friction of a
-pair is the larger of the two shapes', that of the shape with the higher priority, or the pair's own.
+(`revolute/model/contact_pairs.hpp`). Explicit `<pair>` elements skip the filters. The sliding friction of a
+pair is its own if it is explicit, else that of the shape with higher priority, else the larger of the two
+shapes'.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from . import native
 from ._names import element_name
 
 MAX_PAIRS = 1_000_000
-"""Most pairs of shapes that a model may watch; each costs some 200 bytes."""
+"""Largest number of pairs of shapes in a model; each takes about 200 bytes."""
 
 BOTH, FIRST, SECOND = 0, 1, 2
 """Values of `pair_mu_from`: the larger friction coefficient counts, or that of the first or second shape."""
 
 _PLANE, _MESH = 0, 7  # MuJoCo's numbers of shape types
-_NAMED = 3  # of the pairs that are left out, how many a note names
-_DEEP = 1e-3  # penetration in metres from which a start is worth a warning
+_NAMED = 3  # largest number of pairs that a note names
+_DEEP = 1e-3  # smallest penetration at the start, in metres, that causes a warning
 
 IntArray = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray]
@@ -36,10 +37,10 @@ _NUMBERS = {
     **dict.fromkeys(("margin", "gap", "weight"), np.float64),
 }
 _ROWS = {"friction": 3, "solref": 2, "solreffriction": 2, "solimp": 5, "friction5": 5}
-"""What the compiled engine reads of each pair: numbers by their types, rows of numbers by their lengths."""
+"""The compiled engine's arrays of pairs: one number per pair with its type, or a row with its length."""
 
 _SOFT = ("weight", "solref", "solreffriction", "solimp", "friction5")
-"""Those that only the contact model "mujoco" reads."""
+"""Arrays that only the contact model "mujoco" reads."""
 
 _SEARCHED = (
     *("nbody", "njnt", "ngeom", "body_parentid", "body_pos", "body_quat", "body_weldid"),
@@ -56,16 +57,16 @@ def candidate_pairs(
 
     Args:
         model: the compiled model.
-        label: what messages call the file.
-        is_urdf: a URDF cannot say which shapes should not meet, so those that overlap in its zero pose are
-            left out with a note.
-        contact_model: "hard" knows one friction coefficient for all sliding directions, "mujoco" several, and
-            how soft each contact is.
-        margin: distance in metres below which shapes are watched for contact.
+        label: name of the file in messages.
+        is_urdf: whether the file is a URDF. A URDF cannot exclude pairs, so pairs that overlap in its zero
+            pose are left out, with a note.
+        contact_model: "hard" has one sliding friction coefficient per pair; "mujoco" has one per direction,
+            and soft contacts.
+        margin: distance in metres below which a pair becomes a contact row.
 
     Returns:
-        The pairs in the order in which the solver goes through them, a note on pairs that are left out, and
-        one on pairs that overlap in the zero pose.
+        The pairs in the solver's order, a note on pairs that are left out, and a note on pairs that overlap
+        in the zero pose.
 
     Raises:
         ModelError: a mesh that can touch has no convex hull, or there are too many pairs.
@@ -75,7 +76,7 @@ def candidate_pairs(
     overlap = _overlap(model, pairs)
     kept = np.ones(len(overlap), dtype=bool)
     if is_urdf:
-        # a plane is ground, which a shape is meant to rest on
+        # keep pairs with a plane: shapes may rest on the ground
         kept = ~((overlap >= 0) & (model.geom_type[pairs["pair_geom1"]] != _PLANE))
     _check_hulls(model, label, pairs, kept)
     left_out = _left_out_note(model, pairs, np.flatnonzero(~kept))
@@ -93,13 +94,13 @@ def no_pairs() -> Arrays:
 
 
 def _as_arrays(values: Mapping[str, npt.ArrayLike], *, soft: bool) -> Arrays:
-    """Return pairs as the arrays that the compiled engine reads; soft ones are empty if not `soft`.
+    """Convert pairs to the arrays that the compiled engine reads; without `soft`, those of _SOFT are empty.
 
-    geom1 and geom2 are the shapes, that with the smaller type first. friction holds the sliding (nan:
-    combined from the shapes'), torsional and rolling coefficients. mu_from is BOTH, FIRST or SECOND. condim
-    is 1 without friction, 3 sliding, 4 with torsion, 6 with torsion and rolling. Contacts act below margin
-    and are looked for up to gap farther away. weight is the share of the first shape in a mixed softness, nan
-    for a pair that has its own in solref, solreffriction, solimp and friction5.
+    geom1 and geom2 are the shapes, the one with the smaller type first. friction holds the sliding, torsional
+    and rolling coefficients; a sliding coefficient of nan is computed from the shapes', as mu_from says
+    (BOTH, FIRST or SECOND). condim is 1 without friction, 3 with sliding, 4 with torsion, 6 with torsion and
+    rolling. Contacts act below margin, and are detected up to gap farther away. weight is the first shape's
+    share in the pair's softness, or nan for a pair with its own solref, solreffriction, solimp and friction5.
     """
     arrays = {}
     for name, kind in _NUMBERS.items():
@@ -118,7 +119,7 @@ def _joined(first: Arrays, second: Arrays) -> Arrays:
 def _explicit_pairs(model: mujoco.MjModel, label: str, soft: bool) -> Arrays:
     """Return the `<pair>` elements whose shapes can move relative to each other.
 
-    Refuses friction that differs by direction unless the contact model is soft.
+    With the hard contact model, friction that differs by direction is an error.
     """
     ends = np.column_stack([model.pair_geom1, model.pair_geom2]).astype(np.int64)
     weld = model.body_weldid[model.geom_bodyid[ends]]
@@ -198,7 +199,7 @@ def _combined(model: mujoco.MjModel, first: IntArray, second: IntArray, soft: bo
 
 
 def _mixing_weights(model: mujoco.MjModel, first: IntArray, second: IntArray) -> npt.NDArray[np.float64]:
-    """Return the share of the first shape's softness by solmix, where priorities are equal."""
+    """Return the first shape's share in the pair's softness, from solmix, for shapes of equal priority."""
     one, other = model.geom_solmix[first], model.geom_solmix[second]
     one_mixes, other_mixes = one >= mujoco.mjMINVAL, other >= mujoco.mjMINVAL
     by_size = one / np.where(one_mixes & other_mixes, one + other, 1.0)
@@ -207,17 +208,17 @@ def _mixing_weights(model: mujoco.MjModel, first: IntArray, second: IntArray) ->
 
 
 def _ordered(model: mujoco.MjModel, ends: IntArray) -> IntArray:
-    """Put the shape with the smaller type first; equal types are in the order of their indices."""
+    """Put the shape with the smaller type first; order equal types by index."""
     ends = np.sort(ends, axis=1)
     types = model.geom_type[ends]
     return np.where((types[:, 0] <= types[:, 1])[:, None], ends, ends[:, ::-1])
 
 
 def _solver_order(model: mujoco.MjModel, pairs: Arrays) -> IntArray:
-    """Return the order of the pairs: contacts with the fixed world after those of moving bodies.
+    """Return the order in which the solver visits the pairs: contacts with the fixed world come last.
 
-    The solver goes through the contacts in this order, so that a sweep ends with what carries all the rest. A
-    box of 1000 kg on one of 1 kg then stands after 50 sweeps; in the other order it sinks.
+    A sweep then ends with the contacts that carry the most load. With this order, a box of 1000 kg on one of
+    1 kg rests after 50 sweeps; in the reverse order it sinks.
     """
     fixed = model.body_weldid[model.geom_bodyid] == 0
     with_world = fixed[pairs["pair_geom1"]] | fixed[pairs["pair_geom2"]]
@@ -225,7 +226,7 @@ def _solver_order(model: mujoco.MjModel, pairs: Arrays) -> IntArray:
 
 
 def _overlap(model: mujoco.MjModel, pairs: Arrays) -> npt.NDArray[np.float64]:
-    """Return how deep the shapes of each pair overlap in the pose qpos0; negative where they are apart."""
+    """Return the penetration depth of each pair in the pose qpos0; negative for pairs that are apart."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
@@ -247,7 +248,7 @@ def _keys(model: mujoco.MjModel, one: npt.NDArray, other: npt.NDArray) -> IntArr
 
 
 def _check_hulls(model: mujoco.MjModel, label: str, pairs: Arrays, kept: npt.NDArray[np.bool_]) -> None:
-    """Refuse a mesh that has no convex hull to collide with."""
+    """Raise an error for a colliding mesh without a convex hull."""
     for end in ("pair_geom1", "pair_geom2"):
         geoms = pairs[end][kept]
         meshes = geoms[model.geom_type[geoms] == _MESH]
@@ -258,7 +259,7 @@ def _check_hulls(model: mujoco.MjModel, label: str, pairs: Arrays, kept: npt.NDA
 
 
 def _left_out_note(model: mujoco.MjModel, pairs: Arrays, chosen: IntArray) -> list[str]:
-    """Return a note that names the first of the pairs that are not watched, or none."""
+    """Return a note that names the first left out pairs, or an empty list."""
     if not len(chosen):
         return []
     what = "1 pair that overlaps" if len(chosen) == 1 else f"{len(chosen)} pairs that overlap"
@@ -270,7 +271,7 @@ def _left_out_note(model: mujoco.MjModel, pairs: Arrays, chosen: IntArray) -> li
 def _start_note(
     model: mujoco.MjModel, pairs: Arrays, chosen: IntArray, overlap: npt.NDArray[np.float64]
 ) -> list[str]:
-    """Return a note that names the deepest of the pairs that overlap from the start, or none."""
+    """Return a note that names the pairs with the deepest overlap at the start, or an empty list."""
     if not len(chosen):
         return []
     deepest = chosen[np.argsort(-overlap[chosen], kind="stable")][:_NAMED]

@@ -1,4 +1,4 @@
-"""What the engine gives back: trajectories and gradients."""
+"""Results of the engine: trajectories, gradients, tangents and Jacobians."""
 
 from __future__ import annotations
 
@@ -18,32 +18,31 @@ from . import native
 Float64Array = npt.NDArray[np.float64]
 
 OK, DIVERGED, NOT_FINITE = 0, 1, 2
-"""Values of `status`; the last of gradients only: the states are finite, their derivatives are not."""
+"""Values of `status`. NOT_FINITE is for gradients only: finite states with non-finite derivatives."""
 
 __all__ = ["DIVERGED", "OK", "Cancelled", "Gradient", "Jvp", "Rollout", "StepJacobian"]
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """A trajectory per environment; all arrays are read-only. Without a batch axis in the input there is none
-    here.
+    """One trajectory per environment. Arrays are read-only, and have a batch axis only if the input has one.
 
     Attributes:
         model_id: id of the model that was simulated.
         checkpoints: which states are kept for the gradient.
-        kept_qpos: their positions [batch, states, nq], ascending in time from the start; NaN after the last
-            good state of a diverged environment.
-        kept_qvel: their velocities [batch, states, nv], likewise.
+        kept_qpos: positions of the kept states [batch, states, nq], in order of time; NaN after the last
+            finite state of a diverged environment.
+        kept_qvel: velocities of the kept states [batch, states, nv], in the same form.
         final_qpos: positions after the last step [batch, nq].
         final_qvel: velocities after the last step [batch, nv].
-        ctrl: controls [batch, time, nu]; with checkpoints "none" the caller's memory.
-        params: model parameters that were given, by name, without or with batch axis.
+        ctrl: controls [batch, time, nu]; with checkpoints "none" they may share the caller's memory.
+        params: the given model parameters by name, without or with batch axis.
         status: 0 completed, 1 diverged, int32 [batch]; 0-d without a batch axis.
-        diverged_step: first step whose result is not finite, -1 when there is none, int64 [batch] likewise.
-        batched: whether there is a batch axis.
-        all_states: positions and velocities of all time + 1 states, where they were asked for.
+        diverged_step: first step whose result is not finite, or -1, int64 [batch]; 0-d without a batch axis.
+        batched: whether the arrays have a batch axis.
+        all_states: positions and velocities of all time + 1 states, if they were requested.
         unsettled_step: first step whose constraints the solver of contact_model="mujoco" did not solve to
-            convergence, -1 when there is none, int64 [batch] likewise; None where it was not recorded.
+            convergence, or -1, int64 [batch] (0-d without a batch axis); None if it was not recorded.
     """
 
     model_id: str
@@ -62,16 +61,16 @@ class Rollout:
 
     @property
     def qpos(self) -> Float64Array:
-        """Positions [batch, time + 1, nq]; NaN after the last good state of a diverged environment.
+        """Positions [batch, time + 1, nq]; NaN after the last finite state of a diverged environment.
 
         Raises:
-            ArgumentError: only some states are held.
+            ArgumentError: the rollout does not hold all states.
         """
         return self._held("qpos")[0]
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities [batch, time + 1, nv], likewise."""
+        """Velocities [batch, time + 1, nv]; see `qpos`."""
         return self._held("qvel")[1]
 
     @property
@@ -86,13 +85,13 @@ class Rollout:
 
     @property
     def report(self) -> CheckpointReport:
-        """What the checkpoints cost."""
+        """Cost of the checkpoints."""
         replayed = native.replayed_steps(self.checkpoints.policy, self.checkpoints.count, self.steps)
         numbers = self.final_qpos.shape[-1] + self.final_qvel.shape[-1]
         return checkpoint_report(numbers, self.checkpoints, self.batch, self.steps, self.batch * replayed)
 
     def without_states(self) -> Rollout:
-        """Return the trajectory with no states but those that its gradient needs."""
+        """Return the trajectory with only the states that its gradient needs."""
         return self if self.checkpoints.policy == "every" else replace(self, all_states=None)
 
     def _held(self, name: str) -> tuple[Float64Array, Float64Array]:
@@ -109,14 +108,14 @@ class Rollout:
 def checkpoint_report(
     numbers: int, checkpoints: Checkpoints, batch: int, steps: int, replayed: int
 ) -> CheckpointReport:
-    """Return what checkpoints cost.
+    """Return the cost of checkpoints.
 
     Args:
-        numbers: those of one state, nq + nv.
+        numbers: size of one state, nq + nv.
         checkpoints: the policy.
-        batch: environments.
-        steps: of each.
-        replayed: forward steps taken again, all environments together.
+        batch: number of environments.
+        steps: number of steps.
+        replayed: number of replayed forward steps, summed over environments.
     """
     states = batch * checkpoints.states(steps)
     return CheckpointReport(states, 8 * numbers * states, replayed)
@@ -127,12 +126,12 @@ class Gradient:
     """Gradients by name, as attributes and by index: `gradient.ctrl`, `gradient["ctrl"]`.
 
     Attributes:
-        arrays: one array per name that was asked for, shaped like that input, with a leading axis K when the
-            cotangents had one. Rows of diverged environments are NaN, and sums leave them out.
-        status: 0 completed, 1 diverged, as in the rollout; 2 where the states stayed finite but the gradient
-            did not: its rows are NaN too.
+        arrays: one array per requested name, shaped like that input, with a leading axis K if the cotangents
+            had one. Rows of diverged environments are NaN; sums over environments leave them out.
+        status: 0 completed, 1 diverged, as in the rollout; 2 finite states, but a non-finite gradient, whose
+            rows are NaN.
         diverged_step: as in the rollout.
-        report: what the checkpoints cost; its replayed steps were counted as they were taken.
+        report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
     """
 
     arrays: Mapping[str, Float64Array]
@@ -157,7 +156,7 @@ class Gradient:
         return iter(self.arrays)
 
     def keys(self) -> list[str]:
-        """Return the names that were differentiated by."""
+        """Return the names in `arrays`."""
         return list(self.arrays)
 
 
@@ -166,9 +165,9 @@ class Jvp:
     """The derivative of a trajectory along one direction of its inputs, in tangent coordinates.
 
     Attributes:
-        qpos: tangents of the positions [batch, time + 1, nv]: of a quaternion, the rotation vector in the
-            moving frame. NaN for an environment that diverged, or whose derivative left the finite numbers.
-        qvel: tangents of the velocities [batch, time + 1, nv], likewise.
+        qpos: tangents of the positions [batch, time + 1, nv]. The tangent of a quaternion is a rotation
+            vector in the moving frame. NaN for an environment with non-finite states or derivatives.
+        qvel: tangents of the velocities [batch, time + 1, nv], NaN for the same environments.
     """
 
     qpos: Float64Array
@@ -179,11 +178,11 @@ class Jvp:
 class StepJacobian:
     """The derivative of one step in tangent coordinates, in the order of MuJoCo's `mjd_transitionFD`.
 
-    With x = (dq, v), dq a tangent of the positions: dx+ = A dx + B du.
+    With x = (dq, v) and dq a tangent of the positions: dx+ = A dx + B du.
 
     Attributes:
-        A: by the state [batch, 2 nv, 2 nv]. NaN for an environment whose step diverges.
-        B: by the controls [batch, 2 nv, nu], likewise.
+        A: derivative by the state [batch, 2 nv, 2 nv]. NaN for an environment whose step diverges.
+        B: derivative by the controls [batch, 2 nv, nu], NaN for the same environments.
     """
 
     A: Float64Array

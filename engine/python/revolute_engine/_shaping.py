@@ -1,5 +1,4 @@
-"""Between the shapes of the user's arguments and results and those of the compiled engine, which has a batch
-axis everywhere."""
+"""Converts between users' shapes and those of the compiled engine, which always has a batch axis."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from .parameters import PARAMETERS, is_per_environment, summed_over_environments
 Float64Array = npt.NDArray[np.float64]
 
 LossTuple = tuple[int, bool, bool, list[int], Float64Array, Float64Array]
-"""A bound term as the compiled engine reads it: quantity, running, squared, entries, weight, target."""
+"""A bound loss term for the compiled engine: quantity, running, squared, entries, weight, target."""
 
 
 class Evaluation(NamedTuple):
@@ -33,9 +32,9 @@ class Evaluation(NamedTuple):
         value: [batch].
         status: [batch].
         diverged_step: [batch].
-        pulled: gradients [1, batch, …] by name of the input; of parameters, each environment's own.
+        pulled: gradients [1, batch, …] by name of the input, also for parameters.
         replayed_steps: [batch].
-        cotangents_finite: [batch], 0 where the derivatives of the loss are not finite.
+        cotangents_finite: [batch], 0 if the derivatives of the loss are not finite.
     """
 
     value: Float64Array
@@ -46,7 +45,7 @@ class Evaluation(NamedTuple):
     cotangents_finite: npt.NDArray[Any]
 
     def of(self, rows: slice, names: Iterable[str]) -> Evaluation:
-        """Return a copy of some environments' rows, with gradients by some names."""
+        """Return a copy with only the given environments and gradients."""
         pulled = {name: np.array(self.pulled[name][:, rows]) for name in names}
         return Evaluation(
             np.array(self.value[rows]),
@@ -59,19 +58,19 @@ class Evaluation(NamedTuple):
 
 
 def with_batch(array: npt.NDArray, batched: bool) -> npt.NDArray:
-    """Give an array of a result without batch axis one."""
+    """Add the batch axis if the result has none."""
     return array if batched else array[None]
 
 
 def marked(array: Float64Array, good: npt.NDArray[np.bool_], batched: bool) -> Float64Array:
-    """Put NaN where an environment diverged, and leave the batch axis out where the user did."""
+    """Set the rows of diverged environments to NaN, and drop the batch axis if the user gave none."""
     array[~good] = np.nan
     array.setflags(write=False)
     return array if batched else array[0]
 
 
 def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
-    """Fit a loss to a rollout, in the form that the compiled engine reads."""
+    """Bind a loss to a rollout, in the compiled engine's form."""
     batch, steps, nu = problem.ctrl.shape
     shapes = {"qpos": (steps + 1, model.nq), "qvel": (steps + 1, model.nv), "ctrl": (steps, nu)}
     return [
@@ -83,10 +82,10 @@ def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
 def evaluated(
     model: Model, problem: Problem, checkpoints: Checkpoints, found: Evaluation
 ) -> tuple[Float64Array | float, Gradient]:
-    """Return value and gradient as `Engine.value_and_gradient` does.
+    """Convert the compiled engine's result to that of `Engine.value_and_gradient`.
 
     Raises:
-        ArgumentError: the loss leaves float64.
+        ArgumentError: the loss overflows float64.
         DivergedError: every environment diverged.
     """
     batch, steps = problem.ctrl.shape[:2]
@@ -108,7 +107,7 @@ def evaluated(
 def rollout_result(
     model: Model, problem: Problem, checkpoints: Checkpoints, found: Mapping[str, Any]
 ) -> Rollout:
-    """Shape the states as the user shaped the input, and make them read-only."""
+    """Convert the compiled engine's result to a Rollout; arrays become read-only."""
 
     def shaped(array: npt.NDArray) -> npt.NDArray:
         view = array.view() if problem.batched else array[0, ...]
@@ -146,8 +145,16 @@ def gradient_result(
     report: CheckpointReport,
     has_k: bool,
 ) -> Gradient:
-    """Shape the compiled engine's gradients, [K, batch, ...], as the user shaped the inputs; `ends` is the
-    status [batch], and diverged_step as in the result."""
+    """Convert the compiled engine's gradients [K, batch, ...] to a Gradient.
+
+    Args:
+        model: the model.
+        pulled: the gradients by name; emptied.
+        inputs: the inputs that the gradients are shaped like.
+        ends: status [batch], and diverged_step in the result's shape.
+        report: cost of the checkpoints.
+        has_k: whether the result has the axis K.
+    """
     status, diverged_step = ends
     completed = status == OK
     finite = completed & finite_rows(pulled.values())
@@ -159,7 +166,7 @@ def gradient_result(
 
 
 def finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
-    """Return for which environments, the second axis, every number is finite."""
+    """Return for each environment (second axis) whether all numbers are finite."""
     return np.logical_and.reduce([native.finite_rows(array) for array in arrays])
 
 
@@ -171,7 +178,7 @@ def _shaped(
     completed: npt.NDArray[np.bool_],
     has_k: bool,
 ) -> Float64Array:
-    """Give one gradient the shape of its input; mark or leave out diverged environments."""
+    """Give one gradient the shape of its input. Diverged environments are NaN, or left out of a sum."""
     if name in PARAMETERS:
         pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
         if not (name in inputs.params and is_per_environment(name, inputs.params[name])):

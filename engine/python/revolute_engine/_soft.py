@@ -1,6 +1,6 @@
-"""What the contact model "mujoco" reads of a compiled model: softness of constraints, integrator, cone.
+"""Arrays of the contact model "mujoco": softness of constraints, integrator, friction cone.
 
-For the contact model "hard" these arrays are empty.
+With the contact model "hard", the arrays are empty.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COPIED = (
 
 
 def soft_arrays(model: mujoco.MjModel, options: LoadOptions) -> Arrays:
-    """Return the arrays, by the names of the compiled engine."""
+    """Return the arrays by the compiled engine's names."""
     soft = options.contact_model == "mujoco"
     arrays: Arrays = {name: _real(getattr(model, name), soft) for name in _COPIED}
     held = active_equalities(model)
@@ -46,5 +46,5 @@ def soft_arrays(model: mujoco.MjModel, options: LoadOptions) -> Arrays:
 
 
 def _real(values: np.ndarray, soft: bool) -> np.ndarray:
-    """Return a copy of the values, or nothing."""
+    """Return a copy of the values, or an empty array unless `soft`."""
     return np.array(values if soft else np.zeros(0), dtype=np.float64, order="C")

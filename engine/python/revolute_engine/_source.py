@@ -1,9 +1,8 @@
 """Reads a model's text and the files it names into one self-contained document.
 
-The result holds everything MuJoCo needs: includes are put in place, mesh files are replaced by names of
-entries in `files`, and nothing else in the text can make MuJoCo open a path. What only a renderer uses
-(visual shapes of a URDF, texture files, skins) is left out. Elements that would bring files or code of
-another kind are refused by name.
+The result contains everything that MuJoCo needs: includes are expanded, names of mesh files are replaced by
+keys of `files`, and MuJoCo never opens a path. Data for renderers (visual shapes of a URDF, texture files,
+skins) are dropped. Elements that refer to other files or to code are an error.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from ._files import FileFinder, missing_file
 from ._includes import Includer
 from ._mesh_files import readable_mesh
 from ._mimic import read_mimics
-from ._urdf import check_limits, check_masses, keep_known
+from ._urdf import check_limits, check_masses, drop_unknown_elements
 from ._urdf_tree import check_tree
 from ._xml import Element, name_of, parse, write
 
 MESH_TYPES = (".stl", ".obj", ".msh", ".dae")
-"""Mesh formats that are read; none needs further files."""
+"""Supported mesh formats; none refers to further files."""
 
 _REFUSED = {
     "plugin": "remove it",
@@ -34,26 +33,26 @@ _REFUSED = {
     "hfield": "build the ground from planes and boxes",
 }
 MAX_ATTACHED = 32
-"""Models that attach each other in a chain."""
+"""Largest depth of attached models."""
 
 _FOLDER_ATTRIBUTES = ("meshdir", "texturedir", "assetdir", "strippath")
 
 
 @dataclass
 class Source:
-    """A model's text with everything it refers to.
+    """A model's document with all files that it refers to.
 
     Attributes:
-        label: what messages call the file.
-        is_urdf: URDF, else MJCF.
+        label: name of the file in messages.
+        is_urdf: whether the document is URDF; otherwise it is MJCF.
         root: the self-contained document.
-        files: contents of mesh files by the names used in `root` and `models`.
-        models: self-contained documents of attached models, likewise.
-        references: those names in the model's own spelling.
-        has_includes: lines of included and attached files are not lines of this one.
-        notes: what was left out and matters to a user.
-        warnings: what the file hardly means as it says it.
-        held_joints: joints that mimic a fixed one and stay where they are, with their positions.
+        files: contents of mesh files, by the keys used in `root` and `models`.
+        models: self-contained documents of attached models, by the keys used in `root` and `models`.
+        references: original file name of each key.
+        has_includes: whether MuJoCo's line numbers may refer to included or attached files.
+        notes: notes on dropped content.
+        warnings: probable mistakes in the file.
+        held_joints: fixed positions of joints that mimic a fixed joint, by name.
     """
 
     label: str
@@ -69,7 +68,7 @@ class Source:
 
     @property
     def declared_name(self) -> str:
-        """The name that the model gives itself, empty when it gives none."""
+        """Name of the model in the document; empty if it has none."""
         return self.root.attributes.get("name" if self.is_urdf else "model", "")
 
 
@@ -103,23 +102,26 @@ def read_source(label: str, data: str | bytes, finder: FileFinder) -> Source:
 
 
 class _Reader:
-    """Reads an MJCF document with what it includes, and the models that it attaches in the same way."""
+    """Reads an MJCF document with its includes and, recursively, its attached models."""
 
     def __init__(self, source: Source, finder: FileFinder) -> None:
         self._source = source
         self._finder = finder
-        self._elements: dict[str, float] = {}  # of each model that was read, what it attaches included
-        self._keys: dict[str, str] = {}  # of each model that was read, the name that the document gives it
-        self._open: list[str] = []  # models that are being read, each attached by the one before
+        self._elements: dict[str, float] = {}  # number of elements by model file, attached models included
+        self._keys: dict[str, str] = {}  # key in Source.models by model file
+        self._open: list[str] = []  # chain of model files being read, each attached by the one before
 
     def read(self, label: str, root: Element, file: str, folder: str | None = None) -> float:
-        """Make a document self-contained, and return the number of its elements.
+        """Make a document self-contained.
 
         Args:
-            label: what messages call the document.
+            label: name of the document in messages.
             root: the document; changed in place.
-            file: its file, relative to the model.
-            folder: that of an attached model's file, where it looks for meshes first.
+            file: file of the document, relative to the model.
+            folder: folder of an attached model's file, searched first for meshes; None for the main document.
+
+        Returns:
+            Number of elements, attached models included.
         """
         source = self._source
         includer = Includer(label, self._finder)
@@ -136,7 +138,7 @@ class _Reader:
         return elements
 
     def _attached(self, label: str, model: Element, above: str) -> float:
-        """Read the file of a `<model>` asset, once for all its names; return the number of its elements."""
+        """Read the file of a `<model>` asset, only once per file; return the number of its elements."""
         reference = model.attributes.get("file", "")
         element = f"{label}: model '{reference}'"
         nested = posixpath.normpath(posixpath.join(posixpath.dirname(above), reference.replace("\\", "/")))
@@ -165,14 +167,14 @@ class _Reader:
 
 
 def _check_document(label: str, root: Element) -> None:
-    """Refuse and reduce what a document may not hold."""
+    """Check the elements and numbers of a document, and limit its memory."""
     _refuse_elements(label, root)
     _refuse_nan(label, root)
     bound_document(root, label)
 
 
 def _drop_pictures(root: Element) -> None:
-    """Remove what only a renderer reads: skins, and the image files of textures."""
+    """Remove data for renderers: skins, and the image files of textures."""
     for element in root.walk():
         element.children = [child for child in element.children if child.tag != "skin"]
     for texture in root.find("texture"):
@@ -185,8 +187,8 @@ def _drop_pictures(root: Element) -> None:
 
 
 def _read_urdf(source: Source) -> None:
-    """Keep what URDF defines for physics, checked; note what else the file holds."""
-    keep_known(source.root, source.label, source.notes, source.warnings)
+    """Check a URDF's physical elements, and drop the others with a note."""
+    drop_unknown_elements(source.root, source.label, source.notes, source.warnings)
     check_masses(source.root, source.label)
     check_limits(source.root, source.label, source.notes, source.warnings)
     source.held_joints = read_mimics(source.root, source.label, source.notes)
@@ -194,7 +196,7 @@ def _read_urdf(source: Source) -> None:
 
 
 def _refuse_elements(label: str, root: Element) -> None:
-    """Refuse elements that bring code or deformables."""
+    """Raise an error for elements that load code or define deformable bodies or height fields."""
     for element in root.walk():
         advice = _REFUSED.get(element.tag)
         if advice is not None:
@@ -202,7 +204,7 @@ def _refuse_elements(label: str, root: Element) -> None:
 
 
 def _refuse_nan(label: str, root: Element) -> None:
-    """Refuse attributes that hold NaN, which MuJoCo's compiler lets pass."""
+    """Raise an error for NaN in attributes, which MuJoCo's compiler accepts."""
     names = {element.attributes.get(key) for element in root.walk() for key in ("name", "class")}
     for element in root.walk():
         for attribute, value in element.attributes.items():
@@ -216,14 +218,14 @@ def _refuse_nan(label: str, root: Element) -> None:
 def _collect_meshes(
     source: Source, finder: FileFinder, root: Element, folder: str | None, label: str
 ) -> None:
-    """Load each mesh file of a document and give it a name of our own.
+    """Load each mesh file of a document, and replace its name by a key.
 
     Args:
-        source: where the files are put.
-        finder: where they are looked up.
+        source: receives the files.
+        finder: looks up the files.
         root: the document; changed in place.
-        folder: that of an attached model, where its files are looked for first; None for the main document.
-        label: what messages call the document.
+        folder: folder of an attached model, searched first; None for the main document.
+        label: name of the document in messages.
     """
     meshdir, strip = _mesh_folder(root)
     attribute = "filename" if source.is_urdf else "file"
@@ -243,12 +245,12 @@ def _collect_meshes(
 
 
 class _MeshPlace(NamedTuple):
-    """Where a document's meshes are.
+    """Looks up a document's mesh files.
 
     Attributes:
-        finder: where files are looked up.
+        finder: looks up files.
         meshdir: the document's folder for meshes.
-        folder: that of an attached model, None for the main document.
+        folder: folder of an attached model; None for the main document.
     """
 
     finder: FileFinder
@@ -256,7 +258,7 @@ class _MeshPlace(NamedTuple):
     folder: str | None
 
     def find(self, wanted: str) -> bytes | None:
-        """Return a mesh file; an attached model's is looked for beside that model first."""
+        """Return the content of a mesh file, or None. An attached model's folder is searched first."""
         if self.folder is not None:
             found = self.finder.find(self._beside(wanted))
             if found is not None:
@@ -264,7 +266,7 @@ class _MeshPlace(NamedTuple):
         return self.finder.find(wanted, self._subfolder())
 
     def tried(self, wanted: str) -> list[str]:
-        """Return the paths where `find` looks on disk."""
+        """Return the paths that `find` tries on disk."""
         beside = [] if self.folder is None else self.finder.tried(self._beside(wanted))
         return list(dict.fromkeys([*beside, *self.finder.tried(wanted, self._subfolder())]))
 
@@ -276,7 +278,7 @@ class _MeshPlace(NamedTuple):
 
 
 def _mesh_folder(root: Element) -> tuple[str, bool]:
-    """Take the folder settings out of the document; return the mesh folder and whether to strip paths."""
+    """Remove the folder settings from the document; return the mesh folder and whether to strip paths."""
     settings: dict[str, str] = {}
     for compiler in root.find("compiler"):
         for name in _FOLDER_ATTRIBUTES:
@@ -287,7 +289,7 @@ def _mesh_folder(root: Element) -> tuple[str, bool]:
 
 
 def _load_mesh(source: Source, place: _MeshPlace, wanted: str, reference: str, label: str) -> str:
-    """Put one mesh file into `source.files` and return its name there."""
+    """Add a mesh file to `source.files` and return its key."""
     stem, extension = posixpath.splitext(posixpath.basename(wanted.replace("\\", "/")))
     extension = extension.lower()
     if extension not in MESH_TYPES:
@@ -306,7 +308,7 @@ def _load_mesh(source: Source, place: _MeshPlace, wanted: str, reference: str, l
 
 
 def _refuse_references(source: Source, label: str, root: Element) -> None:
-    """Refuse any file name that is left: MuJoCo must not open a path."""
+    """Raise an error for any remaining file name, so that MuJoCo never opens a path."""
     for element in root.walk():
         for name, value in element.attributes.items():
             if name.startswith("file") and value not in source.files and value not in source.models:

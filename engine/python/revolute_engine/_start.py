@@ -1,6 +1,6 @@
-"""Warnings of a model's own start, the pose qpos0 at rest.
+"""Warnings about a model's default start, the pose qpos0 at rest.
 
-They name joints beyond their limits, and the body that makes the first step not finite.
+They name joints beyond their limits, and a body that makes the first step non-finite.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 
 from . import native as _native
 from ._arrays import Arrays
-from ._massless import loose_ends
+from ._massless import dofs_without_inertia
 from ._names import element_name
 from ._pairs import no_pairs
 
-_NAMED = 3  # of the joints, how many a warning names
-_ROUNDING = 1e-9  # by which a position may pass a limit, relative to 1
-_FEW_PAIRS = 10_000  # up to which the first step is tried with contacts
+_NAMED = 3  # largest number of joints that a warning names
+_ROUNDING = 1e-9  # tolerance of a limit, relative to 1 plus its size
+_FEW_PAIRS = 10_000  # largest number of pairs for which the first step is computed with contacts
 _SINGULAR = re.compile(r"Inertia matrix is too close to singular.* at DOF (\d+)", re.DOTALL)
-"""What MuJoCo's compiler warns of; the number is all that it says of the place."""
+"""Warning of MuJoCo's compiler; it identifies the joint only by the number of the degree of freedom."""
 
 
 def limit_warnings(model: mujoco.MjModel) -> list[str]:
-    """Return a warning that names the joints which qpos0 puts beyond their limits, or none.
+    """Return a warning that names joints beyond their limits in qpos0, or an empty list.
 
     Args:
         model: the compiled model.
@@ -50,7 +50,7 @@ def limit_warnings(model: mujoco.MjModel) -> list[str]:
 
 
 def named_warnings(model: mujoco.MjModel, texts: Iterable[str]) -> list[str]:
-    """Return MuJoCo's warnings, each once; one of a number of a degree of freedom names body and joint."""
+    """Return MuJoCo's warnings without duplicates, with names of body and joint for numbers."""
     named = []
     for text in texts:
         found = _SINGULAR.search(text)
@@ -62,11 +62,12 @@ def named_warnings(model: mujoco.MjModel, texts: Iterable[str]) -> list[str]:
 
 
 def first_step_warnings(model: mujoco.MjModel, arrays: Arrays, native: _native.Model) -> list[str]:
-    """Return a warning that names a body when the first step from qpos0 at rest is not finite, or none.
+    """Return a warning that names a body if the first step from qpos0 at rest is not finite, or an empty
+    list.
 
     Args:
         model: the compiled model.
-        arrays: its arrays, as the compiled engine reads them.
+        arrays: its arrays for the compiled engine.
         native: the compiled engine's copy.
     """
     if len(arrays["pair_geom1"]) > _FEW_PAIRS:
@@ -77,15 +78,15 @@ def first_step_warnings(model: mujoco.MjModel, arrays: Arrays, native: _native.M
     )
     if np.isfinite(qpos).all() and np.isfinite(qvel).all():
         return []
-    loose = loose_ends(model)
-    spoilt = np.flatnonzero(~np.isfinite(qvel[0]))
-    dof = int(loose[-1]) if loose.size else int(spoilt[-1]) if spoilt.size else 0
+    massless = dofs_without_inertia(model)
+    not_finite = np.flatnonzero(~np.isfinite(qvel[0]))
+    dof = int(massless[-1]) if massless.size else int(not_finite[-1]) if not_finite.size else 0
     return [
         f"{_place(model, dof)}: the first step from the zero pose at rest is not finite; check its inertia"
     ]
 
 
 def _place(model: mujoco.MjModel, dof: int) -> str:
-    """Return how warnings name the place of a degree of freedom."""
+    """Return body and joint of a degree of freedom, for warnings."""
     body = element_name(model, "body", int(model.dof_bodyid[dof]))
     return f"{body}, {element_name(model, 'joint', int(model.dof_jntid[dof])).partition(' of ')[0]}"

@@ -1,8 +1,8 @@
-"""Says which parts of a compiled MuJoCo model the engine does not simulate.
+"""Checks that the engine can simulate a compiled MuJoCo model.
 
-`check_support` walks through mjModel group by group. What would change the motion and is not simulated is
-refused by name; nothing is ignored in silence. What only chooses a numerical method, or only observes,
-becomes a note. Contact pairs are judged in `_pairs.py`, where it is known which pairs can meet.
+`check_support` goes through mjModel group by group. An unsupported element that affects the motion is an
+error. Numerical methods that the engine replaces, and elements that only measure, become notes. `_pairs.py`
+checks the contact pairs.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _FREE = 0
 def check_support(
     model: mujoco.MjModel, label: str, *, limits: bool, dry_friction: bool, contact_model: str
 ) -> list[str]:
-    """Refuse what the engine does not simulate.
+    """Raise an error if the model contains an unsupported element.
 
     Args:
         model: the compiled model.
-        label: what messages call the file.
-        limits: limits are simulated; without them, those of tendons do not matter either.
-        dry_friction: dry friction is simulated, likewise.
+        label: name of the file in messages.
+        limits: whether limits are simulated; otherwise tendon limits are ignored.
+        dry_friction: whether dry friction is simulated; otherwise that of tendons is ignored.
         contact_model: "hard" or "mujoco".
 
     Returns:
-        Notes on what the engine does in its own way.
+        Notes on differences between MuJoCo's and the engine's methods.
 
     Raises:
-        ModelError: names the first element that is not supported.
+        ModelError: an element is not supported; the text names the first one.
     """
     check = _Checker(model, label)
     check.sizes()
@@ -70,7 +70,7 @@ class _Checker:
     def _refuse_where(
         self, kind: str, values: npt.ArrayLike, what: str, advice: str, default: float = 0.0
     ) -> None:
-        """Refuse the first element of a kind whose row of `values` differs from the default."""
+        """Raise an error for the first element whose row of `values` differs from the default."""
         rows = np.asarray(values, dtype=float)
         odd = np.flatnonzero((rows != default).any(axis=tuple(range(1, rows.ndim))))
         if odd.size:
@@ -80,7 +80,7 @@ class _Checker:
         check_kinds(self.model, self.label, kind, enumeration, types)
 
     def sizes(self) -> None:
-        """Whole groups of elements."""
+        """Check for groups of elements that are not supported at all."""
         model = self.model
         groups: Sequence[tuple[int, str, str, str]] = (
             (model.nplugin, "plugin", "a plugin", "remove it"),
@@ -95,7 +95,7 @@ class _Checker:
             raise ModelError(f"{self.label}: expected at least one joint, got none; nothing could move")
 
     def tendons(self, limits: bool, dry_friction: bool) -> None:
-        """Tendons may only measure: one that pulls is refused."""
+        """Check that tendons exert no force."""
         model = self.model
         pulls: dict[str, npt.NDArray[np.bool_]] = {
             "limit": np.asarray(model.tendon_limited, bool) & limits,
@@ -110,7 +110,7 @@ class _Checker:
                 self.refuse(element, f"a tendon with a {what}", "drive and limit the joints themselves")
 
     def options(self) -> None:
-        """Physical options."""
+        """Check the physical options."""
         option = self.model.opt
         if option.density or option.viscosity:
             self.refuse("option", "a medium (density, viscosity)", "set both to 0")
@@ -122,12 +122,12 @@ class _Checker:
             )
 
     def bodies(self) -> None:
-        """Body properties."""
+        """Check body properties."""
         model = self.model
         self._refuse_where("body", model.body_gravcomp, "gravity compensation (gravcomp)", "set it to 0")
 
     def joints(self) -> None:
-        """Joint and degree-of-freedom properties."""
+        """Check the properties of joints and degrees of freedom."""
         model = self.model
         self._kinds("joint", "mjtJoint", model.jnt_type)
         types = model.jnt_type
@@ -142,7 +142,7 @@ class _Checker:
         self._refuse_where("joint", nonlinear, "nonlinear damping", "give one damping coefficient")
 
     def actuators(self) -> None:
-        """Actuators: general affine ones without state, on hinges and slides."""
+        """Check that actuators are affine, have no state, and drive hinges or slides."""
         model = self.model
         kinds: Sequence[tuple[npt.ArrayLike, str, str, float]] = (
             (model.actuator_plugin, "an actuator plugin", "use a motor", -1),
@@ -167,12 +167,12 @@ class _Checker:
         self._kinds("actuator", "mjtBias", model.actuator_biastype)
 
     def observers(self) -> None:
-        """Sensors and tendons of kinds that only observe."""
+        """Check the types of sensors and tendon wraps."""
         self._kinds("sensor", "mjtSensor", self.model.sensor_type)
         self._kinds("tendon wrap", "mjtWrap", self.model.wrap_type)
 
     def geoms(self) -> None:
-        """Types of shapes, and surface properties of those that can touch others."""
+        """Check the types of shapes, and the surface properties of shapes that can touch others."""
         model = self.model
         self._kinds("geom", "mjtGeom", model.geom_type)
         touches = ((model.geom_contype != 0) | (model.geom_conaffinity != 0)).astype(float)
@@ -185,7 +185,7 @@ class _Checker:
             self.refuse(element_name(model, "pair", int(adhesive[0])), "adhesion", "set it to 0")
 
     def finite(self) -> None:
-        """Numbers that are not numbers pass MuJoCo's compiler."""
+        """Check for NaN and infinity, which MuJoCo's compiler accepts."""
         model = self.model
         for kind, prefix in (
             ("body", "body_"),
@@ -211,7 +211,7 @@ class _Checker:
             )
 
     def signs(self) -> None:
-        """Numbers below zero pass MuJoCo's compiler where none exist in nature."""
+        """Check for negative values that are physically impossible; MuJoCo's compiler accepts them."""
         model = self.model
         of_dofs = {name: getattr(model, f"dof_{name}") for name in ("armature", "damping", "frictionloss")}
         fields: list[tuple[str, str, npt.NDArray, npt.NDArray]] = [
@@ -239,7 +239,7 @@ _REAL_FIELDS = {
 
 
 def _method_notes(model: mujoco.MjModel) -> list[str]:
-    """Say which of MuJoCo's numerical methods the engine replaces by its own."""
+    """Return notes on MuJoCo's numerical methods that the engine replaces."""
     notes = []
     ours = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
     if model.opt.integrator not in [int(integrator) for integrator in ours]:
@@ -266,7 +266,7 @@ def _method_notes(model: mujoco.MjModel) -> list[str]:
 
 
 def _soft_method_notes(model: mujoco.MjModel) -> list[str]:
-    """Say what the contact model "mujoco" does in its own way."""
+    """Return notes on differences between the contact model "mujoco" and MuJoCo."""
     notes = []
     if model.opt.integrator == int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST) and _has_lone_free_body(model):
         notes.append("integrator IMPLICITFAST: gyroscopic derivatives of single free bodies are left out")
@@ -287,7 +287,8 @@ _SOLVER_OPTIONS = ("solver", "iterations", "tolerance", "ls_iterations", "ls_tol
 
 
 def _has_lone_free_body(model: mujoco.MjModel) -> bool:
-    """Whether a tree has a free joint and no other; MuJoCo has gyroscopic derivatives for such bodies."""
+    """Return whether a free joint is the only joint of its tree; MuJoCo has gyroscopic derivatives for
+    these."""
     roots = model.body_rootid[model.jnt_bodyid]
     free = model.jnt_type == JOINT_TYPES.index("free")
     return any(np.count_nonzero(roots == root) == 1 for root in roots[free])
@@ -316,7 +317,7 @@ _METHOD_FLAGS_OFF = (
     *(mujoco.mjtDisableBit.mjDSBL_EULERDAMP, mujoco.mjtDisableBit.mjDSBL_NATIVECCD),
     *(mujoco.mjtDisableBit.mjDSBL_ISLAND, mujoco.mjtDisableBit.mjDSBL_MULTICCD),
 )
-# looked up by name: MuJoCo 3, the last for Python 3.10, does not know all of them
+# looked up by name: MuJoCo 3, the last version for Python 3.10, does not have all of them
 _METHOD_FLAGS_ON = tuple(
     mujoco.mjtEnableBit.__members__[name]
     for name in (
@@ -328,12 +329,12 @@ _METHOD_FLAGS_ON = tuple(
 
 
 def _differs(model: mujoco.MjModel, kind: str, name: str, default: float | tuple[float, ...]) -> bool:
-    """Whether any element sets a soft-constraint parameter of its own."""
+    """Return whether any element changes a soft-constraint parameter."""
     return bool(np.any(getattr(model, f"{kind}_{name}") != np.asarray(default)))
 
 
 def _observer_notes(model: mujoco.MjModel) -> list[str]:
-    """Say which elements only observe and are not computed."""
+    """Return notes on elements that only measure and are not computed."""
     notes = [f"sensors are not computed ({model.nsensor})"] if model.nsensor else []
     if model.ntendon:
         notes.append(f"tendons exert no force and are not computed ({model.ntendon})")

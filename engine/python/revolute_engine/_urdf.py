@@ -1,7 +1,7 @@
-"""What a URDF says that MuJoCo would pass over.
+"""Checks parts of a URDF that MuJoCo would silently ignore.
 
-Impossible masses and limits are refused and doubtful ones warned of; elements that URDF does not define are
-noted, and misspelt ones warned of.
+Impossible masses and limits are an error, doubtful ones a warning. Unknown elements are noted; misspelt ones
+are a warning.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ CHILDREN = {
     "inertial": ("origin", "mass", "inertia"),
     "collision": ("origin", "geometry"),
 }
-"""Elements that are read, by the element they are in."""
+"""Known child elements by parent element."""
 
-_UNSEEN = ("visual", "material")
+_VISUAL = ("visual", "material")
 _LIKENESS = 0.7
-"""From which ratio of difflib a name counts as a misspelling: axes for axis, limits for limit."""
+"""Smallest similarity (difflib ratio) of a misspelling: axes for axis, limits for limit."""
 
 
-def keep_known(root: Element, label: str, notes: list[str], warnings: list[str]) -> None:
-    """Keep what URDF defines for physics; note what else the file holds, warn of what is misspelt.
+def drop_unknown_elements(root: Element, label: str, notes: list[str], warnings: list[str]) -> None:
+    """Drop all elements that are not part of URDF's physics.
 
     Args:
         root: the document; changed in place.
-        label: what messages call the file.
-        notes: what was left out is added here.
-        warnings: what was left out by a slip of the pen is added here.
+        label: name of the file in messages.
+        notes: receives a note on unknown elements.
+        warnings: receives warnings on misspelt elements.
 
     Raises:
         ModelError: the document is xacro.
@@ -46,7 +46,7 @@ def keep_known(root: Element, label: str, notes: list[str], warnings: list[str])
         for element in [part, *(inner if part.tag == "link" else ())]:
             known = CHILDREN[element.tag]
             for child in element.children:
-                if child.tag in known or child.tag in _UNSEEN:
+                if child.tag in known or child.tag in _VISUAL:
                     continue
                 meant = difflib.get_close_matches(child.tag.lower(), known, 1, _LIKENESS)
                 if meant and ":" not in child.tag:
@@ -67,10 +67,10 @@ def keep_known(root: Element, label: str, notes: list[str], warnings: list[str])
 
 
 def check_masses(root: Element, label: str) -> None:
-    """Refuse negative masses, which would count as none.
+    """Raise an error for negative masses, which MuJoCo treats as missing.
 
     Raises:
-        ModelError: names the link.
+        ModelError: a link has a negative mass.
     """
     for link in [child for child in root.children if child.tag == "link"]:
         for mass in link.find("mass"):
@@ -83,16 +83,16 @@ def check_masses(root: Element, label: str) -> None:
 
 
 def check_limits(root: Element, label: str, notes: list[str], warnings: list[str]) -> None:
-    """Refuse limits that MuJoCo would drop in silence, and warn of doubtful ones.
+    """Check joint limits; MuJoCo silently drops wrong ones.
 
     Args:
-        root: the document.
-        label: what messages call the file.
-        notes: that velocity limits are not enforced is added here.
-        warnings: joints without limits, limits without a range and negative efforts are added here.
+        root: the document; missing ends of limits are added in place.
+        label: name of the file in messages.
+        notes: receives a note that velocity limits are not enforced.
+        warnings: receives warnings on missing limits, limits without a range, and negative efforts.
 
     Raises:
-        ModelError: a lower limit above the upper one, or a velocity that is no number.
+        ModelError: a lower limit exceeds the upper one, or a velocity is not a number.
     """
     has_velocity = False
     for joint in [child for child in root.children if child.tag == "joint"]:
@@ -114,7 +114,7 @@ def check_limits(root: Element, label: str, notes: list[str], warnings: list[str
 
 
 def _check_order(joint: Element, limit: Element, label: str) -> None:
-    """Refuse a lower limit above the upper one; what is not given is 0."""
+    """Raise an error if the lower limit exceeds the upper one; a missing one is 0."""
     lower, upper = (limit.attributes.get(side, "0").strip() for side in ("lower", "upper"))
     if _number(lower) > _number(upper):
         raise ModelError(
@@ -124,7 +124,7 @@ def _check_order(joint: Element, limit: Element, label: str) -> None:
 
 
 def _complete(joint: Element, limit: Element) -> list[str]:
-    """Write down URDF's 0 where a limit gives one end only; return a warning of one that bounds nothing."""
+    """Add the default 0 for a missing end of a limit; return a warning if the limit has no range."""
     ends = [side for side in ("lower", "upper") if side in limit.attributes]
     name = f"joint {name_of(joint)}"
     if not ends:
@@ -140,7 +140,7 @@ def _complete(joint: Element, limit: Element) -> list[str]:
 
 
 def _has_velocity(limit: Element, label: str) -> bool:
-    """Whether a limit gives a velocity, which must be a number although it is not used."""
+    """Return whether a limit has a velocity. It must be a number, although it is not used."""
     velocity = limit.attributes.get("velocity")
     if velocity is not None and math.isnan(_number(velocity)):
         raise ModelError(
@@ -150,7 +150,7 @@ def _has_velocity(limit: Element, label: str) -> bool:
 
 
 def _number(text: str) -> float:
-    """Return a number, NaN for what is none."""
+    """Parse a number; NaN if the text is not a number."""
     try:
         return math.nan if "_" in text else float(text)
     except ValueError:

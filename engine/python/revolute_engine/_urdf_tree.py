@@ -1,7 +1,7 @@
-"""The tree of links and joints of a URDF: each fault is named before MuJoCo reads the file.
+"""Checks that the links and joints of a URDF form a tree, with clearer errors than MuJoCo's.
 
-Names occur once, every joint connects two links of the file, every link hangs on one joint at most, and no
-links carry each other in a circle. A link without any joint is allowed, but hardly meant.
+Names are unique, every joint connects two links of the file, every link is the child of at most one joint,
+and there are no circles. A link without any joint is allowed, but causes a warning.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from revolute.contract.errors import ModelError
 from ._xml import Element, name_of
 
 MAX_CHAIN = 1023
-"""Longest chain of bodies, the world apart, that MuJoCo's compiler takes."""
+"""Longest chain of bodies, without the world, that MuJoCo's compiler accepts."""
 
-_NAMED = 3  # of the links, how many a message names
+_NAMED = 3  # largest number of links that a message names
 
 
 def check_tree(root: Element, label: str, warnings: list[str]) -> None:
-    """Refuse links and joints that form no tree, and warn of loose links.
+    """Check that links and joints form a tree.
 
     Args:
         root: the document.
-        label: what messages call the file.
-        warnings: links that no joint connects are added here.
+        label: name of the file in messages.
+        warnings: receives a warning on links without a joint.
 
     Raises:
-        ModelError: names the first link or joint at fault.
+        ModelError: they do not form a tree; the text names the first wrong link or joint.
     """
     links = _by_name(root, "link", label)
     joints = _by_name(root, "joint", label)
@@ -56,7 +56,7 @@ def check_tree(root: Element, label: str, warnings: list[str]) -> None:
 
 
 def _by_name(root: Element, tag: str, label: str) -> dict[str, Element]:
-    """Return the links or joints by their names, each of which must occur once."""
+    """Return the links or joints by name; names must be unique."""
     found: dict[str, Element] = {}
     for element in root.children:
         name = element.attributes.get("name")
@@ -85,7 +85,7 @@ def _end(joint: Element, side: str, links: Iterable[str], label: str) -> str:
 def _reached(
     roots: list[str], children: dict[str, list[str]], carriers: dict[str, Element], label: str
 ) -> set[str]:
-    """Return the links that hang on a root, none of them below more moving joints than MuJoCo compiles."""
+    """Return the links that can be reached from a root, and check the length of chains."""
     reached: set[str] = set()
     pending = [(name, 0) for name in roots]
     while pending:
@@ -100,7 +100,7 @@ def _reached(
 
 
 def too_long(label: str, kind: str, name: str) -> ModelError:
-    """Return the error for a chain that MuJoCo refuses, which takes it minutes."""
+    """Return the error for a chain that is too long for MuJoCo."""
     return ModelError(
         f"{label}: {kind} '{name}': expected chains of at most {MAX_CHAIN} bodies, as MuJoCo's compiler "
         "takes, got a longer one; divide it"

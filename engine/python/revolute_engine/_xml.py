@@ -1,9 +1,9 @@
-"""A minimal XML tree: what the loader needs to find file references before MuJoCo reads a model.
+"""A minimal XML tree, in which the loader checks a model before MuJoCo reads it.
 
-`parse` reads elements and attributes (robot formats carry nothing in text nodes) and refuses document types,
-so that no entity can expand or point anywhere. `write` gives the tree back as text in which every element
-starts on the line it had in its file, so that the line numbers in MuJoCo's messages stay true. MuJoCo only
-ever sees written text: it and this module cannot disagree about what a file says.
+`parse` reads elements and attributes; robot formats do not use text nodes. Document types are an error, so no
+entity can expand or refer to a file. `write` converts the tree back to text, with every element on its
+original line, so line numbers in MuJoCo's messages are correct. MuJoCo reads only the written text, so it
+cannot interpret a file differently from this module.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from xml.sax.saxutils import quoteattr
 from revolute.contract.errors import ModelError
 
 MAX_DEPTH = 499
-"""Deepest nesting of elements that is read, as that of MuJoCo's reader: chains of 496 bodies in MJCF."""
+"""Largest nesting depth of elements, equal to that of MuJoCo's reader: chains of 496 bodies in MJCF."""
 
 
 MAX_ATTRIBUTES = 256
-"""Most attributes of one element; MJCF knows some 60 at most. MuJoCo's reader takes quadratic time."""
+"""Largest number of attributes of an element. MJCF needs at most 60, and MuJoCo's reader takes quadratic
+time."""
 
 
 @dataclass
@@ -57,12 +58,12 @@ _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
 def _blank(comment: re.Match[bytes]) -> bytes:
-    """Return the lines of a comment without its text, which need not be well-formed."""
+    """Remove the text of a comment, which need not be well-formed, but keep its line breaks."""
     return b"\n" * comment.group().count(b"\n")
 
 
 def name_of(element: Element) -> str:
-    """Return how a message names an element: its name, else its file or link, else its line."""
+    """Return an element's name for messages: its name, else its file or link, else its line."""
     for attribute in ("name", "file", "filename", "plugin", "prefix", "link"):
         if attribute in element.attributes:
             return f"'{element.attributes[attribute]}'"
@@ -70,7 +71,7 @@ def name_of(element: Element) -> str:
 
 
 def too_deep(label: str, line: int) -> ModelError:
-    """Return the error for elements nested more deeply than MuJoCo reads them."""
+    """Return the error for elements that are nested too deeply for MuJoCo."""
     return ModelError(
         f"{label}: expected at most {MAX_DEPTH} nested elements, as MuJoCo's reader takes, "
         f"got more at line {line}; "
@@ -82,7 +83,7 @@ def parse(label: str, data: str | bytes) -> Element:
     """Read XML into a tree.
 
     Args:
-        label: what to call the document in messages.
+        label: name of the document in messages.
         data: the document.
 
     Returns:
@@ -101,7 +102,7 @@ class _TreeBuilder:
         self._label = label
         self._root: Element | None = None
         self._open: list[Element] = []
-        # text is UTF-8 here whatever it declares; bytes are read as they declare
+        # a str is read as UTF-8, whatever encoding it declares; bytes are read in the declared encoding
         given = data.encode("utf-8", "replace") if isinstance(data, str) else data
         given = _COMMENT.sub(_blank, given)
         self._data = given.lstrip()
@@ -118,7 +119,7 @@ class _TreeBuilder:
         except expat.ExpatError as error:
             rest = self._data[self._parser.ErrorByteIndex :]
             if self._root is not None and not self._open and b"<" not in rest:
-                return self._root  # stray bytes after the document are no part of it
+                return self._root  # ignore stray bytes after the document
             raise ModelError(
                 f"{self._label}: expected XML, got {expat.ErrorString(error.code)} at line "
                 f"{error.lineno + self._skipped_lines}, column {error.offset + 1}; give an MJCF or URDF file"
@@ -155,7 +156,7 @@ class _TreeBuilder:
 
 
 def write(root: Element) -> str:
-    """Return the tree as XML text, each element on its own line number where that is possible."""
+    """Convert the tree to XML text, with each element on its original line if possible."""
     pieces: list[str] = []
     line = 1
     stack: list[Element | str] = [root]  # elements to write, and end tags

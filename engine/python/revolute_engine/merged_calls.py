@@ -1,14 +1,15 @@
-"""Several independent calls on one model as one batch, and the results taken apart again.
+"""Computes several independent calls on one model as one batch, and splits the results.
 
-A batch fills the engine's packs, which a single environment leaves nearly empty. Environments do not see
-their neighbours, so that every part is, bit for bit, what its call would have given alone; an error of one
-call is that call's alone.
+A batch fills the engine's SIMD packs, which a single environment would leave nearly empty. Environments do
+not affect each other, so every result equals that of the separate call bit for bit. An error in one call does
+not affect the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -76,16 +77,16 @@ _STATES = ("qpos", "qvel", "status", "diverged_step")
 def rollout_together(
     engine: Engine, model: Model, calls: Sequence[RolloutCall], cancel: native.CancelToken | None = None
 ) -> list[Rollout | RevoluteError]:
-    """Simulate what several calls ask for, in one.
+    """Compute several rollouts as one batch.
 
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps, and keep every state.
-        cancel: stops all of them within one step.
+        calls: the calls; all have the same number of steps and checkpoints "every".
+        cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
-        For each call its trajectories, or the error that it would have raised alone.
+        For each call its trajectories, or the error that the separate call would raise.
 
     Raises:
         Cancelled: the token was cancelled.
@@ -96,60 +97,60 @@ def rollout_together(
 
     def compute(problems: Sequence[Problem]) -> list[Rollout | RevoluteError]:
         counts = [len(problem.ctrl) for problem in problems]
-        joint = engine._simulate(model, _joined_problem(model, problems), EVERY, False, cancel)
+        merged = engine._simulate(model, _merged_problem(model, problems), EVERY, False, cancel)
         return [
             rollout_of_every_state(
-                model, problem, {name: np.array(getattr(joint, name)[rows]) for name in _STATES}
+                model, problem, {name: np.array(getattr(merged, name)[rows]) for name in _STATES}
             )
             for problem, rows in zip(problems, _rows(counts), strict=True)
         ]
 
-    return _each(calls, check, compute)
+    return _compute_valid(calls, check, compute)
 
 
 def backward_together(
     engine: Engine, model: Model, calls: Sequence[BackwardCall], cancel: native.CancelToken | None = None
 ) -> list[Gradient | RevoluteError]:
-    """Pull the cotangents of several trajectories back, in one call.
+    """Compute several backward passes as one batch.
 
     Args:
         engine: the engine.
         model: the model of all trajectories.
-        calls: the calls; all have the same number of steps and of cotangents, which are of all states, and
-            their trajectories keep every state.
-        cancel: stops all of them within one step.
+        calls: the calls; all have the same number of steps, the same number of cotangents K, cotangents of
+            all states, and trajectories with checkpoints "every".
+        cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
-        For each call its gradient, or the error that it would have raised alone.
+        For each call its gradient, or the error that the separate call would raise.
 
     Raises:
         Cancelled: the token was cancelled.
     """
 
-    def compute(pulls: Sequence[_Pull]) -> list[Gradient | RevoluteError]:
-        counts = [len(pull.arrays["ctrl"]) for pull in pulls]
-        wrt = list(dict.fromkeys(name for pull in pulls for name in pull.names))
+    def compute(checked_calls: Sequence[_CheckedBackward]) -> list[Gradient | RevoluteError]:
+        counts = [len(checked.arrays["ctrl"]) for checked in checked_calls]
+        wrt = list(dict.fromkeys(name for checked in checked_calls for name in checked.names))
         wanted = [name for name in wrt if name in PARAMETERS]
-        params = _joint_params(model, [pull.rollout.params for pull in pulls], counts, wanted)
-        joint = rollout_of_every_state(
+        params = _merged_params(model, [checked.rollout.params for checked in checked_calls], counts, wanted)
+        merged = rollout_of_every_state(
             model,
             Problem(
-                qpos=_joined(pulls, "qpos", first=True),
-                qvel=_joined(pulls, "qvel", first=True),
-                ctrl=_joined(pulls, "ctrl"),
+                qpos=_merged_array(checked_calls, "qpos", first=True),
+                qvel=_merged_array(checked_calls, "qvel", first=True),
+                ctrl=_merged_array(checked_calls, "ctrl"),
                 params=params,
                 batched=True,
             ),
-            {name: _joined(pulls, name) for name in _STATES},
+            {name: _merged_array(checked_calls, name) for name in _STATES},
         )
-        bars = (_joined_bars(pulls, name) for name in ("qpos_bar", "qvel_bar"))
-        pulled = engine.backward(model, joint, *bars, wrt=wrt, cancel=cancel)
+        bars = (_merged_bars(checked_calls, name) for name in ("qpos_bar", "qvel_bar"))
+        pulled = engine.backward(model, merged, *bars, wrt=wrt, cancel=cancel)
         return [
-            _guarded(lambda pull=pull, rows=rows: pull.part(pulled, rows))  # type: ignore[misc]
-            for pull, rows in zip(pulls, _rows(counts), strict=True)
+            _result_or_error(partial(checked.part, pulled, rows))
+            for checked, rows in zip(checked_calls, _rows(counts), strict=True)
         ]
 
-    return _each(calls, lambda call: _Pull(model, call), compute)
+    return _compute_valid(calls, lambda call: _CheckedBackward(model, call), compute)
 
 
 def value_and_gradient_together(
@@ -158,43 +159,44 @@ def value_and_gradient_together(
     calls: Sequence[ValueAndGradientCall],
     cancel: native.CancelToken | None = None,
 ) -> list[ValueAndGradientResult | RevoluteError]:
-    """Simulate, evaluate the losses of several calls and differentiate them, in one pass over all packs.
+    """Compute several value_and_gradient calls in one pass over all packs.
 
-    Calls whose losses have other terms than weights and targets go apart from the others.
+    Calls are computed as one batch if their losses differ only in weights and targets.
 
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps, and keep every state.
-        cancel: stops all of them within one step.
+        calls: the calls; all have the same number of steps and checkpoints "every".
+        cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
-        For each call what `Engine.value_and_gradient` returns, or the error that it would have raised alone.
+        For each call the result of `Engine.value_and_gradient`, or the error that the separate call would
+        raise.
 
     Raises:
         Cancelled: the token was cancelled.
     """
 
-    def compute(questions: Sequence[_Question]) -> list[ValueAndGradientResult | RevoluteError]:
+    def compute(checked_calls: Sequence[_CheckedLoss]) -> list[ValueAndGradientResult | RevoluteError]:
         places: dict[Hashable, list[int]] = {}
-        for place, question in enumerate(questions):
-            places.setdefault(question.kind, []).append(place)
+        for place, checked in enumerate(checked_calls):
+            places.setdefault(checked.merge_key, []).append(place)
         results: dict[int, Any] = {}
         for group in places.values():
-            answers = _evaluate_together(engine, model, [questions[place] for place in group], cancel)
+            answers = _evaluate_together(engine, model, [checked_calls[place] for place in group], cancel)
             results.update(zip(group, answers, strict=True))
-        return [results[place] for place in range(len(questions))]
+        return [results[place] for place in range(len(checked_calls))]
 
-    return _each(calls, lambda call: _Question.checked(model, call), compute)
+    return _compute_valid(calls, lambda call: _CheckedLoss.checked(model, call), compute)
 
 
 @dataclass(frozen=True)
-class _Question:
+class _CheckedLoss:
     """One checked call of `value_and_gradient_together`.
 
     Attributes:
         problem: the rollout.
-        terms: the loss, fitted to it.
+        terms: the loss, bound to the rollout.
         names: what to differentiate by.
     """
 
@@ -203,52 +205,51 @@ class _Question:
     names: list[str]
 
     @classmethod
-    def checked(cls, model: Model, call: ValueAndGradientCall) -> _Question:
+    def checked(cls, model: Model, call: ValueAndGradientCall) -> _CheckedLoss:
         """Check a call.
 
         Raises:
             RevoluteError: as `Engine.value_and_gradient` does.
         """
         names, loss, inputs = check_wrt(call.wrt, model), check_loss(call.loss), call.inputs
-        problem = check_rollout(model, inputs.qpos, inputs.qvel, inputs.ctrl, inputs.params, own_ctrl=False)
+        problem = check_rollout(model, inputs.qpos, inputs.qvel, inputs.ctrl, inputs.params, copy_ctrl=False)
         return cls(problem, bound_terms(model, loss, problem), names)
 
     @property
-    def kind(self) -> Hashable:
-        """What the terms of losses have to share to be evaluated together."""
+    def merge_key(self) -> Hashable:
+        """Key of the losses that can be computed as one batch."""
         return tuple((*plain, tuple(entries)) for *plain, entries, _weight, _target in self.terms)
 
 
 def _evaluate_together(
-    engine: Engine, model: Model, questions: Sequence[_Question], cancel: native.CancelToken | None
+    engine: Engine, model: Model, checked_calls: Sequence[_CheckedLoss], cancel: native.CancelToken | None
 ) -> list[ValueAndGradientResult | RevoluteError]:
-    """Evaluate losses of one kind as one batch."""
-    counts = [len(question.problem.ctrl) for question in questions]
-    whole = _joined_problem(model, [question.problem for question in questions])
-    names = list(dict.fromkeys(name for question in questions for name in question.names))
-    terms = [_joined_term(parts) for parts in zip(*(question.terms for question in questions), strict=True)]
-    joint = engine._evaluate(model, whole, EVERY, terms, names, cancel)
+    """Evaluate losses of one merge key as one batch."""
+    counts = [len(checked.problem.ctrl) for checked in checked_calls]
+    whole = _merged_problem(model, [checked.problem for checked in checked_calls])
+    names = list(dict.fromkeys(name for checked in checked_calls for name in checked.names))
+    terms = [_merged_term(parts) for parts in zip(*(checked.terms for checked in checked_calls), strict=True)]
+    merged = engine._evaluate(model, whole, EVERY, terms, names, cancel)
 
-    def answer(question: _Question, rows: slice) -> ValueAndGradientResult:
-        found = joint.of(rows, question.names)
-        return evaluated(model, question.problem, EVERY, found)
+    def answer(checked: _CheckedLoss, rows: slice) -> ValueAndGradientResult:
+        found = merged.of(rows, checked.names)
+        return evaluated(model, checked.problem, EVERY, found)
 
     return [
-        _guarded(lambda question=question, rows=rows: answer(question, rows))  # type: ignore[misc]
-        for question, rows in zip(questions, _rows(counts), strict=True)
+        _result_or_error(partial(answer, checked, rows))
+        for checked, rows in zip(checked_calls, _rows(counts), strict=True)
     ]
 
 
-def _joined_term(parts: Sequence[LossTuple]) -> LossTuple:
-    """Return one term of all calls, each environment with the weight and the target of its call."""
+def _merged_term(parts: Sequence[LossTuple]) -> LossTuple:
+    """Merge one term of all calls: each environment keeps the weight and target of its call."""
     *plain, weight, target = zip(*parts, strict=True)
     first = [values[0] for values in plain]
     return (*first, _stacked(weight), _stacked(target))
 
 
 def _stacked(arrays: Sequence[Float64Array]) -> Float64Array:
-    """Return broadcast arrays [batch, time, entries] one after the other, without writing repetitions out
-    that all of them have along time or entries."""
+    """Concatenate broadcast arrays [batch, time, entries], keeping time and entries broadcast if possible."""
     time, entries = (
         slice(None) if any(array.strides[axis] for array in arrays) else slice(0, 1) for axis in (1, 2)
     )
@@ -257,7 +258,7 @@ def _stacked(arrays: Sequence[Float64Array]) -> Float64Array:
 
 
 @dataclass
-class _Pull:
+class _CheckedBackward:
     """One checked call of `backward_together`, with its batch axis."""
 
     model: Model
@@ -286,23 +287,23 @@ class _Pull:
     def rollout(self) -> Rollout:
         return self.call.rollout
 
-    def part(self, joint: Gradient, rows: slice) -> Gradient:
-        """Return this call's part of the joint gradient.
+    def part(self, merged: Gradient, rows: slice) -> Gradient:
+        """Return this call's part of the merged gradient.
 
         Raises:
             DivergedError: no environment of this call has finite derivatives.
         """
-        status = np.array(joint.status[rows])
+        status = np.array(merged.status[rows])
         completed = status == OK
         if not completed.any():
             raise not_finite("backward", self.arrays["status"] == OK)
-        arrays = {name: self._array(name, joint.arrays[name][:, rows], completed) for name in self.names}
+        arrays = {name: self._array(name, merged.arrays[name][:, rows], completed) for name in self.names}
         batched = self.rollout.batched
         marked = status if batched else status[0, ...]
         return Gradient(arrays, marked, self.rollout.diverged_step, self.rollout.report)
 
     def _array(self, name: str, rows: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
-        """Return [K, B, …] as this call's input is shaped; what the environments share is summed."""
+        """Give a gradient [K, batch, …] the shape of this call's input; sum a shared parameter."""
         params = self.rollout.params
         if name in PARAMETERS and not (name in params and is_per_environment(name, params[name])):
             summed = summed_over_environments(rows, completed)
@@ -311,13 +312,13 @@ class _Pull:
         return own if self.has_k else own[0]
 
 
-def _each(
+def _compute_valid(
     items: Sequence[Item],
     check: Callable[[Item], Checked],
     compute: Callable[[Sequence[Checked]], list[Result | RevoluteError]],
 ) -> list[Result | RevoluteError]:
-    """Compute the items that pass their check together, and return a result or an error for each."""
-    results: list[Any] = [_guarded(lambda item=item: check(item)) for item in items]  # type: ignore[misc]
+    """Check all items, compute the valid ones together, and return a result or an error for each."""
+    results: list[Any] = [_result_or_error(partial(check, item)) for item in items]
     good = [place for place, found in enumerate(results) if not isinstance(found, RevoluteError)]
     if good:
         for place, found in zip(good, compute([results[place] for place in good]), strict=True):
@@ -325,7 +326,7 @@ def _each(
     return results
 
 
-def _guarded(call: Callable[[], Result]) -> Result | RevoluteError:
+def _result_or_error(call: Callable[[], Result]) -> Result | RevoluteError:
     try:
         return call()
     except RevoluteError as error:
@@ -333,63 +334,64 @@ def _guarded(call: Callable[[], Result]) -> Result | RevoluteError:
 
 
 def _rows(counts: Sequence[int]) -> list[slice]:
-    """Return where each call's environments are in the batch of all."""
+    """Return each call's rows in the merged batch."""
     ends = np.cumsum(counts).tolist()
     return [slice(end - count, end) for count, end in zip(counts, ends, strict=True)]
 
 
-def _joined_problem(model: Model, problems: Sequence[Problem]) -> Problem:
-    """Return the rollouts of several calls as one; what was checked call by call needs no second check."""
+def _merged_problem(model: Model, problems: Sequence[Problem]) -> Problem:
+    """Merge checked rollouts into one."""
     return Problem(
         qpos=np.concatenate([problem.qpos for problem in problems]),
         qvel=np.concatenate([problem.qvel for problem in problems]),
         ctrl=np.concatenate([problem.ctrl for problem in problems]),
-        params=_joint_params(
+        params=_merged_params(
             model, [problem.params for problem in problems], [len(problem.ctrl) for problem in problems]
         ),
         batched=True,
     )
 
 
-def _joined(pulls: Sequence[_Pull], name: str, *, first: bool = False) -> Any:
-    """Return one array of all trajectories; `first` only its first time."""
-    return np.concatenate([pull.arrays[name][:, 0] if first else pull.arrays[name] for pull in pulls])
+def _merged_array(checked_calls: Sequence[_CheckedBackward], name: str, *, first: bool = False) -> Any:
+    """Concatenate one array of all trajectories; with `first`, only its first time."""
+    return np.concatenate(
+        [checked.arrays[name][:, 0] if first else checked.arrays[name] for checked in checked_calls]
+    )
 
 
-def _joined_bars(pulls: Sequence[_Pull], name: str) -> Float64Array | None:
-    """Return the cotangents of all trajectories, [K, batch, time + 1, n]; zeros for a call without, None when
-    all are."""
-    if all(pull.bars[name] is None for pull in pulls):
+def _merged_bars(checked_calls: Sequence[_CheckedBackward], name: str) -> Float64Array | None:
+    """Merge the cotangents of all calls to [K, batch, time + 1, n]; None if no call has any."""
+    if all(checked.bars[name] is None for checked in checked_calls):
         return None
     state = name.removesuffix("_bar")
     parts = [
-        np.zeros((pull.cotangents, *pull.arrays[state].shape)) if bar is None else bar
-        for pull, bar in ((pull, pull.bars[name]) for pull in pulls)
+        np.zeros((checked.cotangents, *checked.arrays[state].shape)) if bar is None else bar
+        for checked, bar in ((checked, checked.bars[name]) for checked in checked_calls)
     ]
     return np.concatenate(parts, axis=1)
 
 
 def rollout_of_every_state(model: Model, problem: Problem, arrays: _Arrays) -> Rollout:
-    """Return a rollout from the arrays of all its states, `_STATES`, with batch axis."""
+    """Build a rollout with checkpoints "every" from the arrays `_STATES`, with batch axis."""
     states = arrays["qpos"], arrays["qvel"]
     last = tuple(np.ascontiguousarray(array[:, -1:]) for array in states)
     return rollout_result(model, problem, EVERY, {**arrays, "kept": states, "last": last})
 
 
-def _joint_params(
+def _merged_params(
     model: Model,
     given: Sequence[Mapping[str, Float64Array]],
     counts: Sequence[int],
     wanted: Sequence[str] = (),
 ) -> dict[str, Float64Array]:
-    """Return the parameters of all calls per environment: those that one gives, and those `wanted`."""
+    """Return per-environment values of all parameters that a call gives, and of those in `wanted`."""
     names = dict.fromkeys([*(name for params in given for name in params), *wanted])
-    joint = {}
+    merged = {}
     for name in names:
         shape = PARAMETERS[name].shape(model)
         values = [params.get(name, default_parameter(model, name)) for params in given]
         spread = [
             np.broadcast_to(value, (count, *shape)) for value, count in zip(values, counts, strict=True)
         ]
-        joint[name] = np.concatenate(spread)
-    return joint
+        merged[name] = np.concatenate(spread)
+    return merged

@@ -1,8 +1,8 @@
-"""A loaded model as plain values, and back: one process compiles it, another simulates it.
+"""Converts a loaded model to plain values and back, so one process can compile it and another simulate it.
 
-The document has lists, numbers, texts and arrays only, so that reading one from an untrusted process runs
-nothing. The compiled MuJoCo model travels as MuJoCo's own binary format (mjb). What the reader has anyway is
-left out: the text and the files.
+The document contains only lists, numbers, strings and arrays, so reading one from an untrusted process runs
+no code. The compiled MuJoCo model is stored in MuJoCo's binary format (mjb). The text and the files are left
+out, because the reader has them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FILE = "model.mjb"
 
 
 def to_document(model: Model) -> dict[str, Any]:
-    """Return what `from_document` makes the model of."""
+    """Return the model as a document for `from_document`."""
     binary = np.empty(mujoco.mj_sizeModel(model.mujoco_model), np.uint8)
     mujoco.mj_saveModel(model.mujoco_model, None, binary)
     return {
@@ -34,11 +34,11 @@ def to_document(model: Model) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any], source_text: str, assets: Mapping[str, bytes]) -> Model:
-    """Return a model that equals the one that `to_document` got.
+    """Rebuild the model that was passed to `to_document`.
 
     Args:
-        document: what it returned.
-        source_text: the text that the model was compiled from.
+        document: the document.
+        source_text: the model's text.
         assets: the files that the text names.
     """
     binary = document["mujoco_model"].tobytes()

@@ -1,8 +1,9 @@
-"""The compiled engine: one extension module per instruction set, the best that this machine can run.
+"""The compiled engine. There is one extension module per instruction set; the best one for this CPU is
+loaded.
 
 `REVOLUTE_ISA` (v4, v3 or generic) overrides the choice. v3 and v4 are levels of the x86-64 psABI, with AVX2
-and AVX-512; generic is what the compiler builds for any machine of its architecture. Results are
-bit-identical within one instruction set; across them only where both fuse multiply-adds, as v3 and v4 do.
+and AVX-512; generic runs on any CPU of the architecture. Results are bit-identical within one instruction
+set, and between v3 and v4, which both fuse multiply-adds.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _FLAGS: dict[str, frozenset[str]] = {"v4": _V4, "v3": _V3, "generic": frozenset(
 
 
 def cpu_flags(cpuinfo: str = "/proc/cpuinfo") -> frozenset[str]:
-    """Return the CPU's feature flags as Linux lists them; empty where it does not say."""
+    """Return the CPU's feature flags from /proc/cpuinfo; empty if it is missing or lists none."""
     try:
         with open(cpuinfo, encoding="utf-8") as lines:
             for line in lines:
@@ -50,7 +51,7 @@ def runnable_levels(flags: frozenset[str], machine: str) -> list[str]:
 
 
 def available_levels() -> list[str]:
-    """Return the instruction sets that this machine can run and that are built, best first."""
+    """Return the built instruction sets that this machine can run, best first."""
     runnable = runnable_levels(cpu_flags(), platform.machine())
     return [level for level in runnable if importlib.util.find_spec(_module_name(level))]
 
@@ -60,7 +61,7 @@ def _module_name(level: str) -> str:
 
 
 def _choose() -> ModuleType:
-    """Import the extension module to use."""
+    """Import the extension module for this machine."""
     asked = os.environ.get("REVOLUTE_ISA", "")
     if asked and asked not in LEVELS:
         raise ArgumentError.expected("REVOLUTE_ISA", f"one of {', '.join(LEVELS)}", repr(asked))

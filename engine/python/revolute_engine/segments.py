@@ -1,6 +1,6 @@
-"""A rollout computed piece by piece, bit for bit what it is in one piece.
+"""Computes a rollout in segments, with the same bits as in one piece.
 
-A state is all that a step needs, so a rollout may stop at any step and go on from the state that it reached.
+A step depends only on the state, so a rollout can stop after any step and continue from the state it reached.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .merged_calls import RolloutCall, rollout_of_every_state
 Float64Array = npt.NDArray[np.float64]
 
 _SEGMENT_BYTES = 256 * 1024
-"""States of one segment, where its length is not given."""
+"""Default size of a segment's states in bytes."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Consecutive states of a rollout; without a batch axis in the input there is none here.
+    """Consecutive states of a rollout, with a batch axis if the input has one.
 
     Attributes:
-        first: time of the first of them, 0 for the start.
-        qpos: positions [batch, states, nq]; NaN after the last good state of a diverged environment.
-        qvel: velocities [batch, states, nv], likewise.
+        first: time of the first state; 0 is the start.
+        qpos: positions [batch, states, nq]; NaN after the last finite state of a diverged environment.
+        qvel: velocities [batch, states, nv]; NaN like qpos.
     """
 
     first: int
@@ -41,10 +41,10 @@ class Segment:
 
 
 class SegmentedRollout:
-    """A rollout under way. The arguments are those of `Engine.rollout`.
+    """A rollout that is computed segment by segment. The arguments are those of `Engine.rollout`.
 
     Raises:
-        ArgumentError: a shape, a number or a name is wrong, anywhere in the whole rollout.
+        ArgumentError: an argument is wrong; the whole rollout is checked in advance.
     """
 
     def __init__(
@@ -59,41 +59,41 @@ class SegmentedRollout:
         self._diverged_step = np.full(batch, -1, np.int64)
         self._started = False
         self.done = 0
-        """Steps that were computed."""
+        """Number of steps computed so far."""
 
     @property
     def over(self) -> bool:
-        """Whether all is computed."""
+        """Whether all steps are computed."""
         return self._started and self.done == self.steps
 
     def call(self, steps: int | None = None) -> RolloutCall:
-        """Return the next segment as a rollout of its own, whose result `take` wants.
+        """Return the next segment as a separate rollout; pass its result to `take`.
 
         Args:
-            steps: its length; None for one that suits a network.
+            steps: length of the segment; None for a default that suits a network.
         """
         problem, model = self._problem, self._model
-        count = _suitable(len(self._status) * (model.nq + model.nv)) if steps is None else steps
+        count = _default_steps(len(self._status) * (model.nq + model.nv)) if steps is None else steps
         ctrl = problem.ctrl[:, self.done : self.done + count]
         if not self._started:
             return RolloutCall(problem.qpos, problem.qvel, ctrl, problem.params)
-        # environments that diverged wait in the model's own state, where they disturb nobody
-        gone = (self._status != OK)[:, None]
-        qpos = np.where(gone, model.qpos0, self._qpos[:, self.done])
-        qvel = np.where(gone, model.qvel0, self._qvel[:, self.done])
+        # diverged environments continue from the model's default state; their results are discarded
+        diverged = (self._status != OK)[:, None]
+        qpos = np.where(diverged, model.qpos0, self._qpos[:, self.done])
+        qvel = np.where(diverged, model.qvel0, self._qvel[:, self.done])
         return RolloutCall(qpos, qvel, ctrl, problem.params)
 
     def take(self, found: Rollout) -> Segment:
-        """Add the next segment and return it."""
+        """Add the result of the next segment, and return the segment."""
         first = self.done + 1 if self._started else 0
-        gone = self._status != OK
+        diverged = self._status != OK
         new = slice(first, self.done + found.steps + 1)
         self._qpos[:, new] = found.qpos[:, first - self.done :]
         self._qvel[:, new] = found.qvel[:, first - self.done :]
-        self._qpos[gone, new], self._qvel[gone, new] = np.nan, np.nan
-        fresh = ~gone & (found.status != OK)
-        self._status[fresh] = found.status[fresh]
-        self._diverged_step[fresh] = self.done + found.diverged_step[fresh]
+        self._qpos[diverged, new], self._qvel[diverged, new] = np.nan, np.nan
+        newly_diverged = ~diverged & (found.status != OK)
+        self._status[newly_diverged] = found.status[newly_diverged]
+        self._diverged_step[newly_diverged] = self.done + found.diverged_step[newly_diverged]
         self._started = True
         self.done += found.steps
         qpos, qvel = self._qpos[:, new], self._qvel[:, new]
@@ -106,7 +106,7 @@ class SegmentedRollout:
 
         Args:
             engine: the engine.
-            steps: its length; None for one that suits a network.
+            steps: length of the segment; None for a default that suits a network.
             cancel: token whose `cancel()` stops the call within one step.
 
         Raises:
@@ -119,7 +119,7 @@ class SegmentedRollout:
         return self.take(found)
 
     def result(self) -> Rollout:
-        """Return the whole rollout, once it is over."""
+        """Return the whole rollout, after all steps are computed."""
         assert self.over
         arrays = {
             "qpos": self._qpos,
@@ -131,15 +131,15 @@ class SegmentedRollout:
 
 
 def segments_of(rollout: Rollout, steps: int | None = None) -> Iterator[Segment]:
-    """Yield a rollout as the segments that a `SegmentedRollout` would have given.
+    """Split a finished rollout into the segments that a `SegmentedRollout` would give.
 
     Args:
-        rollout: the whole.
-        steps: length of a segment; None for one that suits a network.
+        rollout: the rollout.
+        steps: length of a segment; None for a default that suits a network.
     """
     batch = rollout.status.size
     numbers = batch * (rollout.qpos.shape[-1] + rollout.qvel.shape[-1])
-    count = _suitable(numbers) if steps is None else steps
+    count = _default_steps(numbers) if steps is None else steps
     first, done = 0, 0
     while first == 0 or done < rollout.steps:
         done = min(done + count, rollout.steps)
@@ -147,6 +147,6 @@ def segments_of(rollout: Rollout, steps: int | None = None) -> Iterator[Segment]
         first = done + 1
 
 
-def _suitable(numbers: int) -> int:
-    """Return the steps of a segment that suits a network, for states of so many numbers."""
+def _default_steps(numbers: int) -> int:
+    """Return the default length of a segment, for states of `numbers` numbers."""
     return max(1, _SEGMENT_BYTES // (8 * max(1, numbers)))

@@ -1,6 +1,6 @@
-"""Configurations and their tangents: positions [..., nq] and directions [..., nv].
+"""Operations on configurations [..., nq] and their tangents [..., nv].
 
-A quaternion q turns by a rotation vector r in the moving frame, as MuJoCo's does:
+As in MuJoCo, the tangent of a quaternion q is a rotation vector r in the moving frame:
 
     move:        q exp(r)                                       (1)
     difference:  r = log(conj(a) b)                             (2)
@@ -20,7 +20,7 @@ Float64Array = npt.NDArray[np.float64]
 
 
 def _blocks(model: Model) -> Iterator[tuple[slice, slice, bool]]:
-    """Yield the parts of qpos and of a tangent that belong together, and whether it is a rotation."""
+    """Yield matching slices of qpos and of a tangent, and whether they are a rotation."""
     names = ("jnt_type", "jnt_qposadr", "jnt_dofadr")
     for kind, q, v in zip(*(model.arrays[name].tolist() for name in names), strict=True):
         linear = {0: 3, 1: 0}.get(kind, 1)

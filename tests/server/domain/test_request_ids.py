@@ -64,9 +64,9 @@ class LossyTransport:
         """Nothing is lost here."""
         return self._inner.stream(verb, document)
 
-    def own_loss(self, document: Mapping[str, Any], respond: Any) -> dict[str, Any]:
+    def custom_loss(self, document: Mapping[str, Any], respond: Any) -> dict[str, Any]:
         """Nothing is lost here."""
-        return self._inner.own_loss(document, respond)
+        return self._inner.custom_loss(document, respond)
 
     def close(self) -> None:
         """Close the other transport."""

@@ -154,7 +154,7 @@ def test_what_the_server_cannot_open_is_sent(
     in_process: revolute.Simulator, server: ServerProcess, monkeypatch: pytest.MonkeyPatch, traffic: Traffic
 ) -> None:
     """As after a server's restart in another container: it was asked before, and can no longer."""
-    monkeypatch.setattr(OfferedMemory, "_take", lambda *_: _with_wrong_secret())
+    monkeypatch.setattr(OfferedMemory, "_acquire", lambda *_: _with_wrong_secret())
     with revolute.connect(server.grpc) as simulator:
         _equal(_answers(simulator), _answers(in_process))
     assert traffic.read == 0
@@ -172,7 +172,7 @@ def test_a_server_that_takes_no_memory_any_more(
 ) -> None:
     """As after a restart with another setting, or behind a proxy on this machine: the client was told that it
     could, and its request is in memory that the server does not look at."""
-    monkeypatch.setattr(OfferedMemory, "_ask", lambda offered, *_: setattr(offered, "_usable", True))
+    monkeypatch.setattr(OfferedMemory, "_probe", lambda offered, *_: setattr(offered, "_usable", True))
     with running_server("--no-shared-memory") as server, revolute.connect(server.grpc) as simulator:
         _equal(_answers(simulator), _answers(in_process))
 
@@ -180,7 +180,7 @@ def test_a_server_that_takes_no_memory_any_more(
 def test_a_loss_of_the_clients_own_is_evaluated_once(
     server: ServerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OfferedMemory, "_take", lambda *_: _with_wrong_secret())
+    monkeypatch.setattr(OfferedMemory, "_acquire", lambda *_: _with_wrong_secret())
     calls = 0
 
     def own(states: Any) -> tuple[Any, Any, Any]:

@@ -1,8 +1,8 @@
-"""Protobuf messages from plain documents, and back.
+"""Converts plain documents to protobuf messages and back.
 
-A document is what JSON and NPZ carry: dicts, lists, numbers, words and arrays under the field names of the
-proto files. Tensors stand for arrays, Blobs for bytes, an EntryList for a list of whole numbers. Arrays and
-bytes are kept out of the message and returned by field path, the form that `parts` sends and receives.
+A document consists of dicts, lists, numbers, strings and arrays under the field names of the proto files. In
+a message, a Tensor is an array, a Blob is bytes, and an EntryList is a list of integers. Arrays and bytes are
+not stored in the message but returned by field path, as `parts` sends and receives them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def fill_message(message: Message, document: Mapping[str, Any]) -> dict[str, np.
     """Set the fields of a message from a document.
 
     Args:
-        message: the message; its Tensors and Blobs are made present and stay empty.
+        message: the message; its Tensors and Blobs are set, but left empty.
         document: values by field name; None leaves a field unset.
 
     Returns:
-        Arrays and bytes by field path; text for a Blob becomes UTF-8.
+        Arrays and bytes by field path; text for a Blob is encoded as UTF-8.
     """
     values: dict[str, np.ndarray | bytes] = {}
     _fill(message, document, "", values)
@@ -43,7 +43,7 @@ def read_message(message: Message, values: Mapping[str, Any]) -> dict[str, Any]:
         values: its arrays and bytes by field path.
 
     Returns:
-        Values by field name; unset messages and unset optional fields are left out.
+        Values by field name, without unset messages and unset optional fields.
     """
     return _read(message, "", values)
 

@@ -1,8 +1,7 @@
-"""Strict JSON with exact numbers (RFC 8259), the form of messages that people read over HTTP.
+"""Strict JSON with exact numbers (RFC 8259), the readable form of messages over HTTP.
 
-Finite doubles are written with as many digits as bring back the same bits. JSON has no word for the others:
-in answers they are the strings "nan", "inf" and "-inf"; in requests the bare words NaN and Infinity are
-refused.
+Finite doubles are written with enough digits to restore the same bits. JSON has no other numbers: answers
+contain the strings "nan", "inf" and "-inf"; requests with the bare words NaN or Infinity are an error.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ def to_json(value: Any) -> str:
     """Return a value as JSON text.
 
     Args:
-        value: None, bools, numbers, strings, arrays, and lists and mappings of such.
+        value: None, bools, numbers, strings, arrays, and lists and mappings of these.
     """
     return json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
@@ -32,7 +31,7 @@ def from_json(text: str | bytes, *, name: str = "body") -> Any:
 
     Args:
         text: the text; bytes are UTF-8.
-        name: what error texts call it.
+        name: the argument's name, for the error text.
 
     Raises:
         ArgumentError: the text is not strict JSON.
@@ -48,7 +47,7 @@ def from_json(text: str | bytes, *, name: str = "body") -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return `value` made of what `json` writes, non-finite numbers as strings."""
+    """Convert `value` to types that `json` can write; non-finite numbers become strings."""
     if isinstance(value, np.ndarray):
         return (
             value.tolist() if value.dtype.kind != "f" or np.isfinite(value).all() else _plain(value.tolist())

@@ -1,8 +1,8 @@
-"""Headers of NumPy's .npy format, read without NumPy's own reader where they are the usual ones.
+"""Reads NumPy's .npy format. Common headers are parsed without NumPy's reader.
 
-NumPy evaluates a header as Python text. In CPython 3.11 that may fail when several threads do it at once
-("AST constructor recursion depth mismatch"), so a header as NumPy writes it for numbers is matched here;
-any other goes to NumPy.
+NumPy parses a header as a Python literal. In CPython 3.11 this can fail when several threads do it at once
+("AST constructor recursion depth mismatch"). So headers in the form that NumPy writes for numbers are matched
+with a regular expression; NumPy reads all others.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 _MOST_HEADER = 64 * 1024
-"""Bytes of a header; NumPy reads no more than 10,000 of its text."""
+"""Largest size of a header in bytes; NumPy reads at most 10,000."""
 
 _LARGE = 64 * 1024
-"""Bytes of an array that may hold on to those of others beside it."""
+"""Smallest size in bytes of an array that is not copied, and so keeps its whole file in memory."""
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _USUAL = re.compile(
@@ -27,13 +27,13 @@ _USUAL = re.compile(
 
 
 def read_header(stream: BytesIO) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Read the header of a .npy file; the stream is then at its numbers.
+    """Read the header of a .npy file; afterwards the stream is at the start of the numbers.
 
     Returns:
-        Shape, whether the first axis runs fastest, and the type of the numbers.
+        Shape, whether the array is in Fortran order, and the dtype.
 
     Raises:
-        ValueError: it is no .npy file, or of a format other than 1.0 and 2.0.
+        ValueError: the stream is not a .npy file of format 1.0 or 2.0.
     """
     start = stream.tell()
     head = stream.read(len(_MAGIC) + 2)
@@ -53,15 +53,15 @@ def read_header(stream: BytesIO) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 
 def head_of(content: bytes | memoryview) -> BytesIO:
-    """Return the beginning of a .npy file, with all of its header, as a stream."""
+    """Return the beginning of a .npy file, including the whole header, as a stream."""
     return BytesIO(content[:_MOST_HEADER])
 
 
 def read_array(content: bytes | memoryview) -> np.ndarray:
-    """Return the array of a .npy file, in memory of its own unless it is large and lies in writable memory.
+    """Return the array of a .npy file. It is a copy unless it is large and `content` is writable.
 
     Raises:
-        ValueError: it is no .npy file of numbers or text, or has fewer bytes than its header says.
+        ValueError: `content` is not a .npy file of numbers or text, or is shorter than its header says.
     """
     stream = head_of(content)
     shape, fortran_order, dtype = read_header(stream)

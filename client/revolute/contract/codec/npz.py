@@ -1,8 +1,8 @@
-"""A message as one NPZ file, the form of arrays over HTTP (`application/x-npz`).
+"""A message as one NPZ file, the binary form of messages over HTTP (`application/x-npz`).
 
-A message is a document: dicts and lists with arrays, numbers and words as leaves, the same that JSON carries.
-In an NPZ file each array is a member named by its path ("ctrl", "params.body_mass"); what remains, arrays
-inside lists among it, is one JSON object, the UTF-8 bytes of the uint8 member "header". Pickles are never
+A message is a document: nested dicts and lists of arrays, numbers and strings, as in JSON. In an NPZ file,
+each array is a member named by its path ("ctrl", "params.body_mass"). The rest of the document, including
+arrays inside lists, is a JSON object; its UTF-8 bytes are the uint8 member "header". Pickles are never
 written or read.
 """
 
@@ -25,20 +25,20 @@ MEDIA_TYPE = "application/x-npz"
 HEADER = "header"
 
 BLOCK_BYTES = 512 * 1024
-"""Of a body that is sent block by block."""
+"""Size in bytes of the blocks in which a body is sent."""
 
 _HEAD = struct.Struct("<4s22xHH")
-"""Of a member: magic, and the lengths of its name and extra field, which follow."""
+"""Local header of a member: magic number, length of the name, length of the extra field; both follow it."""
 
 _UTF8_NAME = 0x800
 
 _ALIGN = 64
 _PADDING = struct.Struct("<HH")
 _PADDING_ID = 0xD935
-"""Of an extra field that says nothing, as archives of Android have it."""
+"""Id of an extra field that only pads, as in Android's archives."""
 
 _ZIP64_SIZE = 20
-"""Of the extra field with the lengths of a large member."""
+"""Size in bytes of the extra field that holds the lengths of a large member."""
 
 
 def pack_npz(document: Mapping[str, Any]) -> bytes:
@@ -47,8 +47,7 @@ def pack_npz(document: Mapping[str, Any]) -> bytes:
 
 
 def npz_pieces(document: Mapping[str, Any]) -> list[bytes | memoryview]:
-    """Return a document as the bytes of an NPZ file, in pieces; those of its arrays are the arrays' own
-    memory."""
+    """Return the bytes of a document's NPZ file in pieces. Arrays are not copied: their pieces are views."""
     members: dict[str, np.ndarray] = {}
     header = _take_arrays(document, "", members)
     members[HEADER] = np.frombuffer(json_text.to_json(header).encode(), dtype=np.uint8)
@@ -61,10 +60,10 @@ def npz_pieces(document: Mapping[str, Any]) -> list[bytes | memoryview]:
 
 
 def _aligned(name: str, place: int) -> zipfile.ZipInfo:
-    """Return a member whose content, written at a place, begins at a multiple of _ALIGN.
+    """Return a padded member whose content, if the member starts at `place`, begins at a multiple of _ALIGN.
 
-    A reader that has the archive in memory can then use the arrays where they lie: NumPy's own header fills
-    up to a multiple as well.
+    NumPy pads the .npy header to a multiple too, so a reader can use the arrays in the archive without
+    copies.
     """
     member = zipfile.ZipInfo(name)
     start = place + _HEAD.size + len(name.encode()) + _PADDING.size + _ZIP64_SIZE
@@ -74,7 +73,7 @@ def _aligned(name: str, place: int) -> zipfile.ZipInfo:
 
 
 def blocks(pieces: Sequence[bytes | memoryview]) -> Iterator[bytes]:
-    """Yield the bytes of pieces in blocks of one size, the last excepted."""
+    """Yield the bytes of pieces in blocks of BLOCK_BYTES; the last may be shorter."""
     block: list[bytes | memoryview] = []
     room = BLOCK_BYTES
     for piece in pieces:
@@ -91,7 +90,7 @@ def blocks(pieces: Sequence[bytes | memoryview]) -> Iterator[bytes]:
 
 
 class BytesReader(io.RawIOBase):
-    """Bytes at hand as a file, without a copy of them."""
+    """A read-only file over bytes in memory, without a copy."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = memoryview(data)
@@ -99,7 +98,7 @@ class BytesReader(io.RawIOBase):
 
     @classmethod
     def open(cls, data: bytes | memoryview) -> IO[bytes]:
-        """Return bytes as a file that `zipfile` can read."""
+        """Return a buffered file over bytes, for `zipfile`."""
         return io.BufferedReader(cls(data))
 
     def readable(self) -> bool:
@@ -123,10 +122,10 @@ class BytesReader(io.RawIOBase):
 
 
 class _Pieces:
-    """A file that holds what is written to it as it came, without copies.
+    """A write-only file that keeps the written pieces without copies.
 
-    A zip archive is written from beginning to end, but for heads of members that are written once more, as
-    long as before, when their checksum is known.
+    `zipfile` writes from start to end, except that it rewrites a member's header, with the same length, once
+    the checksum is known.
     """
 
     def __init__(self) -> None:
@@ -134,7 +133,7 @@ class _Pieces:
         self._place = 0
 
     def write(self, data: bytes | memoryview) -> int:
-        """Put a piece at the current place, instead of the one that is there."""
+        """Write a piece at the current position, replacing the piece that starts there."""
         size = len(data)
         if size:
             self._pieces[self._place] = data
@@ -142,26 +141,26 @@ class _Pieces:
         return size
 
     def tell(self) -> int:
-        """Return the current place."""
+        """Return the current position."""
         return self._place
 
     def seek(self, place: int) -> int:
-        """Go to a place where a piece begins or the last one ends."""
+        """Move to the start of a piece, or to the end."""
         self._place = place
         return place
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: writes are not buffered."""
 
     def content(self) -> list[bytes | memoryview]:
-        """Return the pieces in their order."""
+        """Return the pieces in order."""
         return list(self._pieces.values())
 
 
 def unpack_npz(data: bytes | memoryview) -> dict[str, Any]:
     """Return the document of an NPZ file.
 
-    Large arrays of one that lies in writable memory stay where they are; others have memory of their own.
+    If `data` is writable, large arrays are views of it; all other arrays are copies.
 
     Raises:
         ArgumentError: the bytes are not an NPZ file, hold pickled objects, or the header does not fit the
@@ -185,7 +184,7 @@ def unpack_npz(data: bytes | memoryview) -> dict[str, Any]:
 def member_content(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, data: bytes | memoryview
 ) -> bytes | memoryview:
-    """Return the content of a member of an archive, as a view of the archive where it lies there as it is.
+    """Return the content of a member; for an uncompressed member, a view of the archive.
 
     Args:
         archive: the archive.
@@ -193,7 +192,7 @@ def member_content(
         data: all bytes of the archive.
 
     Raises:
-        zipfile.BadZipFile: it is damaged; and what else zipfile raises.
+        zipfile.BadZipFile: the member is damaged. `zipfile` may raise other exceptions.
     """
     view = _stored(member, data)
     if view is None:
@@ -205,7 +204,7 @@ def member_content(
 
 
 def _stored(member: zipfile.ZipInfo, data: bytes | memoryview) -> memoryview | None:
-    """Return the bytes of a member that is stored as it is; None for any other."""
+    """Return a view of an uncompressed member, or None."""
     plain = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
     head = data[member.header_offset : member.header_offset + _HEAD.size]
     if not plain or member.flag_bits & ~_UTF8_NAME or len(head) < _HEAD.size:
@@ -221,7 +220,7 @@ def _stored(member: zipfile.ZipInfo, data: bytes | memoryview) -> memoryview | N
 
 
 def _write_array(member: IO[bytes], array: np.ndarray) -> None:
-    """Write an array of numbers in NumPy's format, its bytes in one piece where they lie so."""
+    """Write an array in .npy format; the numbers of a contiguous array as one piece, without a copy."""
     if not (array.flags.c_contiguous and array.size and array.dtype.kind in "biuf"):
         np.lib.format.write_array(member, array, allow_pickle=False)
         return
@@ -231,7 +230,7 @@ def _write_array(member: IO[bytes], array: np.ndarray) -> None:
 
 
 def _take_arrays(document: Mapping[str, Any], prefix: str, members: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return `document` without its arrays and add them to `members` by path."""
+    """Return `document` without its arrays, and add the arrays to `members` by path."""
     rest: dict[str, Any] = {}
     for key, value in document.items():
         if isinstance(value, np.ndarray):
@@ -244,7 +243,7 @@ def _take_arrays(document: Mapping[str, Any], prefix: str, members: dict[str, np
 
 
 def _put(document: dict[str, Any], path: str, array: np.ndarray) -> None:
-    """Set the entry of a document at a path; missing objects on the way are made."""
+    """Set the entry of a document at a path, and create missing parents."""
     *parents, name = path.split(".")
     place: Any = document
     for parent in parents:

@@ -1,8 +1,8 @@
 """A message with large arrays as a stream of small parts, and back (proto/revolute/v1/tensor.proto).
 
-The first part, `start`, holds every field; a Tensor or Blob that does not fit into it keeps only its declared
-size, and its bytes follow as chunks in order. Writing: `to_parts`. Reading: `Assembler`, fed part by part, so
-that the same checks serve blocking and asynchronous streams. Protobuf itself writes and parses the parts.
+The first part, `start`, holds all fields. A Tensor or Blob that does not fit only declares its size there;
+its bytes follow as chunks, in order. `to_parts` writes the parts. `Assembler` reads them one by one, so
+blocking and asynchronous streams use the same checks.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from . import tensor as tensors
 from .buffers import BUFFERS
 
 CHUNK_BYTES = 1000 * 1024
-"""Largest payload of one part that this implementation sends; the part itself is at most 1 MiB."""
+"""Largest payload of a sent part in bytes. The part itself is at most 1 MiB."""
 
 _FREE_CHUNKS, _CHUNK_LEAST = 1000, 1024
-"""A message may come in so many chunks, and in one more for every 1024 bytes that it declares."""
+"""A message may have _FREE_CHUNKS chunks, plus one per _CHUNK_LEAST declared bytes."""
 
 _NUMBERS_PER_ENTRY = 100
-"""So many numbers of a list take about as long to read as one other entry."""
+"""Reading this many numbers of a list takes about as long as reading one other entry."""
 
 _TENSOR = tensor_pb2.Tensor.DESCRIPTOR.full_name
 _BLOB = tensor_pb2.Blob.DESCRIPTOR.full_name
@@ -45,10 +45,10 @@ def to_parts(
 
     Args:
         part_type: message with a oneof of `start` and `chunk`, e.g. RolloutRequest.
-        start: the message's fields apart from its arrays; its Tensors and Blobs are declared here.
+        start: the message without its arrays; this function declares its Tensors and Blobs.
         values: arrays and bytes by field path, e.g. {"ctrl": array, "params.body_mass": array}.
         chunk_bytes: largest payload of one part.
-        first: name of the field of `part_type` that `start` goes to.
+        first: name of the field of `part_type` that holds `start`.
 
     Yields:
         Messages of `part_type`.
@@ -60,17 +60,17 @@ def to_parts(
     yield part
     for path, offset, data in _pieces(later, chunk_bytes):
         part = part_type()
-        # set in place: a Chunk that is given to the part would be copied
+        # set the fields in place: assigning a Chunk would copy it
         part.chunk.field, part.chunk.offset, part.chunk.data = path, offset, data.tobytes()
         yield part
 
 
 def count_entries(message: Any, most: int) -> int:
-    """Count the entries of a message's lists and maps; a hundred numbers count as one entry.
+    """Count the entries of all lists and maps in a message. A hundred numbers count as one entry.
 
     Args:
-        message: the message, at any depth.
-        most: counting stops above this.
+        message: the message.
+        most: counting stops above this number.
     """
     count = 0
     for field, value in message.ListFields():
@@ -92,18 +92,18 @@ def count_entries(message: Any, most: int) -> int:
 
 
 class ArrayMemory(Protocol):
-    """Memory with arrays of a message, such as `shared_memory.SharedMemory`."""
+    """Memory that holds arrays of a message, such as `shared_memory.SharedMemory`."""
 
     def read(self, place: int, into: np.ndarray) -> int:
-        """Copy bytes from a place into a contiguous array of bytes; return how many there were."""
+        """Copy bytes from offset `place` into a contiguous array of bytes; return the number of bytes."""
 
 
 class Assembler:
-    """Puts the parts of one message together again.
+    """Assembles one message from its parts.
 
     Args:
-        max_bytes: largest sum of all array and blob bytes; None for no limit.
-        limit_name: the limit's name in the error text.
+        max_bytes: largest total size of arrays and blobs; None for no limit.
+        limit_name: name of this limit in the error text.
         first: name of the field that begins the message.
     """
 
@@ -118,12 +118,12 @@ class Assembler:
         self._chunks = 0
         self._received_bytes = 0
         self.declared_bytes = 0
-        """Bytes of all arrays and blobs that `start` declares; 0 until it has come."""
+        """Total size of all arrays and blobs that `start` declares; 0 before `start`."""
         self.shared_bytes = 0
-        """Bytes of those that wait in shared memory for `load`."""
+        """Size of the arrays in shared memory that `load` has not copied yet."""
 
     def feed(self, part: Any) -> None:
-        """Take in the next part.
+        """Add the next part.
 
         Raises:
             ArgumentError: the part does not continue the message.
@@ -141,10 +141,13 @@ class Assembler:
             )
 
     def load(self, memory: ArrayMemory | None) -> None:
-        """Copy what waits in shared memory; `memory` is what was offered with the message.
+        """Copy the arrays in shared memory.
+
+        Args:
+            memory: the memory that was offered with the call; None if none was.
 
         Raises:
-            ArgumentError: none was, or it does not hold what the message says.
+            ArgumentError: no memory was offered, or it is smaller than the message says.
         """
         for field in self._fields.values():
             field.load(memory)
@@ -153,18 +156,18 @@ class Assembler:
 
     @property
     def complete(self) -> bool:
-        """Whether all bytes have come that the message declares."""
+        """Whether all declared bytes have arrived."""
         return self._start is not None and self._received_bytes == self.declared_bytes
 
     def finish(self) -> tuple[Any, dict[str, Any]]:
         """Return the message and its values.
 
         Returns:
-            The `start` message (its `data` fields are emptied) and the arrays and bytes by field path; a
-            field that was not set is not among them. Arrays are native, writable and own their memory.
+            The `start` message, with emptied `data` fields, and the arrays and bytes of all set fields by
+            field path. Arrays are native and writable.
 
         Raises:
-            ArgumentError: the stream was empty or bytes are missing.
+            ArgumentError: the stream was empty, or bytes are missing.
         """
         if self._start is None:
             raise ArgumentError.expected("part", f"'{self._first}'", "an empty stream")
@@ -208,7 +211,7 @@ class Assembler:
 def assemble(
     parts: Iterable[Any], max_bytes: int | None = None, memory: ArrayMemory | None = None
 ) -> tuple[Any, dict[str, Any]]:
-    """Return message and values of a blocking stream of parts; see `Assembler.finish`."""
+    """Assemble a message from a blocking stream of parts; see `Assembler.finish`."""
     assembler = Assembler(max_bytes)
     for part in parts:
         assembler.feed(part)
@@ -218,7 +221,7 @@ def assemble(
 
 
 def read_values(message: Any) -> dict[str, Any]:
-    """Return arrays and bytes by field path of a message that is sent whole.
+    """Return the arrays and bytes of a complete message by field path.
 
     Raises:
         ArgumentError: a Tensor's bytes do not fit its shape.
@@ -230,7 +233,7 @@ def read_values(message: Any) -> dict[str, Any]:
 
 
 class _Field:
-    """One Tensor or Blob of a message while its bytes arrive."""
+    """A Tensor or Blob whose bytes are arriving."""
 
     def __init__(self, path: str, message: Any) -> None:
         self._path = path
@@ -263,7 +266,7 @@ class _Field:
             )
 
     def take_inline_data(self) -> int:
-        """Take the bytes that the message has in itself; return how many there are."""
+        """Take the bytes inside the message; return their number."""
         data = self._message.data
         if data and (self.is_shared or len(data) != self.size):
             raise self._wrong_count(len(data) + self.size * self.is_shared)
@@ -273,7 +276,7 @@ class _Field:
         return len(data)
 
     def append(self, offset: int, data: bytes) -> int:
-        """Take the next bytes; return how many there are."""
+        """Add the next bytes; return their number."""
         if self.is_shared:
             raise self._wrong_count(self.size + len(data))
         if offset != self._filled:
@@ -283,7 +286,7 @@ class _Field:
         if offset + len(data) > self.size or not data:
             raise self._wrong_count(offset + len(data))
         if not offset:
-            # only now: a size that is declared, and never comes, takes no memory
+            # allocate at the first chunk: a declared size alone must not take memory
             self._buffer = BUFFERS.empty(self.size)
         self._buffer.data[offset : offset + len(data)] = data
         self._filled += len(data)
@@ -309,7 +312,8 @@ class _Field:
 def _split(
     start: Message, values: Mapping[str, Value], chunk_bytes: int
 ) -> tuple[list[tuple[str, memoryview]], list[tuple[str, memoryview]]]:
-    """Declare the Tensors and Blobs of a message; return the bytes that fit into it, and the others."""
+    """Declare the Tensors and Blobs of a message; return the bytes to send inside it and those to send
+    later."""
     budget = chunk_bytes
     inline: list[tuple[str, memoryview]] = []
     later: list[tuple[str, memoryview]] = []
@@ -331,7 +335,8 @@ def _pieces(later: list[tuple[str, memoryview]], size: int) -> Iterator[tuple[st
 
 
 def declare(message: Any, value: Value) -> tuple[int, memoryview]:
-    """Write dtype and shape, or size, into a Tensor or Blob; return byte count and a view of the bytes."""
+    """Set dtype and shape of a Tensor, or the size of a Blob; return the byte count and a view of the
+    bytes."""
     if message.DESCRIPTOR.full_name == _TENSOR:
         array = tensors.wire_array(np.asarray(value))
         message.dtype = array.dtype.str
@@ -343,15 +348,15 @@ def declare(message: Any, value: Value) -> tuple[int, memoryview]:
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:
-    """Return a view of an array's bytes as they go over the wire."""
+    """Return a view of an array's bytes in wire format."""
     return tensors.wire_array(array).reshape(-1).view(np.uint8).data
 
 
 def locate(message: Any, path: str) -> Any:
-    """Return the Tensor or Blob at a field path, made present if it was not.
+    """Return the Tensor or Blob at a field path, and set it if it is unset.
 
     Args:
-        message: the message that the path starts from; lists in it have their entries already.
+        message: the message at the start of the path; its lists already have their entries.
         path: names of fields, positions in lists and keys of maps, joined by dots.
     """
     name, _, rest = path.partition(".")
@@ -370,7 +375,7 @@ def locate(message: Any, path: str) -> Any:
 
 
 def _walk(message: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield path and message of every Tensor and Blob that is set."""
+    """Yield the path and message of every set Tensor and Blob."""
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
@@ -389,5 +394,5 @@ def _walk(message: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def is_map(field: Any) -> bool:
-    """Tell whether a field is a map of messages or values."""
+    """Return whether a field is a map."""
     return field.message_type is not None and field.message_type.GetOptions().map_entry

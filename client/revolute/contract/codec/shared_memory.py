@@ -1,13 +1,13 @@
-"""Arrays in memory that client and server share, where both run on one machine (Linux).
+"""Arrays in memory shared by a client and a server on one machine (Linux).
 
-A client offers a block of its memory with a call, in the metadata `x-shared-memory`; a Tensor then says where
-in it its bytes are (`shared`) instead of carrying them. The block is a memfd: it has no name in any folder,
-and is gone when the last process that holds it is. The server opens it as /proc/PID/fd/FD, so it must run as
-the client's user and see the client's processes. What it finds there must begin with the secret that the
-offer names: nobody can make a server read or write memory of which they do not know that much.
+A client offers a block of memory with a call, in the metadata `x-shared-memory`. A Tensor then holds the
+offset of its bytes in the block (`shared`) instead of the bytes. The block is a memfd: it has no file name
+and disappears with the last process that holds it. The server opens it as /proc/PID/fd/FD, so it must run as
+the client's user and see the client's processes. The block must begin with the secret in the offer, so nobody
+can make a server read or write a block whose secret they do not know.
 
-Neither side maps the block, both copy: a block that its owner shortens or changes meanwhile gives an error
-or other numbers, and never a signal.
+Both sides copy and never map the block. If its owner shortens or changes it during a call, the other side
+gets an error or wrong numbers, but never a signal.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from ..v1 import tensor_pb2
 from .parts import Value, declare, locate
 
 HEADER = "x-shared-memory"
-"""Metadata by which a client offers memory: `pid:fd:secret:capacity`."""
+"""Metadata key of a client's offer: `pid:fd:secret:capacity`."""
 
 OPENED = "opened"
-"""Value of the same name in the trailing metadata of GetServerInfo, where the server could open it."""
+"""Value of HEADER in the trailing metadata of GetServerInfo if the server could open the block."""
 
 AVAILABLE = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")
 
 SHARED_FROM = 64 * 1024
-"""Bytes of a message's arrays from which on sharing costs less than sending."""
+"""Smallest total size of a message's arrays in bytes for which sharing is faster than sending."""
 
 CAPACITY = 256 * 1024**2
-"""Bytes of a client's block. Pages are taken when they are first written."""
+"""Size of a client's block in bytes. Pages take memory when they are first written."""
 
 FIRST = 64
-"""Place of the first array; the secret lies before it."""
+"""Offset of the first array; the secret is before it."""
 
 _SHARE = 4
-"""Blocks may have this part of the descriptors of a process."""
+"""Blocks may use 1 / _SHARE of a process's file descriptors."""
 
 _SECRET_BYTES = 32
 _ALIGNMENT = 64
 _LEAST = 1024
-"""Bytes of an array that is worth its place."""
+"""Smallest size of a shared array in bytes; smaller ones are sent."""
 
 _MOST_PIECES = 64
-"""Of one write; the system takes at least 1024."""
+"""Largest number of pieces per write; the system allows at least 1024."""
 
 _NAME = "revolute"
 _OFFER = re.compile(r"([0-9]{1,10}):([0-9]{1,10}):([0-9a-f]{64}):([0-9]{1,15})")
@@ -64,12 +64,12 @@ _TENSOR = tensor_pb2.Tensor.DESCRIPTOR.full_name
 
 
 class SharedMemory:
-    """A block of memory that two processes hold.
+    """A block of memory shared by two processes.
 
     Args:
-        descriptor: its file descriptor, owned from now on.
-        capacity: bytes that may be used.
-        offer: what a client sends so that a server opens it.
+        descriptor: file descriptor; this object closes it.
+        capacity: usable size in bytes.
+        offer: metadata value with which a server can open the block.
     """
 
     def __init__(self, descriptor: int, capacity: int, offer: str = "") -> None:
@@ -78,14 +78,14 @@ class SharedMemory:
         self._capacity = capacity
         self.offer = offer
         self.was_read = False
-        """Whether the other side has put something there: it can open the block."""
+        """Whether the other side has written to the block, which proves that it can open it."""
 
     @classmethod
     def create(cls) -> SharedMemory:
-        """Make a block of this process.
+        """Create a block.
 
         Raises:
-            OSError: the system has no memory or no descriptor for it.
+            OSError: the system has no memory or no descriptor left.
         """
         secret = secrets.token_bytes(_SECRET_BYTES)
         descriptor = os.memfd_create(_NAME)
@@ -100,10 +100,10 @@ class SharedMemory:
 
     @classmethod
     def open(cls, offer: str) -> SharedMemory:
-        """Open the block that another process offers.
+        """Open a block that another process offers.
 
         Raises:
-            ArgumentError: this process cannot reach such a block, or it is not what the offer says.
+            ArgumentError: this process cannot open the block, or the block does not match the offer.
         """
         match = _OFFER.fullmatch(offer)
         if match is None:
@@ -111,7 +111,7 @@ class SharedMemory:
         try:
             descriptor = _opened(f"/proc/{match[1]}/fd/{match[2]}")
         except OSError:
-            # whoever asks is not told what other processes have
+            # do not reveal what other processes have open
             raise _unreachable() from None
         memory = cls(descriptor, int(match[4]), offer)
         if not hmac.compare_digest(os.pread(descriptor, _SECRET_BYTES, 0), bytes.fromhex(match[3])):
@@ -120,18 +120,18 @@ class SharedMemory:
         return memory
 
     def size(self) -> int:
-        """Return the bytes that it occupies."""
+        """Return the current size of the block in bytes."""
         return os.fstat(self._descriptor).st_size
 
     def read(self, place: int, into: np.ndarray) -> int:
         """Copy bytes out of the block.
 
         Args:
-            place: where they begin.
-            into: contiguous array of bytes that takes them.
+            place: offset of the first byte.
+            into: contiguous array of bytes to fill.
 
         Returns:
-            How many there were; fewer than asked for where the block ends or there is no such place.
+            Number of bytes copied; fewer than requested at the end of the block or for a bad offset.
         """
         self.was_read = True
         if place < 0:
@@ -143,16 +143,17 @@ class SharedMemory:
         return done
 
     def put(self, start: Message, values: Mapping[str, Value]) -> dict[str, Value]:
-        """Put the arrays of a message into the block, and their places into the message.
+        """Write the arrays of a message into the block, and their offsets into the message.
 
-        What lay in the block is overwritten: a message is read before the other side writes the next one.
+        The previous content is overwritten. This is safe because each side reads a message before it writes
+        the next one.
 
         Args:
-            start: the message; its Tensors are filled in here.
+            start: the message; its Tensors are set here.
             values: arrays and bytes by field path.
 
         Returns:
-            Those that did not go there: bytes, small arrays, and what there is no room for.
+            The values that were not written: bytes, small arrays, and arrays that do not fit.
         """
         left: dict[str, Value] = {}
         pieces: list[memoryview | bytes] = []
@@ -177,7 +178,7 @@ class SharedMemory:
         return left
 
     def _write(self, pieces: list[memoryview | bytes]) -> None:
-        """Copy bytes into the block, from its first place on."""
+        """Copy bytes into the block, from offset FIRST on."""
         place = FIRST
         while pieces:
             count = os.pwritev(self._descriptor, pieces[:_MOST_PIECES], place)
@@ -188,26 +189,27 @@ class SharedMemory:
                 pieces[0] = pieces[0][count:]
 
     def close(self) -> None:
-        """Let go of the block, as happens to one that nobody holds; once is enough, more do no harm."""
+        """Close the block. Closing twice has no effect; garbage collection closes it too."""
         self._descriptor = -1
         self._finalizer()
 
 
 def array_bytes(values: Mapping[str, Value]) -> int:
-    """Count the bytes of the arrays among values by field path."""
+    """Return the total size in bytes of the arrays among `values`."""
     return sum(value.nbytes for value in values.values() if isinstance(value, np.ndarray))
 
 
 def shared(start: Message, values: dict[str, Value], memory: SharedMemory | None) -> dict[str, Value]:
-    """Put a message's arrays into shared memory if there is some and it is worth it; return the others."""
+    """Write a message's arrays into shared memory if that is available and faster; return the other
+    values."""
     if memory is None or array_bytes(values) < SHARED_FROM:
         return values
     return memory.put(start, values)
 
 
 def most_blocks() -> int:
-    """Return how many blocks this process may have, so that there are descriptors for all else."""
-    # not everywhere, but wherever there are blocks
+    """Return the largest number of blocks of this process; it leaves descriptors for other uses."""
+    # imported here because `resource` exists only on Unix
     import resource
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -224,10 +226,13 @@ def _is_tensor(message: Any) -> bool:
 
 
 def _opened(path: str) -> int:
-    """Open a block by its link in /proc; nothing that is no block is opened, however it changes meanwhile.
+    """Open a block by its link in /proc.
+
+    The link is first opened with O_PATH and checked, so that nothing but a block is ever opened, even if the
+    link changes in the meantime.
 
     Raises:
-        OSError: it cannot be opened, or is something else.
+        OSError: the link cannot be opened, or is not a block.
     """
     found = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
@@ -241,8 +246,11 @@ def _opened(path: str) -> int:
 
 @functools.cache
 def _device() -> int:
-    """Return the number of the file system of all blocks. The kernel has it for itself: what lies there is
-    memory, so that reading it never waits for anybody, whatever the name of a file elsewhere."""
+    """Return the device number of the kernel's file system for memfds.
+
+    Files on it are always memory, so reading one never blocks. A file elsewhere can imitate a block's name,
+    but not its device number.
+    """
     descriptor = os.memfd_create(_NAME)
     try:
         return os.fstat(descriptor).st_dev
@@ -255,5 +263,5 @@ def _unreachable() -> ArgumentError:
 
 
 def refused(expected: str, got: str) -> ArgumentError:
-    """Return the error of a request whose arrays lie in memory that the server does not open."""
+    """Return the error for shared memory that the server cannot open."""
     return ArgumentError.expected(HEADER, expected, got, advice="send the arrays over the connection")

@@ -1,5 +1,7 @@
-"""An exception as the bytes of `grpc-status-details-bin`, and back: google.rpc.Status with one ErrorInfo,
-and RetryInfo where it is known when to try again."""
+"""Converts an exception to the bytes of `grpc-status-details-bin` and back.
+
+The bytes are a google.rpc.Status with one ErrorInfo, and a RetryInfo if `retry_after` is known.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,7 @@ def encode_status(error: RevoluteError) -> bytes:
 
 
 def decode_status(data: bytes) -> RevoluteError | None:
-    """Return the exception that the value of DETAILS_KEY stands for; None if it holds no ErrorInfo of
-    revolute."""
+    """Return the exception for a value of DETAILS_KEY; None if it has no ErrorInfo of revolute."""
     try:
         status = error_pb2.Status.FromString(data)
         found, retry_after = None, None

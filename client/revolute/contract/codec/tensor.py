@@ -1,7 +1,7 @@
-"""One array as a Tensor: little-endian, C order, with dtype and shape, and the checks of the way back.
+"""Converts an array to a Tensor (little-endian, C order, with dtype and shape) and back.
 
-Reads a Tensor only if its byte count is exactly product(shape) times the element size; anything else is
-refused with the field's name, so that a cut or shifted array can never become numbers.
+A Tensor must have exactly product(shape) times the element size bytes; otherwise reading raises an error that
+names the field. So a truncated or shifted array never becomes numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..v1 import tensor_pb2
 WIRE_DTYPES = ("<f8", "<f4", "<i4", "<i8")
 
 MOST_AXES = 8
-"""Axes of an array on the wire; the protocol needs four."""
+"""Largest number of axes of an array on the wire; the protocol needs four."""
 
 
 def wire_array(array: np.ndarray) -> np.ndarray:
@@ -30,7 +30,7 @@ def wire_array(array: np.ndarray) -> np.ndarray:
         The array itself if it already has that form, else a copy.
 
     Raises:
-        ArgumentError: the dtype has no form on the wire.
+        ArgumentError: no wire dtype holds the values.
     """
     flags = array.flags
     if array.dtype.str in WIRE_DTYPES and array.dtype.str != "<f4" and flags.c_contiguous and flags.aligned:
@@ -52,11 +52,11 @@ def encode_tensor(array: np.ndarray) -> tensor_pb2.Tensor:
 
 
 def declared_bytes(name: str, tensor: tensor_pb2.Tensor) -> int:
-    """Return the number of bytes that a Tensor's dtype and shape ask for.
+    """Return the number of bytes that a Tensor's dtype and shape require.
 
     Args:
         name: the field's name, for the error text.
-        tensor: the Tensor; its data is not looked at.
+        tensor: the Tensor; its data is not used.
 
     Raises:
         ArgumentError: the dtype is not one of WIRE_DTYPES, an axis is negative, or there are too many.
@@ -70,18 +70,18 @@ def declared_bytes(name: str, tensor: tensor_pb2.Tensor) -> int:
 
 
 def check_axes(name: str, shape: Sequence[int]) -> None:
-    """Refuse a shape that NumPy cannot have, whatever its bytes.
+    """Raise an error for a shape that NumPy does not support.
 
     Args:
         name: the argument's name, for the error text.
         shape: lengths of at least 0.
 
     Raises:
-        ArgumentError: too many axes, or no elements along axes that are too long.
+        ArgumentError: there are too many axes, or an empty array has axes that are too long.
     """
     if len(shape) > MOST_AXES:
         raise ArgumentError.expected(name, f"at most {MOST_AXES} axes", len(shape))
-    # an array without elements is counted without its empty axes
+    # NumPy ignores the empty axes when it checks the size of an empty array
     if 0 in shape and prod(length for length in shape if length) >= 2**56:
         raise ArgumentError.expected(name, "axes shorter than 2^56 in all", list(shape))
 
@@ -94,11 +94,10 @@ def decode_tensor(name: str, tensor: tensor_pb2.Tensor) -> np.ndarray:
         tensor: the Tensor.
 
     Returns:
-        A writable native array of its own memory: float64 for the float dtypes, int32 or int64 for the
-        others.
+        A new, writable, native array: float64 for float dtypes, int32 or int64 for the others.
 
     Raises:
-        ArgumentError: dtype, shape and byte count do not fit each other.
+        ArgumentError: dtype, shape and byte count do not match.
     """
     expected = declared_bytes(name, tensor)
     if len(tensor.data) != expected:
@@ -107,14 +106,14 @@ def decode_tensor(name: str, tensor: tensor_pb2.Tensor) -> np.ndarray:
 
 
 def array_from_bytes(tensor: tensor_pb2.Tensor, data: bytearray | np.ndarray) -> np.ndarray:
-    """Return `data` seen through the dtype and shape of `tensor`, widened to a native array."""
+    """Return `data` as an array with the dtype and shape of `tensor`; float32 is widened to float64."""
     array = np.frombuffer(data, dtype=tensor.dtype).reshape(tuple(tensor.shape))
     native = np.dtype("=f8") if array.dtype.kind == "f" else array.dtype.newbyteorder("=")
     return array.astype(native, copy=False)
 
 
 def wrong_byte_count(name: str, tensor: tensor_pb2.Tensor, got: int) -> ArgumentError:
-    """Return the error for a Tensor whose bytes do not fill its shape."""
+    """Return the error for a Tensor whose byte count does not match its shape."""
     expected = declared_bytes(name, tensor)
     return ArgumentError.expected(
         name, f"{expected} bytes for shape {list(tensor.shape)} of {tensor.dtype}", f"{got} bytes"

@@ -1,8 +1,8 @@
-"""Checks that the words of a message are text that every transport can carry.
+"""Checks that every transport can carry the strings of a message.
 
-Python's strings may hold halves of surrogate pairs, which UTF-8 has no bytes for, and names may hold zeros,
-which an archive cuts them at. In process either would do; there it is refused as well, so that a call means
-the same everywhere.
+A Python string may contain lone surrogates, which UTF-8 cannot encode, and a name may contain null
+characters, where an archive truncates it. Both would work in process, but are an error there too, so that all
+transports behave the same.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 from ..errors import ArgumentError, NotFoundError, shortened
 
 _LONGEST_NAME = 1024
-"""Bytes of a name under which arrays and files are sent."""
+"""Largest size in bytes of the name of an array or file."""
 
 
 def check_text(document: Mapping[str, Any]) -> None:
-    """Refuse words in a message that are no Unicode text, and names that no archive can hold.
+    """Raise an error for strings that are not valid Unicode, and for names that no archive can hold.
 
     Args:
         document: the message.
 
     Raises:
-        NotFoundError: the word is an id.
-        ArgumentError: it is another one.
+        NotFoundError: the bad string is an id.
+        ArgumentError: any other string or name is bad.
     """
     for name, value in document.items():
         if isinstance(value, np.ndarray) or not value:
@@ -50,7 +50,7 @@ def _check_entries(name: str, values: list[Any] | tuple[Any, ...]) -> None:
 
 
 def _check_word(name: str, word: str) -> None:
-    place = _half_pair(word)
+    place = _surrogate_position(word)
     if place is None:
         return
     if name.endswith("_id") and name != "request_id":
@@ -59,13 +59,13 @@ def _check_word(name: str, word: str) -> None:
 
 
 def _check_name(name: str, key: str) -> None:
-    if _half_pair(key) is not None or "\0" in key or len(key.encode()) > _LONGEST_NAME:
+    if _surrogate_position(key) is not None or "\0" in key or len(key.encode()) > _LONGEST_NAME:
         what = f"names of at most {_LONGEST_NAME} bytes of Unicode text without zeros"
         raise ArgumentError.expected(name, what, repr(shortened(key, 80)))
 
 
-def _half_pair(word: str) -> int | None:
-    """Return the place of the first half of a surrogate pair; None without any."""
+def _surrogate_position(word: str) -> int | None:
+    """Return the index of the first lone surrogate, or None."""
     if word.isascii():
         return None
     try:

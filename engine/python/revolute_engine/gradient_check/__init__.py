@@ -1,12 +1,12 @@
 """Checks gradients of trajectories against finite differences, from a whole rollout down to single steps.
 
-- `start`: a trajectory to check when the user gives none, and the scale of each input.
-- `differences`: directional derivatives of the whole trajectory by differences of many step sizes.
-- `single_steps`: the same for each step by itself, where the whole is too unstable or switches.
+- `start`: the default trajectory, and the scale of each input.
+- `differences`: directional derivatives of the whole trajectory by differences with many step sizes.
+- `single_steps`: the same for single steps, if the whole trajectory is too unstable or switches.
 - `opposed`: whether backward and forward derivatives differ by more than rounding.
-- `entries`: single entries by name.
-- `one_input`: puts them together for one input; `check` for all.
-- `held_bytes`: what all this holds.
+- `entries`: checks of single entries, with names.
+- `one_input`: the complete check of one input; `check` for all inputs.
+- `held_bytes`: memory of a check.
 """
 
 from .check import check_gradient, check_options

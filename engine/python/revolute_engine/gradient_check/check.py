@@ -1,4 +1,4 @@
-"""`check_gradient`: a verdict on the gradient of a trajectory by each of its inputs.
+"""`check_gradient`: checks the gradient of a trajectory by each of its inputs.
 
 For random weights of a few states and random directions d of an input:
 
@@ -6,8 +6,9 @@ For random weights of a few states and random directions d of an input:
     weights . (tangents along d)          forward derivative, equal to (1)         (2)
     (loss(x + s d) - loss(x - s d)) / 2s  on a plateau of step sizes s, equal to (1)   (3)
 
-Where (3) differs, single steps decide (`single_steps`): a step whose tangent is no derivative makes the
-gradient wrong; one whose derivative has two sides, or an unstable trajectory, explains the difference.
+If (3) differs, single steps decide (`single_steps`). The gradient is wrong if the tangent of a step is not
+its derivative. A step whose left and right derivatives differ, or an unstable trajectory, explains the
+difference.
 """
 
 from __future__ import annotations
@@ -71,16 +72,16 @@ def check_gradient(
         qpos: start positions [nq]; by default the first keyframe, or the reference configuration lifted out
             of the ground.
         qvel: start velocities [nv]; by default small random ones.
-        ctrl: controls [time, nu]; by default small random ones, around the start where actuators are servos.
-        steps: length of the trajectory when ctrl is not given.
+        ctrl: controls [time, nu]; by default small random ones. For servos they are added to the start
+            position.
+        steps: length of the trajectory if ctrl is not given.
         params: model parameters by name, as in `Engine.rollout`, without batch axis.
-        wrt: inputs to check, by default all that the model has. A parameter that is not given is checked at
-            the model's value, with zeros that must not be negative replaced by small positive numbers.
-        directions: random directions per input.
-        seed: of everything random.
+        wrt: inputs to check; by default all inputs of the model. A parameter that is not given is checked at
+            the model's value; zeros of non-negative parameters are replaced by small positive numbers.
+        directions: number of random directions per input.
+        seed: seed of all random numbers.
         tolerance: largest relative error of a derivative.
-        progress: called with the name of each input, its place among them and their number, before it is
-            checked.
+        progress: called before each input with its name, its index and the number of inputs.
         cancel: token whose `cancel()` stops the call.
 
     Returns:
@@ -116,7 +117,7 @@ def check_gradient(
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """The numbers of a check, checked themselves; see `check_gradient`."""
+    """The checked numeric arguments of `check_gradient`."""
 
     steps: int
     directions: int
@@ -125,10 +126,10 @@ class CheckOptions:
 
 
 def check_options(steps: Any, directions: Any, seed: Any, tolerance: Any) -> CheckOptions:
-    """Check the numbers of a check.
+    """Check the numeric arguments.
 
     Raises:
-        ArgumentError: one has a wrong type or is out of range.
+        ArgumentError: a number has a wrong type or is out of range.
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ArgumentError.expected("seed", "an integer >= 0", repr(seed))
@@ -152,7 +153,7 @@ def _trajectory(
     params: Mapping[str, Any] | None,
     random: np.random.Generator,
 ) -> Trajectory:
-    """Return the trajectory to check, with defaults for what is not given."""
+    """Return the trajectory to check, with defaults for missing arguments."""
     start_qpos = default_qpos(model) if qpos is None else qpos
     start_qvel = default_qvel(model, random) if qvel is None else qvel
     if ctrl is None:
@@ -179,7 +180,7 @@ def _check_input(setting: Setting, start: Trajectory, name: str, directions: int
     else:
         value = getattr(start, name)
     units = scale(model, name, start, value)
-    # the same directions whatever else is checked
+    # the directions of an input do not depend on the other inputs
     random = np.random.default_rng([setting.seed, *name.encode()])
     moves = random.normal(size=(directions, *units.shape)) * units
     setting = replace(setting, random=random)
@@ -197,14 +198,14 @@ def _growth(
     rollout = simulate(engine, model, start, cancel)
     tangents = random.normal(size=(2, model.nv))
     jvp = engine.jvp(model, rollout, qpos_tan=tangents[0], qvel_tan=tangents[1], cancel=cancel)
-    # a contact makes a velocity of a displacement within one step, and takes it back in the next
+    # a contact can turn a displacement into a velocity in one step, and back in the next
     sizes = np.abs(jvp.qpos).max(axis=1) + model.timestep * np.abs(jvp.qvel).max(axis=1)
     growth = float(sizes.max() / sizes[0])
     return growth if np.isfinite(growth) else float(np.finfo(float).max)
 
 
 def _cotangents(model: Model, steps: int, count: int, random: np.random.Generator) -> Cotangents:
-    """Return random weights of the final state and of a few before."""
+    """Return random weights of the final state and of a few earlier ones."""
     times = np.unique([steps // 4, steps // 2, 3 * steps // 4, steps])
     return Cotangents(
         times,

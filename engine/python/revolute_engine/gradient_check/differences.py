@@ -1,7 +1,8 @@
-"""Directional derivatives by differences of many step sizes, and the plateau among them.
+"""Directional derivatives by finite differences with many step sizes, and the plateau among them.
 
-Large steps see curvature and switching, small ones see rounding; between them is a range of steps whose
-differences agree with each other. The differences of all step sizes and directions are one batched rollout.
+Large steps have truncation errors and cross switching points; small steps have rounding errors. In between is
+a plateau, a range of step sizes whose differences agree. One batched rollout computes all step sizes and
+directions.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ STEPS = 10.0 ** -np.arange(2.0, 9.01)
 """Step sizes, relative to the scale of the input."""
 
 FINE_STEPS = 10.0 ** -np.arange(2.0, 9.51, 0.5)
-"""More of them, for directions whose derivative they do not agree with."""
+"""Additional step sizes for directions whose differences do not agree with the derivative."""
 
 _WINDOW = 3
-"""Neighbouring step sizes that must agree on a plateau."""
+"""Number of neighbouring step sizes that must agree on a plateau."""
 
 PART_NUMBERS = 8_000_000
-"""Numbers that the moved trajectories of a part of the directions may take."""
+"""Largest total size, in numbers, of the trajectories that one batch computes."""
 
 _NOISY = 3
-"""Smallest step sizes, whose scatter is mostly rounding."""
+"""Number of smallest step sizes, whose scatter is mostly rounding."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,10 @@ class Differences:
     """Derivatives along each direction [directions, step sizes]; NaN where a trajectory diverged.
 
     Attributes:
-        central: from both sides.
-        forward: from the positive side.
-        backward: from the negative side.
-        rounding: what rounding of the states alone makes of a derivative, per step size.
+        central: central differences.
+        forward: forward differences.
+        backward: backward differences.
+        rounding: error of a derivative due to rounding of the states, per step size.
     """
 
     central: Float64Array
@@ -79,12 +80,12 @@ class Differences:
 
 @dataclass(frozen=True)
 class Plateau:
-    """Where differences of neighbouring step sizes agree best.
+    """The window of neighbouring step sizes whose differences agree best.
 
     Attributes:
-        value: the derivative there.
-        spread: how far the neighbours are apart.
-        index: place of the middle of the window among the step sizes.
+        value: the derivative in the window.
+        spread: largest distance of the values in the window.
+        index: index of the window's middle among the step sizes.
     """
 
     value: float
@@ -128,11 +129,11 @@ def trajectory_differences(
     Args:
         engine: the engine.
         model: the model.
-        name: the input that is moved.
+        name: the input to perturb.
         start: the trajectory.
         value: the input's value.
         directions: [directions, ...], tangents of the input, in its units.
-        cotangents: weights of the states, one set per direction, or one for all.
+        cotangents: weights of the states, one set per direction or one for all directions.
         steps: step sizes.
         cancel: token whose `cancel()` stops the call.
     """
@@ -162,7 +163,7 @@ def trajectory_differences(
 
 
 def _of_part(bars: Float64Array, count: int, part: slice) -> Float64Array:
-    """Return the weights of a part of the directions, those given for all where there is one set."""
+    """Return the weights of some directions; a single set applies to all."""
     return np.broadcast_to(bars, (count, *bars.shape[1:]))[part]
 
 
@@ -196,11 +197,11 @@ def _part_differences(
     ):
         states = array[:, cotangents.times]
         base, ends = states[0], states[1:].reshape(count, 2, sizes, *states.shape[1:])
-        # differences of states before weights, so that large sums do not cancel
+        # subtract the states before weighting them, so that large sums do not cancel
         derivative[0] += np.einsum("dsitn,dtn->dsi", ends - base, bars)
         centred = ends[:, 0] - ends[:, 1]
         derivative[1][:, 0] += np.einsum("ditn,dtn->di", centred, bars)
-        # a state at rest is what remains of motions that cancel
+        # a state at rest can be the sum of motions that cancel
         rounding += np.finfo(float).eps * (np.abs(bars) * np.maximum(np.abs(base), least)).sum(axis=(1, 2))
     return Differences(
         central=derivative[1][:, 0] / (2 * steps),
@@ -211,10 +212,10 @@ def _part_differences(
 
 
 def plateau(values: Float64Array, steps: Float64Array = STEPS) -> Plateau | None:
-    """Return where neighbouring values agree best, None where all are NaN.
+    """Find the plateau; None if all values are NaN.
 
-    The distance to the neighbours alone would choose step sizes at which rounding repeats by chance; what
-    rounding does at the smallest steps is therefore counted at all others, in proportion to 1 / step.
+    The distance to neighbours alone could choose step sizes at which rounding errors agree by chance. So the
+    rounding error at the smallest steps, scaled by 1 / step, is added at all other steps.
     """
     noise = rounding_noise(values[:, None], steps)
     best, least = None, np.inf
@@ -231,7 +232,8 @@ def plateau(values: Float64Array, steps: Float64Array = STEPS) -> Plateau | None
 
 
 def rounding_noise(values: Float64Array, steps: Float64Array) -> Float64Array:
-    """Return what rounding makes of differences [sizes, ..., n] of step 1, by the scatter of the smallest."""
+    """Estimate the rounding error of differences [sizes, ..., n], scaled to step 1, from the smallest
+    steps."""
     last = values[-_NOISY - 1 :]
     scatter = np.abs(np.diff(last, axis=0)).max(axis=-1)
     sizes = steps[-_NOISY:].reshape(-1, *[1] * (scatter.ndim - 1))
@@ -241,6 +243,6 @@ def rounding_noise(values: Float64Array, steps: Float64Array) -> Float64Array:
 
 
 def relative(one: float, other: float) -> float:
-    """Return the distance of two numbers relative to the larger."""
+    """Return the distance of two numbers relative to the larger one."""
     largest = max(abs(one), abs(other))
     return abs(one - other) / largest if largest > 0 else 0.0

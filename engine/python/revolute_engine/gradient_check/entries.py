@@ -1,4 +1,4 @@
-"""Single entries of a gradient, compared with central differences and called by name."""
+"""Compares single entries of a gradient with central differences, and names them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def worst_entry(
     random: np.random.Generator,
     cancel: native.CancelToken | None = None,
 ) -> EntryCheck | None:
-    """Compare the largest entries of a gradient, and some at random, with differences.
+    """Compare the largest entries of a gradient, and some random ones, with differences.
 
     Args:
         engine: the engine.
@@ -38,15 +38,15 @@ def worst_entry(
         name: the input.
         start: the trajectory.
         value: the input's value.
-        gradient: the gradient by it, in tangent coordinates.
-        scale: how much each entry moves for a step of 1; entries of scale 0 are left out.
+        gradient: the gradient by this input, in tangent coordinates.
+        scale: change of each entry for a step of 1; entries with scale 0 are left out.
         cotangents: weights of the states; the first set is used.
-        count: number of entries of either kind.
-        random: chooses the entries.
+        count: number of largest entries, and number of random entries.
+        random: random number generator.
         cancel: token whose `cancel()` stops the call.
 
     Returns:
-        The entry with the largest error relative to the largest entry, None when no entry moves.
+        The entry with the largest error relative to the largest entry; None if no entry was compared.
     """
     weight = np.abs(gradient * scale).ravel()
     movable = np.flatnonzero(scale.ravel())
@@ -88,7 +88,7 @@ def worst_entry(
 
 
 def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
-    """Return an entry of an input in words: "ctrl[137, FL_hip]", "body_ipos[trunk, z]", "restitution"."""
+    """Return the name of an entry: "ctrl[137, FL_hip]", "body_ipos[trunk, z]", "restitution"."""
     if not index:
         return name
     if name == "ctrl":

@@ -1,4 +1,4 @@
-"""What a check of gradients holds, for those who count memory before they begin."""
+"""Upper bound of the memory of a gradient check, for limits that are checked in advance."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .one_input import ENTRIES_WHEN_WRONG
 from .opposed import NUDGES
 
 _COPIES = 4
-"""Times that a part's moved inputs exist: tangents, their sum with the input, the engine's copy, states."""
+"""Number of copies of a batch's perturbed inputs: tangents, perturbed inputs, the engine's copy, states."""
 
 
 def held_bytes(model: Model, steps: int, directions: int) -> int:
-    """Return an upper bound of the bytes that `check_gradient` holds at a time.
+    """Return an upper bound of the memory of `check_gradient` in bytes.
 
     Args:
         model: the model.

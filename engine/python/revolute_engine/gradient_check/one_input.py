@@ -1,4 +1,4 @@
-"""The check of one input: its derivative backward, forward and by differences, and what explains them."""
+"""The check of one input: compares backward, forward and difference derivatives, and gives a verdict."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from .start import Trajectory, natural_speed, nudged
 Float64Array = npt.NDArray[np.float64]
 
 _UNSTABLE = 1e3
-"""Growth of a perturbation from which a trajectory is called sensitive."""
+"""Smallest growth of a perturbation for which a trajectory is called sensitive."""
 
 _UNTRACEABLE = 1e-2
-"""Relative error of differences from which they say nothing about a trajectory, whatever its growth."""
+"""Relative error above which differences are inconclusive, for any growth."""
 
 _ENTRIES, ENTRIES_WHEN_WRONG = 2, 64
-"""Single entries of either kind, the largest and some at random, that are compared."""
+"""Number of largest entries, and number of random entries, that are compared."""
 
 _SHOWN_STEPS = 10
 _NO_STEPS: tuple[int, ...] = ()
@@ -57,16 +57,16 @@ _NO_STEPS: tuple[int, ...] = ()
 
 @dataclass(frozen=True)
 class Setting:
-    """What the checks of all inputs share.
+    """Settings shared by the checks of all inputs.
 
     Attributes:
         engine: the engine.
         model: the model.
         cotangents: weights of states, one set per direction.
-        growth: how much a perturbation of the start grows.
+        growth: factor by which a perturbation of the start grows.
         tolerance: largest relative error that passes.
-        seed: of everything random.
-        random: chooses entries.
+        seed: seed of all random numbers.
+        random: chooses the entries to compare.
         cancel: token that stops the check.
     """
 
@@ -88,7 +88,7 @@ def simulate(engine: Engine, model: Model, start: Trajectory, cancel: native.Can
     """Simulate a trajectory.
 
     Raises:
-        DivergedError: it diverges.
+        DivergedError: the trajectory diverges.
     """
     rollout = engine.rollout(model, start.qpos, start.qvel, start.ctrl, params=start.params, cancel=cancel)
     if rollout.status != OK:
@@ -98,7 +98,7 @@ def simulate(engine: Engine, model: Model, start: Trajectory, cancel: native.Can
 
 @dataclass(frozen=True)
 class _Agreement:
-    """A directional derivative beside the plateau of its differences."""
+    """A directional derivative and the plateau of its differences."""
 
     agrees: bool
     error: float
@@ -138,7 +138,7 @@ class InputChecker:
         return self.engine.jvp(self.model, self.rollout, **tangents, cancel=self.cancel)
 
     def check(self) -> InputCheck:
-        """Compare (1), (2) and (3) and judge."""
+        """Compare (1), (2) and (3), and return the verdict."""
         if not self.value.size:
             return self._zero(np.zeros(len(self.directions)), "it has no entries")
         cotangents = self.setting.cotangents
@@ -157,7 +157,7 @@ class InputChecker:
             return self._zero(backward, "it has no influence on the states that were weighted")
         apart = np.abs(backward - forward)
         dot_error = float((apart / np.maximum(terms, 1e-300)).max())
-        # what differences of the largest step could not see is rounding of both
+        # derivatives below the resolution of the largest step are rounding errors
         opposed = self._opposed(apart, np.maximum(DOT_TOLERANCE * terms, differences.rounding[:, 0]))
         found = self._agreements(backward, differences, STEPS)
         doubtful = np.flatnonzero([not each.agrees for each in found])
@@ -201,7 +201,7 @@ class InputChecker:
         )
 
     def _opposed(self, apart: Float64Array, allowed: Float64Array) -> str | None:
-        """Return where backward and forward derivative differ beyond rounding, None where they do not."""
+        """Return the steps at which backward and forward derivative differ by more than rounding, or None."""
         for k in np.flatnonzero(~(apart <= allowed)).tolist():
             if not explained_by_rounding(float(apart[k]), self._repeated(k)):
                 return ""
@@ -213,7 +213,8 @@ class InputChecker:
         return None
 
     def _repeated(self, k: int) -> Float64Array:
-        """Return the forward derivative along one direction, and the same from starts nudged by rounding."""
+        """Return the forward derivative along one direction, from the start and from starts perturbed by
+        rounding."""
         start, speed = self.start, natural_speed(self.model, self.rollout.qvel, self.start)
         qpos, qvel = (np.repeat(state[None], NUDGES, axis=0) for state in (start.qpos, start.qvel))
         qpos, qvel = nudged(self.model, qpos, qvel, speed, np.random.default_rng(k))
@@ -240,7 +241,8 @@ class InputChecker:
         )
 
     def _forward(self) -> tuple[Float64Array, Float64Array]:
-        """Return the forward derivatives of the weighted states, and the sums of their terms' sizes."""
+        """Return the forward derivatives of the weighted states, and the sums of their terms' absolute
+        values."""
         cotangents = self.setting.cotangents
         times = cotangents.times
         values, sizes = np.zeros(len(self.jvps)), np.zeros(len(self.jvps))
@@ -252,7 +254,7 @@ class InputChecker:
         return values, sizes
 
     def _is_zero(self, backward: Float64Array, forward: Float64Array, differences: Differences) -> bool:
-        """Whether the input has no influence that differences of the largest step could see."""
+        """Return whether the largest step shows no influence of the input."""
         floor = differences.rounding[:, 0]
         found = np.abs(differences.central[:, 0])
         return bool((np.abs(backward) <= floor).all() and (np.abs(forward) <= floor).all()) and bool(
@@ -316,7 +318,7 @@ class InputChecker:
         return agreements
 
     def _verdict(self, error: float, found: list[_Agreement]) -> tuple[str, str, tuple[int, ...]]:
-        """Return verdict, reason and switching steps where backward equals forward."""
+        """Return verdict, reason and switching steps if backward equals forward."""
         agrees = [each.agrees for each in found]
         if all(agrees) and error <= self.tolerance:
             return RIGHT, f"differences agree to {error:.1e}", ()
@@ -326,7 +328,7 @@ class InputChecker:
     def _explained(
         self, error: float, within_rounding: bool, findings: list[StepFindings]
     ) -> tuple[str, str, tuple[int, ...]]:
-        """Return verdict, reason and switching steps where differences of the whole trajectory disagree."""
+        """Return verdict, reason and switching steps if differences of the whole trajectory disagree."""
         checked = max(each.checked for each in findings)
         wrong, switching, unresolved = (
             tuple(sorted({step for each in findings for step in getattr(each, kind)}))
@@ -359,5 +361,5 @@ def _single_steps(count: int) -> str:
 
 
 def _list(steps: tuple[int, ...]) -> str:
-    """Return the first few steps in words."""
+    """Return the first few steps as text."""
     return ", ".join(map(str, steps[:_SHOWN_STEPS])) + (", ..." if len(steps) > _SHOWN_STEPS else "")

@@ -1,13 +1,13 @@
-"""Backward and forward derivatives that differ: is one of them wrong, or is it rounding?
+"""Decides whether backward and forward derivatives differ by rounding, or because one of them is wrong.
 
-Both sum the same terms in opposite orders. Where a motion is sensitive, their rounding errors grow with it.
-How much, is measured: the forward derivative is repeated from starts that differ by rounding (1). A
-difference no larger than their scatter says nothing about the whole trajectory. Each step is then judged by
-itself: with random weights w of its end, and the tangents t that the trajectory has there,
+Both sum the same terms in opposite orders, and their rounding errors grow with the sensitivity of the motion.
+To measure the growth, the forward derivative is repeated from starts perturbed by rounding (1). If the
+difference is within their scatter, single steps decide. With random weights w of a step's end and the
+trajectory's tangents t at its start,
 
     (backward of w) . t  =  w . (forward of t)                                                 (2)
 
-to rounding, which is measured in the same way where the terms' sizes do not explain it.
+must hold up to rounding, which is measured in the same way if the sizes of the terms do not explain it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ DOT_TOLERANCE = 1e-8
 """Largest distance of forward and backward derivative, relative to the sum of their terms."""
 
 NUDGES = 8
-"""How many states that rounding could have given are tried."""
+"""Number of states perturbed by rounding that are tried."""
 
 _SCATTER = 100
-"""Rounding may part two derivatives by so many times what a few nudges scatter."""
+"""Largest distance of two derivatives that counts as rounding, relative to the scatter."""
 
 _MOST_STEPS = 400
-"""More steps than these are sampled evenly."""
+"""Largest number of steps to check; more are sampled evenly."""
 
 
 def explained_by_rounding(apart: float, values: Float64Array) -> bool:
-    """Whether derivatives that should be the same scatter so much that a distance says nothing (1).
+    """Return whether a distance is within the scatter due to rounding (1).
 
     Args:
         apart: the distance.
-        values: the derivative, and the same from nudged starts; NaN where they diverge.
+        values: the derivative from the start and from perturbed starts; NaN for diverged trajectories.
     """
     return not np.isfinite(values).all() or apart <= _SCATTER * float(values.max() - values.min())
 
@@ -65,7 +65,7 @@ def opposed_steps(
         engine: the engine.
         model: the model.
         derivative: the forward derivative of the trajectory.
-        random: weights the ends of the steps.
+        random: random number generator for the weights.
         cancel: token whose `cancel()` stops the call.
     """
     steps = derivative.rollout.steps
@@ -86,7 +86,7 @@ def opposed_steps(
 
 
 class _Products:
-    """Both sides of (2) for some steps, and the sizes of their terms."""
+    """Return both sides of (2) for some steps, and the sizes of their terms."""
 
     def __init__(self, steps: int) -> None:
         self.backward, self.forward = np.zeros(steps), np.zeros(steps)
@@ -115,7 +115,7 @@ def _products(
     nudges: np.random.Generator | None,
     cancel: native.CancelToken | None,
 ) -> _Products:
-    """Differentiate single steps backward and forward, from the trajectory's states or nudged ones."""
+    """Differentiate single steps backward and forward, from the trajectory's states or perturbed ones."""
     rollout, jvp, name = derivative.rollout, derivative.jvp, derivative.name
     qpos, qvel = rollout.qpos[times], rollout.qvel[times]
     if nudges is not None:

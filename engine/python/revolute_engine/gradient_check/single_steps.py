@@ -1,10 +1,10 @@
-"""The forward derivative of a trajectory, one step at a time.
+"""Checks the forward derivative of a trajectory one step at a time.
 
-Over a long or unstable trajectory differences lose what they measure, and where a contact or a limit
-switches the derivative has two sides. Step by step there is no such loss: the tangent after a step must be
-the derivative of that step along the tangent before it, whatever happened earlier. Many steps and step sizes
-are one batched rollout of one step each; steps that do not agree are looked at again with finer sizes, and
-beside the derivatives that are returned on either side of the state.
+Differences over a long or unstable trajectory are inaccurate, and the derivative has two sides if a contact
+or limit switches. Single steps avoid both: the tangent after a step must be the derivative of this step along
+the tangent before it, whatever happened earlier. One batched rollout computes many steps and step sizes.
+Steps that do not agree are checked again with finer sizes, and against the derivatives on either side of the
+state.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ Mask = npt.NDArray[np.bool_]
 _COARSE = 10.0 ** -np.arange(3.0, 9.01, 1.0)
 _FINE = 10.0 ** -np.arange(4.0, 10.01, 0.25)
 _MOST_STEPS = 2000
-"""More steps than these are sampled evenly."""
+"""Largest number of steps to check; more are sampled evenly."""
 
 _ROUNDING = 10 * np.finfo(float).eps
-"""Rounding of a state relative to it; a division by the step size makes it that of a derivative."""
+"""Relative rounding error of a state; divided by the step size, the rounding error of a derivative."""
 
 _NUDGES = 8
-"""How many states that rounding could have given are tried."""
+"""Number of states perturbed by rounding that are tried."""
 
 _PART = 8_000_000
-"""Numbers that the moved states of a part of the steps may take."""
+"""Largest total size, in numbers, of the perturbed states of one batch."""
 
 _SETTLED = 10
-"""Differences that agree among themselves to so many times the tolerance tell the derivative."""
+"""Largest spread of conclusive differences, relative to the tolerance."""
 
 _CANCELLED = 1e-10
-"""What rounding leaves of a side's derivative that is zero, relative to the other side's."""
+"""Largest derivative on one side that counts as zero, relative to the other side's."""
 
 _UNCERTAINTY = 3
-"""A derivative may be as far from the plateau as so many times the plateau's own spread."""
+"""Largest distance of a derivative from the plateau, relative to the plateau's spread."""
 
 
 @dataclass(frozen=True)
 class StepFindings:
-    """What single steps say about a forward derivative; all others are right.
+    """Result of the check of single steps; all steps that are not listed are right.
 
     Attributes:
         checked: number of steps compared.
-        wrong: steps whose derivative is another one.
-        switching: steps whose derivative has two sides, the forward derivative being one of them.
-        unresolved: steps so unstable in themselves that no differences agree with each other.
+        wrong: steps with a wrong derivative.
+        switching: steps whose left and right derivatives differ, and the forward derivative is one of them.
+        unresolved: steps that are so unstable that no differences agree.
     """
 
     checked: int
@@ -79,8 +79,8 @@ class ForwardDerivative:
         value: the input's value.
         direction: its tangent, in its units.
         scale: its scale.
-        rollout: the trajectory simulated.
-        jvp: the derivative.
+        rollout: the simulated trajectory.
+        jvp: the forward derivative.
     """
 
     name: str
@@ -111,14 +111,15 @@ def check_steps(
 ) -> StepFindings:
     """Compare every step of a forward derivative with differences of that step.
 
-    A step whose differences disagree is looked at again with finer sizes, and on either side by itself. Where
-    a side's differences settle, they must be the derivative that is returned on that side, if not the one
-    that is returned at the state itself: then the state lies at a switch, and else the derivative is wrong.
+    A step whose differences disagree is checked again with finer sizes, and on each side separately. If the
+    differences of a side converge, they must equal the derivative at the state, or the derivative that the
+    engine returns on that side; in the second case the state is at a switching point. Otherwise the
+    derivative is wrong.
 
     Args:
         engine: the engine.
         model: the model.
-        derivative: what to check.
+        derivative: the derivative to check.
         tolerance: largest relative error of a step.
         cancel: token whose `cancel()` stops the call.
     """
@@ -140,7 +141,7 @@ def check_steps(
 
 
 def _parts(model: Model, times: Steps, sizes: int) -> list[Steps]:
-    """Return steps in parts whose moved states fit into little memory."""
+    """Split steps into batches whose perturbed states fit in memory."""
     numbers = 2 * sizes * (3 * (model.nq + model.nv) + model.nu)
     count = max(1, _PART // numbers)
     return [times[first : first + count] for first in range(0, len(times), count)]
@@ -155,7 +156,7 @@ def _doubtful(
     tolerance: float,
     cancel: native.CancelToken | None,
 ) -> Steps:
-    """Return the steps whose central differences of coarse sizes do not agree with the derivative."""
+    """Return the steps whose central differences with coarse sizes do not agree with the derivative."""
     line = _Line(engine, model, derivative, times, lengths, _COARSE, tolerance, cancel)
     return times[~line.right]
 
@@ -165,9 +166,9 @@ class _Settled:
     """The plateau of each step's differences.
 
     Attributes:
-        value: the difference there [steps, n].
-        spread: how far its neighbours are from it, relative to it [steps].
-        index: its place among the sizes [steps].
+        value: the difference on the plateau [steps, n].
+        spread: relative distance of the neighbours [steps].
+        index: index of the plateau among the sizes [steps].
     """
 
     value: Float64Array
@@ -232,7 +233,7 @@ class _Line:
         apart = np.abs(self._sides[0].value - self._sides[1].value).max(axis=1)
         bent = sound & (apart > _SETTLED * self._tolerance * self._largest)
         one_side = (ours[0] | ours[1]) & ~wrong
-        # both sides are right and alike, but at the state itself something else is returned
+        # both sides are right and equal, but the derivative at the state differs
         smooth = sound & ~bent & ~one_side
         pieces = np.zeros(len(self.right), bool)
         for k in np.flatnonzero(smooth & ~self.right):
@@ -254,7 +255,7 @@ class _Line:
         return _Settled(_at(middle, best), np.take_along_axis(spread, best[None], axis=0)[0], best + 1)
 
     def _agrees(self, found: _Settled, expected: Float64Array) -> Mask:
-        """Whether plateaus are the derivatives that are expected [steps, n]."""
+        """Return whether the plateaus equal the expected derivatives [steps, n]."""
         settled = found.spread <= _SETTLED * self._tolerance
         error = np.abs(found.value - expected).max(axis=1)
         largest = np.maximum(np.abs(found.value).max(axis=1), np.abs(expected).max(axis=1))
@@ -263,16 +264,16 @@ class _Line:
         return error <= allowed * largest + slack
 
     def _steady(self, side: _Settled, slopes: Float64Array) -> Mask:
-        """Whether the derivatives [sizes, steps, n] about a plateau agree with each other."""
+        """Return whether the derivatives [sizes, steps, n] around a plateau agree."""
         before, there, after = (_at(slopes, side.index + shift) for shift in (-1, 0, 1))
         apart = np.maximum(np.abs(before - there), np.abs(after - there)).max(axis=1)
         return apart <= _SETTLED * self._tolerance * np.abs(there).max(axis=1)
 
     def _has_pieces(self, k: int, slopes: list[Float64Array]) -> bool:
-        """Whether several derivatives meet near the state of step k, nearer than differences see.
+        """Return whether several derivatives meet near the state of step k, closer than differences resolve.
 
         Args:
-            k: place of the step.
+            k: index of the step.
             slopes: the derivatives along either side of the line [sizes, n].
         """
         inner = np.concatenate(
@@ -284,14 +285,14 @@ class _Line:
         return bool(several or (np.abs(inner - self._expected[k]).max(axis=1) <= scale).any())
 
     def _slopes(self) -> list[Float64Array]:
-        """Return the forward derivatives [sizes, steps, 2 nv] at the moved states of either side."""
+        """Return the forward derivatives [sizes, steps, 2 nv] at the perturbed states of either side."""
         count = 2 * len(self._sizes)
         pushed = self._push(self._ends, np.tile(np.arange(len(self._times)), count))
         shaped = pushed.reshape(2, len(self._sizes), len(self._times), -1)
         return [shaped[0], shaped[1]]
 
     def _nudged(self, k: int) -> Float64Array:
-        """Return the forward derivatives [nudges, 2 nv] where rounding could put the state of step k."""
+        """Return the forward derivatives [nudges, 2 nv] at the state of step k, perturbed by rounding."""
         rollout, time = self._derivative.rollout, self._times[k]
         random = np.random.default_rng(int(time))
         qpos, qvel = (np.repeat(state[time][None], _NUDGES, axis=0) for state in (rollout.qpos, rollout.qvel))
@@ -330,7 +331,7 @@ class _Line:
         return params
 
     def _simulate(self, steps: Float64Array) -> Rollout:
-        """Return one step from every moved state, for steps [sign, size, time] along the directions."""
+        """Compute one step from every perturbed state, for steps [sign, size, time] along the directions."""
         derivative, times, model = self._derivative, self._times, self._model
         rollout, jvp = derivative.rollout, derivative.jvp
         factors = steps / self._lengths
@@ -351,5 +352,5 @@ class _Line:
 
 
 def _at(values: Float64Array, index: Steps) -> Float64Array:
-    """Return the entries [steps, n] of values [sizes, steps, n] at one size for each step."""
+    """Return the rows [steps, n] of values [sizes, steps, n] at one size per step."""
     return np.take_along_axis(values, index[None, :, None], axis=0)[0]

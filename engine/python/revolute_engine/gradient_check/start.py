@@ -1,8 +1,7 @@
-"""What is checked when the user gives no trajectory: a start near rest, held by its actuators, and controls
-that shake it a little. Also the scale on which each input is moved.
+"""The default trajectory of a check (a start near rest, small random controls), and the scale of each input.
 
-Where a parameter must not be negative and is zero, the trajectory is checked at a small positive value
-instead: at zero its derivative has one side only.
+If a non-negative parameter is zero, the check uses a small positive value: at zero, its derivative has only
+one side.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ _SPEED = 0.1
 """Standard deviation of start velocities, rad/s or m/s."""
 
 _ACCELERATION = 2.0
-"""Standard deviation of what random controls make, rad/s^2 or m/s^2."""
+"""Standard deviation of the accelerations that random controls cause, rad/s^2 or m/s^2."""
 
 _DISPLACEMENT = 0.02
 """Standard deviation of the targets of position actuators, rad or m."""
 
 _RANGE_SHARE = 0.02
-"""Share of a control's range that is kept free at its ends, where the derivative has two sides."""
+"""Share of a control's range that is left free at each end, because the derivative has two sides there."""
 
 _GRAVITY = 9.81
 
 _NUDGE = 4 * np.finfo(float).eps
-"""How far rounding may put a state, relative to its size."""
+"""Relative size of perturbations by rounding."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Trajectory:
         qpos: start positions [nq], quaternions of unit length.
         qvel: start velocities [nv].
         ctrl: controls [time, nu].
-        params: model parameters that are given.
+        params: the given model parameters.
     """
 
     qpos: Float64Array
@@ -69,9 +68,9 @@ def inertia_diagonal(model: Model, qpos: Float64Array) -> Float64Array:
 
 
 def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
-    """Return the largest velocity of a trajectory, or that a step without constraints would give it.
+    """Return the natural size of velocities: the largest velocity, or that after a step without constraints.
 
-    Constraints can take all of it away; the rounding errors of a velocity remain relative to it.
+    Constraints can stop a motion completely, but its rounding errors remain proportional to this size.
 
     Args:
         model: the model.
@@ -92,14 +91,14 @@ def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
 def nudged(
     model: Model, qpos: Float64Array, qvel: Float64Array, speed: float, random: np.random.Generator
 ) -> tuple[Float64Array, Float64Array]:
-    """Return states moved as far as rounding could put them; positions count as about one in size.
+    """Perturb states by rounding; the natural size of positions is 1.
 
     Args:
         model: the model.
         qpos: [batch, nq].
         qvel: [batch, nv].
         speed: the natural size of velocities.
-        random: chooses the moves.
+        random: random number generator.
     """
     turns = random.normal(size=(len(qpos), model.nv))
     moves = random.normal(size=qvel.shape) * np.maximum(np.abs(qvel), speed)
@@ -134,13 +133,13 @@ def _lifted(model: Model, qpos: Float64Array) -> Float64Array:
 
 
 def default_qvel(model: Model, random: np.random.Generator) -> Float64Array:
-    """Return small random velocities, or those of the first keyframe with small random ones added."""
+    """Return small random velocities, plus those of the first keyframe if it exists."""
     qvel = _SPEED * random.normal(size=model.nv)
     return qvel + model.mujoco_model.key_qvel[0] if model.mujoco_model.nkey else qvel
 
 
 def default_ctrl(model: Model, qpos: Float64Array, steps: int, random: np.random.Generator) -> Float64Array:
-    """Return controls that hold the start where actuators are servos, with small random ones added."""
+    """Return small random controls, plus those that hold the start if actuators are servos."""
     low, high = model.ctrlrange.T
     margin = _RANGE_SHARE * np.where(np.isfinite(high - low), high - low, 0.0)
     ctrl = _holding(model, qpos) + ctrl_scale(model, qpos) * random.normal(size=(steps, model.nu))
@@ -148,7 +147,8 @@ def default_ctrl(model: Model, qpos: Float64Array, steps: int, random: np.random
 
 
 def _holding(model: Model, qpos: Float64Array) -> Float64Array:
-    """Return the controls [nu] at which servos have no force; those of the first keyframe if it has any."""
+    """Return the controls [nu] of the first keyframe if it has any, else those at which servos have no
+    force."""
     theirs = model.mujoco_model
     if theirs.nkey and np.any(theirs.key_ctrl[0]):
         return np.array(theirs.key_ctrl[0])
@@ -159,7 +159,7 @@ def _holding(model: Model, qpos: Float64Array) -> Float64Array:
 
 
 def ctrl_scale(model: Model, qpos: Float64Array) -> Float64Array:
-    """Return how much a control moves [nu]: a small displacement of a servo, or a small acceleration."""
+    """Return the scale of controls [nu]: a small displacement of a servo, or a small acceleration."""
     gain, bias, gear = (model.arrays[name] for name in ("act_gain", "act_bias", "act_gear"))
     inertia = inertia_diagonal(model, qpos)[model.arrays["act_dof"]]
     strength = np.abs(gear * gain[:, 0])
@@ -172,17 +172,17 @@ def ctrl_scale(model: Model, qpos: Float64Array) -> Float64Array:
 
 
 def checked_parameters(model: Model) -> list[str]:
-    """Return the parameters that a model can have an influence of."""
+    """Return the parameters that can influence a model."""
     return [name for name in parameters_of(model) if PARAMETERS[name].matters(model)]
 
 
 def checked_inputs(model: Model) -> list[str]:
-    """Return all inputs that the model has."""
+    """Return all inputs of the model."""
     return [name for name in INPUTS if name != "ctrl" or model.nu] + checked_parameters(model)
 
 
 def positive_parameter(model: Model, name: str, start: Trajectory) -> Float64Array:
-    """Return the value at which a parameter is checked: given, or the model's with zeros made positive."""
+    """Return the value for a parameter's check: the given one, or the model's with zeros made positive."""
     if name in start.params:
         return start.params[name]
     value = default_parameter(model, name)
@@ -193,7 +193,7 @@ def positive_parameter(model: Model, name: str, start: Trajectory) -> Float64Arr
 
 
 def _small(model: Model, name: str, start: Trajectory) -> Float64Array | None:
-    """Return small positive values of a parameter that move a trajectory a little, None where zero stays."""
+    """Return small positive values of a parameter that change a trajectory slightly; None if zero is kept."""
     if name not in ("dof_damping", "dof_armature", "dof_frictionloss", "jnt_stiffness"):
         return None
     inertia = inertia_diagonal(model, start.qpos)
@@ -214,9 +214,9 @@ def _small(model: Model, name: str, start: Trajectory) -> Float64Array | None:
 
 
 def scale(model: Model, name: str, start: Trajectory, value: Float64Array) -> Float64Array:
-    """Return how much each entry of an input moves for a relative step of 1, in tangent coordinates.
+    """Return the change of each entry of an input for a relative step of 1, in tangent coordinates.
 
-    Entries that must stay zero do not move.
+    The change is 0 for entries that must stay zero.
     """
     if name in ("qpos", "qvel"):
         return np.ones(model.nv)
