@@ -46,6 +46,7 @@ lint: $(STAMPS)/lint $(STAMPS)/test build
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/tables.py --check
 	$(BIN)/clang-format --dry-run --Werror $(CPP_FILES)
 	[ ! -x $(BIN)/buf ] || $(BIN)/buf lint proto
 

@@ -1,1 +1,1 @@
-"""The figures of docs/gradients.md: `python -m benchmarks.gradients` prints them as Markdown."""
+"""The figures of benchmarks/results/gradients.md, as Markdown: `python -m benchmarks.gradients`."""

@@ -1,11 +1,11 @@
-"""`python -m benchmarks.gradients [figure ...]`: prints the figures of docs/gradients.md as Markdown."""
+"""`python -m benchmarks.gradients [figure ...]`: prints the figures of benchmarks/results/gradients.md."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 
-FIGURES = ("standing", "horizon", "sliding", "impact", "kink")
+FIGURES = ("standing", "contact_models", "horizon", "sliding", "impact", "kink")
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.laikago import START, SWEEPS, controls
 from revolute_engine import Engine, Model, load_model
-from revolute_engine.parameters import PARAMETERS, default_parameter
+from revolute_engine.parameters import default_parameter, parameters_of
 
 from .differences import Array, Start
 
@@ -49,7 +49,7 @@ def sliding(steps: int) -> tuple[Model, Start]:
     qvel[:3] = 1.0, 0.4, -0.5
     friction = np.full(model.ngeom, 0.2)
     friction[model.geom_names.index("floor")] = 0.3  # distinct coefficients: the larger of two counts
-    params = {name: default_parameter(model, name) for name in PARAMETERS}
+    params = {name: default_parameter(model, name) for name in parameters_of(model)}
     params |= {
         "geom_friction": friction,
         "dof_damping": np.full(model.nv, 0.1),

@@ -1,4 +1,4 @@
-"""Models as users hold them: a handle with the model's sizes, names and numbers, and the options of
+"""Models as users hold them: a handle with the model's sizes, names and numbers; checks of the options of
 loading."""
 
 from __future__ import annotations
@@ -13,13 +13,7 @@ import numpy as np
 
 from .contract.arrays import Float64Array
 from .contract.errors import ArgumentError
-
-_WORDS = ("base", "contact_model", "cone", "solver")
-_SWITCHES = ("ground", "fuse_fixed", "contact", "limits", "dry_friction")
-_COUNTS = ("iterations",)
-_NUMBERS = ("timestep", "erp", "cfm", "restitution", "margin")
-OPTIONS = (*_WORDS, *_SWITCHES, *_COUNTS, *_NUMBERS)
-"""Names of all options of `Simulator.load_model` that travel to the engine."""
+from .contract.load_options import OPTIONS
 
 _MAX_COUNT = 2**31 - 1
 
@@ -155,17 +149,18 @@ def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_option(name: str, value: Any) -> Any:
-    if name in _WORDS:
+    kind = OPTIONS[name].kind
+    if kind is str:
         if isinstance(value, str):
             return value
         raise ArgumentError.expected(name, "a word", repr(value))
-    if name in _SWITCHES:
+    if kind is bool:
         if isinstance(value, (bool, np.bool_)):
             return bool(value)
         raise ArgumentError.expected(name, "True or False", repr(value))
     if isinstance(value, (bool, np.bool_)):
         raise ArgumentError.expected(name, "a finite number", repr(value))
-    if name in _COUNTS:
+    if kind is int:
         if isinstance(value, numbers.Integral) and abs(int(value)) <= _MAX_COUNT:
             return int(value)
         raise ArgumentError.expected(name, f"a whole number up to {_MAX_COUNT}", repr(value))

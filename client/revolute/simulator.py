@@ -7,13 +7,14 @@ import numbers
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .contract.argument_names import known_arguments
 from .contract.arrays import as_float64, named_float64, owned_float64
 from .contract.checkpoints import EVERY, Checkpoints
 from .contract.errors import ArgumentError, ModelError
 from .contract.gradient_report import GradientReport
+from .contract.load_options import GivenOptions, spell_out_options
 from .contract.loss import Loss, Term, check_loss
 from .contract.transport import IN_PROCESS, Transport
 from .derivatives import StepJacobian
@@ -25,6 +26,9 @@ from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import explained, read_source
 from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
 from .unpicklable import Unpicklable
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Simulator(Unpicklable):
@@ -41,29 +45,16 @@ class Simulator(Unpicklable):
         self._link = Link(transport)
 
     @known_arguments
+    @spell_out_options
     def load_model(
         self,
         source: Any,
         *,
-        base: str | None = None,
-        ground: bool | None = None,
-        fuse_fixed: bool | None = None,
-        timestep: float | None = None,
-        contact_model: str | None = None,
-        cone: str | None = None,
-        solver: str | None = None,
-        iterations: int | None = None,
-        contact: bool | None = None,
-        limits: bool | None = None,
-        dry_friction: bool | None = None,
-        erp: float | None = None,
-        cfm: float | None = None,
-        restitution: float | None = None,
-        margin: float | None = None,
         assets: Mapping[str, bytes] | None = None,
         mesh_paths: Sequence[str | os.PathLike[str]] = (),
         package_paths: Mapping[str, str | os.PathLike[str]] | None = None,
         name: str | None = None,
+        **options: Unpack[GivenOptions],
     ) -> ModelHandle:
         """Load a model from a URDF or MJCF file, its text, or by the name of a built-in model.
 
@@ -72,24 +63,7 @@ class Simulator(Unpicklable):
 
         Args:
             source: path, XML text, or built-in name (`models()`).
-            base: URDF only: "fixed" (default) welds the base to the world, "free" gives it a free joint.
-            ground: adds the plane z = 0; default False.
-            fuse_fixed: URDF only: merges bodies that fixed joints hold together; default False.
-            timestep: length of a step in s; default the file's.
-            contact_model: "hard" (default), impulses that keep shapes apart, or "mujoco", MuJoCo's soft
-                constraints with the file's solref, solimp and integrator.
-            cone: of contact_model="mujoco": "pyramidal" or "elliptic"; default the file's.
-            solver: of contact_model="hard": "pgs", sweeps of projected Gauss-Seidel, or "exact", to convergence;
-                default "pgs".
-            iterations: sweeps of "pgs" per step; default 50.
-            contact: whether contacts act; default True.
-            limits: whether joint limits act; default True.
-            dry_friction: whether dry friction of joints acts; default True.
-            erp: share of a constraint's position error repaired: of equalities per step, of penetrations per
-                2.5 ms; default 0.2.
-            cfm: regularisation of the constraint matrix; default 0.
-            restitution: coefficient of restitution; default 0.
-            margin: distance in m below which a pair of shapes becomes a contact row; default 0.01.
+            **options: how the model is built and simulated; see `contract.load_options.LoadOptions`.
             assets: contents of files by the reference as the text writes it; they win over files on disk.
             mesh_paths: further folders to look for mesh files in.
             package_paths: folder of each ROS package that `package://name/…` names.
@@ -103,28 +77,10 @@ class Simulator(Unpicklable):
             ModelError: the file cannot be read or asks for what is not supported; names file and element.
             NotFoundError: there is no such file or built-in model.
         """
-        options = check_options(
-            {
-                "base": base,
-                "ground": ground,
-                "fuse_fixed": fuse_fixed,
-                "timestep": timestep,
-                "contact_model": contact_model,
-                "cone": cone,
-                "solver": solver,
-                "iterations": iterations,
-                "contact": contact,
-                "limits": limits,
-                "dry_friction": dry_friction,
-                "erp": erp,
-                "cfm": cfm,
-                "restitution": restitution,
-                "margin": margin,
-            }
-        )
+        checked = check_options(options)
         model = read_source(
             source,
-            options=options,
+            options=checked,
             assets=assets,
             mesh_paths=mesh_paths,
             package_paths=package_paths,
@@ -134,7 +90,7 @@ class Simulator(Unpicklable):
             "builtin": model.builtin or None,
             "text": model.text or None,
             "assets": dict(model.assets),
-            "options": options,
+            "options": checked,
             "name": model.name or None,
         }
         try:
@@ -170,13 +126,7 @@ class Simulator(Unpicklable):
             qvel: start velocity, [batch, nv], or [nv] for all environments.
             ctrl: controls, [batch, T, nu]; or [T, nu], and then results have no batch axis. T may be 0.
             params: model parameters to replace, by name, for all environments or, with a batch axis in front,
-                for each: geom_friction [ngeom] (sliding), body_mass [nbody], body_ipos [nbody, 3],
-                body_inertia [nbody, 3], dof_damping [nv], dof_armature [nv], dof_frictionloss [nv],
-                jnt_stiffness [njnt], gravity [3], actuator_gear [nu], actuator_gainprm [nu, 3] and
-                actuator_biasprm [nu, 3] (by 1, length, velocity), qpos_spring [nq], jnt_range [njnt, 2],
-                geom_torsional_friction [ngeom], geom_rolling_friction [ngeom]; restitution [] of contact
-                model "hard"; geom_solref [ngeom, 2] and geom_solimp [ngeom, 5] of "mujoco".
-                `ModelHandle.params` has the model's own.
+                for each. `model.params` has their names and the model's own values, e.g. body_mass [nbody].
             checkpoints: which states are kept for the gradient, which is the same under all: "every" (T + 1
                 states), "interval=k" (each k-th), "slots=s" (at most s, however long the trajectory), or
                 "none", when there will be no gradient; nothing is kept or copied then.

@@ -4,12 +4,18 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <type_traits>
+
 #include "revolute/model/mujoco_arrays.hpp"
 
 namespace revolute {
 
 // Sets one member from a Python object.
 inline void read(const pybind11::handle& from, int& value) { value = from.cast<int>(); }
+template <class Choice, std::enable_if_t<std::is_enum_v<Choice>, int> = 0>
+void read(const pybind11::handle& from, Choice& value) {
+  value = Choice(from.cast<int>());
+}
 inline void read(const pybind11::handle& from, double& value) { value = from.cast<double>(); }
 inline void read(const pybind11::handle& from, bool& value) { value = from.cast<int>() != 0; }
 template <class Number>

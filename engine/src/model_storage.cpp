@@ -66,14 +66,10 @@ class ModelBuilder {
     const std::size_t nq = in_.nq, nv = in_.nv, nu = in_.nu, nb = in_.nbody, nj = in_.njnt, ng = in_.ngeom,
                       np = in_.pair_geom1.size();
     const std::vector<std::tuple<const char*, std::size_t, std::size_t>> sizes = {
-        {"gravity", in_.gravity.size(), 3},
         {"body_parentid", in_.body_parentid.size(), nb},
         {"body_pos", in_.body_pos.size(), 3 * nb},
         {"body_quat", in_.body_quat.size(), 4 * nb},
-        {"body_ipos", in_.body_ipos.size(), 3 * nb},
         {"body_iquat", in_.body_iquat.size(), 4 * nb},
-        {"body_mass", in_.body_mass.size(), nb},
-        {"body_inertia", in_.body_inertia.size(), 3 * nb},
         {"jnt_type", in_.jnt_type.size(), nj},
         {"jnt_bodyid", in_.jnt_bodyid.size(), nj},
         {"jnt_qposadr", in_.jnt_qposadr.size(), nj},
@@ -81,21 +77,12 @@ class ModelBuilder {
         {"jnt_limited", in_.jnt_limited.size(), nj},
         {"jnt_pos", in_.jnt_pos.size(), 3 * nj},
         {"jnt_axis", in_.jnt_axis.size(), 3 * nj},
-        {"jnt_stiffness", in_.jnt_stiffness.size(), nj},
-        {"jnt_range", in_.jnt_range.size(), 2 * nj},
         {"qpos0", in_.qpos0.size(), nq},
-        {"qpos_spring", in_.qpos_spring.size(), nq},
-        {"dof_armature", in_.dof_armature.size(), nv},
-        {"dof_damping", in_.dof_damping.size(), nv},
-        {"dof_frictionloss", in_.dof_frictionloss.size(), nv},
         {"geom_type", in_.geom_type.size(), ng},
         {"geom_bodyid", in_.geom_bodyid.size(), ng},
         {"geom_pos", in_.geom_pos.size(), 3 * ng},
         {"geom_quat", in_.geom_quat.size(), 4 * ng},
         {"geom_size", in_.geom_size.size(), 3 * ng},
-        {"geom_friction", in_.geom_friction.size(), ng},
-        {"geom_torsional_friction", in_.geom_torsional_friction.size(), ng},
-        {"geom_rolling_friction", in_.geom_rolling_friction.size(), ng},
         {"geom_rbound", in_.geom_rbound.size(), ng},
         {"hull_adr", in_.hull_adr.size(), ng},
         {"hull_num", in_.hull_num.size(), ng},
@@ -114,15 +101,16 @@ class ModelBuilder {
         {"act_qpos", in_.act_qpos.size(), nu},
         {"act_ctrllimited", in_.act_ctrllimited.size(), nu},
         {"act_forcelimited", in_.act_forcelimited.size(), nu},
-        {"act_gear", in_.act_gear.size(), nu},
-        {"act_gain", in_.act_gain.size(), 3 * nu},
-        {"act_bias", in_.act_bias.size(), 3 * nu},
         {"act_ctrlrange", in_.act_ctrlrange.size(), 2 * nu},
         {"act_forcerange", in_.act_forcerange.size(), 2 * nu}};
     for (const auto& [name, got, wanted] : sizes) expect(name, got, wanted);
+    const MujocoArrays& m = in_;
+#define REVOLUTE_EXPECT(name, array, wanted, ...) expect(#array, m.array.size(), std::size_t(wanted));
+    REVOLUTE_PARAMETERS(REVOLUTE_EXPECT, REVOLUTE_EXPECT)
+#undef REVOLUTE_EXPECT
     if (soft()) check_soft_sizes();
   }
-  bool soft() const { return ContactModel(in_.contact_model) == ContactModel::mujoco; }
+  bool soft() const { return in_.contact_model == ContactModel::mujoco; }
   void check_soft_sizes() const {
     const std::size_t nv = in_.nv, nb = in_.nbody, nj = in_.njnt, ng = in_.ngeom, np = in_.pair_geom1.size(),
                       ne = in_.eq_type.size();
@@ -136,8 +124,6 @@ class ModelBuilder {
         {"dof_solimp", in_.dof_solimp.size(), 5 * nv},
         {"eq_solref", in_.eq_solref.size(), 2 * ne},
         {"eq_solimp", in_.eq_solimp.size(), 5 * ne},
-        {"geom_solref", in_.geom_solref.size(), 2 * ng},
-        {"geom_solimp", in_.geom_solimp.size(), 5 * ng},
         {"pair_weight", in_.pair_weight.size(), np},
         {"pair_solref", in_.pair_solref.size(), 2 * np},
         {"pair_solreffriction", in_.pair_solreffriction.size(), 2 * np},
@@ -154,27 +140,17 @@ class ModelBuilder {
 
   void add_options() {
     Model& m = out_.model_;
+    static_cast<Options&>(m) = in_;
     m.nq = in_.nq;
     m.nv = in_.nv;
     m.nu = in_.nu;
     m.nbody = in_.nbody;
     m.ngeom = in_.ngeom;
     m.njnt = in_.njnt;
-    m.timestep = in_.timestep;
-    m.erp = in_.erp;
-    m.cfm = in_.cfm;
-    m.margin = in_.margin;
-    m.iterations = in_.iterations;
-    m.solver = Solver(in_.solver);
     m.integrator = Integrator(in_.integrator);
-    m.contact_model = ContactModel(in_.contact_model);
-    m.cone = Cone(in_.cone);
     m.friction_to_normal = in_.impratio;
     m.safe_solref = in_.refsafe;
     m.implicit_damping = in_.eulerdamp;
-    m.contact = in_.contact;
-    m.limits = in_.limits;
-    m.dry_friction = in_.dry_friction;
   }
 
   // --- bodies, joints, degrees of freedom --------------------------------------------------------------------------------
@@ -605,26 +581,9 @@ class ModelBuilder {
       store(body_pose_[b].R * pose(&in_.body_ipos[3 * b], &in_.body_iquat[4 * b]).R, body.principal);
       out_.map_.bodies.push_back(body);
     }
-    const auto set = [&](Parameter p, const Doubles& values) { out_.map_.defaults[int(p)] = values; };
-    set(Parameter::body_mass, in_.body_mass);
-    set(Parameter::body_ipos, in_.body_ipos);
-    set(Parameter::body_inertia, in_.body_inertia);
-    set(Parameter::dof_damping, in_.dof_damping);
-    set(Parameter::dof_armature, in_.dof_armature);
-    set(Parameter::dof_frictionloss, in_.dof_frictionloss);
-    set(Parameter::jnt_stiffness, in_.jnt_stiffness);
-    set(Parameter::gravity, in_.gravity);
-    set(Parameter::actuator_gear, in_.act_gear);
-    set(Parameter::geom_friction, in_.geom_friction);
-    set(Parameter::restitution, {in_.restitution});
-    set(Parameter::geom_torsional_friction, in_.geom_torsional_friction);
-    set(Parameter::geom_rolling_friction, in_.geom_rolling_friction);
-    set(Parameter::actuator_gainprm, in_.act_gain);
-    set(Parameter::actuator_biasprm, in_.act_bias);
-    set(Parameter::qpos_spring, in_.qpos_spring);
-    set(Parameter::jnt_range, in_.jnt_range);
-    set(Parameter::geom_solref, in_.geom_solref);
-    set(Parameter::geom_solimp, in_.geom_solimp);
+#define REVOLUTE_DEFAULT(name, array, ...) out_.map_.defaults[int(Parameter::name)] = in_.array;
+    REVOLUTE_PARAMETERS(REVOLUTE_DEFAULT, REVOLUTE_DEFAULT)
+#undef REVOLUTE_DEFAULT
   }
 
   void point_model() {

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from revolute.contract.gradient_report import GradientReport
+from revolute.contract.load_options import OPTIONS
 from revolute_engine import Gradient, Jvp, Model, StepJacobian
 from revolute_engine.parameters import default_parameter, parameters_of
 from revolute_engine.segments import Segment
 
 from .compute.stepping import State
 from .domain.derivatives import ValueAndGradient
-from .domain.models import OPTIONS
 from .domain.pagination import Page
 from .domain.service import ServerInfo
 from .domain.sessions import Session, SessionInfo

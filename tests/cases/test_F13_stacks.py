@@ -35,3 +35,14 @@ def test_ten_boxes_stand_for_ten_seconds() -> None:
     assert ten[0] == pytest.approx(one[0], abs=1e-5)
     # rounding decides which corners of equal faces touch: 1e-18 m shift MuJoCo's own stack by 0.2 mm
     assert ten[1] < 2e-3 and ten[2] < 5e-3
+
+
+@pytest.mark.parametrize("name", ["stack_10", "stack_20", "stack_10_offset", "plates"])
+def test_the_hard_model_stands_with_its_converged_solver(name: str) -> None:
+    sink, shift, tilt = _stand(name, 500, contact_model="hard", solver="exact")
+    assert abs(sink) < 1e-9 and shift < 1e-9 and tilt < 1e-6
+
+
+def test_ten_hard_boxes_stand_for_ten_seconds() -> None:
+    sink, shift, tilt = _stand("stack_10_offset", 5000, contact_model="hard", solver="exact")
+    assert abs(sink) < 1e-9 and shift < 1e-9 and tilt < 1e-6

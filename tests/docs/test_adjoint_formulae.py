@@ -1,4 +1,4 @@
-"""docs/adjoint.md, "The seed paper's operators, corrected": every row, checked by itself.
+"""tests/docs/seed_paper.md, "The seed paper's operators, corrected": every row, checked by itself.
 
 For each row the corrected formula is compared with a complex-step derivative on random inputs, and what the
 paper prints is shown to fail on the same inputs. E is a generic 3x3 matrix, its adjoint has nine numbers.

@@ -13,7 +13,7 @@ from benchmarks.gradients import horizon, impact, sliding, standing
 from benchmarks.gradients.differences import STATE
 from benchmarks.gradients.scenes import BLOCK, DROP
 from revolute_engine import Engine, Gradient, Model, Rollout, load_model
-from revolute_engine._parameters import default_parameter
+from revolute_engine.parameters import default_parameter
 
 STANDING = 1e-6  # differences of a thousandth of a second to 0.2 s resolve no more than 1e-7
 CLOSED_FORM = 1e-9
@@ -118,12 +118,20 @@ def test_a_row_that_touches_its_bound_exactly_counts_as_clamped() -> None:
 
 def test_the_bias_is_smooth_at_zero_and_has_its_kink_one_fall_deeper() -> None:
     model, depth, rate, fastest = load_model(DROP, erp=0.2), 10 * H * H, 0.2 / 0.0025, 0.45
-    for gap, slope in ((0.0, 1 / H), (-0.5 * depth, 1 / H), (-1.5 * depth, rate), (-1e-3, rate), (-1e-2, 0.0)):
+    for gap, slope in (
+        (0.0, 1 / H),
+        (-0.5 * depth, 1 / H),
+        (-1.5 * depth, rate),
+        (-1e-3, rate),
+        (-1e-2, 0.0),
+    ):
         rollout, gradient = one_step(model, gap, -1.0)
         assert gradient.qpos[0] == pytest.approx(-slope, rel=CLOSED_FORM, abs=1e-12), gap
         back = -gap / H if gap > -depth else depth / H + min(-rate * (gap + depth), fastest)
         assert rollout.qvel[1, 0] == pytest.approx(back, rel=CLOSED_FORM, abs=1e-12), gap
-    rollout, gradient = one_step(load_model(DROP.replace('timestep', 'gravity="0 0 0" timestep')), 1e-5, -1e-3)
+    rollout, gradient = one_step(
+        load_model(DROP.replace("timestep", 'gravity="0 0 0" timestep')), 1e-5, -1e-3
+    )
     assert gradient.qpos[0] == 0.0 and rollout.qvel[1, 0] == -1e-3  # not reached
 
 
@@ -215,18 +223,19 @@ _WEDGED = """<mujoco><option timestep="0.001"/><worldbody>
     </body></body></worldbody></mujoco>"""
 
 
-def test_where_sweeps_do_not_settle_the_derivative_grows_with_their_number() -> None:
-    engine, largest = Engine(threads=1), []
+@pytest.mark.filterwarnings("ignore:XML text")
+def test_where_sweeps_have_not_settled_the_derivative_is_theirs_and_bounded() -> None:
+    engine, speeds = Engine(threads=1), []
     for sweeps in (50, 100):
         model = load_model(_WEDGED, iterations=sweeps)
         start = model.qpos0, np.zeros(model.nv)
         rollout = engine.rollout(model, *start, np.zeros((1, 0)))
-        assert np.abs(rollout.qvel).max() < 1e3
+        speeds.append(np.abs(rollout.qvel).max())
         rows = engine.jacobian(model, *start, np.zeros(0)).A
         forward = engine.jvp(model, rollout, qvel_tan=np.eye(model.nv)[0])
-        assert np.abs(forward.qvel[1] - rows[model.nv :, model.nv]).max() < 1e-6 * np.abs(rows).max()
-        largest.append(np.abs(rows).max())
-    assert largest[0] > 1e8 and largest[1] > 1e7 * largest[0]
+        assert np.abs(forward.qvel[1] - rows[model.nv :, model.nv]).max() < 1e-12 * np.abs(rows).max()
+        assert np.abs(rows).max() < 1 / H
+    assert abs(speeds[1] - speeds[0]) > 1
 
 
 @pytest.mark.parametrize("restitution", [0.0, 1.0])
@@ -271,4 +280,6 @@ def test_the_command_refuses_an_unknown_figure() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert "expected any of standing, horizon, sliding, impact, kink, got 'moon'" in done.stderr
+    assert (
+        "expected any of standing, contact_models, horizon, sliding, impact, kink, got 'moon'" in done.stderr
+    )

@@ -29,6 +29,7 @@ class ModelMaker {
     arrays.erp = 0.2;
     arrays.margin = 0.01;
     arrays.gravity = {0, 0, -9.81};
+    arrays.restitution = {0};
     add_body(-1, {0, 0, 0}, {0, 0, 0}, 0);
   }
 
@@ -146,7 +147,7 @@ class ModelMaker {
   // Turns the finished model into one of MuJoCo's contact model, with MuJoCo's defaults and unit weights.
   void make_soft() {
     MujocoArrays& a = arrays;
-    a.contact_model = int(ContactModel::mujoco);
+    a.contact_model = ContactModel::mujoco;
     const Doubles solref = {0.02, 1}, solimp = {0.9, 0.95, 0.001, 0.5, 2};
     const auto repeat = [](Doubles& array, std::size_t count, const Doubles& row) {
       array.clear();
@@ -221,8 +222,8 @@ class ModelMaker {
 
 // The same model with MuJoCo's soft constraints: softness and inverse weights that differ from element to element.
 inline MujocoArrays softened(MujocoArrays a, Cone cone, Integrator integrator) {
-  a.contact_model = int(ContactModel::mujoco);
-  a.cone = int(cone);
+  a.contact_model = ContactModel::mujoco;
+  a.cone = cone;
   a.integrator = int(integrator);
   a.impratio = 1.7;
   const auto fill = [](Doubles& out, int rows, std::initializer_list<double> row, double growth) {

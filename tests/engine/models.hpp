@@ -87,7 +87,7 @@ inline MujocoArrays two_shapes(int type_a, int type_b) {
 // touch.
 inline MujocoArrays crowd() {
   ModelMaker m;
-  m.arrays.restitution = 0.3;
+  m.arrays.restitution = {0.3};
   const int plane = m.add_geom(0, plane_geom, {0, 0, 1}, {0, 0, 0}, {0, 0, 0}, 0.4);
   const int trunk = m.add_body(0, {0, 0, 0.479}, {0, 0, 0}, 3.0);
   m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});

@@ -149,7 +149,7 @@ void a_weld_turns_with_both_bodies() {
 // row.
 double contact_bias(double gap, double before, double after, double restitution, double impact_time = 0) {
   ModelMaker m;
-  m.arrays.restitution = restitution;
+  m.arrays.restitution = {restitution};
   m.arrays.margin = 1.0;
   const int plane = m.add_geom(0, plane_geom, {0, 0, 1});
   const int body = m.add_body(0, {0, 0, 0}, {0, 0, 0}, 1.0);
@@ -418,7 +418,7 @@ void takes_nothing_from_the_heap() {
     kin_bar->clear(storage.model());
     parameters_bar->clear(storage.model());
     Doubles lambda(at.rows->count, 1.0), w(nv, 1.0), v_bar(nv, 0.0), q_bar(nv, 0.0);
-    double time_bar = 0;
+    Doubles time_bar(storage.model().ntree, 0.0);
     std::vector<Force<double>> F(nv, zero_force<double>());
     check_no_allocation("constraint_rows", [&] {
       constraint_rows(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows);
@@ -427,7 +427,8 @@ void takes_nothing_from_the_heap() {
       add_impulse_adjoint(*at.rows, lambda.data(), w.data(), at.V_free.data(), *bar);
       add_right_side_adjoint(at.context(), *at.rows, v_bar.data(), F.data(), *bar);
       constraint_rows_adjoint(storage.model(), *at.parameters, at.context(), *at.contacts, *at.rows,
-                              q_bar.data(), F.data(), F.data(), time_bar, *bar, *kin_bar, *parameters_bar);
+                              q_bar.data(), F.data(), F.data(), time_bar.data(), *bar, *kin_bar,
+                              *parameters_bar);
     });
   }
 }

@@ -28,7 +28,7 @@ Found<Real> find(const ModelStorage& storage, const std::vector<Real>& qpos, con
 // Two balls of radius 0.1 over a plane, at the given gaps and vertical speeds.
 MujocoArrays two_balls(double restitution) {
   ModelMaker m;
-  m.arrays.restitution = restitution;
+  m.arrays.restitution = {restitution};
   const int plane = m.add_geom(0, plane_geom, {0, 0, 1});
   for (int i = 0; i < 2; ++i) {
     const int body = m.add_body(0, {0, 0, 0}, {0, 0, 0}, 1.0);
@@ -53,9 +53,7 @@ void the_first_contact_sets_the_time() {
 
 // Two balls that do not touch have each a time of their own; held by an equality or near each other they share the first.
 void islands_have_times_of_their_own() {
-  const auto times = [](const Found<double>& found) {
-    return Doubles(found.impact->time, found.impact->time + 2);
-  };
+  const auto times = [](auto&& found) { return Doubles(found.impact->time, found.impact->time + 2); };
   CHECK_CLOSE(times(find_balls(0.5, 0.004, -2, 0.001, -1)), Doubles({0.002, 0.001}), rounding);
   CHECK_CLOSE(times(find_balls(0.5, -0.001, -2, 0.004, -2)), Doubles({0, 0.002}), rounding);
   CHECK_CLOSE(times(find_balls(0.5, 0.5, -2, 0.004, -2)), Doubles({0, 0.002}), rounding);
@@ -84,7 +82,7 @@ void the_configuration_is_that_of_the_moment() {
                 qvel = {0.3, 0, -2, 0, 0, 1, 0, 0.2, 0, 3, 2, 1};
   Found<double> found = find<double>(storage, qpos, qvel);
   Doubles moved = qvel;
-  for (double& v : moved) v *= 0.002;
+  for (int k = 0; k < 12; ++k) moved[k] *= k < 6 ? 0.002 : 0.0;  // the other ball has no impact
   CHECK_CLOSE(Doubles(found.impact->qpos, found.impact->qpos + 14), displaced(storage.model(), qpos, moved),
               rounding);
 }
@@ -130,7 +128,7 @@ struct TimeAdjoint {
 // The bodies come together: the state of two_shapes() in which b is thrown at a from a millimetre away.
 void check_pair(Random& random, int type_a, int type_b) {
   MujocoArrays arrays = two_shapes(type_a, type_b);
-  arrays.restitution = 0.5;
+  arrays.restitution = {0.5};
   const ModelStorage storage(arrays);
   Doubles in(12, 0.0);
   Time time{storage, random_qpos(storage, arrays, random, 0.4)};
@@ -170,7 +168,7 @@ void adjoint_and_lanes() {
 // none, as the central difference says.
 void corners_that_land_together_share() {
   ModelMaker m;
-  m.arrays.restitution = 0.5;
+  m.arrays.restitution = {0.5};
   const int plane = m.add_geom(0, plane_geom, {0, 0, 1});
   const int body = m.add_body(0, {0, 0, 0}, {0, 0, 0}, 1.0);
   m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});

@@ -323,7 +323,7 @@ void sweep_all(const SolverProblem<Real>& problem, const SolverWorkspace<Real>& 
   const Island<Real> island = island_at(problem, solved, begin, count);
   std::vector<Real> x(count), z(count);
   std::vector<Real> p(count), q(count);
-  start_direction(island, problem.b + begin, p.data(), q.data());
+  start_direction<0>(island, problem.b + begin, p.data(), q.data());
   for (int r = 0, size; r < count; r += size) {
     size = block_rows<0>(island.rows, count, r);
     for (int c = r; c < r + size; ++c) {

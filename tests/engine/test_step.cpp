@@ -21,7 +21,7 @@ constexpr double within_a_step = 2e-3;
 // A ball of radius 0.1 above a plane; isotropic, so that spins are momenta.
 ModelMaker balls(int count, double restitution, double friction) {
   ModelMaker m;
-  m.arrays.restitution = restitution;
+  m.arrays.restitution = {restitution};
   m.arrays.iterations = 200;
   m.add_geom(0, plane_geom, {0, 0, 1}, {0, 0, 0}, {0, 0, 0}, friction);
   for (int i = 0; i < count; ++i) {

@@ -157,10 +157,13 @@ def _jvp(model: Model, batch: Batch, rollout: Rollout) -> Jvp | None:
 @given(
     seed=st.integers(0, 2**32 - 1),
     batch=st.sampled_from([3, 8, 11]),
-    contact_model=st.sampled_from(["hard", "mujoco"]),
+    method=st.sampled_from([("hard", "pgs"), ("hard", "exact"), ("mujoco", "pgs")]),
 )
-def test_an_environment_in_a_batch_equals_itself_alone(seed: int, batch: int, contact_model: str) -> None:
-    model = load_model(_with_method(tied_model(seed), seed), contact_model=contact_model)
+def test_an_environment_in_a_batch_equals_itself_alone(
+    seed: int, batch: int, method: tuple[str, str]
+) -> None:
+    contact_model, solver = method
+    model = load_model(_with_method(tied_model(seed), seed), contact_model=contact_model, solver=solver)
     environments = random_batch(model, np.random.default_rng([seed, 2]), batch)
     rollout = _rollout(model, environments)
     gradient, jvp = (derive(model, environments, rollout) for derive in (_gradient, _jvp))

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from revolute.contract.errors import ArgumentError
-from revolute_engine import Engine, load_model
-from revolute_engine._model import Model
+from revolute_engine import Engine, Model, load_model
 from revolute_engine.parameters import PARAMETERS, default_parameter, parameters_of
 
 from .mujoco_scenes import (

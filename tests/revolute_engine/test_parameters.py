@@ -2,6 +2,7 @@
 and per environment.
 """
 
+import math
 from typing import Any
 
 import mujoco
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from revolute_engine import Engine, Model, load_model
-from revolute_engine.parameters import PARAMETERS, default_parameter
+from revolute_engine.parameters import PARAMETERS, default_parameter, parameters_of
 from tests.robots import THREE_TREES
 
 # rounding of the differences is all that is left
@@ -235,3 +236,10 @@ def test_rotational_friction_and_ranges(contact_model: str, name: str) -> None:
     difference = (loss(own + step * direction) - loss(own - step * direction)) / (2 * step)
     assert exact != 0
     assert exact == pytest.approx(difference, rel=1e-4, abs=1e-6)
+
+
+def test_the_compiled_engine_has_each_parameter_with_its_size() -> None:
+    for contact_model in ("hard", "mujoco"):
+        model = load_model("cartpole", contact_model=contact_model)
+        for name in parameters_of(model):
+            assert model.native.parameter_size(name) == math.prod(PARAMETERS[name].shape(model)), name

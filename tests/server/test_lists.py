@@ -20,7 +20,7 @@ from .processes import running_server
 from .wire import GrpcWire
 
 
-@pytest.mark.parametrize("name", ["n" * 257, "n" * 3_900_000, "a\u202eb", "a\nb"], ids=len)
+@pytest.mark.parametrize("name", ["n" * 257, "n" * 1_900_000, "a\u202eb", "a\nb"], ids=len)
 def test_a_bare_client_gives_no_such_name(wire: Wire, name: str) -> None:
     before = wire.call("ListModels", {})["models"]
     error, code = wire.error("RegisterModel", {"text": CART.replace("0.01", "0.011"), "name": name})

@@ -6,42 +6,12 @@ import argparse
 import os
 import sys
 import warnings
-from typing import Any
 
 from ..connection import DEFAULT_TIMEOUT, connect
 from ..contract.errors import ArgumentError
-from ..model import OPTIONS, ModelHandle
+from ..contract.load_options import OPTIONS
+from ..model import ModelHandle
 from ..simulator import Simulator
-
-_TYPES: dict[str, Any] = {
-    "base": str,
-    "contact_model": str,
-    "cone": str,
-    "solver": str,
-    "timestep": float,
-    "iterations": int,
-    "erp": float,
-    "cfm": float,
-    "restitution": float,
-    "margin": float,
-}
-_HELP = {
-    "base": "URDF only: free or fixed",
-    "ground": "add the plane z = 0",
-    "fuse_fixed": "URDF only: merge bodies that fixed joints hold together",
-    "timestep": "length of a step in s",
-    "contact_model": "hard or mujoco",
-    "cone": "of contact model mujoco: pyramidal or elliptic",
-    "solver": "constraint solver of contact model hard",
-    "iterations": "sweeps of the solver per step",
-    "contact": "whether contacts act",
-    "limits": "whether joint limits act",
-    "dry_friction": "whether dry friction of joints acts",
-    "erp": "share of a position error repaired per step",
-    "cfm": "regularisation of the constraint matrix",
-    "restitution": "coefficient of restitution",
-    "margin": "distance in m below which shapes are watched for contact",
-}
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
@@ -68,12 +38,13 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add one flag per option of `load_model`."""
     group = parser.add_argument_group("model options")
-    for name in OPTIONS:
+    for name, option in OPTIONS.items():
         flag = f"--{name.replace('_', '-')}"
-        if name in _TYPES:
-            group.add_argument(flag, type=_TYPES[name], help=_HELP[name])
+        text = f"{option.text} (default: {option.default_text})"
+        if option.kind is bool:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
         else:
-            group.add_argument(flag, action=argparse.BooleanOptionalAction, help=_HELP[name])
+            group.add_argument(flag, type=option.kind, help=text)
     group.add_argument(
         "--mesh-path", action="append", default=[], help="further folder to look for meshes in"
     )

@@ -17,14 +17,15 @@ from revolute.contract.errors import ModelError
 
 from ._equalities import equality_arrays
 from ._names import element_name
+from .parameters import PARAMETERS
 
 Arrays = dict[str, Any]
 
 _COPIED_REAL = (
-    *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia"),
-    *("jnt_pos", "jnt_axis", "jnt_stiffness", "jnt_range", "qpos0", "qpos_spring"),
-    *("dof_armature", "dof_damping", "dof_frictionloss"),
+    *("body_pos", "body_quat", "body_iquat"),
+    *("jnt_pos", "jnt_axis", "qpos0"),
     *("geom_pos", "geom_quat", "geom_size", "geom_rbound"),
+    *(name for name, each in PARAMETERS.items() if each.copied and each.contact_model != "mujoco"),
 )
 _COPIED_INTEGER = (
     *("body_parentid", "body_weldid", "body_rootid"),

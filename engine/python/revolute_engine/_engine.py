@@ -75,11 +75,8 @@ class Engine:
                 normalised.
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, time, nu], or [time, nu] for a single environment.
-            params: model parameters instead of the model's own, by name, shaped as in MuJoCo, or with a
-                leading batch axis to give each environment its own: geom_friction [ngeom] (sliding),
-                body_mass [nbody], body_ipos [nbody, 3], body_inertia [nbody, 3], dof_damping [nv],
-                dof_armature [nv], dof_frictionloss [nv], jnt_stiffness [njnt], gravity [3], actuator_gear
-                [nu], restitution [].
+            params: model parameters instead of the model's own, by the names and shapes of
+                `parameters.PARAMETERS`, or with a leading batch axis to give each environment its own.
             checkpoints: which states are kept for the gradient: "every", "interval=k", "slots=s", or "none"
                 when there will be none.
             states: "all" or "final": which states the result holds to be read, besides those kept; by default

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from revolute.contract.argument_names import known_arguments
 from revolute.contract.errors import ArgumentError, NotFoundError
+from revolute.contract.load_options import GivenOptions, LoadOptions, spell_out_options
 from revolute.contract.names import check_file_names, check_name
 
 from . import native as _native
@@ -27,13 +28,16 @@ from ._files import FileFinder
 from ._model import Model
 from ._mujoco import collected_warnings
 from ._names import check_names
-from ._options import SOLVERS, Options
+from ._options import checked_options, engine_values
 from ._pairs import candidate_pairs, no_pairs
 from ._soft import soft_arrays
 from ._source import Source, read_source
 from ._start import first_step_warnings, limit_warnings, named_warnings
 from ._support import check_support
 from ._xml import write
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _MODELS = Path(__file__).parent / "models"
 _SUFFIXES = (".xml", ".mjcf", ".urdf")
@@ -47,30 +51,17 @@ def models() -> list[str]:
 
 
 @known_arguments
+@spell_out_options
 def load_model(
     source: Pathlike | bytes,
     *,
     assets: Mapping[str, bytes] | None = None,
-    base: str | None = None,
-    ground: bool = False,
-    fuse_fixed: bool = False,
-    timestep: float | None = None,
-    contact_model: str = "hard",
-    cone: str | None = None,
-    solver: str = "pgs",
-    iterations: int = 50,
-    contact: bool = True,
-    limits: bool = True,
-    dry_friction: bool = True,
-    erp: float = 0.2,
-    cfm: float = 0.0,
-    restitution: float = 0.0,
-    margin: float = 0.01,
     mesh_paths: Sequence[Pathlike] = (),
     package_paths: Mapping[str, Pathlike] | None = None,
     allow_files: bool = True,
     name: str | None = None,
     warn: bool = True,
+    **options: Unpack[GivenOptions],
 ) -> Model:
     """Load a URDF or MJCF model.
 
@@ -78,25 +69,7 @@ def load_model(
         source: path of a file, XML text, or the name of a built-in model (see `models`).
         assets: contents of files that the text names (meshes, includes), by those names; looked up before the
             disk.
-        base: "free" lets the base move, "fixed" holds it; by default a URDF is fixed and an MJCF is as
-            written.
-        ground: add a plane at z = 0 with friction 1 that every shape meets.
-        fuse_fixed: merge bodies that have no joint into their parents.
-        timestep: length of a step in seconds, instead of the file's.
-        contact_model: "hard", impulses that keep shapes apart, or "mujoco", MuJoCo's soft constraints with
-            the file's solref, solimp, cone and integrator.
-        cone: of contact_model="mujoco": "pyramidal", "elliptic" or None, as the file says.
-        solver: of contact_model="hard": "pgs", a fixed number of sweeps of projected Gauss-Seidel; "exact", to
-            convergence, for stacks and large ratios of masses.
-        iterations: sweeps of "pgs".
-        contact: simulate contacts.
-        limits: simulate joint limits.
-        dry_friction: simulate dry friction of joints (frictionloss).
-        erp: of contact_model="hard": fraction, 0 to 1, of a violation that is repaired: of equalities in a step,
-            of penetrations in 2.5 ms, whatever the step.
-        cfm: of contact_model="hard": softness added to the diagonal of the contact system, >= 0.
-        restitution: of contact_model="hard": coefficient of restitution of all contacts, 0 to 1.
-        margin: of contact_model="hard": distance in metres below which shapes are watched for contact.
+        **options: how the model is built and simulated; see `LoadOptions`.
         mesh_paths: folders to look for meshes in.
         package_paths: folders that `package://name/` stands for, by name.
         allow_files: False reads nothing from disk: text, assets and built-in models only.
@@ -112,38 +85,22 @@ def load_model(
         ArgumentError: an option is out of range.
         NotFoundError: there is no such file or built-in model.
     """
-    options = Options(
-        base=base,
-        ground=ground,
-        fuse_fixed=fuse_fixed,
-        timestep=timestep,
-        contact_model=contact_model,
-        cone=cone,
-        solver=solver,
-        iterations=iterations,
-        contact=contact,
-        limits=limits,
-        dry_friction=dry_friction,
-        erp=erp,
-        cfm=cfm,
-        restitution=restitution,
-        margin=margin,
-    ).checked()
+    chosen = checked_options(options)
     given = _open(source, assets or {}, mesh_paths, package_paths or {}, allow_files, name)
     document = read_source(given.label, given.data, given.finder)
     with collected_warnings() as mujoco_warnings:
         compiled = compile_source(
-            document, base=options.base, ground=options.ground, fuse_fixed=options.fuse_fixed
+            document, base=chosen.base, ground=chosen.ground, fuse_fixed=chosen.fuse_fixed
         )
         supported = check_support(
             compiled,
             document.label,
-            limits=options.limits,
-            dry_friction=options.dry_friction,
-            contact_model=options.contact_model,
+            limits=chosen.limits,
+            dry_friction=chosen.dry_friction,
+            contact_model=chosen.contact_model,
         )
         notes = [*document.notes, *supported]
-        arrays, alarming, zero_pose = _engine_arrays(compiled, document, options)
+        arrays, alarming, zero_pose = _engine_arrays(compiled, document, chosen)
         notes += notes_on_faces(compiled, arrays)
         # a file with keyframes says itself where to start
         (notes if compiled.nkey else alarming).extend(zero_pose)
@@ -152,7 +109,7 @@ def load_model(
     alarming = [*document.warnings, *named_warnings(compiled, mujoco_warnings), *alarming]
     model_name = given.name or document.declared_name or "model"
     check_names(model_name, compiled, document.label)
-    model = _model(model_name, given, document, compiled, arrays, native, options, notes, alarming)
+    model = _model(model_name, given, document, compiled, arrays, native, chosen, notes, alarming)
     for note in alarming if warn else ():
         warnings.warn(f"{document.label}: {note}", stacklevel=3)
     return model
@@ -241,7 +198,7 @@ def _no_such_model(source: str, allow_files: bool) -> NotFoundError:
 
 
 def _engine_arrays(
-    compiled: mujoco.MjModel, document: Source, options: Options
+    compiled: mujoco.MjModel, document: Source, options: LoadOptions
 ) -> tuple[Arrays, list[str], list[str]]:
     """Return the compiled arrays with contact pairs and options; notes on pairs, and on the zero pose."""
     arrays = compiled_arrays(compiled, document.label)
@@ -262,12 +219,8 @@ def _engine_arrays(
         zero_pose += limit_warnings(compiled)
     arrays.update(pairs)
     arrays.update(soft_arrays(compiled, options))
+    arrays.update(engine_values(options))
     arrays.update({name: int(value) for name, value in switches.items()})
-    for option in ("iterations", "erp", "cfm", "restitution", "margin"):
-        arrays[option] = getattr(options, option)
-    arrays["solver"] = SOLVERS.index(options.solver)
-    if options.timestep is not None:
-        arrays["timestep"] = options.timestep
     return arrays, left_out, zero_pose
 
 
@@ -278,7 +231,7 @@ def _model(
     compiled: mujoco.MjModel,
     arrays: Arrays,
     native: _native.Model,
-    options: Options,
+    options: LoadOptions,
     notes: list[str],
     alarming: list[str],
 ) -> Model:
@@ -312,7 +265,7 @@ def _keyframes(compiled: mujoco.MjModel) -> dict[str, npt.NDArray[np.float64]]:
     return frames
 
 
-def _content_hash(document: Source, options: Options) -> str:
+def _content_hash(document: Source, options: LoadOptions) -> str:
     """Return a hash that two loads share when text, files and options are the same."""
     digest = hashlib.sha256()
     parts = [write(document.root).encode(), json.dumps(asdict(options), sort_keys=True).encode()]

@@ -4,80 +4,28 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from revolute.contract.errors import ArgumentError
-
-SOLVERS = ("pgs", "exact")
-BASES = ("fixed", "free")
-CONTACT_MODELS = ("hard", "mujoco")
-CONES = ("pyramidal", "elliptic")
-MAX_ITERATIONS = 100_000
+from revolute.contract.load_options import OPTIONS, LoadOptions, Option
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a model is loaded and simulated; the fields are `load_model`'s arguments of the same names."""
+def checked_options(given: Mapping[str, Any]) -> LoadOptions:
+    """Return the options in plain Python types.
 
-    base: str | None = None
-    ground: bool = False
-    fuse_fixed: bool = False
-    timestep: float | None = None
-    contact_model: str = "hard"
-    cone: str | None = None
-    solver: str = "pgs"
-    iterations: int = 50
-    contact: bool = True
-    limits: bool = True
-    dry_friction: bool = True
-    erp: float = 0.2
-    cfm: float = 0.0
-    restitution: float = 0.0
-    margin: float = 0.01
+    Raises:
+        ArgumentError: an option has the wrong type or lies outside its range.
+    """
+    return LoadOptions(**{name: _checked(name, OPTIONS[name], value) for name, value in given.items()})
 
-    def checked(self) -> Options:
-        """Return the same options in plain Python types.
 
-        Raises:
-            ArgumentError: an option has the wrong type or lies outside its range.
-        """
-        for name in ("ground", "fuse_fixed", "contact", "limits", "dry_friction"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ArgumentError.expected(name, "True or False", repr(getattr(self, name)))
-        if self.base not in (None, *BASES):
-            raise ArgumentError.expected("base", "'fixed', 'free' or None", repr(self.base))
-        if self.solver not in SOLVERS:
-            raise ArgumentError.expected("solver", "'pgs' or 'exact'", repr(self.solver))
-        if self.contact_model not in CONTACT_MODELS:
-            raise ArgumentError.expected("contact_model", "'hard' or 'mujoco'", repr(self.contact_model))
-        if self.cone not in (None, *CONES):
-            raise ArgumentError.expected("cone", "'pyramidal', 'elliptic' or None", repr(self.cone))
-        if self.timestep is not None:
-            _real("timestep", self.timestep, "seconds > 0", lambda value: value > 0)
-        _real("erp", self.erp, "a number from 0 to 1", lambda value: 0 <= value <= 1)
-        _real("cfm", self.cfm, "a number >= 0", lambda value: value >= 0)
-        _real("restitution", self.restitution, "a number from 0 to 1", lambda value: 0 <= value <= 1)
-        _real("margin", self.margin, "metres >= 0", lambda value: value >= 0)
-        return Options(
-            base=self.base,
-            ground=bool(self.ground),
-            fuse_fixed=bool(self.fuse_fixed),
-            timestep=None if self.timestep is None else float(self.timestep),
-            contact_model=self.contact_model,
-            cone=self.cone,
-            solver=self.solver,
-            iterations=positive_integer("iterations", self.iterations, MAX_ITERATIONS),
-            contact=bool(self.contact),
-            limits=bool(self.limits),
-            dry_friction=bool(self.dry_friction),
-            erp=float(self.erp),
-            cfm=float(self.cfm),
-            restitution=float(self.restitution),
-            margin=float(self.margin),
-        )
+def engine_values(options: LoadOptions) -> dict[str, int | float]:
+    """Return the options that the compiled engine reads, as numbers; the file decides those that are None."""
+    values = {name: getattr(options, name) for name, option in OPTIONS.items() if not option.edits_file}
+    return {name: _number(OPTIONS[name], value) for name, value in values.items() if value is not None}
 
 
 def positive_integer(name: str, value: Any, most: int) -> int:
@@ -87,8 +35,31 @@ def positive_integer(name: str, value: Any, most: int) -> int:
     return int(value)
 
 
-def _real(name: str, value: Any, what: str, accepts: Any) -> None:
-    """Check a finite real number."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    if not is_number or not math.isfinite(value) or not accepts(value):
-        raise ArgumentError.expected(name, what, repr(value))
+def _checked(name: str, option: Option, value: Any) -> Any:
+    """Return an option's value as `option.kind`."""
+    if value is None and option.default is None:
+        return None
+    if not _accepts(option, value):
+        raise ArgumentError.expected(name, option.expected, repr(value))
+    return option.kind(value)
+
+
+def _accepts(option: Option, value: Any) -> bool:
+    """Tell whether a value has the option's type and lies within its bounds."""
+    if option.kind is str:
+        return value in option.choices
+    is_switch = isinstance(value, (bool, np.bool_))
+    if option.kind is bool or is_switch:
+        return option.kind is bool and is_switch
+    if not isinstance(value, numbers.Integral if option.kind is int else numbers.Real):
+        return False
+    number: Any = value
+    high_enough = number > option.least if option.above else number >= option.least
+    return math.isfinite(number) and high_enough and number <= option.most
+
+
+def _number(option: Option, value: Any) -> int | float:
+    """Return an option's value as the compiled engine reads it."""
+    if option.kind is str:
+        return option.choices.index(value)
+    return int(value) if option.kind is bool else value

@@ -8,9 +8,11 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from revolute.contract.load_options import LoadOptions
+
 from ._arrays import Arrays, is_disabled
 from ._equalities import active_equalities
-from ._options import CONES, CONTACT_MODELS, Options
+from .parameters import PARAMETERS
 
 INTEGRATORS = {
     int(mujoco.mjtIntegrator.mjINT_EULER): 0,
@@ -22,20 +24,19 @@ INTEGRATORS = {
 
 _COPIED = (
     *("body_invweight0", "dof_invweight0", "jnt_solref", "jnt_solimp", "jnt_margin"),
-    *("dof_solref", "dof_solimp", "geom_solref", "geom_solimp"),
+    *("dof_solref", "dof_solimp"),
+    *(name for name, each in PARAMETERS.items() if each.copied and each.contact_model == "mujoco"),
 )
 
 
-def soft_arrays(model: mujoco.MjModel, options: Options) -> Arrays:
+def soft_arrays(model: mujoco.MjModel, options: LoadOptions) -> Arrays:
     """Return the arrays, by the names of the compiled engine."""
     soft = options.contact_model == "mujoco"
     arrays: Arrays = {name: _real(getattr(model, name), soft) for name in _COPIED}
     held = active_equalities(model)
     arrays["eq_solref"] = _real(model.eq_solref[held], soft)
     arrays["eq_solimp"] = _real(model.eq_solimp[held], soft)
-    arrays["contact_model"] = CONTACT_MODELS.index(options.contact_model)
-    elliptic = model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
-    arrays["cone"] = CONES.index(options.cone) if options.cone else int(elliptic)
+    arrays["cone"] = int(model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC)
     arrays["impratio"] = float(model.opt.impratio)
     arrays["refsafe"] = int(not is_disabled(model, "REFSAFE"))
     arrays["eulerdamp"] = int(not is_disabled(model, "EULERDAMP"))

@@ -1,14 +1,15 @@
-"""Model parameters that may be given to a rollout and differentiated by: names, shapes and bounds.
+"""Model parameters that may be given to a rollout and differentiated by: names, shapes, units and bounds.
 
-Names and shapes are MuJoCo's, but for `geom_friction` (sliding coefficients only), `actuator_gear` (the entry
-that drives a joint) and `restitution` (one coefficient for all contacts). Each may be given once for all
-environments, or per environment with a leading batch axis.
+The compiled engine has the same list (engine/include/revolute/model/parameter_list.hpp). Names and shapes are
+MuJoCo's, but for `geom_friction` (sliding coefficients only), `actuator_gear` (the entry that drives a joint)
+and `restitution` (one coefficient for all contacts). Each may be given once for all environments, or per
+environment with a leading batch axis.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,38 @@ from ._names import JOINT_TYPES
 Float64Array = npt.NDArray[np.float64]
 
 
+def _touch(model: Model) -> bool:
+    return bool(model.arrays["contact"]) and len(model.arrays["pair_geom1"]) > 0
+
+
+def _twist(model: Model) -> bool:
+    return _touch(model) and bool((model.arrays["pair_condim"] > 3).any())
+
+
+def _roll(model: Model) -> bool:
+    return _touch(model) and bool((model.arrays["pair_condim"] > 4).any())
+
+
+def _have_springs(model: Model) -> bool:
+    return bool((model.arrays["jnt_stiffness"] != 0).any())
+
+
+def _have_limits(model: Model) -> bool:
+    return bool(model.arrays["limits"]) and bool((model.arrays["jnt_limited"] != 0).any())
+
+
+def _have_dry_friction(model: Model) -> bool:
+    return bool(model.arrays["dry_friction"])
+
+
+def _may_have_springs(model: Model) -> bool:
+    return bool((model.arrays["jnt_type"] != JOINT_TYPES.index("free")).any())
+
+
+def _are_driven(model: Model) -> bool:
+    return model.nu > 0
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One parameter of the model.
@@ -32,46 +65,143 @@ class Parameter:
     Attributes:
         axes: sizes of its axes, names of the model's counts or numbers.
         unit: what its entries are, for messages.
+        text: what it is, in one line.
         at_least_zero: negative entries are refused.
+        at_most: largest entry.
+        positive: where the model's own entry is positive, zero is refused; what is expected, for messages.
         contact_model: the only contact model that reads it, None for all.
+        columns: names of the entries of its second axis.
+        array: name of the model's array with its own value, when it is another one.
+        copied: the model's array is a copy of MuJoCo's array of this name.
+        matters: whether it can have an influence on a model's motion.
+        change: how much an entry is moved by a gradient check, at least.
     """
 
     axes: tuple[str | int, ...]
     unit: str
+    text: str
     at_least_zero: bool = True
+    at_most: float = math.inf
+    positive: str = ""
     contact_model: str | None = None
+    columns: tuple[str, ...] = ()
+    array: str = ""
+    copied: bool = True
+    matters: Callable[[Model], bool] = lambda _model: True
+    change: float = 0.0
 
     def shape(self, model: Model) -> tuple[int, ...]:
         """Return the parameter's shape without batch axis."""
         return tuple(axis if isinstance(axis, int) else getattr(model, axis) for axis in self.axes)
 
 
+AXES = ("x", "y", "z")
+_POLYNOMIAL = ("1", "length", "velocity")
+
 PARAMETERS = {
-    "geom_friction": Parameter(("ngeom",), "coefficients"),
-    "body_mass": Parameter(("nbody",), "kg"),
-    "body_ipos": Parameter(("nbody", 3), "metres", at_least_zero=False),
-    "body_inertia": Parameter(("nbody", 3), "kg m^2"),
-    "dof_damping": Parameter(("nv",), "damping coefficients"),
-    "dof_armature": Parameter(("nv",), "rotor inertias"),
-    "dof_frictionloss": Parameter(("nv",), "friction losses"),
-    "jnt_stiffness": Parameter(("njnt",), "stiffnesses"),
-    "gravity": Parameter((3,), "m/s^2", at_least_zero=False),
-    "actuator_gear": Parameter(("nu",), "gears", at_least_zero=False),
-    "restitution": Parameter((), "coefficients", contact_model="hard"),
-    "geom_torsional_friction": Parameter(("ngeom",), "coefficients"),
-    "geom_rolling_friction": Parameter(("ngeom",), "coefficients"),
-    "actuator_gainprm": Parameter(("nu", 3), "gains", at_least_zero=False),
-    "actuator_biasprm": Parameter(("nu", 3), "biases", at_least_zero=False),
-    "qpos_spring": Parameter(("nq",), "positions", at_least_zero=False),
-    "jnt_range": Parameter(("njnt", 2), "positions", at_least_zero=False),
-    "geom_solref": Parameter(("ngeom", 2), "numbers", at_least_zero=False, contact_model="mujoco"),
-    "geom_solimp": Parameter(("ngeom", 5), "numbers", at_least_zero=False, contact_model="mujoco"),
+    "geom_friction": Parameter(
+        ("ngeom",), "coefficients", "coefficient of sliding friction", matters=_touch, copied=False
+    ),
+    "body_mass": Parameter(("nbody",), "kg", "mass in kg", positive="masses > 0 for bodies with mass"),
+    "body_ipos": Parameter(
+        ("nbody", 3), "metres", "mass centre in the body's frame, metres", at_least_zero=False, columns=AXES
+    ),
+    "body_inertia": Parameter(
+        ("nbody", 3),
+        "kg m^2",
+        "principal moments of inertia about the mass centre, kg m²",
+        positive="moments of inertia > 0",
+        columns=AXES,
+    ),
+    "dof_damping": Parameter(("nv",), "damping coefficients", "viscous damping"),
+    "dof_armature": Parameter(("nv",), "rotor inertias", "inertia of the rotor that drives it"),
+    "dof_frictionloss": Parameter(
+        ("nv",), "friction losses", "force or torque of dry friction", matters=_have_dry_friction
+    ),
+    "jnt_stiffness": Parameter(
+        ("njnt",), "stiffnesses", "stiffness of the joint's spring", matters=_may_have_springs
+    ),
+    "gravity": Parameter((3,), "m/s^2", "acceleration of gravity, m/s²", at_least_zero=False, copied=False),
+    "actuator_gear": Parameter(
+        ("nu",),
+        "gears",
+        "gear: the entry that drives the joint",
+        at_least_zero=False,
+        array="act_gear",
+        matters=_are_driven,
+        copied=False,
+    ),
+    "restitution": Parameter(
+        (),
+        "coefficients",
+        "coefficient of restitution of all contacts",
+        at_most=1.0,
+        contact_model="hard",
+        matters=_touch,
+        copied=False,
+    ),
+    "geom_torsional_friction": Parameter(
+        ("ngeom",), "coefficients", "coefficient of torsional friction, metres", matters=_twist, copied=False
+    ),
+    "geom_rolling_friction": Parameter(
+        ("ngeom",), "coefficients", "coefficient of rolling friction, metres", matters=_roll, copied=False
+    ),
+    "actuator_gainprm": Parameter(
+        ("nu", 3),
+        "gains",
+        "coefficients of the gain: of 1, length and velocity",
+        at_least_zero=False,
+        columns=_POLYNOMIAL,
+        array="act_gain",
+        matters=_are_driven,
+        copied=False,
+    ),
+    "actuator_biasprm": Parameter(
+        ("nu", 3),
+        "biases",
+        "coefficients of the bias force: of 1, length and velocity",
+        at_least_zero=False,
+        columns=_POLYNOMIAL,
+        array="act_bias",
+        matters=_are_driven,
+        copied=False,
+    ),
+    "qpos_spring": Parameter(
+        ("nq",),
+        "positions",
+        "positions at which the springs are at rest",
+        at_least_zero=False,
+        matters=_have_springs,
+        change=0.02,
+    ),
+    "jnt_range": Parameter(
+        ("njnt", 2),
+        "positions",
+        "lower and upper limit of the joint",
+        at_least_zero=False,
+        columns=("lower", "upper"),
+        matters=_have_limits,
+    ),
+    "geom_solref": Parameter(
+        ("ngeom", 2),
+        "numbers",
+        "MuJoCo's solref of contacts",
+        at_least_zero=False,
+        contact_model="mujoco",
+        columns=("timeconst", "dampratio"),
+        matters=_touch,
+    ),
+    "geom_solimp": Parameter(
+        ("ngeom", 5),
+        "numbers",
+        "MuJoCo's solimp of contacts",
+        at_least_zero=False,
+        contact_model="mujoco",
+        columns=("dmin", "dmax", "width", "midpoint", "power"),
+        matters=_touch,
+    ),
 }
 """Parameters by name."""
-
-
-_ARRAYS = {"actuator_gear": "act_gear", "actuator_gainprm": "act_gain", "actuator_biasprm": "act_bias"}
-"""Names of the model's arrays that differ from the parameter's."""
 
 
 def parameters_of(model: Model) -> list[str]:
@@ -82,14 +212,8 @@ def parameters_of(model: Model) -> list[str]:
 
 def default_parameter(model: Model, name: str) -> Float64Array:
     """Return the model's own value of a parameter."""
-    source = _ARRAYS.get(name, name)
+    source = PARAMETERS[name].array or name
     return np.reshape(np.array(model.arrays[source], dtype=np.float64), PARAMETERS[name].shape(model))
-
-
-def has_parameter(model: Model, name: str) -> bool:
-    """Tell whether a model has a parameter: those of soft contacts mean nothing to hard ones."""
-    source = "act_gear" if name == "actuator_gear" else name
-    return np.size(model.arrays[source]) == math.prod(PARAMETERS[name].shape(model))
 
 
 def check_params(
@@ -198,16 +322,11 @@ def _check_bounds(model: Model, name: str, value: Float64Array) -> None:
     if parameter.at_least_zero:
         own = default_parameter(model, name)
         # what has mass keeps some: the equations of motion would be singular
-        has_mass = name in ("body_mass", "body_inertia")
-        least = np.where(own > 0, np.finfo(float).tiny, 0.0) if has_mass else np.zeros(own.shape)
+        least = np.where(own > 0, np.finfo(float).tiny if parameter.positive else 0.0, 0.0)
         # a file may give a link that is fixed to another a negative moment
         least = np.where(own < 0, -np.inf, least)
-        what = f"{parameter.unit} >= 0"
-        if has_mass:
-            what = "masses > 0 for bodies with mass" if name == "body_mass" else "moments of inertia > 0"
-        _refuse_where(name, value, value < least, what)
-    if name == "restitution":
-        _refuse_where(name, value, value > 1, "coefficients from 0 to 1")
+        _refuse_where(name, value, value < least, parameter.positive or f"{parameter.unit} >= 0")
+    _refuse_where(name, value, value > parameter.at_most, f"{parameter.unit} from 0 to {parameter.at_most:g}")
     if name == "jnt_stiffness":
         free = model.arrays["jnt_type"] == JOINT_TYPES.index("free")
         _refuse_where(name, value, (value != 0) & free, "0 for free joints, which have no springs")

@@ -13,6 +13,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from revolute.contract.errors import ArgumentError, DataLossError, NotFoundError, shortened
+from revolute.contract.load_options import OPTIONS
 from revolute.contract.names import LONGEST_NAME, check_file_names, check_name
 from revolute_engine import Model
 from revolute_engine import models as builtin_models
@@ -29,25 +30,6 @@ from .cache import Cache
 from .pagination import Page, page
 from .request_ids import Ticket
 from .shielded import shielded
-
-OPTIONS = (
-    "base",
-    "ground",
-    "fuse_fixed",
-    "timestep",
-    "contact_model",
-    "cone",
-    "solver",
-    "iterations",
-    "contact",
-    "limits",
-    "dry_friction",
-    "erp",
-    "cfm",
-    "restitution",
-    "margin",
-)
-"""Options of `revolute_engine.load_model` that a client may set; none of them gives access to files."""
 
 _TRUST_SECONDS = 1.0
 """Time for which the store is not asked again whether a model exists; another replica may delete it."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import WithJsonSchema
+from pydantic import WithJsonSchema, create_model
 
 from revolute.contract.errors import LimitError
+from revolute.contract.load_options import OPTIONS
 
 from .. import answers
 from ..answers import Document
@@ -18,24 +19,16 @@ from .body import REQUEST_ID, Body, Deletion, Listing, takes
 Asset = Annotated[bytes, WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
 
 
-class ModelOptions(Body):
-    """Options of a model; a field that is not set takes the default."""
-
-    base: str | None = None
-    ground: bool | None = None
-    fuse_fixed: bool | None = None
-    timestep: float | None = None
-    contact_model: str | None = None
-    cone: str | None = None
-    solver: str | None = None
-    iterations: int | None = None
-    contact: bool | None = None
-    limits: bool | None = None
-    dry_friction: bool | None = None
-    erp: float | None = None
-    cfm: float | None = None
-    restitution: float | None = None
-    margin: float | None = None
+if TYPE_CHECKING:
+    ModelOptions = Body
+else:
+    ModelOptions = create_model(
+        "ModelOptions",
+        __base__=Body,
+        __doc__="Options of a model; a field that is not set takes the default.",
+        __module__=__name__,
+        **{name: (option.kind | None, None) for name, option in OPTIONS.items()},
+    )
 
 
 class ModelSource(Body):

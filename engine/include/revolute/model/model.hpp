@@ -6,16 +6,13 @@
 // Index -1 is the world. Parents come before children. All arrays are constants of the model, owned by ModelStorage.
 #pragma once
 
+#include "revolute/model/options.hpp"
+
 namespace revolute {
 
 // MuJoCo's of these names. euler: joint damping is implicit; implicitfast: the velocity gains of actuators as well; implicit:
 // the Coriolis and gyroscopic forces as well; rk4: Runge-Kutta of order four. The hard contact model has the first two.
 enum class Integrator : int { euler, implicitfast, implicit, rk4 };
-// hard: impulses that keep shapes apart, by sweeps; mujoco: MuJoCo's soft constraints and its contact geometry.
-enum class ContactModel : int { hard, mujoco };
-// hard: pgs: a fixed number of sweeps of projected Gauss-Seidel; exact: to convergence.
-enum class Solver : int { pgs, exact };
-enum class Cone : int { pyramidal, elliptic };
 enum class JointType : int { free = 0, ball = 1, prismatic = 2, revolute = 3 };  // MuJoCo's numbers
 // How many of a joint's positions are plain numbers; behind them free and ball joints have a quaternion.
 inline int linear_coordinates(JointType type) {
@@ -179,19 +176,12 @@ constexpr int manifold_points = 8;
 // Corners of a face that bound a contact area; a face of more corners is thinned out when the model is built.
 constexpr int polygon_corners = 24;
 
-struct Model {
+struct Model : Options {
   int nq, nv, nu, nbody, ngeom, njnt;
   int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair;
-  double timestep;
-  double erp, cfm, margin;
-  int iterations;
-  Solver solver;
   Integrator integrator;
-  ContactModel contact_model;
-  Cone cone;                           // mujoco
   double friction_to_normal;           // mujoco: impratio
   bool safe_solref, implicit_damping;  // mujoco: unless a file turns refsafe or eulerdamp off
-  bool contact, limits, dry_friction;
   const Joint* joints;
   const Dof* dofs;
   const Actuator* actuators;

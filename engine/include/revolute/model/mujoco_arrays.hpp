@@ -3,30 +3,29 @@
 
 #include <vector>
 
+#include "revolute/model/options.hpp"
+#include "revolute/model/parameter_list.hpp"
+
 namespace revolute {
 
 using Doubles = std::vector<double>;
 using Ints = std::vector<int>;
 
-struct MujocoArrays {
+struct MujocoArrays : Options {
   int nq = 0, nv = 0, nu = 0, nbody = 0, njnt = 0, ngeom = 0;
-  double timestep = 0, erp = 0, cfm = 0, restitution = 0, margin = 0;
-  int iterations = 0, solver = 0;  // solver: 0 pgs, 1 exact
-  int integrator = 0;     // Integrator
-  int contact_model = 0;  // 0 hard, 1 mujoco
-  int cone = 0;           // 0 pyramidal, 1 elliptic
+  int integrator = 0;  // Integrator
   double impratio = 1;
   bool refsafe = true, eulerdamp = true;
-  bool contact = true, limits = true, dry_friction = true;
-  Doubles gravity;
+#define REVOLUTE_ARRAY(name, array, ...) Doubles array;
+  REVOLUTE_PARAMETERS(REVOLUTE_ARRAY, REVOLUTE_ARRAY)
+#undef REVOLUTE_ARRAY
   Ints body_parentid;
-  Doubles body_pos, body_quat, body_ipos, body_iquat, body_mass, body_inertia;
+  Doubles body_pos, body_quat, body_iquat;
   Ints jnt_type, jnt_bodyid, jnt_qposadr, jnt_dofadr, jnt_limited;
-  Doubles jnt_pos, jnt_axis, jnt_stiffness, jnt_range;
-  Doubles qpos0, qpos_spring, dof_armature, dof_damping, dof_frictionloss;
+  Doubles jnt_pos, jnt_axis;
+  Doubles qpos0;
   Ints geom_type, geom_bodyid;
   Doubles geom_pos, geom_quat, geom_size, geom_rbound;
-  Doubles geom_friction, geom_torsional_friction, geom_rolling_friction;  // [ngeom]
   Ints hull_adr, hull_num;
   Doubles hull_vert;
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
@@ -39,47 +38,34 @@ struct MujocoArrays {
   Doubles body_invweight0, dof_invweight0;               // [nbody, 2], [nv]
   Doubles jnt_solref, jnt_solimp, jnt_margin;            // [njnt, 2], [njnt, 5], [njnt]
   Doubles dof_solref, dof_solimp, eq_solref, eq_solimp;  // [nv or neq, 2 or 5]
-  Doubles geom_solref, geom_solimp;                      // [ngeom, 2], [ngeom, 5]
   Doubles pair_weight;                                   // [np] of the first geom, nan: a pair of its own
   Doubles pair_solref, pair_solreffriction, pair_solimp,
       pair_friction5;  // of such pairs, [np, 2], [np, 2], [np, 5], [np, 5]
   Ints act_dof, act_qpos, act_ctrllimited, act_forcelimited;
-  Doubles act_gear, act_gain, act_bias, act_ctrlrange, act_forcerange;
+  Doubles act_ctrlrange, act_forcerange;
 };
 
 // Calls visit(name, member) for all of them, by MuJoCo's names.
 template <class Visit>
 void visit_arrays(MujocoArrays& arrays, Visit visit) {
+  visit_options(arrays, visit);
+#define REVOLUTE_VISIT(name, array, ...) visit(#array, arrays.array);
+  REVOLUTE_PARAMETERS(REVOLUTE_VISIT, REVOLUTE_VISIT)
+#undef REVOLUTE_VISIT
   visit("nq", arrays.nq);
   visit("nv", arrays.nv);
   visit("nu", arrays.nu);
   visit("nbody", arrays.nbody);
   visit("njnt", arrays.njnt);
   visit("ngeom", arrays.ngeom);
-  visit("iterations", arrays.iterations);
-  visit("solver", arrays.solver);
   visit("integrator", arrays.integrator);
-  visit("contact_model", arrays.contact_model);
-  visit("cone", arrays.cone);
   visit("impratio", arrays.impratio);
   visit("refsafe", arrays.refsafe);
   visit("eulerdamp", arrays.eulerdamp);
-  visit("timestep", arrays.timestep);
-  visit("erp", arrays.erp);
-  visit("cfm", arrays.cfm);
-  visit("restitution", arrays.restitution);
-  visit("margin", arrays.margin);
-  visit("contact", arrays.contact);
-  visit("limits", arrays.limits);
-  visit("dry_friction", arrays.dry_friction);
-  visit("gravity", arrays.gravity);
   visit("body_parentid", arrays.body_parentid);
   visit("body_pos", arrays.body_pos);
   visit("body_quat", arrays.body_quat);
-  visit("body_ipos", arrays.body_ipos);
   visit("body_iquat", arrays.body_iquat);
-  visit("body_mass", arrays.body_mass);
-  visit("body_inertia", arrays.body_inertia);
   visit("jnt_type", arrays.jnt_type);
   visit("jnt_bodyid", arrays.jnt_bodyid);
   visit("jnt_qposadr", arrays.jnt_qposadr);
@@ -87,19 +73,12 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("jnt_limited", arrays.jnt_limited);
   visit("jnt_pos", arrays.jnt_pos);
   visit("jnt_axis", arrays.jnt_axis);
-  visit("jnt_stiffness", arrays.jnt_stiffness);
-  visit("jnt_range", arrays.jnt_range);
   visit("qpos0", arrays.qpos0);
-  visit("qpos_spring", arrays.qpos_spring);
-  visit("dof_armature", arrays.dof_armature);
-  visit("dof_damping", arrays.dof_damping);
-  visit("dof_frictionloss", arrays.dof_frictionloss);
   visit("geom_type", arrays.geom_type);
   visit("geom_bodyid", arrays.geom_bodyid);
   visit("geom_pos", arrays.geom_pos);
   visit("geom_quat", arrays.geom_quat);
   visit("geom_size", arrays.geom_size);
-  visit("geom_friction", arrays.geom_friction);
   visit("geom_rbound", arrays.geom_rbound);
   visit("hull_adr", arrays.hull_adr);
   visit("hull_num", arrays.hull_num);
@@ -128,10 +107,6 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("dof_solimp", arrays.dof_solimp);
   visit("eq_solref", arrays.eq_solref);
   visit("eq_solimp", arrays.eq_solimp);
-  visit("geom_solref", arrays.geom_solref);
-  visit("geom_solimp", arrays.geom_solimp);
-  visit("geom_torsional_friction", arrays.geom_torsional_friction);
-  visit("geom_rolling_friction", arrays.geom_rolling_friction);
   visit("pair_weight", arrays.pair_weight);
   visit("pair_solref", arrays.pair_solref);
   visit("pair_solreffriction", arrays.pair_solreffriction);
@@ -141,9 +116,6 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("act_qpos", arrays.act_qpos);
   visit("act_ctrllimited", arrays.act_ctrllimited);
   visit("act_forcelimited", arrays.act_forcelimited);
-  visit("act_gear", arrays.act_gear);
-  visit("act_gain", arrays.act_gain);
-  visit("act_bias", arrays.act_bias);
   visit("act_ctrlrange", arrays.act_ctrlrange);
   visit("act_forcerange", arrays.act_forcerange);
 }

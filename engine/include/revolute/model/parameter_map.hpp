@@ -13,52 +13,18 @@
 #include <array>
 #include <vector>
 
+#include "revolute/model/parameter_list.hpp"
 #include "revolute/model/parameters.hpp"
 
 namespace revolute {
 
-enum class Parameter : int {
-  body_mass,
-  body_ipos,
-  body_inertia,
-  dof_damping,
-  dof_armature,
-  dof_frictionloss,
-  jnt_stiffness,
-  gravity,
-  actuator_gear,
-  geom_friction,
-  restitution,
-  geom_torsional_friction,
-  geom_rolling_friction,
-  actuator_gainprm,
-  actuator_biasprm,
-  qpos_spring,
-  jnt_range,
-  geom_solref,
-  geom_solimp,
-  count
-};
+#define REVOLUTE_NAME(name, ...) name,
+enum class Parameter : int { REVOLUTE_PARAMETERS(REVOLUTE_NAME, REVOLUTE_NAME) count };
+#undef REVOLUTE_NAME
 constexpr int parameter_count = int(Parameter::count);
-constexpr const char* parameter_names[parameter_count] = {"body_mass",
-                                                          "body_ipos",
-                                                          "body_inertia",
-                                                          "dof_damping",
-                                                          "dof_armature",
-                                                          "dof_frictionloss",
-                                                          "jnt_stiffness",
-                                                          "gravity",
-                                                          "actuator_gear",
-                                                          "geom_friction",
-                                                          "restitution",
-                                                          "geom_torsional_friction",
-                                                          "geom_rolling_friction",
-                                                          "actuator_gainprm",
-                                                          "actuator_biasprm",
-                                                          "qpos_spring",
-                                                          "jnt_range",
-                                                          "geom_solref",
-                                                          "geom_solimp"};
+#define REVOLUTE_TEXT(name, ...) #name,
+constexpr const char* parameter_names[parameter_count] = {REVOLUTE_PARAMETERS(REVOLUTE_TEXT, REVOLUTE_TEXT)};
+#undef REVOLUTE_TEXT
 
 // One pointer per parameter: the values of one environment, or where to add their cotangents (null: not wanted).
 template <class Value>
@@ -277,11 +243,11 @@ void add_softness(const FrictionPair& pair, const SoftPair& soft, const Paramete
 
 // Sets one lane of the engine's parameters, or every lane. Value is double, or Dual to carry derivatives along.
 template <class Value, class Real>
-void load_parameters(const ParameterMap& map, const ParameterValues<Value>& values, int lane,
-                     const Model& model, Parameters<Real>& out) {
+void load_parameters(const ParameterMap& map, const ParameterValues<Value>& values, int lane, const Model& m,
+                     Parameters<Real>& out) {
   using namespace detail;
-  std::vector<RigidInertia<Value>> links(model.nv, zero_inertia<Value>());
-  for (int b = 0; b < model.nbody; ++b) {
+  std::vector<RigidInertia<Value>> links(m.nv, zero_inertia<Value>());
+  for (int b = 0; b < m.nbody; ++b) {
     const BodyInLink& body = map.bodies[b];
     if (body.link < 0) continue;
     const RigidInertia<Value> own =
@@ -292,19 +258,13 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
     sum.h += own.h;
     sum.I += own.I;
   }
-  for (int k = 0; k < model.nv; ++k) set_inertia(out.inertia[k], lane, links[k]);
-  load_array(of(values, Parameter::dof_damping), model.nv, lane, out.damping);
-  load_array(of(values, Parameter::dof_armature), model.nv, lane, out.armature);
-  load_array(of(values, Parameter::dof_frictionloss), model.nv, lane, out.frictionloss);
-  load_array(of(values, Parameter::jnt_stiffness), model.njnt, lane, out.stiffness);
-  load_array(of(values, Parameter::actuator_gear), model.nu, lane, out.gear);
+  for (int k = 0; k < m.nv; ++k) set_inertia(out.inertia[k], lane, links[k]);
   load_array(of(values, Parameter::gravity), 3, lane, &out.gravity->x);
-  load_array(of(values, Parameter::restitution), 1, lane, out.restitution);
-  load_array(of(values, Parameter::actuator_gainprm), 3 * model.nu, lane, out.gain);
-  load_array(of(values, Parameter::actuator_biasprm), 3 * model.nu, lane, out.bias);
-  load_array(of(values, Parameter::qpos_spring), model.nq, lane, out.spring);
-  load_array(of(values, Parameter::jnt_range), 2 * model.njnt, lane, out.range);
-  for (int p = 0; p < model.nfriction_pair; ++p) {
+#define REVOLUTE_LOAD(name, array, size, member) \
+  load_array(of(values, Parameter::name), size, lane, out.member);
+  REVOLUTE_PARAMETERS(REVOLUTE_LOAD, REVOLUTE_NO_PARAMETER)
+#undef REVOLUTE_LOAD
+  for (int p = 0; p < m.nfriction_pair; ++p) {
     const FrictionPair& pair = map.pairs[p];
     put(out.friction[p], lane, pair_friction(pair, pair.fixed, of(values, Parameter::geom_friction)));
     for (int i = 0; i < 2; ++i)
@@ -316,24 +276,16 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
 
 template <class Real>
 void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& values, int lane,
-                              const Model& model, const Parameters<Real>& bar,
-                              const ParameterBarPointers& out) {
+                              const Model& m, const Parameters<Real>& bar, const ParameterBarPointers& out) {
   using namespace detail;
-  for (int b = 0; b < model.nbody; ++b)
+  for (int b = 0; b < m.nbody; ++b)
     if (map.bodies[b].link >= 0)
       body_adjoint(map.bodies[b], b, get_inertia(bar.inertia[map.bodies[b].link], lane), values, out);
-  add_array(bar.damping, model.nv, lane, of(out, Parameter::dof_damping));
-  add_array(bar.armature, model.nv, lane, of(out, Parameter::dof_armature));
-  add_array(bar.frictionloss, model.nv, lane, of(out, Parameter::dof_frictionloss));
-  add_array(bar.stiffness, model.njnt, lane, of(out, Parameter::jnt_stiffness));
-  add_array(bar.gear, model.nu, lane, of(out, Parameter::actuator_gear));
   add_array(&bar.gravity->x, 3, lane, of(out, Parameter::gravity));
-  add_array(bar.restitution, 1, lane, of(out, Parameter::restitution));
-  add_array(bar.gain, 3 * model.nu, lane, of(out, Parameter::actuator_gainprm));
-  add_array(bar.bias, 3 * model.nu, lane, of(out, Parameter::actuator_biasprm));
-  add_array(bar.spring, model.nq, lane, of(out, Parameter::qpos_spring));
-  add_array(bar.range, 2 * model.njnt, lane, of(out, Parameter::jnt_range));
-  for (int p = 0; p < model.nfriction_pair; ++p) {
+#define REVOLUTE_ADD(name, array, size, member) add_array(bar.member, size, lane, of(out, Parameter::name));
+  REVOLUTE_PARAMETERS(REVOLUTE_ADD, REVOLUTE_NO_PARAMETER)
+#undef REVOLUTE_ADD
+  for (int p = 0; p < m.nfriction_pair; ++p) {
     const FrictionPair& pair = map.pairs[p];
     const auto add = [&](Parameter column, const Real& mu_bar) {
       add_pair_friction(pair, of(values, column), get_lane(mu_bar, lane), of(out, column));

@@ -42,10 +42,13 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
   const auto value = [&](int r, int j) {
     return get_lane(problem.A[problem.rows[r].A + j - problem.rows[r].begin], lane);
   };
+  // rows that only a neighbour in the pack has are masked: contacts and limits, and dry friction without a bound
   const auto has = [&](int r) {
     const SolverRow& row = problem.rows[r];
     const int decides = row.kind == RowKind::friction ? row.normal : r;
-    return problem.rows[decides].kind != RowKind::unilateral || get_lane(problem.bound[decides], lane) > 0;
+    const RowKind kind = problem.rows[decides].kind;
+    const bool masked = kind == RowKind::unilateral || kind == RowKind::box;
+    return !masked || get_lane(problem.bound[decides], lane) > 0;
   };
   const auto find = [&](int r) {
     while (ws.root[r] != r) r = ws.root[r];
@@ -60,7 +63,8 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
     if (ws.root[r] < 0) continue;
     if (problem.rows[r].kind == RowKind::friction) join(r, problem.rows[r].normal);
     for (int j = problem.rows[r].begin; j < r; ++j)
-      if (ws.root[j] >= 0 && value(r, j) != 0) join(r, j);
+      // of an environment that blows up, zero times infinity joins nothing
+      if (ws.root[j] >= 0 && value(r, j) != 0 && std::isfinite(value(r, j))) join(r, j);
   }
   for (int first = 0; first < count; ++first) {
     if (ws.root[first] != first) continue;

@@ -7,7 +7,7 @@
 //   sliding, unit e = x_f/(r m) (friction_block.hpp):  T (m w_f + sigma e) = 0,  e . x_f/m = r,   T = I - e e'     (1)
 // Linearized in x, with dT e = -de and k of the size of m A m:
 //   K dx = -F:   free A_r;   fixed A_rr;   sliding T (m A_f + sigma/(r m)) + k e (e'/m - dr/dx_n)         (2)
-// A step that makes the violation larger is given up for more sweeps. Rows that the same bodies carry (four corners of a box) leave
+// A step that makes the violation larger is given up, for one in which all contacts stick, or for more sweeps. Rows that the same bodies carry (four corners of a box) leave
 // K singular: a small part of the diagonal is added to free rows, so that dx is the smallest, and the steps repeat.
 // The violation is the largest change of velocity that one more update of a block would make, A_bb (project(z_b) - x_b).
 //
@@ -24,6 +24,7 @@ namespace revolute {
 
 constexpr int exact_rounds = 60, exact_sweeps = 10, exact_newton_steps = 4;
 constexpr double exact_tolerance = 1e-12;  // of the violation, relative to the largest entry of b
+constexpr double exact_rounding = 1e-14;   // relative to the largest A_rr x_r
 constexpr double exact_softness = 1e-10;   // of the diagonal of free rows in K
 constexpr int exact_refinements = 3;
 
@@ -101,8 +102,8 @@ struct ExactIsland {
   // --- sweeps ------------------------------------------------------------------------------------------------------------
 
   void prepare() {
-    scale_island(island(0), sweeps.inverse, sweeps.scaled);
-    start_direction(island(0), b, x, sweeps.z);
+    scale_island<0>(island(0), sweeps.inverse, sweeps.scaled);
+    start_direction<0>(island(0), b, x, sweeps.z);
     for (int r = 0; r < n; ++r) x[r] = start_of_row(b[r], x[r], sweeps.z[r]);
   }
   // z of every block: what it would become with the others as they are at `at`.
@@ -149,7 +150,8 @@ struct ExactIsland {
 
   // --- Newton ------------------------------------------------------------------------------------------------------------
 
-  void classify() {
+  // `hold`: what slides is taken to stick, which it may do once its normal impulse has grown.
+  void classify(bool hold = false) {
     for (int r = 0, size; r < n; r += size) {
       size = block(r);
       const RowKind kind = rows[r].kind;
@@ -165,9 +167,9 @@ struct ExactIsland {
         e[i] = scale(i, size) > 0 && r_now > 0 ? x[i] / (scale(i, size) * r_now) : 0.0;
         reach += e[i] * e[i];
       }
-      const RowState all = r_now <= 0         ? RowState::fixed
-                           : reach < 1 - 1e-9 ? RowState::free
-                                              : RowState::sliding;
+      const RowState all = r_now <= 0                 ? RowState::fixed
+                           : hold || reach < 1 - 1e-9 ? RowState::free
+                                                      : RowState::sliding;
       for (int i = r; i < r + size; ++i) {
         state[i] = movable(i) && scale(i, size) > 0 ? all : RowState::fixed;
         e[i] = all == RowState::sliding ? e[i] / std::sqrt(reach) : 0.0;
@@ -252,9 +254,9 @@ struct ExactIsland {
     }
   }
   // Newton steps while they help; returns the violation.
-  double newton(double before) {
+  double newton(double before, bool hold) {
     for (int step = 0; step < exact_newton_steps; ++step) {
-      classify();
+      classify(hold);
       velocities(x, w);
       linearize();
       right_side(trial);
@@ -269,16 +271,24 @@ struct ExactIsland {
     return before;
   }
 
+  // What counts as converged: a share of the right side, and the rounding of A x.
+  double allowed() const {
+    double right = 0, rounding = 0;
+    for (int r = 0; r < n; ++r) {
+      right = std::max(right, std::fabs(b[r]));
+      rounding = std::max(rounding, A[r * n + r] * std::fabs(x[r]));
+    }
+    return exact_tolerance * right + exact_rounding * rounding;
+  }
   // Fills x; returns the violation that is left.
   double solve() {
-    double largest = 0;
-    for (int r = 0; r < n; ++r) largest = std::max(largest, std::fabs(b[r]));
-    const double allowed = exact_tolerance * largest;
     prepare();
     double left = violation(x);
-    for (int round = 0; round < exact_rounds && left > allowed; ++round) {
+    for (int round = 0; round < exact_rounds && left > allowed(); ++round) {
       sweep_on(exact_sweeps);
-      left = newton(violation(x));
+      const double swept = violation(x);
+      left = newton(swept, false);
+      if (!(left < swept)) left = newton(swept, true);
     }
     return left;
   }
@@ -287,7 +297,7 @@ struct ExactIsland {
 
   // The system of (2) at the solution in x.
   void prepare_derivatives() {
-    scale_island(island(0), sweeps.inverse, sweeps.scaled);
+    scale_island<0>(island(0), sweeps.inverse, sweeps.scaled);
     classify();
     velocities(x, w);
     linearize();

@@ -122,6 +122,8 @@ REVOLUTE_HD void invert_block(const FrictionBlock<Real>& block, Real* inverse) {
 // Sum of (z_i/m_i)^2, to be compared with r^2.
 template <int N, class Real>
 REVOLUTE_HD inline Real block_reach(const FrictionBlock<Real>& block, const Real* z) {
+  if constexpr (N == 1) return z[0] * z[0];
+  if constexpr (N == 2) return multiply_add(z[1], z[1], z[0] * z[0]);
   Real sum(0);
   for (int i = 0; i < N; ++i) {
     const Real part = z[i] * block.template inverse_scale<N>(i);

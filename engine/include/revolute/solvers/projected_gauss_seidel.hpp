@@ -243,18 +243,24 @@ REVOLUTE_HD inline std::size_t tape_offset(const SolverProblem<Real>& problem, i
 }
 
 // (2): p and q = A p of the one-sided rows; both 0 for the others.
-template <class Real>
+template <int Rows, class Real>
 REVOLUTE_HD void start_direction(const Island<Real>& island, const Real* b, Real* p, Real* q) {
-  for (int r = 0; r < island.count; ++r)
-    p[r] = island.rows[r].kind == RowKind::unilateral
+  const int count = Rows ? Rows : island.count;
+#pragma GCC unroll 16
+  for (int r = 0; r < count; ++r)
+    p[r] = kind_of<Rows>(island.rows, r) == RowKind::unilateral
                ? maximum(Real(0), -(b[r] * island.inverse[r * most_friction_rows]))
                : Real(0);
-  for (int r = 0; r < island.count; ++r) {
-    q[r] = Real(0);
-    if (island.rows[r].kind != RowKind::unilateral) continue;
-    for (int j = 0; j < island.count; ++j)
-      if (island.rows[j].kind == RowKind::unilateral)
-        q[r] = multiply_add(island.A[r * island.count + j], p[j], q[r]);
+#pragma GCC unroll 16
+  for (int r = 0; r < count; ++r) {
+    Real sum(0);
+    if (kind_of<Rows>(island.rows, r) == RowKind::unilateral) {
+#pragma GCC unroll 16
+      for (int j = 0; j < count; ++j)
+        if (kind_of<Rows>(island.rows, j) == RowKind::unilateral)
+          sum = multiply_add(island.A[r * count + j], p[j], sum);
+    }
+    q[r] = sum;
   }
 }
 // Whether (2) takes less than p.
@@ -268,13 +274,6 @@ REVOLUTE_HD inline Real start_of_row(const Real& b, const Real& p, const Real& q
   return p * select(shared, -b / select(shared, q, Real(1)), Real(1));
 }
 
-template <int N>
-struct InvertBlock {
-  template <class Real>
-  REVOLUTE_HD static void run(const FrictionBlock<Real>& block, Real* inverse) {
-    invert_block<N>(block, inverse);
-  }
-};
 // 1/A_rr, or 0 where the row stays at zero.
 template <class Real>
 REVOLUTE_HD inline Real inverse_diagonal(RowKind kind, const Real& diagonal, const Real& bound) {
@@ -282,25 +281,54 @@ REVOLUTE_HD inline Real inverse_diagonal(RowKind kind, const Real& diagonal, con
   if (kind == RowKind::unilateral) movable = movable & less(Real(0), bound);
   return select(movable, Real(1) / select(movable, diagonal, Real(1)), Real(0));
 }
+// A_bb^-1 of the block of `size` rows that begins with row r, and its columns of (A_jj^-1 A_jr).
+template <int Rows, int Size, class Real>
+REVOLUTE_HD inline void scale_block(const Island<Real>& island, int r, const Real* inverse, Real* scaled) {
+  const int count = Rows ? Rows : island.count;
+  for (int j = 0; j < count; ++j) {
+    const bool inside = j >= r && j < r + Size;
+#pragma GCC unroll 8
+    for (int c = 0; c < Size; ++c) {
+      Real sum(0);
+#pragma GCC unroll 8
+      for (int d = 0; d < Size; ++d)
+        sum = multiply_add(inverse[c * most_friction_rows + d], island.A[j * count + r + d], sum);
+      scaled[j * count + r + c] = inside ? Real(0) : sum;
+    }
+  }
+}
+template <int Size>
+struct ScaleFriction {
+  template <class Real>
+  REVOLUTE_HD static void run(const Island<Real>& island, int r, Real* inverse, Real* scaled) {
+    invert_block<Size>(island.block(r), inverse);
+    scale_block<0, Size>(island, r, inverse, scaled);
+  }
+};
+template <int Rows, class Real>
+REVOLUTE_HD inline void scale_row(const Island<Real>& island, int r, Real* inverse, Real* scaled) {
+  const int count = Rows ? Rows : island.count;
+  inverse[0] = inverse_diagonal(kind_of<Rows>(island.rows, r), island.A[r * count + r], island.bound[r]);
+  scale_block<Rows, 1>(island, r, inverse, scaled);
+}
 // A_bb^-1 of all blocks, and (A_jj^-1 A_jr).
-template <class Real>
+template <int Rows, class Real>
 REVOLUTE_HD void scale_island(const Island<Real>& island, Real* inverse, Real* scaled) {
-  const int count = island.count;
-  for (int r = 0, size; r < count; r += size) {
-    size = block_rows<0>(island.rows, count, r);
-    Real* const own = inverse + r * most_friction_rows;
-    if (island.rows[r].kind == RowKind::friction)
-      dispatch_block<InvertBlock>(size, island.block(r), own);
-    else
-      own[0] = inverse_diagonal(island.rows[r].kind, island.A[r * count + r], island.bound[r]);
-    for (int j = 0; j < count; ++j) {
-      const bool inside = j >= r && j < r + size;
-      for (int c = 0; c < size; ++c) {
-        Real sum(0);
-        for (int d = 0; d < size && !inside; ++d)
-          sum = multiply_add(own[c * most_friction_rows + d], island.A[j * count + r + d], sum);
-        scaled[j * count + r + c] = sum;
-      }
+  if constexpr (Rows > 0) {
+    for (int n = 0; n < Rows; n += contact_rows) {
+      Real* const own = inverse + n * most_friction_rows;
+      scale_row<Rows>(island, n, own, scaled);
+      invert_block<contact_rows - 1>(island.block(n + 1), own + most_friction_rows);
+      scale_block<Rows, contact_rows - 1>(island, n + 1, own + most_friction_rows, scaled);
+    }
+  } else {
+    for (int r = 0, size; r < island.count; r += size) {
+      size = block_rows<0>(island.rows, island.count, r);
+      Real* const own = inverse + r * most_friction_rows;
+      if (island.rows[r].kind == RowKind::friction)
+        dispatch_block<ScaleFriction>(size, island, r, own, scaled);
+      else
+        scale_row<0>(island, r, own, scaled);
     }
   }
 }
@@ -313,9 +341,9 @@ struct ForwardIsland {
     const Island<Real> island = island_at(problem, ws, begin, rows);
     const Real* const b = problem.b + begin;
     Real *const x = ws.x + begin, *const z = ws.z + begin;
-    scale_island(island, ws.inverse + std::size_t(begin) * most_friction_rows,
-                 ws.scaled + problem.rows[begin].A);
-    start_direction(island, b, x, z);
+    scale_island<Rows>(island, ws.inverse + std::size_t(begin) * most_friction_rows,
+                       ws.scaled + problem.rows[begin].A);
+    start_direction<Rows>(island, b, x, z);
     for (int r = 0; r < rows; ++r) x[r] = start_of_row(b[r], x[r], z[r]);
     for (int r = 0, size; r < rows; r += size) {
       size = block_rows<Rows>(island.rows, rows, r);

@@ -146,7 +146,7 @@ template <class Real, class Bar>
 REVOLUTE_HD void start_adjoint(const Island<Real>& island, const Real* b, Bar* x_bar, Real* p, Real* q,
                                Bar* p_bar, Bar* A_bar, Bar* b_bar) {
   const int count = island.count;
-  start_direction(island, b, p, q);
+  start_direction<0>(island, b, p, q);
   for (int r = 0; r < count; ++r) {
     if (island.rows[r].kind != RowKind::unilateral) continue;
     const auto shared = is_shared(b[r], p[r], q[r]);

@@ -205,6 +205,7 @@ REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>&
                                      const Impact<Real>& impact, Bar* time_bar,
                                      KinematicsCotangent<Bar>& kin_bar, Force<Bar>* V_bar, Bar* qpos_bar,
                                      Bar* qvel_bar, Parameters<Bar>& parameters_bar) {
+  if (!impact.any) return;
   sum_over_islands(model, impact, time_bar);
   kin_bar.clear(model);
   for (int k = 0; k < model.nv; ++k) V_bar[k] = zero_force<Bar>();

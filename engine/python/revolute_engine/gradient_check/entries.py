@@ -10,12 +10,11 @@ from revolute.contract.gradient_report import EntryCheck
 from .. import native
 from .._engine import Engine
 from .._model import Model
+from ..parameters import AXES, PARAMETERS
 from .differences import FINE_STEPS, Cotangents, plateau, trajectory_differences
 from .start import Trajectory
 
 Float64Array = npt.NDArray[np.float64]
-
-_AXES = ("x", "y", "z")
 
 
 def worst_entry(
@@ -88,34 +87,23 @@ def worst_entry(
     )
 
 
-_COLUMNS = {
-    "body_ipos": _AXES,
-    "body_inertia": _AXES,
-    "jnt_range": ("lower", "upper"),
-    "actuator_gainprm": ("1", "length", "velocity"),
-    "actuator_biasprm": ("1", "length", "velocity"),
-    "geom_solref": ("timeconst", "dampratio"),
-    "geom_solimp": ("dmin", "dmax", "width", "midpoint", "power"),
-}
-"""What the second axis of an input counts."""
-
-
 def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
     """Return an entry of an input in words: "ctrl[137, FL_hip]", "body_ipos[trunk, z]", "restitution"."""
     if not index:
         return name
-    of_kind = {
-        "geom": model.geom_names,
-        "body": model.body_names,
-        "jnt": model.joint_names,
-        "actuator": model.actuator_names,
-        "gravity": list(_AXES),
-    }
     if name == "ctrl":
         time, actuator = index
         return f"ctrl[{time}, {model.actuator_names[actuator]}]"
-    if name == "qpos_spring":
-        return f"{name}[{index[0]}]"
-    names = of_kind.get(name.partition("_")[0], model.dof_names)
-    columns = _COLUMNS.get(name, _AXES)
-    return f"{name}[{', '.join([names[index[0]], *(columns[column] for column in index[1:])])}]"
+    if name not in PARAMETERS:
+        return f"{name}[{model.dof_names[index[0]]}]"
+    counted, columns = PARAMETERS[name].axes[0], PARAMETERS[name].columns
+    names = {
+        "ngeom": model.geom_names,
+        "nbody": model.body_names,
+        "njnt": model.joint_names,
+        "nu": model.actuator_names,
+        "nv": model.dof_names,
+        3: AXES,
+    }.get(counted)
+    first = names[index[0]] if names else str(index[0])
+    return f"{name}[{', '.join([first, *(columns[column] for column in index[1:])])}]"

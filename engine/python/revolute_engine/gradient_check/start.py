@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .._cotangents import INPUTS
 from .._model import Model
 from .._mujoco import collected_warnings
-from ..parameters import default_parameter, parameters_of
+from ..parameters import PARAMETERS, default_parameter, parameters_of
 from ..tangents import move, normalized
 
 Float64Array = npt.NDArray[np.float64]
@@ -173,23 +173,7 @@ def ctrl_scale(model: Model, qpos: Float64Array) -> Float64Array:
 
 def checked_parameters(model: Model) -> list[str]:
     """Return the parameters that a model can have an influence of."""
-    contacts = bool(model.arrays["contact"]) and len(model.arrays["pair_geom1"]) > 0
-    can = {
-        "geom_friction": contacts,
-        "restitution": contacts,
-        "geom_torsional_friction": contacts and bool((model.arrays["pair_condim"] > 3).any()),
-        "geom_rolling_friction": contacts and bool((model.arrays["pair_condim"] > 4).any()),
-        "geom_solref": contacts,
-        "geom_solimp": contacts,
-        "qpos_spring": bool((model.arrays["jnt_stiffness"] != 0).any()),
-        "jnt_range": bool(model.arrays["limits"]) and bool((model.arrays["jnt_limited"] != 0).any()),
-        "actuator_gainprm": model.nu > 0,
-        "actuator_biasprm": model.nu > 0,
-        "dof_frictionloss": bool(model.arrays["dry_friction"]),
-        "jnt_stiffness": bool((model.arrays["jnt_type"] != 0).any()),
-        "actuator_gear": model.nu > 0,
-    }
-    return [name for name in parameters_of(model) if can.get(name, True)]
+    return [name for name in parameters_of(model) if PARAMETERS[name].matters(model)]
 
 
 def checked_inputs(model: Model) -> list[str]:
@@ -248,6 +232,4 @@ def scale(model: Model, name: str, start: Trajectory, value: Float64Array) -> Fl
         return np.minimum(value, 1 - value)
     if name == "actuator_biasprm":
         return np.maximum(np.abs(value), np.abs(default_parameter(model, "actuator_gainprm")[:, :1]))
-    if name == "qpos_spring":
-        return np.maximum(np.abs(value), _DISPLACEMENT)
-    return np.abs(value)
+    return np.maximum(np.abs(value), PARAMETERS[name].change)

@@ -1,0 +1,55 @@
+"""How far a derivative holds: errors against differences of growing width, with either contact model."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from benchmarks.laikago import START, controls
+from revolute_engine import Engine, Model, load_model
+
+from .differences import Array, ambient, final_state_cotangents
+
+WIDTHS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+SETTLING = 300
+ROWS = (("laikago", 1), ("laikago", 50), ("laikago", 500), ("ant", 1), ("ant", 50))
+
+
+def _start(name: str, model: Model, steps: int) -> tuple[Array, Array, Array]:
+    """Return a state after some settling, and controls: held, or random for the ant."""
+    count = SETTLING + steps
+    if name == "laikago":
+        qpos, ctrl = START.copy(), controls(count)
+    else:
+        qpos, ctrl = model.qpos0, 0.3 * np.random.default_rng(1).normal(size=(count, model.nu))
+    settled = Engine(threads=1).rollout(model, qpos, np.zeros(model.nv), ctrl[:SETTLING])
+    return settled.qpos[-1].copy(), settled.qvel[-1].copy(), ctrl[SETTLING:]
+
+
+def errors(name: str, steps: int, contact_model: str) -> list[float]:
+    """Return the relative error of the derivative by qpos along one direction, for each width."""
+    model, engine = load_model(name, contact_model=contact_model, warn=False), Engine(threads=1)
+    qpos, qvel, ctrl = _start(name, model, steps)
+    random = np.random.default_rng(steps)
+    bars, direction = final_state_cotangents(model, steps, random), random.normal(size=model.nv)
+    rollout = engine.rollout(model, qpos, qvel, ctrl)
+    exact = float(engine.backward(model, rollout, *bars).qpos @ ambient(model, qpos, direction))
+
+    def loss(by: float) -> float:
+        start = qpos.copy()
+        mujoco.mj_integratePos(model.mujoco_model, start, direction, by)
+        end = engine.rollout(model, start, qvel, ctrl, states="final", checkpoints="none")
+        return float(bars[0][-1] @ end.final_qpos + bars[1][-1] @ end.final_qvel)
+
+    return [abs((loss(w) - loss(-w)) / (2 * w) - exact) / abs(exact) for w in WIDTHS]
+
+
+def table() -> str:
+    """Return the errors of both contact models."""
+    lines = ["| scene, steps | contact model | " + " | ".join(f"{width:.0e}" for width in WIDTHS) + " |"]
+    lines.append("|---" * (2 + len(WIDTHS)) + "|")
+    for name, steps in ROWS:
+        for contact_model in ("mujoco", "hard"):
+            cells = [f"{error:.0e}" for error in errors(name, steps, contact_model)]
+            lines.append(f"| {name}, {steps} | {contact_model} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
