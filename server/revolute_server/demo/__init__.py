@@ -1,4 +1,4 @@
-"""`revolute demo`: the main job, end to end, on a real robot."""
+"""`revolute demo`: simulates, differentiates and optimises the motion of a real robot over the network."""
 
 from .command import add_arguments, main, run
 

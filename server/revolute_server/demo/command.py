@@ -1,8 +1,8 @@
 """`revolute demo`: from a robot file to a gradient over the network, checked and then used.
 
-Starts a server in a process of its own, connects the light client over gRPC, rolls a robot out,
-differentiates a loss by every control, checks the gradient against finite differences, lets L-BFGS lower the
-loss, and prints and draws what came out.
+Starts a server in another process, connects the client over gRPC, simulates a robot, differentiates a loss by
+all controls, checks the gradient against finite differences, minimises the loss with L-BFGS, and prints and
+draws the results.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         nargs="?",
-        default=argparse.SUPPRESS,  # else it would overwrite --model, the same in another form
+        default=argparse.SUPPRESS,  # otherwise it would overwrite the equivalent flag --model
         help="path of a URDF or MJCF file, or a built-in name (default: laikago)",
     )
     parser.add_argument("--model", default=None, help=argparse.SUPPRESS)
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the demo with the flags of `add_arguments`.
 
     Returns:
-        0 when the gradient agrees and the loss went down; 1 when not; 2 when the input cannot be used.
+        0 if the gradient agrees and the loss went down; 1 if not; 2 if the input cannot be used.
     """
     try:
         return _perform(arguments)
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _perform(arguments: argparse.Namespace) -> int:
-    """Do the whole job on a server of its own; return the exit status."""
+    """Run the whole demo on a new server; return the exit status."""
     from . import job
     from .optimize import optimize
 
@@ -124,7 +124,7 @@ def _task_rows(task: Task) -> list[tuple[str, str]]:
 
 
 def _optimum_rows(task: Task, optimum: Optimum, last: revolute.Trajectory) -> list[tuple[str, str]]:
-    """Describe what the optimizer reached."""
+    """Describe the result of the optimizer."""
     moved = task.scene.moved
     before, after = task.first.qpos[-1, moved], last.qpos[-1, moved]
     return [
@@ -135,7 +135,7 @@ def _optimum_rows(task: Task, optimum: Optimum, last: revolute.Trajectory) -> li
 
 
 def _check_text(check: GradientCheck) -> str:
-    """Describe the gradient check in a line."""
+    """Describe the gradient check in one line."""
     if not check.conclusive:
         return (
             f"inconclusive: {check.resolved} of {check.directions} directions have a sharp finite difference"
@@ -148,7 +148,7 @@ def _check_text(check: GradientCheck) -> str:
 
 
 def _draw(out: Path, task: Task, optimum: Optimum, last: revolute.Trajectory) -> str:
-    """Write the picture and return a line about it."""
+    """Write the picture and return its description."""
     from .film import render_frames
     from .job import mujoco_model
     from .picture import MovedPath, draw
@@ -168,7 +168,7 @@ def _draw(out: Path, task: Task, optimum: Optimum, last: revolute.Trajectory) ->
 
 
 def _verdict(check: GradientCheck, optimum: Optimum, same_bits: bool) -> int:
-    """Return the exit status, and say what failed."""
+    """Print the failures and return the exit status."""
     failures = []
     if not check.conclusive:
         failures.append(

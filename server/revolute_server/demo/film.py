@@ -1,8 +1,8 @@
-"""Render frames of a trajectory with MuJoCo, in a process of its own.
+"""Renders frames of a trajectory with MuJoCo, in a child process.
 
-A missing or broken OpenGL can end a process without an exception, so each backend (EGL, then OSMesa) is
-tried in a child: `python -m revolute_server.demo.film BACKEND JOB.npz FRAMES.npy`. The parent only reads what
-it wrote.
+A missing or broken OpenGL can end a process without an exception, so each backend (EGL, then OSMesa) runs in
+a child: `python -m revolute_server.demo.film BACKEND JOB.npz FRAMES.npy`. The parent reads the file of
+frames.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ def render_frames(
     """Render one picture per state.
 
     Args:
-        mj_model: the robot as MuJoCo compiled it.
+        mj_model: the compiled robot.
         qpos: the states, [frames, nq].
-        posts: lines to draw, [lines, 2 ends, xyz]: grey where things were, the last one red, the target.
+        posts: lines to draw, [lines, 2 ends, xyz]: the last one, the target, in red, the others in grey.
 
     Returns:
-        The pictures [frames, height, width, 3] (uint8) and the backend's name; or None and the reason why
-        there are none.
+        The pictures [frames, height, width, 3] (uint8) and the name of the backend; or None and the reason.
     """
     import mujoco
 
@@ -56,7 +55,7 @@ def render_frames(
 
 
 def _run_child(backend: str, job: Path, frames: Path) -> str | None:
-    """Render in a child process; return None when it did, else one line that says why not."""
+    """Render in a child process; return None on success, otherwise the reason in one line."""
     command = [sys.executable, "-m", "revolute_server.demo.film", backend, str(job), str(frames)]
     environment = {**os.environ, "MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
     try:
@@ -72,7 +71,7 @@ def _run_child(backend: str, job: Path, frames: Path) -> str | None:
 
 
 def _render(job: Path, frames: Path) -> None:
-    """Render every state of a job file; runs in the child."""
+    """Render all states of a job file, in the child process."""
     import mujoco
 
     with np.load(job, allow_pickle=False) as data:
@@ -98,7 +97,7 @@ def _render(job: Path, frames: Path) -> None:
 
 
 def _camera(model: Any, state: Any, states: np.ndarray) -> Any:
-    """Return a fixed camera that sees the moving bodies in the first state."""
+    """Return a fixed camera that shows the moving bodies in the first state."""
     import mujoco
 
     state.qpos[:] = states[0]
@@ -116,7 +115,7 @@ def _camera(model: Any, state: Any, states: np.ndarray) -> Any:
 
 
 def _brighten(model: Any) -> None:
-    """Light the scene from the camera, more where the file has no lamps, and give the ground a colour."""
+    """Light the scene from the camera, brighter if the file has no lights, and colour the ground."""
     import mujoco
 
     model.vis.headlight.active = 1
@@ -135,7 +134,7 @@ def _skeleton(model: Any, state: Any) -> np.ndarray:
 
 
 def _add_lines(scene: Any, lines: np.ndarray, colour: tuple[float, ...], width: float) -> None:
-    """Draw lines as thin capsules, as many as the scene has room for."""
+    """Draw lines as thin capsules, up to the scene's limit of shapes."""
     import mujoco
 
     kind = mujoco.mjtGeom.mjGEOM_CAPSULE

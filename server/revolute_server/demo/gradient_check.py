@@ -1,4 +1,4 @@
-"""Check a gradient by all controls against finite differences along random directions.
+"""Checks a gradient by all controls against finite differences along random directions.
 
 With g the gradient, d a random direction and e a step,
 
@@ -7,9 +7,9 @@ With g the gradient, d a random direction and e a step,
     left(d, e) = (loss(u) - loss(u - e d)) / e               (3)
     central(d, e) = (right + left) / 2                       (4)
 
-Every perturbed trajectory of every direction and step goes in one batch. A contact or limit that switches
-between u - e d and u + e d makes right and left differ, and so does a kink at u itself. The central
-difference is taken at the step where they differ least; half of that gap is its uncertainty.
+All perturbed trajectories are simulated in one batch. If a contact or limit switches between u - e d and
+u + e d, or if the loss has a kink at u, then right and left differ. The central difference is taken at the
+step size where they differ least; half of that gap is its uncertainty.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ if TYPE_CHECKING:
 DIRECTIONS = 8
 STEPS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)  # per unit of ctrl; each direction has entries of size one
 TOLERANCE = 1e-5  # relative; truncation and rounding of (2) stay below it on smooth stretches
-RESOLVED = 1e-2  # a difference that is less certain than this says nothing about the gradient
+RESOLVED = 1e-2  # differences with a larger relative uncertainty are not compared
 SEED = 7
 
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """What the comparison gave.
+    """Result of the comparison.
 
     Attributes:
-        relative_error: largest |slope - difference| over the resolved directions, by the typical slope.
-        uncertainty: largest uncertainty of these differences, relative likewise.
-        resolved: how many directions have a difference that can be trusted.
-        directions: how many were tried.
-        agrees: every resolved direction agrees.
+        relative_error: largest |slope - difference| over the resolved directions, relative to the typical
+            slope.
+        uncertainty: largest uncertainty of these differences, relative to the typical slope.
+        resolved: number of directions with a sufficiently certain difference.
+        directions: number of all directions.
+        agrees: whether all resolved directions agree.
     """
 
     relative_error: float
@@ -51,12 +52,12 @@ class GradientCheck:
 
     @property
     def conclusive(self) -> bool:
-        """At least half of the directions could be resolved."""
+        """Whether at least half of the directions are resolved."""
         return 2 * self.resolved >= self.directions
 
     @property
     def passed(self) -> bool:
-        """Enough directions could be resolved, and each of them agrees."""
+        """Whether enough directions are resolved and all of them agree."""
         return self.conclusive and self.agrees
 
 
@@ -66,8 +67,8 @@ def check_gradient(simulator: Any, scene: Scene, loss: Loss, gradient: np.ndarra
     Args:
         simulator: a connected revolute.Simulator.
         scene: model, start and controls.
-        loss: what was differentiated.
-        gradient: what is checked, d loss / d ctrl, [T, nu].
+        loss: the differentiated loss.
+        gradient: the gradient to check, d loss / d ctrl, [T, nu].
     """
     directions = np.random.default_rng(SEED).standard_normal((DIRECTIONS, *scene.ctrl.shape))
     slopes = np.tensordot(directions, gradient, axes=2)
@@ -98,7 +99,7 @@ def _judge(slopes: np.ndarray, middle: float, values: np.ndarray) -> GradientChe
 
 
 def _compare(slopes: np.ndarray, differences: np.ndarray, uncertainties: np.ndarray) -> GradientCheck:
-    """Count the directions whose difference is certain, and see whether they agree."""
+    """Count the resolved directions and check whether they agree."""
     scale = float(np.sqrt(np.mean(slopes**2)))
     if not np.isfinite(scale) or scale == 0.0:
         return GradientCheck(np.nan, np.nan, 0, len(slopes), agrees=False)

@@ -1,4 +1,4 @@
-"""The demo's work: load a robot, differentiate a task by its controls, repeat that in this process."""
+"""The demo's computation: loads a robot, differentiates its loss by all controls, repeats that in process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import mujoco
 
 STEPS = 1000
-STEPS_OF_A_FILE = 200  # an unknown robot may fall over; the derivative of a long fall is true but of no use
+STEPS_OF_A_FILE = 200  # an unknown robot may fall over, and the derivative of a long fall is useless
 FEWEST_STEPS = 25
 TIMESTEP = 2e-3
 SWEEPS = 50
@@ -29,11 +29,11 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class Robot:
-    """What is loaded, the same way on the server and in this process.
+    """A robot to load on the server and in this process.
 
     Attributes:
         path: URDF or MJCF file; None for the built-in laikago.
-        base: "free" or "fixed" for a URDF's base; None for the usual: free, and for an MJCF as the file says.
+        base: "free" or "fixed" for a URDF's base; None for free, and for the file's own base of an MJCF file.
     """
 
     path: str | None = None
@@ -48,7 +48,7 @@ class Robot:
         return simulator.load_model(self.path, base=base, ground=urdf and base == "free", iterations=SWEEPS)
 
     def scene(self, model: Any, steps: int) -> Scene:
-        """Return what is done with the loaded robot."""
+        """Return the start, the controls and the moved coordinate for the loaded robot."""
         if self.path is None:
             return laikago(model, steps)
         return any_robot(model, mujoco_model(model), steps)
@@ -68,10 +68,10 @@ class Task:
 
 
 def mujoco_model(model: Any) -> mujoco.MjModel:
-    """Return MuJoCo's model of what a handle's text and assets describe."""
+    """Compile the source of a model handle with MuJoCo."""
     source = model.source
     with warnings.catch_warnings():
-        # the handle's notes say the same, and the table shows them
+        # the table shows the same notes
         warnings.simplefilter("ignore")
         loaded = revolute_engine.load_model(
             source.text or source.builtin,
@@ -83,13 +83,13 @@ def mujoco_model(model: Any) -> mujoco.MjModel:
 
 
 def prepare(simulator: revolute.Simulator, robot: Robot, steps: int | None) -> Task:
-    """Load the robot, roll it out, differentiate its loss by every control and check the gradient.
+    """Load the robot, simulate it, differentiate its loss by all controls and check the gradient.
 
     Args:
-        simulator: where.
-        robot: what.
-        steps: length of the rollout. None takes the usual length and, for a file, halves it while most random
-            directions have no sharp finite difference to check the gradient with.
+        simulator: a connected simulator.
+        robot: the robot.
+        steps: length of the rollout. None for the default length, which is halved for a file as long as the
+            gradient check is inconclusive.
 
     Raises:
         RevoluteError: the robot cannot be loaded, has no actuators, or its rollout diverges.
@@ -104,7 +104,7 @@ def prepare(simulator: revolute.Simulator, robot: Robot, steps: int | None) -> T
 
 
 def _differentiate(simulator: revolute.Simulator, scene: Scene) -> Task:
-    """Roll the scene out, derive its task, and take and check the gradient."""
+    """Simulate the scene, derive its loss, and compute and check the gradient."""
     first = rollout(simulator, scene, scene.ctrl)
     loss, target = scene.task(first.qpos)
     value, gradient = _value_and_gradient(simulator, scene, loss)
@@ -112,10 +112,10 @@ def _differentiate(simulator: revolute.Simulator, scene: Scene) -> Task:
 
 
 def rollout(simulator: revolute.Simulator, scene: Scene, ctrl: np.ndarray) -> revolute.Trajectory:
-    """Roll out one environment.
+    """Simulate one environment.
 
     Raises:
-        DivergedError: its state does not stay finite.
+        DivergedError: its state becomes non-finite.
     """
     trajectory = simulator.rollout(scene.model, scene.qpos, scene.qvel, ctrl)
     if trajectory.status.any():
@@ -135,7 +135,7 @@ def _value_and_gradient(
 
 
 def measure(simulator: revolute.Simulator, task: Task) -> tuple[float, float]:
-    """Return median microseconds per step of a rollout and of its backward pass, as this client sees them."""
+    """Return the median µs per step of a rollout and of its backward pass, measured in this client."""
     scene, seconds = task.scene, []
     for _ in range(REPEATS):
         start = perf_counter()
@@ -150,10 +150,10 @@ def measure(simulator: revolute.Simulator, task: Task) -> tuple[float, float]:
 
 
 def repeat_in_process(robot: Robot, task: Task, threads: int | None) -> tuple[tuple[float, float], bool]:
-    """Do the same with the engine in this process.
+    """Repeat the task with the engine in this process.
 
     Returns:
-        Microseconds per step, forward and backward, and whether loss and gradient have the same bits.
+        µs per step, forward and backward, and whether loss and gradient have the same bits.
     """
     with revolute.connect(threads=threads) as simulator, warnings.catch_warnings():
         warnings.simplefilter("ignore")

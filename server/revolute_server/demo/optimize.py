@@ -1,4 +1,4 @@
-"""Find controls that lower the scene's loss: L-BFGS over all T x nu controls, one round trip each."""
+"""Minimises the scene's loss with L-BFGS over all T x nu controls, with one round trip per evaluation."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
     from .scene import Scene
 
-MEMORY = 20  # pairs of steps and gradients that L-BFGS keeps
+HISTORY = 20  # pairs of steps and gradients that L-BFGS keeps
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """What the optimizer found.
+    """Result of the optimizer.
 
     Attributes:
         ctrl: the best controls, [T, nu].
-        losses: loss after each iteration, the start first.
-        evaluations: how many values and gradients were asked for.
-        seconds: time they took, round trips included.
+        losses: loss at the start and after each iteration.
+        evaluations: number of evaluations of value and gradient.
+        seconds: time of all evaluations, including round trips.
     """
 
     ctrl: np.ndarray
@@ -37,7 +37,7 @@ class Optimum:
 
 
 class _Objective:
-    """Loss and gradient as functions of the flat controls, with the best so far."""
+    """Loss and gradient as functions of the flattened controls; remembers the best controls."""
 
     def __init__(self, simulator: Any, scene: Scene, loss: Loss) -> None:
         self._simulator = simulator
@@ -56,13 +56,13 @@ class _Objective:
                 scene.model, scene.qpos, scene.qvel, ctrl, self._loss, wrt=("ctrl",)
             )
         except DivergedError:
-            return self._wall(flat)
+            return self._barrier(flat)
         if value < self.best_loss:
             self.best, self.best_loss = flat.copy(), value
         return value, np.array(gradient.ctrl).ravel()
 
-    def _wall(self, flat: np.ndarray) -> tuple[float, np.ndarray]:
-        """Stand in for a diverged trajectory: a steep slope that sends the line search back to the best."""
+    def _barrier(self, flat: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return a high, steep loss for a diverged trajectory, so that the line search goes back."""
         away = flat - self.best
         height = 10.0 * (1.0 + abs(self.best_loss))
         return self.best_loss + height, 2.0 * height * away / max(float(away @ away), 1e-300)
@@ -74,9 +74,9 @@ def optimize(simulator: Any, scene: Scene, loss: Loss, iterations: int, progress
     Args:
         simulator: a connected revolute.Simulator.
         scene: model, start and first controls.
-        loss: what is lowered.
-        iterations: at most so many iterations.
-        progress: show a progress bar on stderr.
+        loss: the loss to minimise.
+        iterations: largest number of iterations.
+        progress: whether to show a progress bar on stderr.
     """
     objective = _Objective(simulator, scene, loss)
     losses = [objective(scene.ctrl.ravel())[0]]
@@ -95,7 +95,7 @@ def optimize(simulator: Any, scene: Scene, loss: Loss, iterations: int, progress
             method="L-BFGS-B",
             bounds=bounds,
             callback=show,
-            options={"maxiter": iterations, "maxcor": MEMORY, "ftol": 1e-9, "gtol": 1e-10},
+            options={"maxiter": iterations, "maxcor": HISTORY, "ftol": 1e-9, "gtol": 1e-10},
         )
         seconds = bar.format_dict["elapsed"]
     return Optimum(objective.best.reshape(scene.ctrl.shape), losses, objective.evaluations, seconds)

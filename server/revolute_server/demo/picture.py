@@ -1,4 +1,4 @@
-"""Draw the demo's picture: the loss curve, the path of what was moved, and a film strip of the robot."""
+"""Draws the demo's picture: the loss, the moved coordinate over time, and a film strip of the robot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 @dataclass(frozen=True)
 class MovedPath:
-    """The moved coordinate over time, before and after, with its target."""
+    """The moved coordinate over time, before and after the optimisation, with its target."""
 
     label: str
     time: np.ndarray
@@ -31,11 +31,11 @@ def draw(
     """Write the picture as a PNG.
 
     Args:
-        file: where to.
-        title: one line above everything.
+        file: path of the PNG.
+        title: title of the picture.
         losses: loss after each iteration.
         path: the moved coordinate over time.
-        film: pictures [frames, height, width, 3], or None for the plots alone.
+        film: pictures [frames, height, width, 3]; None to draw only the plots.
         film_times: time of each picture in seconds.
     """
     figure = Figure(figsize=(12, 4.2 if film is None else 7), layout="constrained")

@@ -1,12 +1,12 @@
-"""What the demo does with a robot: where it starts, its first controls, and the loss that asks it to move.
+"""The task of the demo: start state, first controls, and a loss that moves one coordinate to a target.
 
 With x the moved coordinate, x* its target and u0 the first controls,
 
     loss = mean over the last quarter of ((x - x*) / shift)^2 + keep + effort * mean of (u - u0)^2    (1)
 
-so that the robot gets there and stays. The target is `shift` beside where the first controls lead, so the
-first term is 1 before and 0 when it is reached. For a robot with a free base `keep` asks that the base's
-other two coordinates and its orientation are as they were.
+The target is x at the end of the first rollout plus `shift`, so the first term is 1 at first and 0 at the
+target. For a robot with a free base, `keep` penalises changes of the base's other two coordinates and of its
+orientation.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LAIKAGO_HEIGHT = 0.458476  # the toes touch the ground
 SHIFT = 0.05  # metres, or radians for a hinge
 EFFORT = 0.5  # per (unit of control)^2
 UPRIGHT = 4.0  # per unit of quaternion^2
-INSIDE = 0.05  # share of a joint's range that is kept from its bounds at the start
-CLEARANCE = 1e-4  # metres between the ground and the lowest point of a robot that is set down on it
+INSIDE = 0.05  # smallest distance of a joint from its bounds at the start, as a part of its range
+CLEARANCE = 1e-4  # metres between the ground and the lowest point of the robot at the start
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Scene:
 
     Attributes:
         model: revolute.ModelHandle on the server.
-        qpos: start, [nq].
-        qvel: start, [nv].
+        qpos: start configuration, [nq].
+        qvel: start velocity, [nv].
         ctrl: first controls, [T, nu].
-        ctrlrange: lower and upper bound of each control, [nu, 2], infinite where there is none.
-        moved: index into qpos of the coordinate that is moved.
-        label: that coordinate in words, with its unit.
-        free_base: the first joint is a free one.
+        ctrlrange: lower and upper bound of each control, [nu, 2]; infinite if it has none.
+        moved: index of the moved coordinate in qpos.
+        label: name of that coordinate, with its unit.
+        free_base: whether the first joint is a free joint.
     """
 
     model: Any
@@ -53,7 +53,7 @@ class Scene:
     free_base: bool
 
     def task(self, path: np.ndarray) -> tuple[Loss, float]:
-        """Return the loss (1) and the target at the end, given where the first controls lead.
+        """Return the loss (1) and the target of the moved coordinate at the end.
 
         Args:
             path: qpos of the first rollout, [T + 1, nq].
@@ -77,14 +77,14 @@ class Scene:
         return Loss(terms), float(target[-1, 0])
 
     def posts(self, path: np.ndarray, target: float) -> np.ndarray | None:
-        """Return two upright lines for the picture: where a free base ended at first, and its target.
+        """Return two vertical lines for the picture: at the final base position before, and at the target.
 
         Args:
             path: qpos of the first rollout, [T + 1, nq].
-            target: where the moved coordinate should end.
+            target: target of the moved coordinate.
 
         Returns:
-            Their ends, [2 lines, 2 ends, xyz]; None without a free base.
+            Ends of the lines, [2 lines, 2 ends, xyz]; None without a free base.
         """
         if not self.free_base:
             return None
@@ -95,7 +95,7 @@ class Scene:
 
 
 def laikago(model: Any, steps: int) -> Scene:
-    """Return the standing Laikago: joint targets near the pose it stands in, with a small sway."""
+    """Return the standing Laikago, with joint targets near its pose and a small sway."""
     time = np.arange(steps)[:, None]
     return Scene(
         model=model,
@@ -110,14 +110,15 @@ def laikago(model: Any, steps: int) -> Scene:
 
 
 def any_robot(model: Any, mj_model: mujoco.MjModel, steps: int) -> Scene:
-    """Return a scene for a model of the user's.
+    """Return a scene for a model of the user.
 
-    It starts in the file's first keyframe, else in its reference pose, with every joint inside its limits; a
-    free base is set down on the ground. Position actuators hold that pose; other actuators start at zero.
+    It starts in the file's first keyframe, or else in its reference pose, with all joints inside their
+    limits. A free base is placed on the ground. Position actuators hold that pose; other controls start at
+    zero.
 
     Args:
         model: revolute.ModelHandle.
-        mj_model: the same model as MuJoCo compiled it.
+        mj_model: the same model, compiled by MuJoCo.
         steps: length of the rollout.
 
     Raises:
@@ -151,9 +152,9 @@ def any_robot(model: Any, mj_model: mujoco.MjModel, steps: int) -> Scene:
 
 
 def lowest_point(mj_model: mujoco.MjModel, qpos: np.ndarray) -> float:
-    """Return the height of the lowest point of the colliding shapes that move with the robot, 0 without any.
+    """Return the height in m of the lowest point of the robot's moving collision shapes; 0 if there are none.
 
-    Spheres, capsules and meshes count as they are, other shapes with the corners of their bounding boxes.
+    It is exact for spheres, capsules and meshes; other shapes are replaced by their bounding boxes.
     """
     state = mujoco.MjData(mj_model)
     state.qpos[:] = qpos
@@ -184,7 +185,7 @@ def lowest_point(mj_model: mujoco.MjModel, qpos: np.ndarray) -> float:
 
 
 def _inside_limits(mj_model: mujoco.MjModel, qpos: np.ndarray) -> np.ndarray:
-    """Return qpos with each limited hinge and slide a little inside its range: the bound itself is a kink."""
+    """Move limited hinges and slides away from their bounds, where the loss has a kink."""
     scalar = mj_model.jnt_type >= int(mujoco.mjtJoint.mjJNT_SLIDE)
     limited = np.flatnonzero(scalar & (mj_model.jnt_limited != 0))
     low, high = mj_model.jnt_range[limited].T
@@ -196,7 +197,7 @@ def _inside_limits(mj_model: mujoco.MjModel, qpos: np.ndarray) -> np.ndarray:
 
 
 def _holding_controls(mj_model: mujoco.MjModel, qpos: np.ndarray) -> np.ndarray:
-    """Return the controls at which each position actuator asks for the joint's own position, else zero."""
+    """Return the controls with which position actuators hold the present pose; zero for other actuators."""
     state = mujoco.MjData(mj_model)
     state.qpos[:] = qpos
     mujoco.mj_fwdPosition(mj_model, state)
@@ -207,5 +208,5 @@ def _holding_controls(mj_model: mujoco.MjModel, qpos: np.ndarray) -> np.ndarray:
 
 
 def _bounds(model: Any) -> np.ndarray:
-    """Return the controls' bounds, infinite where the model has none."""
+    """Return the bounds of the controls, [nu, 2]; infinite if the model has none."""
     return np.array(model.ctrlrange, dtype=float).reshape(model.nu, 2)

@@ -1,4 +1,4 @@
-"""A server process for the demo: `python -m revolute_server` on free loopback ports, for one `with` block."""
+"""A server process for the demo: `python -m revolute_server` on free loopback ports during a `with` block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STOP_SECONDS = 15.0
 
 
 class ServerProcess:
-    """Starts the server on enter, with its addresses as attributes; stops it on exit.
+    """Starts the server at the start of a `with` block, and stops it at the end.
 
     Attributes:
         grpc_address: `grpc://host:port`.
@@ -62,7 +62,7 @@ class ServerProcess:
         self._stop()
 
     def _wait_for(self, ports: Path, log: Path) -> None:
-        """Return when the server has written its port file, which it does when both listeners serve."""
+        """Wait until the server has written its port file, which it does when both listeners serve."""
         assert self._process is not None
         deadline = time.monotonic() + START_SECONDS
         while not ports.exists():
@@ -74,7 +74,7 @@ class ServerProcess:
             time.sleep(0.02)
 
     def _stop(self) -> None:
-        """End the process and remove its folder."""
+        """Stop the process and remove its folder."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:

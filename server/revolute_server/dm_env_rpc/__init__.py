@@ -1,9 +1,9 @@
-"""A façade that lets agents written for dm_env_rpc step the server's models (`--dm-env-rpc PORT`).
+"""The dm_env_rpc transport, with which dm_env_rpc agents step the server's models (`--dm-env-rpc PORT`).
 
-A world is a model with a task: `task` reads it from a world's settings, `world` is its life from episode to
-episode, `specs` says what an agent sees and does, `tensors` reads and writes the protocol's arrays, and
-`servicer` answers the stream of an agent. docs/dm_env_rpc.md is the user's view. Only `servicer` and what it
-imports need the package dm-env-rpc, an optional extra.
+A world is a model with a task. `task` reads the task from the settings of a world, `world` runs episodes,
+`specs` describes actions and observations, `tensors` converts arrays, and `servicer` answers the stream of an
+agent. docs/dm_env_rpc.md is the user's guide. Only `servicer` and its imports need the optional package
+dm-env-rpc.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def create_listener(verbs: Verbs, calls: Calls) -> Listener:
-    """Build the façade's gRPC server; it is not yet bound to an address.
+    """Build the gRPC server of dm_env_rpc; it is not yet bound to an address.
 
     Raises:
         UnavailableError: the package dm-env-rpc is not installed.

@@ -1,4 +1,4 @@
-"""The façade's own gRPC server."""
+"""The gRPC server of dm_env_rpc."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .servicer import EnvironmentServicer
 
 
 class Listener:
-    """Serves `dm_env_rpc.v1.Environment` on a port of its own."""
+    """Serves `dm_env_rpc.v1.Environment` on a separate port."""
 
     def __init__(self, verbs: Verbs, calls: Calls) -> None:
         self._servicer = EnvironmentServicer(verbs, calls)
@@ -32,13 +32,13 @@ class Listener:
         return self._server.add_secure_port(address, credentials)
 
     async def start(self) -> None:
-        """Serve."""
+        """Start to serve."""
         await self._server.start()
 
     def drain(self) -> None:
-        """End idle streams now, and others after the request that is under way."""
+        """End idle streams now, and others after their current request."""
         self._servicer.drain()
 
     async def stop(self, grace: float) -> None:
-        """End what is left after `grace` seconds."""
+        """End the remaining streams after `grace` seconds."""
         await self._server.stop(grace)

@@ -1,4 +1,4 @@
-"""The gRPC side of the façade: one stream per agent, one answer per request, in order."""
+"""The dm_env_rpc service: one stream per agent, one answer per request, in order."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class EnvironmentServicer:
     """`dm_env_rpc.v1.Environment`.
 
     Args:
-        verbs: what the façade calls.
-        calls: each request of a stream is one.
+        verbs: registers models and has the service.
+        calls: admits each request of a stream as a call.
     """
 
     def __init__(self, verbs: Verbs, calls: Calls) -> None:
@@ -41,14 +41,14 @@ class EnvironmentServicer:
         self._stopping = asyncio.Event()
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        """Return what a gRPC server needs; requests come as bytes, so that we answer broken ones."""
+        """Return the gRPC handler; requests are not decoded by gRPC, so that malformed ones get an answer."""
         process: Any = grpc.stream_stream_rpc_method_handler(
             self.process, response_serializer=pb.EnvironmentResponse.SerializeToString
         )
         return grpc.method_handlers_generic_handler(_SERVICE, {_METHOD: process})
 
     def drain(self) -> None:
-        """End every stream as soon as no request of it is under way."""
+        """End each stream after its current request."""
         self._stopping.set()
 
     async def process(self, requests: Any, context: Any) -> AsyncIterator[pb.EnvironmentResponse]:
@@ -75,7 +75,7 @@ class EnvironmentServicer:
     async def _answer(
         self, agent: _Agent, content: bytes, metadata: Mapping[str, str], host: str
     ) -> pb.EnvironmentResponse:
-        """Answer one request; what fails is an answer as well, and the stream goes on."""
+        """Answer one request; an error is an answer, too, and the stream goes on."""
         response = pb.EnvironmentResponse()
         with self._calls.open("dm_env_rpc", metadata, host=host) as call:
             try:
@@ -105,7 +105,7 @@ def _decode(content: bytes) -> pb.EnvironmentRequest:
 
 
 async def _next(requests: Any, stopping: asyncio.Task[Any]) -> bytes | None:
-    """Return the bytes of the next request; None at the stream's end or when the server stops."""
+    """Return the bytes of the next request; None at the end of the stream or when the server stops."""
     if stopping.done():
         return None
     reading = asyncio.ensure_future(anext(requests, None))
@@ -117,7 +117,7 @@ async def _next(requests: Any, stopping: asyncio.Task[Any]) -> bytes | None:
 
 
 class _Agent:
-    """One stream: the world it is joined to and those it made."""
+    """One stream: the world that it has joined, and the worlds that it has created."""
 
     def __init__(self, worlds: Worlds) -> None:
         self._worlds = worlds
@@ -130,7 +130,7 @@ class _Agent:
         return await self.KINDS[kind](self, getattr(request, kind))
 
     def close(self) -> None:
-        """Leave everything, at the stream's end."""
+        """Leave and release all worlds, at the end of the stream."""
         if self._world is not None:
             self._worlds.leave(self._world)
         for world in self._made:
@@ -157,7 +157,7 @@ class _Agent:
             if uid not in world.specs.observations:
                 known = ", ".join(map(str, sorted(world.specs.observations)))
                 raise ArgumentError.expected("requested_observations", f"uids among {known}", uid)
-        # the actions of the step that starts an episode count for nothing, whatever they are
+        # the protocol ignores the actions of the step that starts an episode
         ctrl = _action(world, request.actions) if world.running else None
         moment = await world.step(ctrl)
         response = pb.StepResponse(state=moment.state)
@@ -214,7 +214,7 @@ class _Agent:
         "leave_world": _leave_world,
         "destroy_world": _destroy_world,
     }
-    """The requests of the protocol."""
+    """Handlers of the protocol's requests."""
 
 
 def _settings(settings: Mapping[str, pb.Tensor]) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def _settings(settings: Mapping[str, pb.Tensor]) -> dict[str, Any]:
 
 
 def _action(world: World, actions: Mapping[int, pb.Tensor]) -> Float64Array | None:
-    """Return the control of a step's actions, None when it has none."""
+    """Return the controls in a step's actions, [nu]; None without actions."""
     ctrl = None
     for uid, tensor in actions.items():
         if uid not in world.specs.actions:

@@ -1,4 +1,4 @@
-"""What an agent of a model sees and does."""
+"""Specifications of the actions and observations of a world."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ QPOS, QVEL, REWARD, DISCOUNT = 1, 2, 3, 4
 
 
 def specs_of(model: Model, task: Task) -> pb.ActionObservationSpecs:
-    """Describe the actions and observations of a model's agent.
+    """Describe the actions and observations of a model.
 
-    The discount is shown only where the task sets one: without it dm_env's adaptor derives 1 and 0 from the
-    episode's state by itself, and gives the first step none, as dm_env asks.
+    The discount is an observation only if the task sets one. Without it, dm_env's adaptor derives 1 or 0 from
+    the state of the episode, and gives the first step no discount, as dm_env requires.
     """
     specs = pb.ActionObservationSpecs()
     if model.nu:

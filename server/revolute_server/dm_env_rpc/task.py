@@ -1,4 +1,4 @@
-"""The task of a world, read from its settings: start, reward, discount, and when an episode ends."""
+"""The task of a world, read from its settings: start, reward, discount, and end of an episode."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from revolute_engine.tangents import move
 MODEL_SETTINGS = ("model", "model_id", "text")
 OPTION = "options."
 LARGEST = 1e6
-"""Largest noise and limit of a control."""
+"""Largest value of `start_noise` and `ctrl_limit`."""
 
 START_SETTINGS = ("qpos", "qvel", "seed")
-"""Settings of a world that a reset may change."""
+"""Settings that a reset may change."""
 
 TASK_SETTINGS = (
     *START_SETTINGS,
@@ -38,21 +38,21 @@ TASK_SETTINGS = (
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What makes a model a world.
+    """The task of a world.
 
     Attributes:
-        qpos: [nq], where an episode starts.
-        qvel: [nv], likewise.
-        start_noise: standard deviation of a random displacement of the start, along every tangent, and of its
-            velocity.
-        seed: of the displacements, None for a new one with each world.
-        episode_length: actions until an episode is interrupted.
-        steps_per_action: steps that an action is held.
-        reward: minus the reward of an action, as a loss of the trajectory of this action; None for no reward.
-        discount: of every action that does not terminate the episode; None leaves it to the agent.
-        ctrl_limit: largest control of an actuator without a range of its own.
-        qpos_min: [nq]; a configuration below terminates the episode.
-        qpos_max: [nq]; likewise above.
+        qpos: start configuration of an episode, [nq].
+        qvel: start velocity of an episode, [nv].
+        start_noise: standard deviation of a random displacement of the start configuration (along all
+            tangents) and of the start velocity.
+        seed: seed of the displacements; None for a random one.
+        episode_length: number of actions after which an episode is interrupted.
+        steps_per_action: number of steps for which an action is held.
+        reward: loss of the trajectory of one action, whose negative is the reward; None for no reward.
+        discount: discount of each action that does not terminate the episode; None to leave it to the agent.
+        ctrl_limit: largest absolute control of an actuator without a range.
+        qpos_min: [nq]; a smaller coordinate terminates the episode.
+        qpos_max: [nq]; a larger coordinate terminates the episode.
     """
 
     qpos: Float64Array
@@ -72,29 +72,34 @@ class Task:
         limited = np.isfinite(model.ctrlrange).all(axis=1, keepdims=True)
         return np.where(limited, model.ctrlrange, [-self.ctrl_limit, self.ctrl_limit])
 
-    def start(self, model: Model, dice: np.random.Generator) -> tuple[Float64Array, Float64Array]:
-        """Return where an episode starts."""
+    def start(self, model: Model, random: np.random.Generator) -> tuple[Float64Array, Float64Array]:
+        """Return the start configuration [nq] and velocity [nv] of an episode."""
         if not self.start_noise:
             return self.qpos, self.qvel
-        away = self.start_noise * dice.standard_normal((2, model.nv))
-        return move(model, self.qpos, away[0]), self.qvel + away[1]
+        noise = self.start_noise * random.standard_normal((2, model.nv))
+        return move(model, self.qpos, noise[0]), self.qvel + noise[1]
 
     def reward_of(self, qpos: Float64Array, qvel: Float64Array, ctrl: Float64Array) -> float:
-        """Return the reward of an action: minus the loss of qpos [2, nq], qvel [2, nv] before and after it
-        and of ctrl [1, nu]."""
+        """Return the reward of an action, the negative loss of its trajectory.
+
+        Args:
+            qpos: configurations before and after the action, [2, nq].
+            qvel: velocities before and after the action, [2, nv].
+            ctrl: controls of the action, [1, nu].
+        """
         return 0.0 if self.reward is None else -float(self.reward.evaluate(qpos, qvel, ctrl).value)
 
-    def is_left(self, qpos: Float64Array) -> bool:
-        """Tell whether a configuration [nq] is out of range."""
+    def is_out_of_range(self, qpos: Float64Array) -> bool:
+        """Tell whether a configuration [nq] terminates the episode."""
         below = self.qpos_min is not None and bool((qpos < self.qpos_min).any())
         return below or (self.qpos_max is not None and bool((qpos > self.qpos_max).any()))
 
 
 def model_request(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request RegisterModel for a world's settings, or {"model_id": …} for one that is there.
+    """Return the RegisterModel request for a world's settings, or {"model_id": …} for a registered model.
 
     Raises:
-        ArgumentError: not exactly one of model, model_id and text, or a setting that nothing knows.
+        ArgumentError: not exactly one of model, model_id and text is set, or a setting is unknown.
     """
     for name in settings:
         if name not in (*MODEL_SETTINGS, *TASK_SETTINGS) and not name.startswith(OPTION):
@@ -121,10 +126,10 @@ def model_request(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_task(model: Model, settings: Mapping[str, Any]) -> Task:
-    """Read the task from a world's settings.
+    """Read the task from the settings of a world.
 
     Raises:
-        ArgumentError: a setting of a wrong type, shape or range; a reward that does not fit the model.
+        ArgumentError: a setting has a wrong type, shape or range, or the reward does not fit the model.
     """
     given: dict[str, Any] = {}
     for name in ("episode_length", "steps_per_action"):
@@ -139,16 +144,16 @@ def read_task(model: Model, settings: Mapping[str, Any]) -> Task:
     if "reward" in settings:
         given["reward"] = _loss(settings["reward"])
     task = restarted(Task(model.qpos0, model.qvel0, **given), model, settings)
-    # a reward that does not fit the model is found now, not in the first episode
+    # check now, not in the first episode, whether the reward fits the model
     task.reward_of(np.stack([task.qpos] * 2), np.stack([task.qvel] * 2), np.zeros((1, model.nu)))
     return task
 
 
 def restarted(task: Task, model: Model, settings: Mapping[str, Any]) -> Task:
-    """Return the task with another start.
+    """Return the task with the start settings replaced.
 
     Raises:
-        ArgumentError: a setting of a wrong type or shape.
+        ArgumentError: a setting has a wrong type or shape.
     """
     changes: dict[str, Any] = {
         name: _array(name, settings[name], length)
@@ -161,10 +166,10 @@ def restarted(task: Task, model: Model, settings: Mapping[str, Any]) -> Task:
 
 
 def check_names(settings: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    """Refuse settings that nothing knows.
+    """Refuse unknown settings.
 
     Raises:
-        ArgumentError: there is one.
+        ArgumentError: a setting is unknown.
     """
     for name in settings:
         if name not in known:
@@ -174,7 +179,7 @@ def check_names(settings: Mapping[str, Any], known: tuple[str, ...]) -> None:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a scalar setting as Python's own number, truth value or text."""
+    """Return a scalar setting as a Python number, bool or str."""
     if np.ndim(value):
         raise ArgumentError.expected(name, "a scalar", f"an array of shape {list(np.shape(value))}")
     return value.item() if isinstance(value, np.generic) else value

@@ -1,4 +1,4 @@
-"""Arrays of dm_env_rpc: checked before anything of their declared size is made."""
+"""Conversion of dm_env_rpc tensors, whose declared size is checked before memory is allocated."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from revolute.contract.arrays import Float64Array
 from revolute.contract.errors import ArgumentError
 
 MOST_ELEMENTS = 2**20
-"""Elements of a setting; what is declared may be far more than what was sent, since one element stands for
-all."""
+"""Largest number of elements of a setting. A tensor may declare many more than it contains, because a single
+element is repeated."""
 
 
 def read(name: str, tensor: pb.Tensor) -> Any:
-    """Return a tensor as a NumPy array, or as a scalar when it has no shape.
+    """Return a tensor as a NumPy array, or as a scalar if it has no shape.
 
     Raises:
-        ArgumentError: no payload, a shape that does not fit it, or messages as elements.
+        ArgumentError: the payload is missing, does not fit the shape, or consists of messages.
     """
     kind = tensor.WhichOneof("payload")
     if kind is None or kind == "protos":
@@ -40,15 +40,15 @@ def read(name: str, tensor: pb.Tensor) -> Any:
 
 
 def read_action(name: str, tensor: pb.Tensor, spec: pb.TensorSpec) -> Float64Array:
-    """Return an action [n] of float64.
+    """Return an action [n] as float64.
 
     Args:
-        name: the action's name.
-        tensor: as it came; one element stands for all, and one axis of length -1 for the length that fits.
-        spec: what was announced.
+        name: name of the action.
+        tensor: the tensor; a single element is repeated, and an axis of length -1 takes the length that fits.
+        spec: specification of the action.
 
     Raises:
-        ArgumentError: another type or shape than announced, or a value out of range.
+        ArgumentError: type or shape differ from the specification, or a value is out of range.
     """
     if tensor.WhichOneof("payload") != "doubles":
         raise ArgumentError.expected(name, "doubles", tensor.WhichOneof("payload") or "nothing")
@@ -62,12 +62,12 @@ def read_action(name: str, tensor: pb.Tensor, spec: pb.TensorSpec) -> Float64Arr
     low, high = np.array(spec.min.doubles.array), np.array(spec.max.doubles.array)
     bad = np.flatnonzero(~((low <= action) & (action <= high)))
     if bad.size:
-        place = bad[0]
-        what = f"a number from {low[place]:g} to {high[place]:g}"
-        raise ArgumentError.expected(name, what, f"{action[place]:g}", at=f"[{place}]")
+        first = bad[0]
+        what = f"a number from {low[first]:g} to {high[first]:g}"
+        raise ArgumentError.expected(name, what, f"{action[first]:g}", at=f"[{first}]")
     return action
 
 
 def write(value: Any) -> pb.Tensor:
-    """Return an array or a number as doubles."""
+    """Return an array or a number as a tensor of doubles."""
     return tensor_utils.pack_tensor(np.asarray(value, np.float64))

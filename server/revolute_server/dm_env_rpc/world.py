@@ -1,8 +1,8 @@
-"""A world: a model with a task, the agent that is joined to it, and the state of its episode.
+"""A world: a model with a task, its agent, and the state of its episode.
 
-The states of an episode are those of the protocol. A step out of any but RUNNING ignores its actions and
-starts an episode; RUNNING ends as TERMINATED when the configuration leaves its range and as INTERRUPTED when
-the episode's length is reached or somebody reset the world.
+An episode has the states of the protocol. In any state but RUNNING, a step ignores its actions and starts an
+episode. RUNNING ends as TERMINATED when the configuration leaves its range, and as INTERRUPTED when the
+episode reaches its length or the world is reset.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ INTERRUPTED = pb.EnvironmentStateType.INTERRUPTED
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """What one step answers: the episode's state, and each observation by its uid."""
+    """Answer to one step: the state of the episode, and the observations by uid."""
 
     state: int
     observations: Mapping[int, Any]
 
 
 class World:
-    """A world; its calls come one at a time from the stream of its agent."""
+    """A world; the stream of its agent makes one call at a time."""
 
     def __init__(self, service: Service, model: Model, task: Task) -> None:
         self.name = secrets.token_hex(16)
@@ -53,7 +53,7 @@ class World:
         self.destroyed = False
         self._service = service
         self._task = task
-        self._dice = np.random.default_rng(task.seed)
+        self._random = np.random.default_rng(task.seed)
         self._actions = 0
         self._held = np.zeros(model.nu)
         self._state: State | None = None
@@ -62,23 +62,23 @@ class World:
 
     @property
     def running(self) -> bool:
-        """Whether an episode is under way."""
+        """Whether an episode is running."""
         return self._running
 
     def reset(self, settings: Mapping[str, Any]) -> None:
-        """End the episode; the next step starts one, from another start if the settings say so.
+        """End the episode; the next step starts a new one, with the start in the settings if they have one.
 
         Raises:
-            ArgumentError: a setting of a wrong type or shape.
+            ArgumentError: a setting has a wrong type or shape.
         """
         self._restart(settings)
         self._end()
 
     async def interrupt(self, settings: Mapping[str, Any]) -> None:
-        """Reset the world from outside: waits until its agent has been told, at its next step.
+        """Reset the world from another stream; wait until its agent gets INTERRUPTED at its next step.
 
         Raises:
-            ArgumentError: a setting of a wrong type or shape.
+            ArgumentError: a setting has a wrong type or shape.
         """
         self._restart(settings)
         if self._running:
@@ -86,13 +86,13 @@ class World:
             await self._interruption.wait()
 
     async def step(self, ctrl: Float64Array | None) -> Moment:
-        """Take an action, or start an episode when none is under way.
+        """Take an action, or start an episode if none is running.
 
         Args:
-            ctrl: [nu]; None holds the last one of this episode, zero at its start.
+            ctrl: controls, [nu]; None repeats the last ones of this episode, or zero at its start.
 
         Raises:
-            DivergedError: the physics left the finite numbers; the next step starts a new episode.
+            DivergedError: the state became non-finite; the next step starts a new episode.
         """
         if not self._running or self._state is None:
             return await self._begin()
@@ -103,18 +103,18 @@ class World:
         return await self._act(self._held if ctrl is None else ctrl, self._state)
 
     def leave(self) -> None:
-        """Let the agent go; the next one starts an episode of its own."""
+        """Remove the agent and end its episode."""
         self.joined = False
         self._end()
 
     def _restart(self, settings: Mapping[str, Any]) -> None:
-        """Take settings for the episodes to come."""
+        """Change the start settings of later episodes."""
         self._task = restarted(self._task, self.model, settings)
         if "seed" in settings:
-            self._dice = np.random.default_rng(self._task.seed)
+            self._random = np.random.default_rng(self._task.seed)
 
     async def _begin(self) -> Moment:
-        qpos, qvel = self._task.start(self.model, self._dice)
+        qpos, qvel = self._task.start(self.model, self._random)
         service = self._service
         self._state = await service.pool.run(
             lambda _token: start_state(service.engine, self.model, 1, qpos, qvel)
@@ -141,7 +141,7 @@ class World:
         )
         self._state, self._held = after, ctrl
         self._actions += 1
-        if task.is_left(after.qpos[0]):
+        if task.is_out_of_range(after.qpos[0]):
             self._end()
             return self._moment(TERMINATED, after, reward)
         if self._actions >= task.episode_length:

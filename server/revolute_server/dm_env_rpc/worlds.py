@@ -1,4 +1,4 @@
-"""The worlds of the server, by name; those that nobody holds any more end by themselves."""
+"""The worlds of the server, by name; unused worlds are destroyed after a while."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .task import model_request, read_task
 from .world import World
 
 IDLE_SECONDS = 600.0
-"""How long a world waits for an agent after the stream that made it, or its last agent's, has ended."""
+"""Time for which a world is kept after the last stream that holds it has ended."""
 
 
 class Worlds:
     """CreateWorld, JoinWorld, LeaveWorld and DestroyWorld.
 
-    A world belongs to the token that made it; holders of other tokens, except admins, find no such world.
-    A stream holds the worlds that it made and the one that it is joined to. A world that no stream holds ends
-    after IDLE_SECONDS, so that agents that died leave nothing behind.
+    A world belongs to the token that created it; other callers, except admins, get NOT_FOUND. A stream holds
+    the worlds that it has created and the world that it has joined. A world without streams is destroyed
+    after IDLE_SECONDS, so that the worlds of dead agents are removed.
     """
 
     def __init__(self, verbs: Verbs) -> None:
@@ -37,10 +37,10 @@ class Worlds:
         return len(self._worlds)
 
     async def create(self, settings: Mapping[str, Any]) -> World:
-        """Make a world, held by the caller.
+        """Create a world, held by the caller's stream.
 
         Raises:
-            ArgumentError: the settings say no model and task.
+            ArgumentError: the settings do not describe a model and a task.
             ModelError: the model's text does not compile.
             LimitError: there are too many worlds.
         """
@@ -56,10 +56,10 @@ class Worlds:
         return world
 
     def _check_room(self) -> None:
-        """Refuse a world more than the server, or the caller, may have.
+        """Check that the server and the client may have another world.
 
         Raises:
-            LimitError: there are too many.
+            LimitError: there are too many worlds.
         """
         settings, client = self._verbs.service.settings, current_client()
         own = sum(world.client == client for world, _ in self._worlds.values())
@@ -76,10 +76,10 @@ class Worlds:
                 )
 
     def get(self, name: str) -> World:
-        """Look a world up.
+        """Return a world by its name.
 
         Raises:
-            NotFoundError: it was destroyed, was never there, or is another caller's.
+            NotFoundError: it was destroyed, never existed, or belongs to another caller.
         """
         if name not in self._worlds or not is_visible(self._worlds[name][0].owner):
             advice = "it was destroyed or made elsewhere"
@@ -87,11 +87,11 @@ class Worlds:
         return self._worlds[name][0]
 
     def join(self, name: str) -> World:
-        """Give the world to one agent, which holds it.
+        """Join an agent to a world; its stream holds the world.
 
         Raises:
             NotFoundError: as for `get`.
-            ArgumentError: it has an agent.
+            ArgumentError: the world already has an agent.
         """
         world = self.get(name)
         if world.joined:
@@ -101,12 +101,12 @@ class Worlds:
         return world
 
     def leave(self, world: World) -> None:
-        """Take an agent out of its world."""
+        """Remove the agent from its world."""
         world.leave()
         self.release(world)
 
     def destroy(self, name: str) -> None:
-        """End a world; its agent is told at its next request.
+        """Destroy a world; its agent gets an error at its next request.
 
         Raises:
             NotFoundError: as for `get`.
@@ -123,13 +123,13 @@ class Worlds:
         world.reset({})
 
     def hold(self, world: World) -> None:
-        """Count a stream that keeps a world."""
+        """Count a stream that holds a world."""
         self._holders[world.name] = self._holders.get(world.name, 0) + 1
         if world.name in self._ends:
             self._ends.pop(world.name).cancel()
 
     def release(self, world: World) -> None:
-        """Count a stream that keeps it no more; without any the world ends after a while."""
+        """Stop counting a stream that holds a world; without streams the world is destroyed after a while."""
         if world.name not in self._worlds:
             return
         self._holders[world.name] -= 1
