@@ -63,7 +63,8 @@ def test_rollouts_and_gradients_are_bit_identical(
             assert not trajectory.status.any()
     expected = results.pop("in-process")
     assert np.isfinite(expected["ctrl"]).all()
-    for name in ("ctrl", "geom_friction", "body_mass", "body_ipos", "gravity", "dof_damping", "tangent", "B"):
+    # the ant's feet stick, so friction has no influence there
+    for name in ("ctrl", "body_mass", "body_ipos", "gravity", "dof_damping", "tangent", "B"):
         assert expected[name].any(), name
     for name, found in results.items():
         assert found.pop("id") == expected["id"]

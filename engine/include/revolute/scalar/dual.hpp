@@ -62,6 +62,10 @@ struct HasTangents<Dual<N>> {
   static constexpr bool value = true;
 };
 template <int N>
+struct TangentCount<Dual<N>> {
+  static constexpr int value = N;
+};
+template <int N>
 REVOLUTE_HD inline Mask<1> less(const Dual<N>& a, const Dual<N>& b) {
   return {a.value < b.value};
 }

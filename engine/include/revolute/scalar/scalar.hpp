@@ -55,6 +55,11 @@ template <class Real>
 struct HasTangents {
   static constexpr bool value = false;
 };
+// How many derivatives a Real keeps in its member `tangent` (dual.hpp).
+template <class Real>
+struct TangentCount {
+  static constexpr int value = 0;
+};
 // 0 with the derivatives of a.
 template <class Real>
 REVOLUTE_HD inline Real tangents_of(const Real& a) {

@@ -104,10 +104,10 @@ void exact(const SolverProblem<Real>& problem, ExactWorkspace& ws, Real* x) {
     for_exact_islands(problem, ws, lane, [&](ExactIsland& at, const int* member) {
       at.solve();
       for (int i = 0; i < at.n; ++i) set_lane(x[member[i]], lane, at.x[i]);
-      if constexpr (HasTangents<Real>::value) {
+      if constexpr (TangentCount<Real>::value > 0) {
         at.prepare_derivatives();
         double *const w_tan = ws.vector(9), *const bound_tan = ws.vector(10), *const dx = ws.vector(11);
-        for (int d = 0; d < int(sizeof(x->tangent) / sizeof(double)); ++d) {
+        for (int d = 0; d < TangentCount<Real>::value; ++d) {
           for (int i = 0; i < at.n; ++i) {
             const SolverRow& row = problem.rows[member[i]];
             w_tan[i] = problem.b[member[i]].tangent[d];

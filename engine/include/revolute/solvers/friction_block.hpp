@@ -228,16 +228,16 @@ REVOLUTE_NOINLINE void slide_adjoint(const FrictionBlock<Real>& block, const Rea
     s[i] = select(wide, sliding[i], s[i]);
   }
   normal_bar += select(wide, N <= 2 ? rho * block.bound[0] : rho, Bar(0));
-  if (N <= 2) {
+  if constexpr (N <= 2) {
     bound_bar[0] += select(wide, rho * normal, Bar(0));
-    return;
-  }
-  for (int i = 0; i < N; ++i) {
-    const Real inverse = block.template inverse_scale<N>(i);
-    Bar rest = g[i];
-    for (int j = 0; j < N; ++j) rest -= block.entry(i, j) * sliding[j];
-    bound_bar[i] +=
-        select(wide, radius * unit[i] * rest + (sigma * unit[i] * inverse * inverse) * sliding[i], Bar(0));
+  } else {
+    for (int i = 0; i < N; ++i) {
+      const Real inverse = block.template inverse_scale<N>(i);
+      Bar rest = g[i];
+      for (int j = 0; j < N; ++j) rest -= block.entry(i, j) * sliding[j];
+      bound_bar[i] +=
+          select(wide, radius * unit[i] * rest + (sigma * unit[i] * inverse * inverse) * sliding[i], Bar(0));
+    }
   }
 }
 
