@@ -125,10 +125,12 @@ REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameter
   constraint_rows(model, parameters, ws.context(h, qpos, qvel), ws.contacts, ws.rows);
 }
 
-// lambda, by the solver of the model.
+// lambda, by the solver of the model. The exact solver takes memory as it needs it, so a device has the sweeps alone.
 template <class Real>
 REVOLUTE_HD void solve_rows(const Model& model, bool record, StepWorkspace<Real>& ws) {
+#if !defined(__CUDA_ARCH__)
   if (model.solver == Solver::exact) return exact(ws.problem(model), ws.exact, ws.solver.x);
+#endif
   ws.solver.scaled = ws.scaled_memory.at_least(ws.rows.matrix_entries());
   projected_gauss_seidel(ws.problem(model), ws.solver, record);
 }
@@ -228,9 +230,11 @@ REVOLUTE_HD void constraint_adjoint(const Model& model, const Parameters<Real>& 
   link_velocities(model, kin.S, ws.w, ws.W);
   for (int r = 0; r < at.rows.count; ++r) ws.lambda_bar[r] = row_times(at.rows.J[r], ws.w, ws.W);
   SolverCotangent<Bar> solver_bar = {ws.lambda_bar, ws.rows.b, ws.delassus.A, ws.rows.bound};
+#if !defined(__CUDA_ARCH__)
   if (model.solver == Solver::exact)
     exact_adjoint(at.problem(model), at.exact, at.solver.x, solver_bar);
   else
+#endif
     projected_gauss_seidel_adjoint(at.problem(model), at.solver, ws.solver, solver_bar);
   add_impulse_adjoint(at.rows, at.solver.x, ws.w, ws.W, ws.rows);
   add_right_side_adjoint(context, at.rows, ws.v_free_bar, ws.F_b, ws.rows);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "revolute/model/options.hpp"
+#include "revolute/scalar/scalar.hpp"
 
 namespace revolute {
 
@@ -15,11 +16,11 @@ namespace revolute {
 enum class Integrator : int { euler, implicitfast, implicit, rk4 };
 enum class JointType : int { free = 0, ball = 1, prismatic = 2, revolute = 3 };  // MuJoCo's numbers
 // How many of a joint's positions are plain numbers; behind them free and ball joints have a quaternion.
-inline int linear_coordinates(JointType type) {
+REVOLUTE_HD inline int linear_coordinates(JointType type) {
   return type == JointType::free ? 3 : type == JointType::ball ? 0 : 1;
 }
 // How many positions a joint has.
-inline int coordinates(JointType type) {
+REVOLUTE_HD inline int coordinates(JointType type) {
   return type == JointType::free ? 7 : type == JointType::ball ? 4 : 1;
 }
 
