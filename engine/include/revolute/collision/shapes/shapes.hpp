@@ -8,7 +8,7 @@
 // All work in double, in one environment.
 //
 // A new convex shape takes five files: its own here, a case of with_shape() below, its name in model/model.hpp (Shape), a row of
-// engine/src/shape_table.cpp, and what revolute_engine/_support.py lets pass.
+// engine/src/shape_table.cpp, and what revolute_engine/_kinds.py lets pass.
 #pragma once
 
 #include "revolute/collision/shapes/cylinder.hpp"
