@@ -216,4 +216,11 @@ struct Model : Options {
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
 };
 
+// mujoco: whether environments of this model are simulated one by one, and their islands solved one by one
+// (solvers/soft_islands.hpp). Environments of many bodies have too few contacts in common for a pack.
+constexpr int most_packed_trees = 16;
+REVOLUTE_HD inline bool is_crowded(const Model& model) {
+  return model.contact_model == ContactModel::mujoco && model.ntree > most_packed_trees;
+}
+
 }  // namespace revolute
