@@ -29,12 +29,12 @@ inline void store_vector(const Lanes<W>& from, double* to) {
 
 // The elements from `i` on in steps of W, as long as there are so many.
 template <int W>
-inline void subtract_products_by(const double* factor, const double* const* rows, int row_count, double* out,
+inline void add_products_by(const double* factor, const double* const* rows, int row_count, double* out,
                                  int count, int& i) {
   for (; i + W <= count; i += W) {
     Lanes<W> sum = load_vector<W>(out + i);
     for (int r = 0; r < row_count; ++r)
-      sum = multiply_add(Lanes<W>(-factor[r]), load_vector<W>(rows[r] + i), sum);
+      sum = multiply_add(Lanes<W>(factor[r]), load_vector<W>(rows[r] + i), sum);
     store_vector(sum, out + i);
   }
 }
@@ -42,23 +42,23 @@ inline void subtract_products_by(const double* factor, const double* const* rows
 }  // namespace detail
 #endif
 
-// out[i] -= sum_r factor[r] rows[r][i], in the order of r
+// out[i] += sum_r factor[r] rows[r][i], in the order of r
 template <class Real>
-REVOLUTE_HD inline void subtract_products(const Real* factor, const Real* const* rows, int row_count,
+REVOLUTE_HD inline void add_products(const Real* factor, const Real* const* rows, int row_count,
                                           Real* out, int count) {
   int i = 0;
 #if defined(__AVX__) && !defined(__CUDACC__)
   if constexpr (std::is_same_v<Real, double>) {
 #if defined(__AVX512F__)
-    detail::subtract_products_by<8>(factor, rows, row_count, out, count, i);
+    detail::add_products_by<8>(factor, rows, row_count, out, count, i);
 #endif
-    detail::subtract_products_by<4>(factor, rows, row_count, out, count, i);
-    detail::subtract_products_by<2>(factor, rows, row_count, out, count, i);
+    detail::add_products_by<4>(factor, rows, row_count, out, count, i);
+    detail::add_products_by<2>(factor, rows, row_count, out, count, i);
   }
 #endif
   for (; i < count; ++i) {
     Real sum = out[i];
-    for (int r = 0; r < row_count; ++r) sum = multiply_add(-factor[r], rows[r][i], sum);
+    for (int r = 0; r < row_count; ++r) sum = multiply_add(factor[r], rows[r][i], sum);
     out[i] = sum;
   }
 }

@@ -181,6 +181,19 @@ REVOLUTE_HD inline void for_places(const MatrixRow& row, const int* dofs, int co
   }
 }
 
+// The place of a degree of freedom in a row that has it.
+REVOLUTE_HD inline int place_in_row(const MatrixRow& row, const int* place, int dof) {
+  int low = 0, high = row.count - 1;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (place[row.dofs[middle]] < place[dof])
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 // Adds J' B J of one constraint; `Rows` is their number, or 0 where it is not known to the compiler.
 template <int Rows, class Real>
 REVOLUTE_HD void add_constraint(const Model& model, const SoftConstraints<Real>& constraints,
@@ -189,20 +202,29 @@ REVOLUTE_HD void add_constraint(const Model& model, const SoftConstraints<Real>&
   const int rows = Rows ? Rows : constraint.cost.rows;
   const Support& support = model.supports[constraint.support];
   const int* const dofs = model.support_dofs + support.first;
-  const Real* const J = constraints.J + constraint.entry;
+  const int* const place = H.islands.place;
+  const Real* J[most_rows];
+  for (int r = 0; r < rows; ++r) J[r] = constraints.J + constraint.entry + r * support.count;
   for (int i = 0; i < support.count; ++i) {
-    Real BJ[Rows ? Rows : most_rows];
+    Real BJ[most_rows];
     for (int r = 0; r < rows; ++r) {
-      BJ[r] = B[r] * J[i * rows];
-      for (int s = 1; s < rows; ++s) BJ[r] = multiply_add(B[s * rows + r], J[i * rows + s], BJ[r]);
+      BJ[r] = B[r] * J[0][i];
+      for (int s = 1; s < rows; ++s) BJ[r] = multiply_add(B[s * rows + r], J[s][i], BJ[r]);
     }
+    const MatrixRow& row = H.rows[dofs[i]];
     Real* const out = H.entries + H.first[dofs[i]];
+    // entries begin .. end - 1 of the support, in runs of neighbours in the row
     const auto add = [&](int begin, int end) {
-      for_places(H.rows[dofs[i]], dofs + begin, end - begin, [&](int j, int place) {
-        Real sum = out[place];
-        for (int r = 0; r < rows; ++r) sum = multiply_add(BJ[r], J[(begin + j) * rows + r], sum);
-        out[place] = sum;
-      });
+      for (int at = begin == i ? 0 : place_in_row(row, place, dofs[begin]); begin < end;) {
+        while (row.dofs[at] != dofs[begin]) ++at;
+        int last = begin + 1;
+        while (last < end && row.dofs[at + last - begin] == dofs[last]) ++last;
+        const Real* from[most_rows];
+        for (int r = 0; r < rows; ++r) from[r] = J[r] + begin;
+        add_products(BJ, from, rows, out + at, last - begin);
+        at += last - begin;
+        begin = last;
+      }
     };
     if (H.islands.file_order || support.chain) {
       add(i, support.count);
@@ -212,7 +234,7 @@ REVOLUTE_HD void add_constraint(const Model& model, const SoftConstraints<Real>&
     for_segments(model, support, [&](int begin, int end) {
       if (begin <= i && i < end)
         add(i, end);
-      else if (H.islands.place[dofs[begin]] > H.islands.place[dofs[i]])
+      else if (place[dofs[begin]] > place[dofs[i]])
         add(begin, end);
     });
   }
@@ -294,10 +316,10 @@ REVOLUTE_HD void subtract_node(const NodeRows<Real>& node, NewtonMatrix<Real>& H
     const int dof = node.dofs[t], at = place[dof];
     Real factors[most_node_rows];
     const Real* rows[most_node_rows];
-    for (int r = 0; r < node.count; ++r) factors[r] = node.entries[r][t] * node.entries[r][r];
+    for (int r = 0; r < node.count; ++r) factors[r] = -(node.entries[r][t] * node.entries[r][r]);
     const auto subtract = [&](int column, int to, int count) {
       for (int r = 0; r < node.count; ++r) rows[r] = node.entries[r] + column;
-      subtract_products(factors, rows, node.count, H.entries + H.first[dof] + to, count);
+      add_products(factors, rows, node.count, H.entries + H.first[dof] + to, count);
     };
     if (H.rows[dof].count == node.columns - t) {
       subtract(t, 0, node.columns - t);
@@ -328,10 +350,10 @@ REVOLUTE_HD void factorize(const SoftIsland& island, NewtonMatrix<Real>& H) {
       Real factors[most_node_rows];
       const Real* rows[most_node_rows];
       for (int s = 0; s < r; ++s) {
-        factors[s] = node.entries[s][r] * node.entries[s][s];
+        factors[s] = -(node.entries[s][r] * node.entries[s][s]);
         rows[s] = node.entries[s] + r;
       }
-      if (r > 0) subtract_products(factors, rows, r, node.entries[r] + r, node.columns - r);
+      if (r > 0) add_products(factors, rows, r, node.entries[r] + r, node.columns - r);
       node.entries[r][r] = Real(1) / node.entries[r][r];
     }
     subtract_node(node, H);

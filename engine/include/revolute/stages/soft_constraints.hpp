@@ -31,7 +31,7 @@ struct SoftConstraint {
   int index;  // of its kind; contact: place in the list of contacts
   int row;    // its first
   int support;
-  std::size_t entry;  // of SoftConstraints::J: [support, rows]
+  std::size_t entry;  // of SoftConstraints::J: [rows, support]
   std::size_t block;  // of blocks of its rows squared
   ConstraintCost<Real> cost;
   Real impedance, stiffness, damping, friction_damping;  // I, K, B, B of sliding rows
@@ -155,17 +155,18 @@ REVOLUTE_HD void finish_constraint(const Model& model, const SoftContext<Real>& 
     if (bias) aref -= bias[r];
     out.aref[c.row + r] = aref;
   }
-  Real* entries = out.J + c.entry;
+  Real* const entries = out.J + c.entry;
   for (int i = 0; i < support.count; ++i) {
     const int k = model.support_dofs[support.first + i], side = model.support_sides[support.first + i];
-    for (int r = 0; r < rows; ++r, ++entries) {
+    for (int r = 0; r < rows; ++r) {
       const RowJacobian<Real>& row = J[r];
+      Real& entry = entries[r * support.count + i];
       if (row.dofs == 0) {
-        *entries = dot(at.kinematics->S[k], side == 0 ? row.force_a : row.force_b);
+        entry = dot(at.kinematics->S[k], side == 0 ? row.force_a : row.force_b);
         continue;
       }
       for (int d = 0; d < row.dofs; ++d)
-        if (row.dof[d] == k) *entries = row.coefficient[d];
+        if (row.dof[d] == k) entry = row.coefficient[d];
     }
   }
   out.rows += rows;
@@ -347,11 +348,11 @@ template <class Real, class X>
 REVOLUTE_HD void constraint_times(const Model& model, const SoftConstraints<Real>& constraints,
                                   const SoftConstraint<Real>& c, const X* x, X* y) {
   const Support& support = model.supports[c.support];
-  const Real* J = constraints.J + c.entry;
+  const Real* const J = constraints.J + c.entry;
   for (int r = 0; r < c.cost.rows; ++r) y[r] = X(0);
   for (int i = 0; i < support.count; ++i) {
     const X& at = x[model.support_dofs[support.first + i]];
-    for (int r = 0; r < c.cost.rows; ++r, ++J) y[r] = multiply_add(*J, at, y[r]);
+    for (int r = 0; r < c.cost.rows; ++r) y[r] = multiply_add(J[r * support.count + i], at, y[r]);
   }
 }
 // x += J' y, of one constraint
@@ -359,10 +360,10 @@ template <class Real, class X>
 REVOLUTE_HD void add_constraint_transpose(const Model& model, const SoftConstraints<Real>& constraints,
                                           const SoftConstraint<Real>& c, const X* y, X* x) {
   const Support& support = model.supports[c.support];
-  const Real* J = constraints.J + c.entry;
+  const Real* const J = constraints.J + c.entry;
   for (int i = 0; i < support.count; ++i) {
     X& sum = x[model.support_dofs[support.first + i]];
-    for (int r = 0; r < c.cost.rows; ++r, ++J) sum = multiply_add(*J, y[r], sum);
+    for (int r = 0; r < c.cost.rows; ++r) sum = multiply_add(J[r * support.count + i], y[r], sum);
   }
 }
 
