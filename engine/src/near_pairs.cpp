@@ -25,6 +25,10 @@ void NearPairTables::build(const Model& model, const std::vector<Candidate>& can
     between.push_back(int(i));
     meets[candidate.geom_a] = meets[candidate.geom_b] = true;
   }
+  if (!unlisted.empty()) {
+    swept = unlisted;
+    return;
+  }
   const auto shapes = std::size_t(std::count(meets.begin(), meets.end(), true));
   if (between.size() <= few_pairs * shapes) return;
   always.erase(std::remove_if(always.begin(), always.end(),

@@ -118,7 +118,7 @@ Found contacts_of(const ModelStorage& storage, const Model& model, const Doubles
   Found out;
   for (int c = 0; c < contacts->count; ++c) {
     const Contact<double>& contact = contacts->list[c];
-    out.candidates.push_back(contact.candidate);
+    out.candidates.push_back(int(contact.candidate - model.candidates));
     for (double x : {contact.gap, contact.at.point.x, contact.at.normal.z, contact.force_b[1].n.x})
       out.numbers.push_back(x);
   }

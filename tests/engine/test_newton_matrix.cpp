@@ -27,7 +27,7 @@ DenseProblem dense_problem(const Model& m, const SoftStage<double>& at) {
     for (int k = 0; k < m.nv; ++k) {
       Doubles unit(m.nv, 0.0), y(rows);
       unit[k] = 1;
-      constraint_times(m, at.constraints, constraint, unit.data(), y.data());
+      constraint_times(at.constraints, constraint, unit.data(), y.data());
       for (int r = 0; r < rows; ++r) J[r][k] = y[r];
     }
     const double* const B = at.newton.curvature + constraint.block;

@@ -26,16 +26,24 @@ from ._names import JOINT_TYPES
 Float64Array = npt.NDArray[np.float64]
 
 
+def _largest_condim(model: Model) -> int:
+    """Return the largest condim of all pairs that may touch, or 0."""
+    arrays = model.arrays
+    if not arrays["contact"]:
+        return 0
+    return max(arrays["pair_condim"].max(initial=0), arrays["geom_condim"].max(initial=0))
+
+
 def _touch(model: Model) -> bool:
-    return bool(model.arrays["contact"]) and len(model.arrays["pair_geom1"]) > 0
+    return _largest_condim(model) > 0
 
 
 def _twist(model: Model) -> bool:
-    return _touch(model) and bool((model.arrays["pair_condim"] > 3).any())
+    return _largest_condim(model) > 3
 
 
 def _roll(model: Model) -> bool:
-    return _touch(model) and bool((model.arrays["pair_condim"] > 4).any())
+    return _largest_condim(model) > 4
 
 
 def _have_springs(model: Model) -> bool:

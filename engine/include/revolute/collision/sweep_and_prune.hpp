@@ -16,9 +16,9 @@ struct WorldBox {
 namespace detail {
 
 // Sorts `items` so that `before(a, b)` holds for no later a and earlier b; equal ones keep their order. `scratch` is as long.
-template <class Before>
-REVOLUTE_HD inline void merge_sort(int* items, int* scratch, int count, const Before& before) {
-  int *from = items, *to = scratch;
+template <class Item, class Before>
+REVOLUTE_HD inline void merge_sort(Item* items, Item* scratch, int count, const Before& before) {
+  Item *from = items, *to = scratch;
   for (int width = 1; width < count; width *= 2) {
     for (int start = 0; start < count; start += 2 * width) {
       const int middle = start + width < count ? start + width : count;
@@ -29,7 +29,7 @@ REVOLUTE_HD inline void merge_sort(int* items, int* scratch, int count, const Be
         to[k] = take_right ? from[right++] : from[left++];
       }
     }
-    int* const kept = from;
+    Item* const kept = from;
     from = to;
     to = kept;
   }
@@ -82,11 +82,12 @@ REVOLUTE_HD inline void sweep_and_prune(const WorldBox* boxes, int count, int* o
 }
 
 // The union of two ascending lists without repetitions; returns its length.
-REVOLUTE_HD inline int merge_ascending(const int* a, int a_count, const int* b, int b_count, int* out) {
+template <class Item>
+REVOLUTE_HD inline int merge_ascending(const Item* a, int a_count, const Item* b, int b_count, Item* out) {
   int count = 0;
   for (int i = 0, j = 0; i < a_count || j < b_count;) {
     const bool from_b = i == a_count || (j < b_count && b[j] < a[i]);
-    const int next = from_b ? b[j++] : a[i++];
+    const Item next = from_b ? b[j++] : a[i++];
     if (count == 0 || out[count - 1] != next) out[count++] = next;
   }
   return count;

@@ -8,6 +8,7 @@
 namespace revolute {
 
 struct NearPairTables {
+  std::vector<int> unlisted;  // shapes that may meet others in pairs that are not listed
   std::vector<int> always, swept, partners_begin;
   std::vector<Partner> partners;
 

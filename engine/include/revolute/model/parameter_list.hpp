@@ -25,8 +25,8 @@ namespace revolute {
   DIRECT(actuator_biasprm, act_bias, 3 * m.nu, bias) /* by 1, length, velocity */             \
   DIRECT(qpos_spring, qpos_spring, m.nq, spring)     /* where the springs are at rest */      \
   DIRECT(jnt_range, jnt_range, 2 * m.njnt, range)                                             \
-  MAPPED(geom_solref, geom_solref, m.contact_model == ContactModel::mujoco ? 2 * m.ngeom : 0) \
-  MAPPED(geom_solimp, geom_solimp, m.contact_model == ContactModel::mujoco ? 5 * m.ngeom : 0)
+  DIRECT(geom_solref, geom_solref, m.contact_model == ContactModel::mujoco ? 2 * m.ngeom : 0, geom_solref) \
+  DIRECT(geom_solimp, geom_solimp, m.contact_model == ContactModel::mujoco ? 5 * m.ngeom : 0, geom_solimp)
 
 #define REVOLUTE_NO_PARAMETER(...)
 

@@ -41,18 +41,18 @@ struct Newton {
 
 // y and s'(y) at a, J' s' in `gradient`.
 template <class Real>
-REVOLUTE_HD void constraint_slopes(const Model& model, const SoftConstraints<Real>& constraints,
+REVOLUTE_HD void constraint_slopes(const SoftConstraints<Real>& constraints,
                                    const SoftIsland& island, bool find_y, Newton<Real>& ws) {
   for (int i = 0; i < island.dof_count; ++i) ws.gradient[island.dofs[i]] = Real(0);
   for (int i = 0; i < island.constraint_count; ++i) {
     const SoftConstraint<Real>& c = constraints.list[island.constraints[i]];
     Real *const y = ws.y + c.row, *const slope = ws.slope + c.row;
     if (find_y) {
-      constraint_times(model, constraints, c, ws.a, y);
+      constraint_times(constraints, c, ws.a, y);
       for (int r = 0; r < c.cost.rows; ++r) y[r] -= constraints.aref[c.row + r];
     }
     cost_slope(c.cost, y, slope);
-    add_constraint_transpose(model, constraints, c, slope, ws.gradient);
+    add_constraint_transpose(constraints, c, slope, ws.gradient);
   }
 }
 // s''(y) and the factors of H
@@ -142,7 +142,7 @@ REVOLUTE_HD void differentiate_solution(const Model& model, const MassMatrix<Rea
                                         const SoftConstraints<Real>& constraints, const SoftIsland& island,
                                         const Real* force, Newton<Real>& ws) {
   multiply(model, M, island.dofs, island.dof_count, ws.a, ws.Ma);
-  constraint_slopes(model, constraints, island, true, ws);
+  constraint_slopes(constraints, island, true, ws);
   for (int i = 0; i < island.dof_count; ++i) {
     const int k = island.dofs[i];
     ws.step[k] = -((ws.Ma[k] - force[k]) + ws.gradient[k]);
@@ -162,7 +162,7 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
                                           const SoftConstraints<Real>& constraints, const SoftIsland& island,
                                           const Real* force, bool factors, Newton<Real>& ws) {
   const Real zero(0);
-  constraint_slopes(model, constraints, island, true, ws);
+  constraint_slopes(constraints, island, true, ws);
   MaskOf<Real> curved = less(Real(1), zero);
   for (int i = 0; i < island.constraint_count; ++i) {
     const SoftConstraint<Real>& c = constraints.list[island.constraints[i]];
@@ -195,7 +195,7 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
     }
     for (int j = 0; j < island.constraint_count; ++j) {
       const SoftConstraint<Real>& c = constraints.list[island.constraints[j]];
-      constraint_times(model, constraints, c, ws.step, ws.J_step + c.row);
+      constraint_times(constraints, c, ws.step, ws.J_step + c.row);
     }
     const Real decrement = largest_ratio(model, M, island, force, ws, [&](int k) {
       return abs(((ws.Ma[k] - force[k]) + ws.gradient[k]) * ws.step[k]);
@@ -222,7 +222,7 @@ REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<R
     const auto same_pieces = !(changed | curved | now_curved);
     curved = now_curved;
     current = !any(changed | now_curved);
-    constraint_slopes(model, constraints, island, false, ws);
+    constraint_slopes(constraints, island, false, ws);
     ratio = find_gradient();
     const auto whole = less_equal(Real(1), alpha) & less_equal(alpha, Real(1));
     done = done | (whole & same_pieces) | last | at_rounding(ratio, ratio_before);

@@ -78,7 +78,7 @@ REVOLUTE_HD inline int merge(const int* place, const int* a, int count_a, const 
 // Calls visit(begin, end) for the ranges of a support that belong to one tree each.
 template <class Visit>
 REVOLUTE_HD inline void for_segments(const Model& model, const Support& support, const Visit& visit) {
-  const int* const dofs = model.support_dofs + support.first;
+  const int* const dofs = support.dofs;
   for (int begin = 0, end; begin < support.count; begin = end) {
     for (end = begin + 1; end < support.count && model.dofs[dofs[end]].tree == model.dofs[dofs[begin]].tree;)
       ++end;
@@ -93,11 +93,11 @@ REVOLUTE_HD void list_couplings(const Model& model, const SoftConstraints<Real>&
   for (int i = 0; i < island.dof_count; ++i) out.child[island.dofs[i]] = out.coupling[island.dofs[i]] = -1;
   for (int i = 0; i < island.constraint_count; ++i) {
     const int c = island.constraints[i];
-    const Support& support = model.supports[constraints.list[c].support];
+    const Support& support = constraints.list[c].support;
     if (support.chain || support.count == 0) continue;
     int k = -1;
     for_segments(model, support, [&](int begin, int) {
-      const int dof = model.support_dofs[support.first + begin];
+      const int dof = support.dofs[begin];
       if (k < 0 || out.islands.place[dof] < out.islands.place[k]) k = dof;
     });
     out.next_coupling[c] = out.coupling[k];
@@ -120,9 +120,9 @@ REVOLUTE_HD MatrixRow find_row(const Model& model, const SoftConstraints<Real>& 
   for (int c = out.child[k]; c >= 0; c = out.next_child[c])
     if (out.rows[c].dofs != tree_row(model, c).dofs) add(out.rows[c].dofs + 1, out.rows[c].count - 1);
   for (int c = out.coupling[k]; c >= 0; c = out.next_coupling[c]) {
-    const Support& support = model.supports[constraints.list[c].support];
+    const Support& support = constraints.list[c].support;
     for_segments(model, support,
-                 [&](int begin, int end) { add(model.support_dofs + support.first + begin, end - begin); });
+                 [&](int begin, int end) { add(support.dofs + begin, end - begin); });
   }
   return row;
 }
@@ -200,8 +200,8 @@ REVOLUTE_HD void add_constraint(const Model& model, const SoftConstraints<Real>&
                                 const SoftConstraint<Real>& constraint, const Real* B,
                                 NewtonMatrix<Real>& H) {
   const int rows = Rows ? Rows : constraint.cost.rows;
-  const Support& support = model.supports[constraint.support];
-  const int* const dofs = model.support_dofs + support.first;
+  const Support& support = constraint.support;
+  const int* const dofs = support.dofs;
   const int* const place = H.islands.place;
   const Real* J[most_rows];
   for (int r = 0; r < rows; ++r) J[r] = constraints.J + constraint.entry + r * support.count;

@@ -71,7 +71,7 @@ REVOLUTE_HD inline void for_members(const std::uint64_t* set, std::size_t words,
 // Calls visit(tree) for the trees that a constraint moves; a tree may come twice.
 template <class Visit>
 REVOLUTE_HD inline void for_trees(const Model& model, const Support& support, const Visit& visit) {
-  const int* const dofs = model.support_dofs + support.first;
+  const int* const dofs = support.dofs;
   for (int i = 0; i < support.count; ++i) {
     const int tree = model.dofs[dofs[i]].tree;
     if (i == 0 || tree != model.dofs[dofs[i - 1]].tree) visit(tree);
@@ -144,7 +144,7 @@ REVOLUTE_HD void number_islands(const Model& model, const SoftConstraints<Real>&
   for (int t = 0; t < model.ntree; ++t) out.joined[t] = t, out.island_of[t] = -1;
   for (int c = 0; c < constraints.count; ++c) {
     int first = -1;
-    for_trees(model, model.supports[constraints.list[c].support], [&](int tree) {
+    for_trees(model, constraints.list[c].support, [&](int tree) {
       const int root = root_of(out.joined, tree);
       first = first < 0 ? root : first;
       // the lower index stays the root
@@ -211,7 +211,7 @@ REVOLUTE_HD void find_soft_islands(const Model& model, const SoftConstraints<Rea
           first, last,
           [&](const auto& join) {
             for (int c = 0; c < island.constraint_count; ++c) {
-              const Support& support = model.supports[constraints.list[island.constraints[c]].support];
+              const Support& support = constraints.list[island.constraints[c]].support;
               for_trees(model, support, [&](int a) {
                 for_trees(model, support, [&](int b) {
                   if (a != b) join(a, b);
