@@ -1,9 +1,9 @@
-"""The contact model "mujoco" beside mj_step, scene by scene in the same run: forward, backward, derivatives, batches.
+"""The contact model "mujoco" beside mj_step, in the same run: scenes, derivatives of a step, a batch.
 
 Both engines start from the same state, which MuJoCo reached from the scene's start, and follow the same
-controls. MuJoCo has its defaults (Newton, warm starts, islands) on one thread, through mujoco.rollout. A ratio
-is the processor time of revolute over that of MuJoCo, fastest of the rounds, which take turns. The Unitree G1
-comes from PyPI's package example-robot-data; without it its row is missing.
+controls. MuJoCo has its defaults (Newton, warm starts, islands) on one thread, through mujoco.rollout. A
+ratio is the processor time of revolute over that of MuJoCo, fastest of the rounds, which take turns. The
+Unitree G1 comes from PyPI's package example-robot-data; without it its row is missing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def spheres(side: int = 5, radius: float = 0.05) -> str:
     text = WALLS.format(w=1.2 * side * radius + 0.02)
     for place in np.ndindex(side, side, side):
         x, y, z = 2.1 * radius * (np.array(place) - [(side - 1) / 2, (side - 1) / 2, -0.6])
-        x, y = (x, y) + random.uniform(-0.004, 0.004, 2)
+        x, y = np.array([x, y]) + random.uniform(-0.004, 0.004, 2)
         text += f'<body pos="{x} {y} {z}"><freejoint/><geom size="{radius}" mass=".1"/></body>'
     return f"<mujoco><worldbody>{text}</worldbody></mujoco>"
 
@@ -258,7 +258,8 @@ def measure_derivatives(effort: Effort) -> Table:
     table = Table(
         "contact_derivatives",
         'Derivatives of a step of the standing Laikago, contact_model="mujoco"; the backward step pulls one '
-        "cotangent back, mjd_transitionFD gives the Jacobian by differences. Processor microseconds, fastest round.",
+        "cotangent back, mjd_transitionFD gives the Jacobian by differences. Processor microseconds, "
+        "fastest round.",
         {"what": "what", "us": "µs", "ratio": "× a backward step"},
     )
     for what, timing in timings.items():
@@ -279,8 +280,8 @@ def measure_batch(effort: Effort) -> Table:
     timings = interleaved(calls, effort.repeats)
     table = Table(
         "contact_batch",
-        f'{batch} standing Laikagos, contact_model="mujoco", one thread; processor microseconds per environment '
-        "and step, fastest round.",
+        f'{batch} standing Laikagos, contact_model="mujoco", one thread; processor microseconds per '
+        "environment and step, fastest round.",
         {"what": "what", "us": "µs", "ratio": "× mujoco.rollout"},
     )
     for what, timing in timings.items():

@@ -44,7 +44,7 @@ class ModelBuilder {
     add_geoms();
     add_candidates();
     if (in_.unlisted_pairs) add_filters();
-    out_.near_pairs_.build(out_.model_, out_.candidates_, out_.geoms_);
+    out_.near_pairs_.build(out_.model_, out_.dofs_, out_.candidates_, out_.geoms_);
     add_dof_constraints();
     add_equalities();
     add_parameters();

@@ -68,7 +68,7 @@ struct ContactStageAdjoint {
     parameters_bar->clear(model);
     kin_bar->clear(model);
     for (int c = 0; c < contacts->count; ++c) {
-      Reader<Real> from{out_bar + 46 * (contacts->list[c].candidate - model().candidates)};
+      Reader<Real> from{out_bar + 46 * (contacts->list[c].candidate - model.candidates)};
       const Real active = indicator<Real>(contacts->list[c].active);
       ContactCotangent<Real> bar;
       bar.gap = active * from.scalar();

@@ -31,12 +31,14 @@ Pairs all_overlaps(const std::vector<WorldBox>& boxes) {
 }
 Pairs swept_overlaps(const std::vector<WorldBox>& boxes, int& reports) {
   std::vector<int> order(boxes.size()), scratch(boxes.size());
+  std::vector<WorldBox> sorted(boxes.size());
   Pairs out;
   reports = 0;
-  sweep_and_prune(boxes.data(), int(boxes.size()), order.data(), scratch.data(), [&](int i, int j) {
-    out.insert(std::minmax(i, j));
-    ++reports;
-  });
+  sweep_and_prune(boxes.data(), int(boxes.size()), order.data(), scratch.data(), sorted.data(),
+                  [&](int i, int j) {
+                    out.insert(std::minmax(i, j));
+                    ++reports;
+                  });
   return out;
 }
 

@@ -39,8 +39,7 @@ void rows_are_grouped_by_islands() {
     islands += row.begin == r;
     CHECK(row.begin <= r && r < row.end);
     if (row.kind == RowKind::friction) CHECK(row.normal == r - origin.component && row.normal >= row.begin);
-    if (origin.source == RowSource::contact)
-      ++by_condim[at.contacts->list[origin.index].candidate->condim];
+    if (origin.source == RowSource::contact) ++by_condim[at.contacts->list[origin.index].candidate->condim];
     // rows of an island keep the order equality, dry friction, limits, contacts
     if (r > row.begin) CHECK(int(at.rows->origin[r - 1].source) <= int(origin.source));
   }

@@ -86,7 +86,7 @@ def candidate_pairs(
     unlisted = found is None
     if found is None:
         found = np.concatenate([_plane_pairs(model), _touching_pairs(model)])
-    pairs = _joined(explicit, _combined(model, *found.T, soft))
+    pairs = _joined(explicit, _combined(model, found[:, 0], found[:, 1], soft))
     overlap = _overlap(model, pairs)
     kept = np.ones(len(overlap), dtype=bool)
     if is_urdf:
@@ -113,7 +113,9 @@ def no_pairs() -> Arrays:
 
 def _no_filters() -> Arrays:
     """Return the filters' arrays of a model that lists all of its pairs."""
-    integers = dict.fromkeys((*_FILTERS_INTEGER, "exclude_signature", "excluded_geoms"), np.zeros(0, np.int32))
+    integers = dict.fromkeys(
+        (*_FILTERS_INTEGER, "exclude_signature", "excluded_geoms"), np.zeros(0, np.int32)
+    )
     reals = dict.fromkeys(_FILTERS_REAL, np.zeros(0))
     return {"unlisted_pairs": np.int32(0), "filter_parent": np.int32(1), **integers, **reals}
 
@@ -160,9 +162,7 @@ def _plane_pairs(model: mujoco.MjModel) -> IntArray:
     parent = model.body_weldid[model.body_parentid[weld]]
     family = (weld != 0).all(axis=1) & (weld == parent[:, ::-1]).any(axis=1) & _filters_parents(model)
     excluded = np.isin((bodies[:, 0] << 16) + bodies[:, 1], model.exclude_signature)
-    named = np.isin(
-        _keys(model, ends[:, 0], ends[:, 1]), _keys(model, model.pair_geom1, model.pair_geom2)
-    )
+    named = np.isin(_keys(model, ends[:, 0], ends[:, 1]), _keys(model, model.pair_geom1, model.pair_geom2))
     return ends[matched & (weld[:, 0] != weld[:, 1]) & ~family & ~excluded & ~named].astype(np.int64)
 
 

@@ -128,8 +128,8 @@ struct Candidate {
   int link_a, link_b;
   int friction;       // hard: index of the pair's friction coefficients
   PairMixing mixing;  // mujoco
-  int slot, slots;  // which of the pair's points, of how many; they follow each other
-  double point[3];  // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
+  int slot, slots;    // which of the pair's points, of how many; they follow each other
+  double point[3];    // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
   double radius;
   int path;            // degrees of freedom that move a or b
   int condim;          // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
@@ -141,7 +141,8 @@ struct Candidate {
 // mujoco: what decides whether two shapes of an unlisted pair may touch, and how (stages/unlisted_pairs.hpp).
 struct GeomFilter {
   int contype, conaffinity;
-  int body, weld, parent_weld;  // the body, the one it is welded to, and the one that this one's parent is welded to
+  int body, weld,
+      parent_weld;  // the body, the one it is welded to, and the one that this one's parent is welded to
   int priority, condim, points;
   double margin, gap, mixing, weight;  // solmix, body_invweight0
 };
@@ -214,24 +215,26 @@ struct Model : Options {
   const Actuator* actuators;
   const Geom* geoms;
   const Candidate* candidates;
-  int nalways, nswept, npartner;  // broad phase
+  int nalways, nswept, nswept_group, npartner;  // broad phase
   const int* always;  // [nalways] pairs that are looked at in every step: their first candidates, ascending
-  const int* swept;   // [nswept] shapes of the other pairs, ascending
+  const int*
+      swept;  // [nswept] shapes of the other pairs, those of a tree together; shapes fixed in the world one by one
+  const int* swept_begin;     // [nswept_group + 1] where each tree's begin
   const Partner* partners;    // [npartner] of each shape those of higher index, ascending
   const int* partners_begin;  // [ngeom + 1]; null without swept shapes
   const Limit* limits_list;
   const Equality* equalities;
   const Path* paths;
   const int* path_dofs;
-  const int* dof_paths;                     // [nv] path of each degree of freedom
-  const Support* supports;                  // mujoco; those of single degrees of freedom come first
+  const int* dof_paths;     // [nv] path of each degree of freedom
+  const Support* supports;  // mujoco; those of single degrees of freedom come first
   // mujoco: pairs that are not among the candidates, but found in each step; null filters: all are listed
   const GeomFilter* geom_filters;  // [ngeom]
   bool filter_parent;
   int nexcluded_bodies, nexcluded_geoms;
   const std::int64_t *excluded_bodies, *excluded_geoms;  // pair_key of pairs, ascending
   int longest_support;                                   // of any two links
-  const PairSoftness<double>* own_softness;              // of pairs that the file gives a softness of their own
+  const PairSoftness<double>* own_softness;  // of pairs that the file gives a softness of their own
   const int* mass_rows;          // [nv + 1] where the rows of the mass matrix begin (mass_matrix.hpp)
   const Softness* dof_softness;  // [nv] of dry friction
   const double* dof_weight;      // [nv] dof_invweight0

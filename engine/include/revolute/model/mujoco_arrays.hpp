@@ -30,8 +30,8 @@ struct MujocoArrays : Options {
   Doubles hull_vert;
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
   Ints pair_geom1, pair_geom2, pair_mu_from, pair_condim;
-  Doubles pair_friction;           // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
-  Doubles pair_margin, pair_gap;   // [np]
+  Doubles pair_friction;          // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
+  Doubles pair_margin, pair_gap;  // [np]
   // whether the pairs of shapes that pass these filters are found in each step (mujoco); the arrays are empty if not
   bool unlisted_pairs = false, filter_parent = true;
   Ints geom_contype, geom_conaffinity, geom_priority, geom_condim, body_weldid, exclude_signature;

@@ -30,7 +30,7 @@ inline void store_vector(const Lanes<W>& from, double* to) {
 // The elements from `i` on in steps of W, as long as there are so many.
 template <int W>
 inline void add_products_by(const double* factor, const double* const* rows, int row_count, double* out,
-                                 int count, int& i) {
+                            int count, int& i) {
   for (; i + W <= count; i += W) {
     Lanes<W> sum = load_vector<W>(out + i);
     for (int r = 0; r < row_count; ++r)
@@ -44,8 +44,8 @@ inline void add_products_by(const double* factor, const double* const* rows, int
 
 // out[i] += sum_r factor[r] rows[r][i], in the order of r
 template <class Real>
-REVOLUTE_HD inline void add_products(const Real* factor, const Real* const* rows, int row_count,
-                                          Real* out, int count) {
+REVOLUTE_HD inline void add_products(const Real* factor, const Real* const* rows, int row_count, Real* out,
+                                     int count) {
   int i = 0;
 #if defined(__AVX__) && !defined(__CUDACC__)
   if constexpr (std::is_same_v<Real, double>) {

@@ -41,8 +41,8 @@ struct Newton {
 
 // y and s'(y) at a, J' s' in `gradient`.
 template <class Real>
-REVOLUTE_HD void constraint_slopes(const SoftConstraints<Real>& constraints,
-                                   const SoftIsland& island, bool find_y, Newton<Real>& ws) {
+REVOLUTE_HD void constraint_slopes(const SoftConstraints<Real>& constraints, const SoftIsland& island,
+                                   bool find_y, Newton<Real>& ws) {
   for (int i = 0; i < island.dof_count; ++i) ws.gradient[island.dofs[i]] = Real(0);
   for (int i = 0; i < island.constraint_count; ++i) {
     const SoftConstraint<Real>& c = constraints.list[island.constraints[i]];

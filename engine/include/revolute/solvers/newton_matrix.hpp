@@ -121,8 +121,7 @@ REVOLUTE_HD MatrixRow find_row(const Model& model, const SoftConstraints<Real>& 
     if (out.rows[c].dofs != tree_row(model, c).dofs) add(out.rows[c].dofs + 1, out.rows[c].count - 1);
   for (int c = out.coupling[k]; c >= 0; c = out.next_coupling[c]) {
     const Support& support = constraints.list[c].support;
-    for_segments(model, support,
-                 [&](int begin, int end) { add(support.dofs + begin, end - begin); });
+    for_segments(model, support, [&](int begin, int end) { add(support.dofs + begin, end - begin); });
   }
   return row;
 }
@@ -205,39 +204,51 @@ REVOLUTE_HD void add_constraint(const Model& model, const SoftConstraints<Real>&
   const int* const place = H.islands.place;
   const Real* J[most_rows];
   for (int r = 0; r < rows; ++r) J[r] = constraints.J + constraint.entry + r * support.count;
-  for (int i = 0; i < support.count; ++i) {
-    Real BJ[most_rows];
+  // row i of J' B J, entries begin .. end - 1, the first of which stands at place `at` of H's row: in runs of neighbours there
+  Real BJ[most_rows];
+  const auto add = [&](int i, int begin, int end, int at) {
+    const MatrixRow& row = H.rows[dofs[i]];
+    Real* const out = H.entries + H.first[dofs[i]];
+    // neighbours in the tree's numbering are neighbours in every row
+    const bool one_run = dofs[begin] - dofs[end - 1] == end - 1 - begin;
+    while (begin < end) {
+      while (row.dofs[at] != dofs[begin]) ++at;
+      int last = one_run ? end : begin + 1;
+      while (last < end && row.dofs[at + last - begin] == dofs[last]) ++last;
+      const Real* from[most_rows];
+      for (int r = 0; r < rows; ++r) from[r] = J[r] + begin;
+      add_products(BJ, from, rows, out + at, last - begin);
+      at += last - begin;
+      begin = last;
+    }
+  };
+  const auto find_BJ = [&](int i) {
     for (int r = 0; r < rows; ++r) {
       BJ[r] = B[r] * J[0][i];
       for (int s = 1; s < rows; ++s) BJ[r] = multiply_add(B[s * rows + r], J[s][i], BJ[r]);
     }
-    const MatrixRow& row = H.rows[dofs[i]];
-    Real* const out = H.entries + H.first[dofs[i]];
-    // entries begin .. end - 1 of the support, in runs of neighbours in the row
-    const auto add = [&](int begin, int end) {
-      for (int at = begin == i ? 0 : place_in_row(row, place, dofs[begin]); begin < end;) {
-        while (row.dofs[at] != dofs[begin]) ++at;
-        int last = begin + 1;
-        while (last < end && row.dofs[at + last - begin] == dofs[last]) ++last;
-        const Real* from[most_rows];
-        for (int r = 0; r < rows; ++r) from[r] = J[r] + begin;
-        add_products(BJ, from, rows, out + at, last - begin);
-        at += last - begin;
-        begin = last;
-      }
-    };
-    if (H.islands.file_order || support.chain) {
-      add(i, support.count);
-      continue;
+  };
+  if (H.islands.file_order || support.chain) {
+    for (int i = 0; i < support.count; ++i) {
+      find_BJ(i);
+      add(i, i, support.count, 0);
     }
-    // the rest of the own tree, and the trees that are eliminated later
-    for_segments(model, support, [&](int begin, int end) {
-      if (begin <= i && i < end)
-        add(i, end);
-      else if (place[dofs[begin]] > place[dofs[i]])
-        add(begin, end);
-    });
+    return;
   }
+  // of each tree: the rest of its own entries, and those of trees that are eliminated later
+  for_segments(model, support, [&](int begin, int end) {
+    for (int i = begin; i < end; ++i) {
+      find_BJ(i);
+      add(i, i, end, 0);
+    }
+    for_segments(model, support, [&](int other, int other_end) {
+      if (place[dofs[other]] <= place[dofs[begin]]) return;
+      for (int i = begin; i < end; ++i) {
+        find_BJ(i);
+        add(i, other, other_end, place_in_row(H.rows[dofs[i]], place, dofs[other]));
+      }
+    });
+  });
 }
 
 // H = M + J' B J of an island; B: blocks of the constraints

@@ -99,14 +99,16 @@ REVOLUTE_HD void broad_phase(const Model& model, const Kinematics<Real>& kin, Co
   for (int lane = 0; lane < Width<Real>::value; ++lane) {
     for (int s = 0; s < model.nswept; ++s) near.lane_boxes[s] = box_of_lane(near.boxes[model.swept[s]], lane);
     int found = 0;
-    sweep_and_prune(near.lane_boxes, model.nswept, near.order, near.scratch, [&](int i, int j) {
+    const auto take = [&](int i, int j) {
       const int a = model.swept[i], b = model.swept[j];
       if (!has_unlisted_pairs(model))
         return visit_pairs_of(model, a, b, [&](int pair) { near.lane_list[found++] = pair; });
       if (!may_touch(model, a, b)) return;
       expect_room("near pairs of shapes", found + 1, near_pair_capacity(model));
       near.lane_list[found++] = pair_key(a, b);
-    });
+    };
+    sweep_groups(near.lane_boxes, model.swept_begin, model.nswept_group, near.order, near.scratch,
+                 near.group_boxes, near.sorted_boxes, take);
     detail::merge_sort(near.lane_list, near.merged, found,
                        [](std::int64_t a, std::int64_t b) { return a < b; });
     if (lane == 0) {

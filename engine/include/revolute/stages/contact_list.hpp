@@ -58,9 +58,9 @@ struct NearPairs {
   int count;
   // pairs that may touch in some environment, ascending: first candidates, or keys of unlisted pairs
   std::int64_t* list;
-  SweptBox<Real>* boxes;  // [ngeom]
-  WorldBox* lane_boxes;   // [nswept]
-  int *order, *scratch;   // [nswept]
+  SweptBox<Real>* boxes;                              // [ngeom]
+  WorldBox *lane_boxes, *group_boxes, *sorted_boxes;  // [nswept]
+  int *order, *scratch;                               // [nswept]
   std::int64_t *lane_list, *merged;
   Candidate* made;  // of unlisted pairs in this step
   int made_count;
@@ -70,6 +70,8 @@ struct NearPairs {
         list(arena.take<std::int64_t>(near_pair_capacity(model))),
         boxes(arena.take<SweptBox<Real>>(model.nswept ? model.ngeom : 0)),
         lane_boxes(arena.take<WorldBox>(model.nswept)),
+        group_boxes(arena.take<WorldBox>(model.nswept)),
+        sorted_boxes(arena.take<WorldBox>(model.nswept)),
         order(arena.take<int>(model.nswept)),
         scratch(arena.take<int>(model.nswept)),
         lane_list(arena.take<std::int64_t>(near_pair_capacity(model))),

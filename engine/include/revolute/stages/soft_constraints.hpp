@@ -44,12 +44,12 @@ template <class Real>
 struct SoftConstraints {
   int count, rows;
   SoftConstraint<Real>* list;
-  RowJacobian<Real>* row_J;     // [rows]
-  Real *aref, *velocity, *pos;  // [rows] aref, J v, x (of rows that have a stiffness)
-  Real* J;                      // entries along the supports
+  RowJacobian<Real>* row_J;       // [rows]
+  Real *aref, *velocity, *pos;    // [rows] aref, J v, x (of rows that have a stiffness)
+  Real* J;                        // entries along the supports
   int *found_dofs, *found_sides;  // supports of contacts of unlisted pairs
   int found;                      // how long they are
-  Motion<Real>* A_bias;         // [nv] velocity-product accelerations; of models with connect or weld
+  Motion<Real>* A_bias;           // [nv] velocity-product accelerations; of models with connect or weld
 
   SoftConstraints(const Model& model, Arena& arena) : count(0), rows(0), found(0) {
     std::size_t row_count = 0, entries = 0, constraints = capacity(model);
@@ -92,7 +92,8 @@ struct SoftConstraints {
     for (int i = 0; i < model.nlimit; ++i) visit(1, model.supports[model.limits_list[i].support].count);
     for (int i = 0; i < model.ncandidate; ++i)
       visit(model.candidates[i].condim, model.supports[model.candidates[i].support].count);
-    for (std::size_t i = 0; i < unlisted_contact_capacity(model); ++i) visit(most_rows, model.longest_support);
+    for (std::size_t i = 0; i < unlisted_contact_capacity(model); ++i)
+      visit(most_rows, model.longest_support);
   }
 };
 
@@ -146,9 +147,9 @@ REVOLUTE_HD inline void set_reference(const Model& model, const Real& h, const R
 
 // Appends the rows' Jacobians, and aref of (1) for given x and dJ/dt v; `stiff`: how many rows have x.
 template <class Real>
-REVOLUTE_HD void finish_constraint(const SoftContext<Real>& at,
-                                   const RowJacobian<Real>* J, const Real* x, int stiff, const Real* bias,
-                                   SoftConstraint<Real>& c, SoftConstraints<Real>& out) {
+REVOLUTE_HD void finish_constraint(const SoftContext<Real>& at, const RowJacobian<Real>* J, const Real* x,
+                                   int stiff, const Real* bias, SoftConstraint<Real>& c,
+                                   SoftConstraints<Real>& out) {
   const int rows = c.cost.rows;
   const Support& support = c.support;
   for (int r = 0; r < rows; ++r) {
@@ -232,8 +233,8 @@ REVOLUTE_HD void add_equalities(const Model& model, const SoftContext<Real>& at,
     const Equality& equality = model.equalities[i];
     if (model.supports[equality.support].count == 0) continue;
     const int rows = equality_rows(equality);
-    SoftConstraint<Real>& c =
-        append_constraint(RowSource::equality, i, rows, model.supports[equality.support], CostKind::quadratic, out);
+    SoftConstraint<Real>& c = append_constraint(RowSource::equality, i, rows,
+                                                model.supports[equality.support], CostKind::quadratic, out);
     const EqualityRows<Real> values = soft_equality_rows(model, at, equality, out.A_bias);
     Real inverse;
     set_softness(equality.softness, c);
@@ -260,8 +261,8 @@ REVOLUTE_HD void add_dry_friction(const Model& model, const Parameters<Real>& pa
     c.cost.D[0] = inverse_softness((Real(1) - c.impedance) / c.impedance * c.scale, rubs);
     c.cost.bound = select(rubs, parameters.frictionloss[k], Real(0));
     const RowJacobian<Real> J = dof_row(k, Real(1));
-    finish_constraint(at, &J, static_cast<const Real*>(nullptr), 0, static_cast<const Real*>(nullptr),
-                      c, out);
+    finish_constraint(at, &J, static_cast<const Real*>(nullptr), 0, static_cast<const Real*>(nullptr), c,
+                      out);
   }
 }
 
@@ -326,8 +327,7 @@ REVOLUTE_HD void add_contacts(const Model& model, const Parameters<Real>& parame
     if (support.count == 0) continue;
     const PairSoftness<Real> softness = pair_softness(model, parameters, candidate);
     const CostKind kind = contact_cost<Real>(model, candidate.condim);
-    SoftConstraint<Real>& c =
-        append_constraint(RowSource::contact, i, candidate.condim, support, kind, out);
+    SoftConstraint<Real>& c = append_constraint(RowSource::contact, i, candidate.condim, support, kind, out);
     for (int k = 0; k < 2; ++k) {
       c.solref[k] = softness.solref[k];
       c.solref_friction[k] = softness.solref_friction[k];
@@ -372,8 +372,8 @@ REVOLUTE_HD void soft_constraints(const Model& model, const Parameters<Real>& pa
 
 // y = J x, of one constraint
 template <class Real, class X>
-REVOLUTE_HD void constraint_times(const SoftConstraints<Real>& constraints,
-                                  const SoftConstraint<Real>& c, const X* x, X* y) {
+REVOLUTE_HD void constraint_times(const SoftConstraints<Real>& constraints, const SoftConstraint<Real>& c,
+                                  const X* x, X* y) {
   const Support& support = c.support;
   const Real* const J = constraints.J + c.entry;
   for (int r = 0; r < c.cost.rows; ++r) y[r] = X(0);

@@ -35,10 +35,10 @@ struct SoftRowsCotangent {
 
 // z, x_, and what follows from them for each row: J_bar, and the links' forces of (3).
 template <class Real, class Bar>
-REVOLUTE_HD void soft_rows_adjoint(const SoftContext<Real>& at,
-                                   const SoftConstraints<Real>& constraints, const SoftConstraint<Real>& c,
-                                   const SoftAdjointInput<Real, Bar>& in, SoftConstraintsCotangent<Bar>& ws,
-                                   Force<Bar>* F_v, Bar* qvel_bar, SoftRowsCotangent<Bar>& out) {
+REVOLUTE_HD void soft_rows_adjoint(const SoftContext<Real>& at, const SoftConstraints<Real>& constraints,
+                                   const SoftConstraint<Real>& c, const SoftAdjointInput<Real, Bar>& in,
+                                   SoftConstraintsCotangent<Bar>& ws, Force<Bar>* F_v, Bar* qvel_bar,
+                                   SoftRowsCotangent<Bar>& out) {
   const int rows = c.cost.rows;
   const Real* const B = in.curvature + c.block;
   Bar z[most_rows] = {};
@@ -195,8 +195,7 @@ template <class Real, class Bar>
 REVOLUTE_HD void soft_contact_adjoint(const Model& model, const SoftContext<Real>& at,
                                       const Parameters<Real>& parameters, const Contacts<Real>& contacts,
                                       const SoftConstraint<Real>& c, SoftRowsCotangent<Bar>& bar,
-                                      KinematicsCotangent<Bar>& kin_bar,
-                                      Parameters<Bar>& parameters_bar) {
+                                      KinematicsCotangent<Bar>& kin_bar, Parameters<Bar>& parameters_bar) {
   const Contact<Real>& contact = contacts.list[c.index];
   const Candidate& candidate = *contact.candidate;
   contact_softness_adjoint(model, c, Real(candidate.weight), bar);

@@ -44,9 +44,9 @@ REVOLUTE_HD inline int make_candidates(const Model& model, int one, int other, C
   const int priority = filter_a.priority - filter_b.priority;
   Candidate candidate{};
   candidate.pair = kind.pair;
-  candidate.slots = kind.slots > 0                        ? kind.slots
+  candidate.slots = kind.slots > 0                      ? kind.slots
                     : filter_a.points < filter_b.points ? filter_a.points
-                                                          : filter_b.points;
+                                                        : filter_b.points;
   candidate.geom_a = geom_a;
   candidate.geom_b = geom_b;
   candidate.link_a = a.link;
@@ -68,7 +68,8 @@ REVOLUTE_HD inline int make_candidates(const Model& model, int one, int other, C
   candidate.margin = filter_a.margin + filter_b.margin;
   candidate.gap = filter_a.gap + filter_b.gap;
   candidate.weight = filter_a.weight + filter_b.weight;
-  for (candidate.slot = 0; candidate.slot < candidate.slots; ++candidate.slot) out[candidate.slot] = candidate;
+  for (candidate.slot = 0; candidate.slot < candidate.slots; ++candidate.slot)
+    out[candidate.slot] = candidate;
   return candidate.slots;
 }
 
