@@ -11,6 +11,7 @@ shapes'.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -61,7 +62,7 @@ _SEARCHED = (
 
 def candidate_pairs(
     model: mujoco.MjModel, label: str, *, is_urdf: bool, contact_model: str, margin: float
-) -> tuple[Arrays, list[str], list[str]]:
+) -> tuple[dict[str, Any], list[str], list[str]]:
     """Return the pairs of shapes to watch for contact, as the arrays that the compiled engine reads.
 
     Args:
@@ -104,23 +105,23 @@ def candidate_pairs(
     return {**chosen, **filters}, left_out, start
 
 
-def no_pairs() -> Arrays:
+def no_pairs() -> dict[str, Any]:
     """Return the arrays of a model without contact."""
     none = {name: np.zeros(0) for name in _NUMBERS}
     rows = {name: np.zeros((0, width)) for name, width in _ROWS.items()}
     return {**_as_arrays({**none, **rows}, soft=True), **_no_filters()}
 
 
-def _no_filters() -> Arrays:
+def _no_filters() -> dict[str, Any]:
     """Return the filters' arrays of a model that lists all of its pairs."""
     integers = dict.fromkeys(
         (*_FILTERS_INTEGER, "exclude_signature", "excluded_geoms"), np.zeros(0, np.int32)
     )
     reals = dict.fromkeys(_FILTERS_REAL, np.zeros(0))
-    return {"unlisted_pairs": np.int32(0), "filter_parent": np.int32(1), **integers, **reals}
+    return {"unlisted_pairs": 0, "filter_parent": 1, **integers, **reals}
 
 
-def _filters(model: mujoco.MjModel, pairs: Arrays, kept: npt.NDArray[np.bool_]) -> Arrays:
+def _filters(model: mujoco.MjModel, pairs: Arrays, kept: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """Return what the compiled engine needs to find pairs in each step.
 
     Args:
@@ -131,12 +132,12 @@ def _filters(model: mujoco.MjModel, pairs: Arrays, kept: npt.NDArray[np.bool_]) 
     left_out = np.column_stack([pairs["pair_geom1"], pairs["pair_geom2"]])[~kept]
     named = np.column_stack([model.pair_geom1, model.pair_geom2])
     return {
-        "unlisted_pairs": np.int32(1),
-        "filter_parent": np.int32(_filters_parents(model)),
-        **{name: np.ascontiguousarray(getattr(model, name), np.int32) for name in _FILTERS_INTEGER},
-        **{name: np.ascontiguousarray(getattr(model, name), np.float64) for name in _FILTERS_REAL},
-        "exclude_signature": np.ascontiguousarray(model.exclude_signature, np.int32),
-        "excluded_geoms": np.ascontiguousarray(np.concatenate([named, left_out]), np.int32),
+        "unlisted_pairs": 1,
+        "filter_parent": int(_filters_parents(model)),
+        **{name: np.array(getattr(model, name), np.int32) for name in _FILTERS_INTEGER},
+        **{name: np.array(getattr(model, name), np.float64) for name in _FILTERS_REAL},
+        "exclude_signature": np.array(model.exclude_signature, np.int32),
+        "excluded_geoms": np.array(np.concatenate([named, left_out]), np.int32),
     }
 
 

@@ -268,6 +268,8 @@ REVOLUTE_HD void fill_newton_matrix(const Model& model, const MassMatrix<Real>& 
   for (int i = 0; i < island.constraint_count; ++i) {
     const SoftConstraint<Real>& constraint = constraints.list[island.constraints[i]];
     const Real* const block = B + constraint.block;
+    // no curvature: the constraint does not push (lanes of a pack of one island may differ in that)
+    if (!H.islands.file_order && !any(less(Real(0), block[0]))) continue;
     switch (constraint.cost.rows) {
       case 1:
         add_constraint<1>(model, constraints, constraint, block, H);
