@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.arrays import as_float64
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
 
 from ._model import Model
@@ -20,13 +23,18 @@ INPUTS = ("qpos", "qvel", "ctrl")
 """Inputs of a rollout besides the parameters."""
 
 
-def check_wrt(wrt: Iterable[str], model: Model) -> list[str]:
+def check_wrt(wrt: Iterable[str], model: Model, control: Control = PLAIN) -> list[str]:
     """Return the names to differentiate by, each once.
+
+    Args:
+        wrt: the names.
+        model: the model.
+        control: how the rows of ctrl act; its arrays have names too.
 
     Raises:
         ArgumentError: a name is unknown; the text lists the known ones.
     """
-    valid = (*INPUTS, *parameters_of(model))
+    valid = (*INPUTS, *control.arrays, *parameters_of(model))
     names = [wrt] if isinstance(wrt, str) else list(wrt)
     for name in names:
         if name not in valid:
@@ -96,6 +104,19 @@ def check_times(times: Any, steps: int) -> npt.NDArray[np.int64] | None:
             text if len(text) <= 60 else f"{text[:57]}...",
         )
     return np.ascontiguousarray(indices)
+
+
+def check_clip(clip: Any) -> float:
+    """Return the bound of cotangents; 0 for None, which is no bound.
+
+    Raises:
+        ArgumentError: it is not a positive number.
+    """
+    if clip is None:
+        return 0.0
+    if isinstance(clip, numbers.Real) and not isinstance(clip, bool) and 0 < float(clip) < math.inf:
+        return float(clip)
+    raise ArgumentError.expected("clip", "a positive number", repr(clip)[:60])
 
 
 def check_cotangents(
