@@ -123,7 +123,7 @@ class MLP:
         self.goal = None if goal is None else _finite("policy.goal", goal)
 
     def arrays(self, vector: Any) -> list[Float64Array]:
-        """Split a vector [..., n] that is ordered like `weights`, e.g. a gradient, into W, b of each layer."""
+        """Split a vector [..., n] in the order of `weights`, e.g. a gradient, into W, b of each layer."""
         values = as_float64("vector", vector)
         if values.shape[-1:] != self.weights.shape:
             raise ArgumentError.expected(

@@ -41,7 +41,7 @@ def states_bytes(model: Model, ctrl: Any, control: Control = PLAIN) -> int:
 
 
 def controller_bytes(model: Model, ctrl: Any, control: Control, wrt: Sequence[str]) -> int:
-    """Return the bytes of the gradients by a controller's arrays, one per environment before they are summed."""
+    """Return the bytes of the gradients by a controller's arrays, before they are summed."""
     batch, rows = _batch_and_rows(ctrl)
     each = {
         "feedback.gain": rows * 2 * model.nu * model.nv,

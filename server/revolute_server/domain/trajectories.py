@@ -258,6 +258,7 @@ class Trajectories:
         *,
         times: Sequence[int] | None = None,
         clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> Gradient:
         """Pull one or K cotangents back through a kept trajectory.
 
@@ -268,6 +269,7 @@ class Trajectories:
             wrt: names of inputs and parameters to differentiate by.
             times: times of the states in `qpos_bar` and `qvel_bar`; None for all.
             clip: largest norm of a state's cotangent; None for no bound.
+            on_diverged: "raise" or "inf".
 
         Raises:
             ArgumentError: shapes do not fit the trajectory, or a name in `wrt` is unknown.
@@ -275,7 +277,7 @@ class Trajectories:
             DivergedError: no environment stayed finite.
         """
         kept = await self.get(trajectory_id)
-        return await self._pull(kept, qpos_bar, qvel_bar, wrt, times, clip=clip)
+        return await self._pull(kept, qpos_bar, qvel_bar, wrt, times, clip=clip, on_diverged=on_diverged)
 
     async def _pull(
         self,

@@ -129,6 +129,7 @@ class Cotangents(Body):
     wrt: list[str] = []
     times: list[int] | None = None
     clip: float | None = None
+    on_diverged: str = "raise"
 
 
 class Tangents(Body):
@@ -296,7 +297,13 @@ class TrajectoryVerbs(ServiceVerbs):
         wrt = tuple(body.wrt) or _STATE_AND_CONTROL
         return answers.gradient(
             await self.service.trajectories.backward(
-                trajectory_id, qpos_bar, qvel_bar, wrt, times=body.times, clip=body.clip
+                trajectory_id,
+                qpos_bar,
+                qvel_bar,
+                wrt,
+                times=body.times,
+                clip=body.clip,
+                on_diverged=body.on_diverged,
             )
         )
 
@@ -341,7 +348,7 @@ class TrajectoryVerbs(ServiceVerbs):
             control=body.inputs.control,
             checkpoints=body.inputs.checkpoints,
             clip=body.clip,
-            on_diverged=body.on_diverged or "raise",
+            on_diverged=body.on_diverged,
         )
         return answers.value_and_gradient(found)
 
@@ -370,7 +377,7 @@ class TrajectoryVerbs(ServiceVerbs):
                     tuple(body.wrt) or _STATE_AND_CONTROL,
                     bars.times,
                     clip=body.clip,
-                    on_diverged=body.on_diverged or "raise",
+                    on_diverged=body.on_diverged,
                 )
                 return answers.client_loss_gradient(trajectory, gradient)
 
