@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .contract.argument_names import reject_unknown_arguments
-from .contract.arrays import as_float64, named_float64, owned_float64
+from .contract.arrays import Float64Array, as_float64, named_float64, owned_float64, repeated_controls
 from .contract.checkpoints import EVERY, Checkpoints
 from .contract.controllers import MLP, Control, Feedback
 from .contract.errors import ArgumentError, ModelError
@@ -127,7 +127,8 @@ class Simulator(Unpicklable):
             model: the model.
             qpos: start configuration, [batch, nq], or [nq] for all environments.
             qvel: start velocity, [batch, nv], or [nv] for all environments.
-            ctrl: controls, [batch, T, nu]. With [T, nu], results have no batch axis. T may be 0.
+            ctrl: controls, [batch, T, nu]. With [T, nu], results have no batch axis. T may be 0. In all
+                arrays, a batch axis of length 1 repeats.
             hold: steps that each row of `ctrl` acts for; the trajectory has as many steps as `ctrl` has rows,
                 times `hold`.
             feedback: linear feedback that is added to each row of `ctrl` at its first step.
@@ -159,7 +160,7 @@ class Simulator(Unpicklable):
         inputs |= {"checkpoints": str(kept), "states": states, **control.to_dict()}
         answer = self._link.rollout(inputs)
         # with a controller the controls come with the answer; in process, share the engine's copy of ctrl
-        return Trajectory(self._link, model, answer, answer.get("ctrl", inputs["ctrl"]), owned=True)
+        return Trajectory(self._link, model, answer, answer.get("ctrl", _repeated(inputs)), owned=True)
 
     @reject_unknown_arguments
     def stream_rollout(
@@ -199,7 +200,7 @@ class Simulator(Unpicklable):
         steps = None if segment_steps is None else whole_number("segment_steps", segment_steps, least=1)
         document = {"inputs": inputs, "segment_steps": steps}
         documents = self._link.stream("StreamRollout", document)
-        return RolloutStream(self._link, model, documents, inputs["ctrl"])
+        return RolloutStream(self._link, model, documents, _repeated(inputs))
 
     def trajectory(self, model: ModelHandle, trajectory_id: str) -> Trajectory:
         """Open a trajectory by its id, e.g. one that another process kept with `Trajectory.detach`.
@@ -456,7 +457,7 @@ class Simulator(Unpicklable):
     ) -> tuple[Any, Gradient]:
         """Differentiate a Python loss function."""
         value: Any = None
-        sent, infinite = document["inputs"]["ctrl"], document["on_diverged"] == "inf"
+        sent, infinite = _repeated(document["inputs"]), document["on_diverged"] == "inf"
 
         def respond(simulated: Mapping[str, Any]) -> dict[str, Any]:
             nonlocal value
@@ -488,3 +489,8 @@ def _inputs(
         "ctrl": as_float64("ctrl", ctrl),
         "params": named_float64("params", params),
     }
+
+
+def _repeated(inputs: Mapping[str, Any]) -> Float64Array:
+    """Return the controls of a rollout, repeated for each start state if their batch axis has length 1."""
+    return repeated_controls(inputs["ctrl"], inputs["qpos"], inputs["qvel"], axes=2)

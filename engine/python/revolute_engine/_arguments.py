@@ -1,7 +1,8 @@
 """Checks the arguments of the engine's calls: shapes, finite numbers, quaternions and names.
 
 The batch axis is optional. `ctrl` decides: [batch, time, nu] is a batch, [time, nu] a single environment.
-Nothing is guessed from sizes. All environments of a batch share a state without a batch axis.
+Nothing is guessed from sizes. All environments of a batch share a state without a batch axis. A batch axis of
+length 1 repeats, also that of ctrl where a state has a longer one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.arrays import as_float64, owned_float64
+from revolute.contract.arrays import as_float64, owned_float64, repeated_controls
 from revolute.contract.checkpoints import EVERY, Checkpoints
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
@@ -150,6 +151,9 @@ def _check(
         count_states: returns the number of states held per environment, for a number of steps.
         hold: steps that each row of ctrl acts for.
     """
+    repeated = repeated_controls(controls, states["qpos"], states["qvel"], axes=len(axes))
+    if repeated is not controls:
+        controls = np.ascontiguousarray(repeated)
     batch, batched = _batch(model, controls, states, axes)
     steps = controls.shape[-2] * hold if "time" in axes else 1
     count = count_states(steps)
@@ -195,7 +199,7 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
     """Return a start state as [batch, n], checked."""
     symbol = {"qpos": "nq", "qvel": "nv"}[name]
     size = getattr(model, symbol)
-    shared = state.shape == (size,)
+    shared = state.shape == (size,) or (batched and state.shape == (1, size))
     if not shared and not (batched and state.shape == (batch, size)):
         shapes = (
             f"shape [batch={batch}, {symbol}={size}] or [{symbol}={size}]"
@@ -211,7 +215,8 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
         _check_quaternions(model, state)
     if not shared:
         return state
-    return state[None] if batch == 1 else np.repeat(state[None], batch, axis=0)
+    row = state.reshape(1, size)
+    return row if batch == 1 else np.repeat(row, batch, axis=0)
 
 
 def _check_quaternions(model: Model, qpos: Float64Array) -> None:

@@ -68,7 +68,7 @@ def check_tangents(
             checked[name] = np.zeros(shape)
             continue
         array = as_float64(name, values[name])
-        if array.shape != shape[1:] and not (batched and array.shape == shape):
+        if array.shape != shape[1:] and not (batched and array.shape in (shape, (1, *shape[1:]))):
             own = f" or {list(shape)}" if batched else ""
             advice = "tangents of qpos have nv entries" if name == "qpos_tan" else None
             raise ArgumentError.expected(
@@ -152,7 +152,8 @@ def check_cotangents(
     for name, array in stacked.items():
         if not completed.all():
             array = np.where(completed[None, :, None, None], array, 0.0)
-        check_finite(name, array.reshape(given[name].shape))
+        # show the place in the user's shape, unless a batch axis was repeated
+        check_finite(name, array.reshape(given[name].shape) if array.size == given[name].size else array)
         checked[name] = array
     return checked, next(iter(counts.values())), next(iter(has_k.values()))
 
@@ -160,6 +161,10 @@ def check_cotangents(
 def _with_k(name: str, array: Float64Array, shape: tuple[int, ...], batched: bool) -> Float64Array:
     """Return a cotangent as [K, batch, time + 1, n]."""
     user = shape if batched else shape[1:]
+    if batched and array.shape[-len(shape) :] == (1, *shape[1:]):
+        # a batch axis of length 1 repeats
+        leading = array.shape[: -len(shape)]
+        array = np.ascontiguousarray(np.broadcast_to(array, (*leading, *shape)))
     if array.shape == user:
         return array.reshape(1, *shape)
     if array.shape[1:] == user and len(array):

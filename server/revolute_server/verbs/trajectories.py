@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, WithJsonSchema
 
+from revolute.contract.arrays import repeated_controls
 from revolute.contract.controllers import Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.loss import Loss
@@ -393,7 +394,9 @@ class TrajectoryVerbs(ServiceVerbs):
     ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None, dict[str, Any]]:
         """Return the state, controls and parameters of a rollout or a step as arrays."""
         qpos, qvel, ctrl = array("qpos", body.qpos), array("qvel", body.qvel), array("ctrl", body.ctrl)
-        if ctrl is not None and ctrl.ndim == (3 if isinstance(body, RolloutInputs) else 2):
+        axes = 2 if isinstance(body, RolloutInputs) else 1
+        if ctrl is not None and ctrl.ndim == axes + 1:
+            ctrl = repeated_controls(ctrl, qpos, qvel, axes=axes)
             self._check_batch("ctrl", len(ctrl))
         return qpos, qvel, ctrl, arrays("params", body.params)
 
