@@ -441,6 +441,7 @@ class _Trajectories(Trajectories):
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
         *,
+        ctrl_bar: Any = None,
         clip: float | None = None,
         on_diverged: str = "raise",
     ) -> Gradient:
@@ -451,6 +452,7 @@ class _Trajectories(Trajectories):
                 rollout,
                 qpos_bar,
                 qvel_bar,
+                ctrl_bar=ctrl_bar,
                 times=times,
                 wrt=wrt,
                 clip=clip,
