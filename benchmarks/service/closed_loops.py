@@ -155,6 +155,8 @@ def measure(effort: Effort) -> list[Table]:
             row("iLQR of 50 steps", transport, one, "in process", other)
             one, other = seconds(ant_calls(simulator), effort.repeats)
             row("policy gradient of 64 ants", transport, one, "the same without policy", other)
+        one, other = seconds([ant_calls(each)[0] for each in (remote, local)], effort.repeats)
+        row("policy gradient of 64 ants", "gRPC", one, "in process", other)
     return [table]
 
 
