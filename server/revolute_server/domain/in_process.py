@@ -53,7 +53,7 @@ _LONG = 1000
 
 
 def new_id() -> str:
-    """Return a unique id. Nobody needs to guess it here, so counting is enough and faster than a random number."""
+    """Return a unique id. Nobody can guess ids in process, so a number is enough; it is faster."""
     return f"{_PROCESS}{next(_COUNTER):016x}"
 
 
