@@ -76,6 +76,21 @@ def named_float64(name: str, values: Any) -> dict[str, Float64Array]:
     return {str(key): as_float64(f"{name}.{key}", value) for key, value in values.items()}
 
 
+def repeated_controls(ctrl: np.ndarray, qpos: Any, qvel: Any, *, axes: int) -> np.ndarray:
+    """Return controls whose batch axis of length 1 is repeated for each start state.
+
+    Args:
+        ctrl: controls, with or without a batch axis.
+        qpos: start positions [batch, nq] or [nq].
+        qvel: start velocities [batch, nv] or [nv].
+        axes: number of axes of controls without a batch axis.
+    """
+    if np.ndim(ctrl) != axes + 1 or len(ctrl) != 1:
+        return ctrl
+    batch = max((len(state) for state in (qpos, qvel) if np.ndim(state) == 2), default=1)
+    return np.broadcast_to(ctrl, (batch, *ctrl.shape[1:])) if batch > 1 else ctrl
+
+
 def _as_ndarray(name: str, value: Any) -> np.ndarray:
     """Return the value as an ndarray of any dtype."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
 from revolute.contract.loss import Loss
 from revolute_engine import CancelToken, Engine, Gradient, Model, load_model, native
@@ -283,7 +284,10 @@ class _Derivatives(Derivatives):
         params: Mapping[str, Any] | None,
         wrt: Sequence[str],
         *,
+        control: Control = PLAIN,
         checkpoints: str,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> ValueAndGradient:
         model = await self._models.get(model_id)
         value, gradient = await self._pool.run(
@@ -293,12 +297,15 @@ class _Derivatives(Derivatives):
                 qvel,
                 ctrl,
                 loss,
+                control=control,
                 params=params or None,
                 wrt=wrt,
                 checkpoints=checkpoints,
+                clip=clip,
+                on_diverged=on_diverged,
                 cancel=token,
             ),
-            _steps(ctrl),
+            _steps(ctrl) * control.hold,
         )
         return ValueAndGradient(np.asarray(value), gradient)
 
@@ -387,6 +394,7 @@ class _Trajectories(Trajectories):
         params: Mapping[str, Any] | None,
         ticket: Ticket,
         *,
+        control: Control = PLAIN,
         checkpoints: str = "every",
         states: str | None = None,
         forget: Sequence[str] = (),
@@ -398,12 +406,13 @@ class _Trajectories(Trajectories):
                 qpos,
                 qvel,
                 ctrl,
+                control=control,
                 params=params or None,
                 checkpoints=checkpoints,
                 states=states,
                 cancel=token,
             ),
-            _steps(ctrl),
+            _steps(ctrl) * control.hold,
         )
         for identifier in forget:
             self.kept.pop(identifier, None)
@@ -439,11 +448,22 @@ class _Trajectories(Trajectories):
         qvel_bar: Any,
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
+        *,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> Gradient:
         rollout = trajectory.rollout
         return await self._pool.run(
             lambda token: self._engine.backward(
-                trajectory.model, rollout, qpos_bar, qvel_bar, times=times, wrt=wrt, cancel=token
+                trajectory.model,
+                rollout,
+                qpos_bar,
+                qvel_bar,
+                times=times,
+                wrt=wrt,
+                clip=clip,
+                on_diverged=on_diverged,
+                cancel=token,
             ),
             rollout.batch * rollout.steps,
         )

@@ -30,17 +30,22 @@ from .trajectories import Trajectories
 
 API_VERSIONS = ("v1",)
 FEATURES = (
+    "backward.clip",
     "backward.many_cotangents",
     "check_gradient",
     *(f"backward.{name}" for name in PARAMETERS),
     "jacobian",
     "jvp",
+    "rollout.feedback",
     "rollout.forget",
+    "rollout.hold",
     "rollout.params",
     *(f"rollout.params.{name}" for name in PARAMETERS),
+    "rollout.policy",
     "session.jacobian",
     "stream_rollout",
     "value_and_gradient.loss_terms",
+    "value_and_gradient.on_diverged",
     "value_and_gradient.own_loss",
 )
 
