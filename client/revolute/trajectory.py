@@ -316,7 +316,7 @@ def checked_names(wrt: Any) -> list[str]:
     """
     if isinstance(wrt, str):
         wrt = [wrt]
-    if not isinstance(wrt, Sequence) or not all(isinstance(name, str) for name in wrt):
+    if not isinstance(wrt, (list, tuple, Sequence)) or not all(isinstance(name, str) for name in wrt):
         raise ArgumentError.expected(
             "wrt", "a sequence of names", repr(wrt), advice='e.g. wrt=("qpos", "ctrl")'
         )

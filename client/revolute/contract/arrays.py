@@ -97,6 +97,13 @@ def _as_ndarray(name: str, value: Any) -> np.ndarray:
         raise ArgumentError.expected(
             name, "an array of real numbers", "a masked array with masked entries", advice="fill them first"
         )
+    if _is_jax_tracer(value):
+        raise ArgumentError.expected(
+            name,
+            "an array of real numbers",
+            "a tracer of jax.jit, jax.grad or jax.vmap, which has no numbers",
+            advice="call revolute.jax.rollout inside of transformed functions",
+        )
     try:
         return np.asarray(_from_torch(name, value) if _is_torch_tensor(value) else value)
     except ArgumentError:
@@ -111,6 +118,10 @@ def _as_ndarray(name: str, value: Any) -> np.ndarray:
 
 def _is_torch_tensor(value: Any) -> bool:
     return any(cls.__module__ == "torch" and cls.__name__ == "Tensor" for cls in type(value).__mro__)
+
+
+def _is_jax_tracer(value: Any) -> bool:
+    return any(cls.__name__ == "Tracer" and cls.__module__.startswith("jax") for cls in type(value).__mro__)
 
 
 def _from_torch(name: str, tensor: Any) -> np.ndarray:

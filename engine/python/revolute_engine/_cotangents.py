@@ -151,7 +151,7 @@ def check_cotangents(
         raise ArgumentError.expected("qvel_bar", "the same number of cotangents as in qpos_bar", got)
     checked: dict[str, Float64Array | None] = dict.fromkeys(shapes)
     for name, array in stacked.items():
-        if not completed.all():
+        if np.count_nonzero(completed) < len(completed):
             array = np.where(completed[None, :, None, None], array, 0.0)
         # show the place in the user's shape, unless a batch axis was repeated
         check_finite(name, array.reshape(given[name].shape) if array.size == given[name].size else array)

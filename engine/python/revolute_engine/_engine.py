@@ -309,7 +309,7 @@ class Engine:
             with_batch(array, rollout.batched)
             for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl, rollout.status)
         )
-        if raises and not completed.any():
+        if raises and not np.count_nonzero(completed):
             raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
         try:
             found = native.backward(

@@ -190,7 +190,7 @@ def gradient_result(
     status, diverged_step = ends
     completed = status == OK
     finite = completed & finite_rows(pulled.values())
-    if raises and not finite.any():
+    if raises and not np.count_nonzero(finite):
         raise not_finite("backward", completed)
     marked = np.where(completed & ~finite, NOT_FINITE, status).astype(np.int32)
     shaped = {name: _shaped(model, name, pulled.pop(name), inputs, finite, has_k) for name in list(pulled)}
