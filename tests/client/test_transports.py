@@ -190,7 +190,7 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
     ),
     "no cotangent": (
         revolute.ArgumentError,
-        "qpos_bar and qvel_bar: expected an array in at least one of them, got None in both",
+        "qpos_bar, qvel_bar and ctrl_bar: expected an array in at least one of them, got None in all",
         lambda sim, m: _backward(sim, m),
     ),
     "parameter out of bounds": (

@@ -220,7 +220,7 @@ def rollout(laikago: Model, engine: Engine) -> Rollout:
             {"qvel_bar": _put(np.zeros((3, 5, 18)), (0, 4, 2), NAN)},
             "qvel_bar: expected finite values, got nan at [0, 4, 2]; replace it before the call",
         ),
-        ({}, "qpos_bar and qvel_bar: expected an array in at least one of them, got None in both"),
+        ({}, "qpos_bar, qvel_bar and ctrl_bar: expected an array in at least one of them, got None in all"),
         (
             {"qpos_bar": np.zeros((3, 5, 19)), "wrt": ["qpos", "mass"]},
             f"wrt: expected names among qpos, qvel, ctrl, {PARAMETERS}, got 'mass'",
