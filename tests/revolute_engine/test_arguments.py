@@ -14,7 +14,7 @@ NAN = float("nan")
 
 @pytest.fixture(scope="module")
 def laikago() -> Model:
-    return load_model("laikago")
+    return load_model("laikago", contact_model="hard")
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +244,7 @@ def test_a_wrong_argument_of_backward_is_named(
 
 
 def test_a_trajectory_of_another_model_is_refused(engine: Engine, rollout: Rollout) -> None:
-    other = load_model("laikago", iterations=49)
+    other = load_model("laikago", contact_model="hard", iterations=49)
     with pytest.raises(ArgumentError, match="rollout: expected a trajectory of model 'laikago'"):
         engine.backward(other, rollout, rollout.qpos)
 

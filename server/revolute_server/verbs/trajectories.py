@@ -75,7 +75,7 @@ class RolloutInputs(Body):
 
     example = {
         **_EXAMPLE_ROLLOUT,
-        "params": {"gravity": [0.0, 0.0, -1.62], "restitution": 0.5},
+        "params": {"gravity": [0.0, 0.0, -1.62], "dof_damping": [0.1, 0.05]},
         "checkpoints": "slots=2",
     }
 
