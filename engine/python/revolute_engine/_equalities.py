@@ -1,6 +1,6 @@
 """Equality constraints: checks their types, and converts them to arrays for the compiled engine.
 
-The engine simulates connect and weld between two bodies, and joint. A constraint between sites becomes one
+The engine simulates connect and weld between two bodies, joint, and tendon. A constraint between sites becomes one
 between their bodies: connect holds the sites' origins together, weld holds their frames together.
 """
 

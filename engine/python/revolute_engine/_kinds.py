@@ -37,10 +37,10 @@ SIMULATED = Kind()
 NOTED = Kind()
 """It only measures; a note says that it is not computed."""
 
-_JOINT = "drive a hinge or slide joint"
+_JOINT = "drive a joint, a tendon or a site"
 _GAIN = "use a fixed or affine gain"
 _BIAS = "use an affine bias"
-_EQUALITIES = "use connect, weld or joint"
+_EQUALITIES = "use connect, weld, joint or tendon"
 _SHAPES = "use a plane, sphere, capsule, ellipsoid, cylinder, box or mesh"
 _ACTIVATION = Kind("activation dynamics (dyntype)", "use dyntype='none'")
 _PICTURE = Kind("a shape for pictures", _SHAPES)
@@ -85,10 +85,7 @@ KINDS: dict[str, dict[str, Kind]] = {
     },
     "mjtJoint": dict.fromkeys(("FREE", "BALL", "SLIDE", "HINGE"), SIMULATED),
     "mjtTrn": {
-        **dict.fromkeys(("JOINT", "JOINTINPARENT"), SIMULATED),
-        "SLIDERCRANK": _transmission("slidercrank"),
-        "TENDON": _transmission("tendon"),
-        "SITE": _transmission("site"),
+        **dict.fromkeys(("JOINT", "JOINTINPARENT", "SLIDERCRANK", "TENDON", "SITE"), SIMULATED),
         "BODY": _transmission("body"),
         "SO3": _transmission("so3"),
         "UNDEFINED": Kind("an actuator without a transmission", _JOINT),
@@ -108,13 +105,11 @@ KINDS: dict[str, dict[str, Kind]] = {
         **{name: _bias(name.lower()) for name in ("MUSCLE", "DCMOTOR", "SO3", "USER")},
     },
     "mjtEq": {
-        **dict.fromkeys(("CONNECT", "WELD", "JOINT"), SIMULATED),
-        **{
-            name: _equality(name.lower()) for name in ("TENDON", "FLEX", "FLEXVERT", "FLEXSTRAIN", "DISTANCE")
-        },
+        **dict.fromkeys(("CONNECT", "WELD", "JOINT", "TENDON"), SIMULATED),
+        **{name: _equality(name.lower()) for name in ("FLEX", "FLEXVERT", "FLEXSTRAIN", "DISTANCE")},
     },
     "mjtSensor": dict.fromkeys(_SENSORS, NOTED),
-    "mjtWrap": dict.fromkeys(("NONE", "JOINT", "PULLEY", "SITE", "SPHERE", "CYLINDER"), NOTED),
+    "mjtWrap": dict.fromkeys(("NONE", "JOINT", "PULLEY", "SITE", "SPHERE", "CYLINDER"), SIMULATED),
 }
 """Treatment of each type: by MuJoCo enumeration, then by member name without the prefix."""
 
