@@ -125,3 +125,24 @@ ROWS = {
     },
 }
 """Arguments of `model` by name: constraints."""
+
+ACTIVATED = {
+    "integrator": {"actuators": '<intvelocity joint="knee" kp="3" kv="0.1" actrange="-0.2 0.3"/>'},
+    "filter": {
+        "actuators": '<general joint="knee" dyntype="filter" dynprm="0.03" gainprm="2"/>'
+        '<general joint="wrist" dyntype="filter" dynprm="0.02" gaintype="affine" gainprm="1 0.2 -0.1" ctrlrange="-0.5 0.5"/>'
+    },
+    "filterexact": {
+        "actuators": '<general joint="knee" dyntype="filterexact" dynprm="0.03" gainprm="2" actrange="-0.4 0.4"/>'
+    },
+    "early": {
+        "actuators": '<general joint="knee" dyntype="filterexact" dynprm="0.03" gainprm="2" actearly="true"/>'
+        '<general joint="wrist" dyntype="integrator" gainprm="2" actearly="true" actrange="-1 1" actlimited="true"/>'
+    },
+    "muscle": {
+        "tendons": spatial("cylinder", ""),
+        "actuators": '<muscle tendon="path" lengthrange="0.2 1.5" force="30" ctrlrange="0 1"/>'
+        '<muscle joint="knee" lengthrange="-1 1" tausmooth="0.3" timeconst="0.02 0.05" scale="9"/>',
+    },
+}
+"""Arguments of `model` by name: actuators with activation."""

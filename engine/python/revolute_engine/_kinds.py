@@ -38,11 +38,11 @@ NOTED = Kind()
 """It only measures; a note says that it is not computed."""
 
 _JOINT = "drive a joint, a tendon or a site"
-_GAIN = "use a fixed or affine gain"
-_BIAS = "use an affine bias"
+_GAIN = "use a fixed, affine or muscle gain"
+_BIAS = "use an affine or muscle bias"
 _EQUALITIES = "use connect, weld, joint or tendon"
 _SHAPES = "use a plane, sphere, capsule, ellipsoid, cylinder, box or mesh"
-_ACTIVATION = Kind("activation dynamics (dyntype)", "use dyntype='none'")
+_ACTIVATION = Kind("this kind of activation dynamics (dyntype)", "use integrator, filter or muscle")
 _PICTURE = Kind("a shape for pictures", _SHAPES)
 
 
@@ -91,18 +91,16 @@ KINDS: dict[str, dict[str, Kind]] = {
         "UNDEFINED": Kind("an actuator without a transmission", _JOINT),
     },
     "mjtDyn": {
-        "NONE": SIMULATED,
-        **dict.fromkeys(
-            ("INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE", "DCMOTOR", "PID", "USER"), _ACTIVATION
-        ),
+        **dict.fromkeys(("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE"), SIMULATED),
+        **dict.fromkeys(("DCMOTOR", "PID", "USER"), _ACTIVATION),
     },
     "mjtGain": {
-        **dict.fromkeys(("FIXED", "AFFINE"), SIMULATED),
-        **{name: _gain(name.lower()) for name in ("MUSCLE", "DCMOTOR", "SO3", "PID", "USER")},
+        **dict.fromkeys(("FIXED", "AFFINE", "MUSCLE"), SIMULATED),
+        **{name: _gain(name.lower()) for name in ("DCMOTOR", "SO3", "PID", "USER")},
     },
     "mjtBias": {
-        **dict.fromkeys(("NONE", "AFFINE"), SIMULATED),
-        **{name: _bias(name.lower()) for name in ("MUSCLE", "DCMOTOR", "SO3", "USER")},
+        **dict.fromkeys(("NONE", "AFFINE", "MUSCLE"), SIMULATED),
+        **{name: _bias(name.lower()) for name in ("DCMOTOR", "SO3", "USER")},
     },
     "mjtEq": {
         **dict.fromkeys(("CONNECT", "WELD", "JOINT", "TENDON"), SIMULATED),

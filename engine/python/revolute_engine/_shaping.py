@@ -72,7 +72,7 @@ def marked(array: Float64Array, good: npt.NDArray[np.bool_], batched: bool) -> F
 def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
     """Bind a loss to a rollout, in the compiled engine's form."""
     batch, steps, nu = problem.ctrl.shape
-    shapes = {"qpos": (steps + 1, model.nq), "qvel": (steps + 1, model.nv), "ctrl": (steps, nu)}
+    shapes = {"qpos": (steps + 1, model.nq), "qvel": (steps + 1, model.nqvel), "ctrl": (steps, nu)}
     return [
         (INPUTS.index(term.quantity), term.running, term.squared, term.entries, term.weight, term.target)
         for term in loss.bind(batch, shapes)
@@ -98,7 +98,7 @@ def evaluated(
     diverged_step.setflags(write=False)
     ends = status, diverged_step if problem.batched else diverged_step[0, ...]
     report = checkpoint_report(
-        model.nq + model.nv, checkpoints, batch, steps, int(found.replayed_steps.sum())
+        model.nq + model.nqvel, checkpoints, batch, steps, int(found.replayed_steps.sum())
     )
     gradient = gradient_result(model, found.pulled, problem, ends, report, has_k=False)
     return (value if problem.batched else float(value[0])), gradient

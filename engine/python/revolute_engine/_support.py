@@ -163,12 +163,23 @@ class _Checker:
             (model.actuator_dampingpoly, "damping of an actuator", "give the joint damping", 0),
             (model.actuator_armature, "armature of an actuator", "give the joint armature", 0),
             (model.actuator_ctrlnum, "an actuator of several controls", "use one actuator per control", 1),
+            (np.maximum(model.actuator_actnum, 1), "an actuator of several activations", "use one", 1),
             (model.actuator_outnum, "an actuator of several outputs", "use one actuator per joint", 1),
         )
         self._kinds("actuator", "mjtDyn", model.actuator_dyntype)
         for values, what, advice, default in kinds:
             self._refuse_where("actuator", values, what, advice, default)
         self._kinds("actuator", "mjtTrn", model.actuator_trntype)
+        off = bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_ACTUATION))
+        stopped = [
+            float(off or model.opt.disableactuator >> int(group) & 1) for group in model.actuator_group
+        ]
+        self._refuse_where(
+            "actuator",
+            np.array(stopped) * (model.actuator_actnum > 0),
+            "activation of an actuator that is disabled",
+            "remove the actuator",
+        )
         self._kinds("actuator", "mjtGain", model.actuator_gaintype)
         self._kinds("actuator", "mjtBias", model.actuator_biastype)
 

@@ -23,19 +23,19 @@ def kept_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints) -> int:
     """Return the bytes that a rollout with these controls keeps, including controls and final state."""
     batch, steps = _batch_and_time(ctrl)
     states = checkpoints.kept_states(steps) + (checkpoints.policy != "every")
-    return 8 * batch * (states * (model.nq + model.nv) + steps * model.nu)
+    return 8 * batch * (states * (model.nq + model.nqvel) + steps * model.nu)
 
 
 def working_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints) -> int:
     """Return the bytes of states that a backward pass holds at a time, if all environments run at once."""
     batch, steps = _batch_and_time(ctrl)
-    return 8 * batch * checkpoints.working_states(steps) * (model.nq + model.nv)
+    return 8 * batch * checkpoints.working_states(steps) * (model.nq + model.nqvel)
 
 
 def states_bytes(model: Model, ctrl: Any) -> int:
     """Return the bytes of all states."""
     batch, steps = _batch_and_time(ctrl)
-    return 8 * batch * (steps + 1) * (model.nq + model.nv)
+    return 8 * batch * (steps + 1) * (model.nq + model.nqvel)
 
 
 def gradient_bytes(
@@ -49,6 +49,9 @@ def gradient_bytes(
     """Return the bytes of a gradient, of a copy of its cotangents, and of the states held during the pass."""
     given = np.size(qpos_bar) + np.size(qvel_bar)
     states = rollout.batch * (rollout.steps + 1 if times is None else max(1, len(times)))
-    sizes = (np.size(qpos_bar) // max(1, states * model.nq), np.size(qvel_bar) // max(1, states * model.nv))
+    sizes = (
+        np.size(qpos_bar) // max(1, states * model.nq),
+        np.size(qvel_bar) // max(1, states * model.nqvel),
+    )
     by_ctrl = rollout.ctrl.size if "ctrl" in wrt else 0
     return 8 * (given + max(1, *sizes) * by_ctrl) + working_bytes(model, rollout.ctrl, rollout.checkpoints)
