@@ -70,5 +70,21 @@ def evaluate(loss: LossFunction, states: States) -> tuple[Any, dict[str, Float64
     }
 
 
+def infinite_where_diverged(value: Any, status: npt.NDArray[np.int32]) -> Any:
+    """Return a loss that is infinite for environments that diverged.
+
+    Args:
+        value: the loss of each environment, [batch], or one number for all.
+        status: status of each environment.
+    """
+    diverged = status != 0
+    if not diverged.any():
+        return value
+    values = as_float64("loss", value)
+    if values.shape == diverged.shape:
+        return np.where(diverged, np.inf, values)
+    return np.full(values.shape, np.inf)
+
+
 def _shown(found: Any) -> str:
     return f"{len(found)} things" if isinstance(found, tuple) else type(found).__name__

@@ -45,8 +45,9 @@ struct JvpRunner {
     write_state(model, arrays, b, 0);
     for (std::size_t t = 0; t < steps; ++t) {
       if (cancel && cancel->cancelled()) return false;
-      load(arrays.ctrl, (b * steps + t) * model.nu, model.nu, ctrl);
-      seed(arrays.ctrl_tan, (b * steps + t) * model.nu, model.nu, ctrl);
+      const std::size_t row = (b * arrays.shape.periods() + arrays.shape.period(t)) * model.nu;
+      load(arrays.ctrl, row, model.nu, ctrl);
+      seed(arrays.ctrl_tan, row, model.nu, ctrl);
       step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
       set_values(arrays.qpos, (b * (steps + 1) + t + 1) * model.nq, model.nq, qpos);
       set_values(arrays.qvel, (b * (steps + 1) + t + 1) * nv, nv, qvel);

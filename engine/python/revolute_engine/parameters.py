@@ -238,7 +238,7 @@ def check_params(
         _check_shape(model, name, name, value, batch, batched)
         check_finite(name, value)
         _check_bounds(model, name, value)
-    return checked
+    return {name: _repeated(name, value, batch) for name, value in checked.items()}
 
 
 def check_params_tan(
@@ -259,7 +259,13 @@ def check_params_tan(
     for name, value in checked.items():
         _check_shape(model, name, f"params_tan.{name}", value, batch, batched)
         check_finite(f"params_tan.{name}", value)
-    return checked
+    return {name: _repeated(name, value, batch) for name, value in checked.items()}
+
+
+def _repeated(name: str, value: Float64Array, batch: int) -> Float64Array:
+    """Return a parameter whose batch axis of length 1 is repeated."""
+    repeats = is_per_environment(name, value) and len(value) < batch
+    return np.repeat(value, batch, axis=0) if repeats else value
 
 
 def is_per_environment(name: str, value: Float64Array) -> bool:
@@ -306,7 +312,7 @@ def _check_shape(model: Model, name: str, label: str, value: Float64Array, batch
     """Refuse a shape that is neither the parameter's nor that with a batch axis."""
     parameter = PARAMETERS[name]
     shape = parameter.shape(model)
-    if value.shape == shape or (batched and value.shape == (batch, *shape)):
+    if value.shape == shape or (batched and value.shape in ((batch, *shape), (1, *shape))):
         return
     axes = [
         f"{axis}={size}" if isinstance(axis, str) else f"{size}"
