@@ -16,7 +16,8 @@ class Jvp:
     Attributes:
         qpos: tangents of the configurations, [batch, T + 1, nv]. The tangent of a quaternion is a rotation
             vector in the moving frame. NaN for an environment that diverged.
-        qvel: tangents of the velocities, and of the activations, [batch, T + 1, nv + na]. NaN for an environment that diverged.
+        qvel: tangents of the velocities, and of the activations, [batch, T + 1, nv + na]. NaN for the same
+            environments.
     """
 
     qpos: Float64Array

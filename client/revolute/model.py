@@ -98,7 +98,7 @@ class ModelHandle:
 
     @property
     def na(self) -> int:
-        """Activations (states of actuators, MuJoCo's act) per environment; they stand behind the velocities in qvel."""
+        """Activations (states of actuators, MuJoCo's act) per environment, behind the velocities in qvel."""
         return len(self.qvel0) - self.nv
 
     @classmethod

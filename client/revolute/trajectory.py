@@ -157,7 +157,7 @@ class Trajectory(Unpicklable):
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities at times 0 … T, and behind them activations, [batch, T + 1, nv + na]; replayed like `qpos`."""
+        """Velocities at times 0 … T, and behind them activations, [batch, T + 1, nv + na]; see `qpos`."""
         return self._all_states()[1]
 
     @property

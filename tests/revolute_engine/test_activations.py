@@ -1,4 +1,4 @@
-"""Activation of actuators: steps are MuJoCo's, and derivatives go through the activations, which stand behind qvel."""
+"""Activation of actuators: steps are MuJoCo's, and derivatives go through the activations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def loaded(name: str, integrator: str, contact_model: str = "mujoco") -> tuple[m
 
 
 def state(theirs: mujoco.MjModel, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return qpos, qvel with activations, ctrl; activations also lie beyond their ranges, and muscles' beyond [0, 1]."""
+    """Return qpos, qvel with activations, ctrl; activations lie beyond their ranges, too."""
     random = np.random.default_rng(seed)
     qpos = theirs.qpos0.copy()
     mujoco.mj_integratePos(theirs, qpos, 0.3 * random.normal(size=theirs.nv), 1)
@@ -128,13 +128,13 @@ def test_forward_and_backward_derivatives_pair_and_checkpoints_change_no_bit(
     for checkpoints in ("interval=2", "slots=2"):
         kept = engine.rollout(ours, qpos, qvel, ctrl, checkpoints=checkpoints)
         again = engine.backward(ours, kept, qvel_bar=qvel_bar)
-        for key in gradient.keys():
+        for key in gradient:
             assert np.array_equal(again[key], gradient[key])
     for i in range(batch):
         alone = engine.rollout(ours, qpos[i], qvel[i], ctrl[i])
         assert np.array_equal(alone.qvel, found.qvel[i])
         pulled = engine.backward(ours, alone, qvel_bar=qvel_bar[i])
-        assert all(np.array_equal(pulled[key], gradient[key][i]) for key in gradient.keys())
+        assert all(np.array_equal(pulled[key], gradient[key][i]) for key in gradient)
 
 
 @pytest.mark.parametrize("name", ["muscle", "early"])
@@ -144,12 +144,12 @@ def test_the_jacobian_has_rows_and_columns_of_activations(name: str) -> None:
     qvel[theirs.nv :], ctrl = 0.4, np.full(theirs.nu, 0.6)
     found = Engine(threads=1).jacobian(ours, qpos, qvel, ctrl)
     size = 2 * theirs.nv + theirs.na
-    A, B = np.zeros((size, size)), np.zeros((size, theirs.nu))
+    by_state, by_ctrl = np.zeros((size, size)), np.zeros((size, theirs.nu))
     data = mujoco.MjData(theirs)
     data.qpos[:], data.ctrl[:] = qpos, ctrl
     data.qvel[:], data.act[:] = qvel[: theirs.nv], qvel[theirs.nv :]
-    mujoco.mjd_transitionFD(theirs, data, 1e-6, True, A, B, None, None)
-    for ours_, wanted in ((found.A, A), (found.B, B)):
+    mujoco.mjd_transitionFD(theirs, data, 1e-6, True, by_state, by_ctrl, None, None)
+    for ours_, wanted in ((found.A, by_state), (found.B, by_ctrl)):
         assert ours_.shape == wanted.shape
         assert np.abs(ours_ - wanted).max() <= 1e-6 * max(1, np.abs(wanted).max())
 

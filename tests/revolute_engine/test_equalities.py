@@ -208,6 +208,6 @@ def test_equalities_of_tendons_are_of_the_soft_model() -> None:
       <tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>
       <equality><tendon name="e" tendon1="t"/></equality></mujoco>"""
     with pytest.raises(
-        ModelError, match="equality 'e': an equality of tendons in contact_model=.* is not supp"
+        ModelError, match=r"equality 'e': an equality of tendons in contact_model=.* is not supp"
     ):
         load_model(text, contact_model="hard")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 BODIES = """
-  <body name="base" pos="0 0 1"><freejoint name="root"/><geom size="0.1" mass="2"/><site name="hip" pos="0.1 0.05 0"/>
+  <body name="base" pos="0 0 1"><freejoint name="root"/><geom size="0.1" mass="2"/>
+    <site name="hip" pos="0.1 0.05 0"/>
     <body name="arm" pos="0.2 0 0"><joint name="shoulder" axis="0 1 0.2" damping="0.3"/>
       <geom name="bone" type="capsule" fromto="0 0 0 0.3 0 0.05" size="0.03" mass="0.6"/>
       <site name="elbow" pos="0.25 0.02 0.04" quat="0.9 0.1 0.3 0.2"/>
@@ -14,17 +15,20 @@ BODIES = """
         <geom type="capsule" fromto="0 0 0 0.15 0.05 0" size="0.02" mass="0.3"/>
         <site name="tip" pos="0.12 0.01 0.02"/>
         <body name="knob" pos="0.2 0 0"><joint name="knob" type="ball" damping="0.05"/>
-          <geom type="ellipsoid" size="0.05 0.03 0.02" pos="0.03 0.01 0" mass="0.2"/><site name="rim" pos="0.03 0.02 0.02"/>
+          <geom type="ellipsoid" size="0.05 0.03 0.02" pos="0.03 0.01 0" mass="0.2"/>
+          <site name="rim" pos="0.03 0.02 0.02"/>
         </body></body></body>
     <body name="leg" pos="-0.1 0.1 -0.1"><joint name="knee" axis="1 0 0.1"/>
-      <geom type="capsule" fromto="0 0 0 0 0 -0.3" size="0.03" mass="0.5"/><site name="heel" pos="0.02 0 -0.25"/>
+      <geom type="capsule" fromto="0 0 0 0 0 -0.3" size="0.03" mass="0.5"/>
+      <site name="heel" pos="0.02 0 -0.25"/>
       <body name="foot" pos="0 0 -0.3"><joint name="slide" type="slide" axis="0 0.3 1"/>
-        <geom size="0.04" mass="0.2"/><site name="toe" pos="0.05 0.03 -0.02" euler="20 30 40"/></body></body>
+        <geom size="0.04" mass="0.2"/>
+        <site name="toe" pos="0.05 0.03 -0.02" euler="20 30 40"/></body></body>
   </body>
 """
 
-FIXED = """<fixed name="fixed" {attributes}><joint joint="shoulder" coef="0.7"/><joint joint="wrist" coef="-1.2"/>
-  <joint joint="knee" coef="0.5"/></fixed>"""
+FIXED = """<fixed name="fixed" {attributes}><joint joint="shoulder" coef="0.7"/>
+  <joint joint="wrist" coef="-1.2"/><joint joint="knee" coef="0.5"/></fixed>"""
 PATHS = {
     "straight": '<site site="hip"/><site site="elbow"/><site site="toe"/>',
     "pulley": '<site site="hip"/><site site="tip"/><pulley divisor="2"/><site site="heel"/><site site="tip"/>'
@@ -55,8 +59,8 @@ def model(
     return (
         f'<mujoco><option timestep="0.004" integrator="{integrator}" {option}>'
         '<flag contact="disable"/></option><compiler autolimits="true"/>'
-        f"<worldbody>{bodies}<site name='post' pos='0.5 -0.4 1.2' euler='30 0 60'/></worldbody><tendon>{tendons}</tendon>"
-        f"<actuator>{actuators}</actuator>{after}</mujoco>"
+        f"<worldbody>{bodies}<site name='post' pos='0.5 -0.4 1.2' euler='30 0 60'/></worldbody>"
+        f"<tendon>{tendons}</tendon><actuator>{actuators}</actuator>{after}</mujoco>"
     )
 
 
@@ -76,9 +80,12 @@ _DRIVES = {
     "free": '<motor joint="root" gear="0.4 0.8 -0.3 0.2 0.5 0.6"/>',
     "free in the world": '<motor jointinparent="root" gear="0.4 0.8 -0.3 0.2 0.5 0.6"/>',
     "site": '<motor site="tip" gear="0.4 0.8 -0.3 0.02 0.05 0.06"/>',
-    "site and reference": '<position site="tip" refsite="toe" kp="9" kv="1" gear="0.4 0.8 -0.3 0.1 0.2 0.3"/>',
-    "site and fixed reference": '<position site="rim" refsite="post" kp="2" kv="0.02" gear="1 0.5 0 0 0.2 0.3"/>',
-    "slider-crank": '<position cranksite="tip" slidersite="heel" cranklength="0.9" kp="20" kv="2" gear="1.3"/>',
+    "site and reference": '<position site="tip" refsite="toe" kp="9" kv="1" '
+    'gear="0.4 0.8 -0.3 0.1 0.2 0.3"/>',
+    "site and fixed reference": '<position site="rim" refsite="post" kp="2" kv="0.02" '
+    'gear="1 0.5 0 0 0.2 0.3"/>',
+    "slider-crank": '<position cranksite="tip" slidersite="heel" cranklength="0.9" '
+    'kp="20" kv="2" gear="1.3"/>',
     "limits on sums": _PULLS.format("fixed") + '<velocity joint="wrist" kv="0.8"/><motor joint="wrist"/>',
 }
 _LIMITED = BODIES.replace('name="wrist"', 'name="wrist" actuatorfrcrange="-0.5 0.4"')
@@ -121,7 +128,8 @@ ROWS = {
     },
     "equality of two tendons": {
         "tendons": FIXED.format(attributes="") + spatial("sphere", ""),
-        "after": '<equality><tendon tendon1="path" tendon2="fixed" polycoef="0.02 0.6 0.3 -0.2 0.1"/></equality>',
+        "after": '<equality><tendon tendon1="path" tendon2="fixed" '
+        'polycoef="0.02 0.6 0.3 -0.2 0.1"/></equality>',
     },
 }
 """Arguments of `model` by name: constraints."""
@@ -130,14 +138,17 @@ ACTIVATED = {
     "integrator": {"actuators": '<intvelocity joint="knee" kp="3" kv="0.1" actrange="-0.2 0.3"/>'},
     "filter": {
         "actuators": '<general joint="knee" dyntype="filter" dynprm="0.03" gainprm="2"/>'
-        '<general joint="wrist" dyntype="filter" dynprm="0.02" gaintype="affine" gainprm="1 0.2 -0.1" ctrlrange="-0.5 0.5"/>'
+        '<general joint="wrist" dyntype="filter" dynprm="0.02" gaintype="affine" '
+        'gainprm="1 0.2 -0.1" ctrlrange="-0.5 0.5"/>'
     },
     "filterexact": {
-        "actuators": '<general joint="knee" dyntype="filterexact" dynprm="0.03" gainprm="2" actrange="-0.4 0.4"/>'
+        "actuators": '<general joint="knee" dyntype="filterexact" dynprm="0.03" '
+        'gainprm="2" actrange="-0.4 0.4"/>'
     },
     "early": {
         "actuators": '<general joint="knee" dyntype="filterexact" dynprm="0.03" gainprm="2" actearly="true"/>'
-        '<general joint="wrist" dyntype="integrator" gainprm="2" actearly="true" actrange="-1 1" actlimited="true"/>'
+        '<general joint="wrist" dyntype="integrator" gainprm="2" actearly="true" '
+        'actrange="-1 1" actlimited="true"/>'
     },
     "muscle": {
         "tendons": spatial("cylinder", ""),

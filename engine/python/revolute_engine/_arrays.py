@@ -180,8 +180,8 @@ def _force_limits(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
     """Return each actuator's force limits.
 
-    A limit on the sum of a joint's actuator forces becomes the limit of its only actuator, which is cheaper, and leaves
-    `jnt_actfrclimited`.
+    A limit on the sum of a joint's actuator forces becomes the limit of its only actuator, which is cheaper,
+    and leaves `jnt_actfrclimited`.
     """
     limited, ranges = _integer(model.actuator_forcelimited), _real(model.actuator_forcerange)
     dofs = transmissions["act_dof"]

@@ -1,7 +1,7 @@
 """Arrays of what actuators act on and how: tendons, paths, sites, activations, muscles.
 
-Names and conventions are those of `engine/include/revolute/model/mujoco_arrays.hpp`. Hinges and slides have none of
-this: `_arrays.py` gives their degree of freedom.
+Names and conventions are those of `engine/include/revolute/model/mujoco_arrays.hpp`. An actuator on a hinge
+or slide has its degree of freedom only.
 """
 
 from __future__ import annotations
