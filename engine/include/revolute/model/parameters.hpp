@@ -45,6 +45,9 @@ struct Parameters {
   PairSoftness<Real>* softness;    // mujoco: [nfriction_pair]
   MassMoment<Real>* compensation;  // [nv] of models with gravity compensation: the masses that it carries
   MediumDrag<Real>* drag;          // [nmedium]
+  // Generalized forces besides those of actuators, [nv], an input that changes with time: whoever runs the steps keeps it,
+  // and its cotangents. Null: none.
+  Real* qfrc_applied = nullptr;
 
   Parameters(const Model& m, Arena& arena) {
     inertia = arena.take<RigidInertia<Real>>(m.nv);

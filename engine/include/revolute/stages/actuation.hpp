@@ -3,7 +3,7 @@
 // MuJoCo's actuator on a length l with rate d: of a hinge or slide joint, l = gear q and d = gear v, or of a transmission:
 //   f = clamp(g u + b),  g = g0 + g1 l + g2 d,  b = b0 + b1 l + b2 d,  or a muscle's,   tau = (dl/dq)' f      (1)
 // u is the control within its range, or the activation (activation.hpp).
-//   tau -= stiffness (q - rest) + damping v, and the same of tendons on their lengths         (2)
+//   tau -= stiffness (q - rest) + damping v, and the same of tendons on their lengths,   tau += qfrc_applied                (2)
 // Matrix that is added to the mass matrix:
 //   armature + h damping,   and with implicitfast  + h J' (-df/dd) J  where f is within its range,  + h J' damping J of tendons      (3)
 // On hinges and slides that is a diagonal; of transmissions, `coupling` has the entries between degrees of freedom that lie on
@@ -275,6 +275,8 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
     tau[k] = -parameters.damping[k] * at.qvel[k];                      // (2)
     diagonal[k] = parameters.armature[k] + h * parameters.damping[k];  // (3)
   }
+  if (parameters.qfrc_applied)
+    for (int k = 0; k < model.nv; ++k) tau[k] += parameters.qfrc_applied[k];  // (2)
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     if (joint.type == JointType::ball)
@@ -383,6 +385,8 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
     parameters_bar.damping[k] += h * diagonal_bar[k] - at.qvel[k] * tau_bar[k];
     parameters_bar.armature[k] += bar.armature[k];
   }
+  if (parameters.qfrc_applied)
+    for (int k = 0; k < model.nv; ++k) parameters_bar.qfrc_applied[k] += tau_bar[k];
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     const Real stiffness = parameters.stiffness[j];
