@@ -30,7 +30,7 @@ class State:
 
     Attributes:
         qpos: configurations, [batch, nq].
-        qvel: velocities, [batch, nv].
+        qvel: velocities, and behind them activations, [batch, nv + na].
         time: time since the last reset in s.
         step_count: steps since the last reset.
         status: [batch] int32, 0 for a finite environment, 1 for one that diverged since the last reset.
@@ -267,6 +267,9 @@ def whole_number(name: str, value: Any, *, least: int, most: int = _MAX_STEPS) -
     Raises:
         ArgumentError: `value` is not a whole number, or is outside this range.
     """
+    # the test of the type alone saves time for the usual case
+    if type(value) is int and least <= value <= most:
+        return value
     if isinstance(value, numbers.Integral) and not isinstance(value, bool) and least <= int(value) <= most:
         return int(value)
     above = isinstance(value, numbers.Integral) and int(value) > most
