@@ -23,6 +23,7 @@ from revolute.contract.errors import ArgumentError, RevoluteError, kind_of
 from ..access.admission import CALL_ID_HEADER, Calls
 from ..access.call import Call
 from ..observe.incidents import public_error, stopping
+from ..time_limit import within
 from .messages import ReceivedPart
 from .offered_memory import Offer, OpenBlocks, current_offer, set_offer
 
@@ -138,7 +139,7 @@ class _Reader:
             pause = _PAUSE if self.verb == _CONVERSATION else None
             with contextlib.suppress(StopAsyncIteration, asyncio.TimeoutError):
                 while True:
-                    await asyncio.wait_for(anext(stream), pause)
+                    await within(pause, anext(stream))
             raise
 
     def _message(self, content: bytes) -> Any:
