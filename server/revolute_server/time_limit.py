@@ -12,9 +12,9 @@ Result = TypeVar("Result")
 async def within(seconds: float | None, work: Awaitable[Result]) -> Result:
     """Await work for a limited time.
 
-    `asyncio.wait_for` returns the result if the caller is cancelled in the turn of the event loop in which the
-    work ends (before Python 3.12). A task that works in a loop would then go on for ever, and so would whoever
-    waits for its end.
+    Before Python 3.12, `asyncio.wait_for` returns the result if the caller is cancelled in the turn of the
+    event loop in which the work ends. A task that works in a loop would then go on for ever, and so would
+    the task that waits for its end.
 
     Args:
         seconds: time limit; None for none.
