@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import Jvp
 from .link import Link
 from .model import ModelHandle
+from .trajectory_file import write
 from .unpicklable import Unpicklable
 
 STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
@@ -94,6 +96,7 @@ class Trajectory(Unpicklable):
         final_qpos: configuration at time T, [batch, nq].
         final_qvel: velocity at time T, [batch, nv].
         ctrl: controls, [batch, T, nu].
+        params: model parameters that the rollout replaced, by name.
         checkpoints: which states are kept for the gradient.
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
             diverged environment are NaN after its last finite one.
@@ -111,6 +114,7 @@ class Trajectory(Unpicklable):
         ctrl: np.ndarray,
         *,
         owned: bool,
+        params: Mapping[str, np.ndarray],
     ) -> None:
         self.id: str = document["trajectory_id"]
         self.model = model
@@ -119,6 +123,7 @@ class Trajectory(Unpicklable):
         self.final_qvel: Float64Array = _read_only(document["final_qvel"])
         self._states = _states(document) if "qpos" in document else None
         self.ctrl: Float64Array = _read_only(ctrl)
+        self.params: Mapping[str, Float64Array] = {name: _read_only(value) for name, value in params.items()}
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
         self.report = CheckpointReport(**document["report"])
@@ -239,6 +244,17 @@ class Trajectory(Unpicklable):
             "params_tan": named_float64("params_tan", params_tan),
         }
         return Jvp.from_document(self._link.call("Jvp", document))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trajectory to an NPZ file for `Simulator.load_trajectory`, with its model.
+
+        The file has the start state, the controls and the parameters, not the states, which are simulated
+        again.
+
+        Raises:
+            ArgumentError: the file cannot be written, or the rollout ran with checkpoints "none".
+        """
+        write(self, path)
 
     def delete(self) -> None:
         """Delete the trajectory in the engine or on the server. The arrays of this object remain valid.

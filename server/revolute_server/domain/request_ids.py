@@ -23,6 +23,7 @@ from ..access.caller import ANONYMOUS, current_caller
 from ..store import REQUEST, Conflict, Put, Store, bytes_of
 from ..store.codec import decode, encode, fingerprint
 from ..store.interface import CLIENT, Payload
+from ..store.split import request_key
 
 Document = dict[str, Any]
 Result = TypeVar("Result")
@@ -171,7 +172,8 @@ class Requests:
         if not request_id:
             yield Ticket(), None
             return
-        ticket = Ticket(_key(request_id), fingerprint(verb, arguments), self._ttl, record)
+        key = request_key(_key(request_id), arguments)
+        ticket = Ticket(key, fingerprint(verb, arguments), self._ttl, record)
         while (first := self._running.get(ticket.key)) is not None:
             _check_same(request_id, ticket.fingerprint, first[0])
             await asyncio.wait([first[1]])
