@@ -151,6 +151,11 @@ class Trajectory(Unpicklable):
         """Velocities at times 0 … T, [batch, T + 1, nv]; replayed like `qpos`."""
         return self._all_states()[1]
 
+    @property
+    def has_states(self) -> bool:
+        """Whether `qpos` and `qvel` are here, so that reading them asks no engine."""
+        return self._states is not None
+
     def _all_states(self) -> tuple[Float64Array, Float64Array]:
         if self._states is None:
             self._check_kept()
