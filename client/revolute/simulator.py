@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .contract.argument_names import reject_unknown_arguments
-from .contract.arrays import as_float64, named_float64, owned_float64
+from .contract.arrays import Float64Array, as_float64, named_float64, owned_float64, repeated_controls
 from .contract.checkpoints import EVERY, Checkpoints
+from .contract.controllers import MLP, Control, Feedback
 from .contract.errors import ArgumentError, ModelError
 from .contract.gradient_report import GradientReport
 from .contract.load_options import GivenOptions, spell_out_options
@@ -20,12 +21,12 @@ from .contract.loss import Loss, Term, check_loss
 from .contract.transport import IN_PROCESS, Transport
 from .derivatives import StepJacobian
 from .link import Link
-from .loss_function import LossFunction, States, evaluate
+from .loss_function import LossFunction, States, evaluate, infinite_where_diverged
 from .model import ModelHandle, Source, check_model, check_options
 from .rollout_stream import RolloutStream
 from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import add_searched_paths, read_source
-from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
+from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names, positive_number
 from .trajectory_file import read
 from .unpicklable import Unpicklable
 
@@ -130,6 +131,10 @@ class Simulator(Unpicklable):
         qvel: Any,
         ctrl: Any,
         *,
+        hold: int = 1,
+        feedback: Feedback | None = None,
+        policy: MLP | None = None,
+        qfrc_applied: Any = None,
         params: Mapping[str, Any] | None = None,
         checkpoints: str | Checkpoints = EVERY,
         states: Literal["all", "final"] | None = None,
@@ -140,7 +145,16 @@ class Simulator(Unpicklable):
             model: the model.
             qpos: start configuration, [batch, nq], or [nq] for all environments.
             qvel: start velocity, [batch, nv], or [nv] for all environments.
-            ctrl: controls, [batch, T, nu]. With [T, nu], results have no batch axis. T may be 0.
+            ctrl: controls, [batch, T, nu]. With [T, nu], results have no batch axis. T may be 0. In all
+                arrays, a batch axis of length 1 repeats.
+            hold: steps that each row of `ctrl` acts for; the trajectory has as many steps as `ctrl` has rows,
+                times `hold`.
+            feedback: linear feedback that is added to each row of `ctrl` at its first step.
+            policy: network whose output is added to each row of `ctrl` at its first step; not beside
+                `feedback`.
+            qfrc_applied: generalized forces besides those of actuators, held like `ctrl`: [nv], [T, nv] with
+                a row per row of `ctrl`, or [batch, T, nv]. An axis of length 1, and one that is left out,
+                repeats.
             params: model parameters to replace, by name. A leading batch axis gives each environment its own
                 value. `model.params` has the names and the model's values, e.g. body_mass [nbody].
             checkpoints: which states are kept for the gradient: "every" (all T + 1 states), "interval=k"
@@ -157,17 +171,18 @@ class Simulator(Unpicklable):
             NotFoundError: the model is gone, or was loaded by another simulator of another server.
             LimitError: the request exceeds a limit of the server.
         """
-        policy = Checkpoints.parse(checkpoints)
+        kept = Checkpoints.parse(checkpoints)
         if states not in (None, "all", "final"):
             raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
-        if policy.differentiable and self.address != IN_PROCESS:
+        control = Control(hold, feedback, policy, qfrc_applied)
+        if kept.differentiable and not control.has_controller and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
-        inputs |= {"checkpoints": str(policy), "states": states}
+        inputs |= {"checkpoints": str(kept), "states": states, **control.to_dict()}
         answer = self._link.rollout(inputs)
-        # in process, the engine returns its own copy of ctrl; share it
-        ctrl = answer.get("ctrl", inputs["ctrl"])
-        return Trajectory(self._link, model, answer, ctrl, owned=True, params=inputs["params"])
+        # with a controller the controls come with the answer; in process, share the engine's copy of ctrl
+        acted = answer.get("ctrl", _repeated(inputs))
+        return Trajectory(self._link, model, answer, acted, owned=True, params=inputs["params"])
 
     @reject_unknown_arguments
     def stream_rollout(
@@ -207,7 +222,7 @@ class Simulator(Unpicklable):
         steps = None if segment_steps is None else whole_number("segment_steps", segment_steps, least=1)
         document = {"inputs": inputs, "segment_steps": steps}
         documents = self._link.stream("StreamRollout", document)
-        return RolloutStream(self._link, model, documents, inputs["ctrl"], inputs["params"])
+        return RolloutStream(self._link, model, documents, _repeated(inputs), inputs["params"])
 
     def trajectory(self, model: ModelHandle, trajectory_id: str) -> Trajectory:
         """Open a trajectory by its id, e.g. one that another process kept with `Trajectory.detach`.
@@ -265,9 +280,15 @@ class Simulator(Unpicklable):
         ctrl: Any,
         loss: Loss | Term | LossFunction,
         *,
+        hold: int = 1,
+        feedback: Feedback | None = None,
+        policy: MLP | None = None,
+        qfrc_applied: Any = None,
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         checkpoints: str | Checkpoints = EVERY,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> tuple[Any, Gradient]:
         """Simulate, evaluate a loss and differentiate it, in one call. Nothing is kept afterwards.
 
@@ -277,12 +298,22 @@ class Simulator(Unpicklable):
             qvel: start velocity, as for `rollout`.
             ctrl: controls, as for `rollout`.
             loss: the loss as data, or a Python function. The function is called once with the trajectory
-                (`qpos`, `qvel`, `ctrl`, `status`, `diverged_step`) and returns (value, qpos_bar, qvel_bar):
-                the loss, d loss / d qpos and d loss / d qvel for all states; None means zero.
+                (`qpos`, `qvel`, `ctrl`, `status`, `diverged_step`) and returns (value, qpos_bar, qvel_bar),
+                or with ctrl_bar as a fourth: the loss, d loss / d qpos and d loss / d qvel for all states,
+                and d loss / d ctrl at fixed states; None means zero.
+            hold: steps that each row of `ctrl` acts for, as for `rollout`. Terms of ctrl weigh the controls
+                as they act, each once.
+            feedback: feedback that is added to `ctrl`, as for `rollout`.
+            policy: network whose output is added to `ctrl`, as for `rollout`.
+            qfrc_applied: generalized forces besides those of actuators, as for `rollout`.
             params: model parameters to replace, as for `rollout`.
             wrt: what to differentiate by, as for `Trajectory.backward`.
             checkpoints: which states are kept during the call, as for `rollout`, but not "none". Memory
                 beyond inputs and gradient is proportional to these states.
+            clip: bound of the cotangents, as for `Trajectory.backward`.
+            on_diverged: "raise": the value of an environment that diverged is NaN, and it is an error if all
+                diverged. "inf", for line searches: the value is infinite, also if the loss overflows, and no
+                error is raised; the gradient is NaN there.
 
         Returns:
             The loss and its gradient. The loss is [batch], a float without the batch axis, or the value that
@@ -295,10 +326,13 @@ class Simulator(Unpicklable):
         """
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
         inputs["checkpoints"] = str(Checkpoints.parse(checkpoints))
+        inputs |= Control(hold, feedback, policy, qfrc_applied).to_dict()
         names = checked_names(wrt)
+        document: dict[str, Any] = {"inputs": inputs, "wrt": names, "on_diverged": on_diverged}
+        document["clip"] = None if clip is None else positive_number("clip", clip)
         if callable(loss):
-            return self._custom_loss(inputs, loss, names)
-        document = {"inputs": inputs, "loss": check_loss(loss, or_function=True).to_dict(), "wrt": names}
+            return self._custom_loss(document, loss, names)
+        document["loss"] = check_loss(loss, or_function=True).to_dict()
         found = self._link.call("ValueAndGradient", document)
         gradient = Gradient.from_document(found["gradient"], names, found["diverged_step"])
         value = found["value"]
@@ -501,17 +535,20 @@ class Simulator(Unpicklable):
         }
 
     def _custom_loss(
-        self, inputs: dict[str, Any], loss: LossFunction, names: list[str]
+        self, document: dict[str, Any], loss: LossFunction, names: list[str]
     ) -> tuple[Any, Gradient]:
         """Differentiate a Python loss function."""
         value: Any = None
+        sent, infinite = _repeated(document["inputs"]), document["on_diverged"] == "inf"
 
-        def respond(document: Mapping[str, Any]) -> dict[str, Any]:
+        def respond(simulated: Mapping[str, Any]) -> dict[str, Any]:
             nonlocal value
-            value, bars = evaluate(loss, States.from_document(document, inputs["ctrl"]))
+            states = States.from_document(simulated, simulated.get("ctrl", sent))
+            value, bars = evaluate(loss, states)
+            if infinite:
+                value = infinite_where_diverged(value, states.status)
             return bars
 
-        document = {"inputs": inputs, "wrt": names}
         found = self._link.custom_loss(document, respond)
         return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
 
@@ -521,3 +558,8 @@ def _fraction(name: str, value: Any) -> float:
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < 1:
         return float(value)
     raise ArgumentError.expected(name, "a number between 0 and 1", repr(value))
+
+
+def _repeated(inputs: Mapping[str, Any]) -> Float64Array:
+    """Return the controls of a rollout, repeated for each start state if their batch axis has length 1."""
+    return repeated_controls(inputs["ctrl"], inputs["qpos"], inputs["qvel"], axes=2)

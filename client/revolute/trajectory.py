@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +34,9 @@ class Gradient(Mapping[str, Float64Array]):
             whose states are finite but whose gradient is not. Rows with status 1 or 2 are NaN.
         diverged_step: [batch] int64, first step whose result is not finite, or -1.
         report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
+        clipped: [batch] int64, number of steps whose cotangent was scaled down to `clip`, with a leading axis
+            K like the arrays; None without `clip`.
+        notes: what is remarkable, such as an input whose gradient is exactly zero.
     """
 
     def __init__(
@@ -40,11 +45,15 @@ class Gradient(Mapping[str, Float64Array]):
         status: npt.NDArray[np.int32],
         diverged_step: npt.NDArray[np.int64],
         report: CheckpointReport,
+        clipped: npt.NDArray[np.int64] | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         self._arrays = dict(arrays)
         self.status = status
         self.diverged_step = diverged_step
         self.report = report
+        self.clipped = clipped
+        self.notes = tuple(notes)
 
     @classmethod
     def from_document(
@@ -52,7 +61,9 @@ class Gradient(Mapping[str, Float64Array]):
     ) -> Gradient:
         """Build a gradient from a Gradient document, in the order of `names`."""
         arrays = {name: document["arrays"][name] for name in names}
-        return cls(arrays, document["status"], diverged_step, CheckpointReport(**document["report"]))
+        report = CheckpointReport(**document["report"])
+        clipped, notes = document.get("clipped"), document.get("notes", ())
+        return cls(arrays, document["status"], diverged_step, report, clipped, notes)
 
     def __getitem__(self, name: str) -> Float64Array:
         try:
@@ -95,7 +106,8 @@ class Trajectory(Unpicklable):
         model: the model that was simulated.
         final_qpos: configuration at time T, [batch, nq].
         final_qvel: velocity at time T, [batch, nv].
-        ctrl: controls, [batch, T, nu].
+        ctrl: controls as they acted, [batch, T / hold, nu], with the part of a feedback or policy.
+        hold: steps that each row of `ctrl` acted for.
         params: model parameters that the rollout replaced, by name.
         checkpoints: which states are kept for the gradient.
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
@@ -124,6 +136,8 @@ class Trajectory(Unpicklable):
         self._states = _states(document) if "qpos" in document else None
         self.ctrl: Float64Array = _read_only(ctrl)
         self.params: Mapping[str, Float64Array] = {name: _read_only(value) for name, value in params.items()}
+        # servers of earlier versions do not send it
+        self.hold: int = document.get("hold") or 1
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
         self.report = CheckpointReport(**document["report"])
@@ -178,8 +192,10 @@ class Trajectory(Unpicklable):
         qpos_bar: Any = None,
         qvel_bar: Any = None,
         *,
+        ctrl_bar: Any = None,
         times: Sequence[int] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
+        clip: float | None = None,
     ) -> Gradient:
         """Pull the gradient of a loss back through this trajectory.
 
@@ -187,14 +203,23 @@ class Trajectory(Unpicklable):
             qpos_bar: d loss / d qpos, shaped like `qpos`; None for zero. With a leading axis K, the call
                 returns K gradients.
             qvel_bar: d loss / d qvel, shaped like `qvel`; None for zero. It has the axis K if `qpos_bar` has.
+            ctrl_bar: d loss / d ctrl at fixed states, shaped like `ctrl`, also with `times`; None for zero.
+                It has the axis K if the others have.
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all T + 1 states.
-            wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", and any parameter that
-                `Simulator.rollout` takes.
+            wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", any parameter that
+                `Simulator.rollout` takes, and the arrays of its controller: "feedback.gain", "feedback.qpos",
+                "feedback.qvel", "policy.weights" (one vector; `MLP.arrays` splits it), "policy.goal",
+                "qfrc_applied".
+            clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel, without units);
+                longer ones are scaled down before they are pulled back through a step, for each environment
+                and step. This tames gradients through chaotic contacts, and biases them: the result is no
+                longer the gradient of the loss. None for no bound.
 
         Returns:
             Gradient with one array per name in `wrt`, shaped like that input, with a leading axis K if the
-            cotangents have one. The gradient of a parameter that all environments share is the sum over them.
+            cotangents have one. The gradient of a parameter or an array of a controller that all environments
+            share is the sum over them.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is unknown.
@@ -207,8 +232,10 @@ class Trajectory(Unpicklable):
             "trajectory_id": self.id,
             "qpos_bar": None if qpos_bar is None else as_float64("qpos_bar", qpos_bar),
             "qvel_bar": None if qvel_bar is None else as_float64("qvel_bar", qvel_bar),
+            "ctrl_bar": None if ctrl_bar is None else as_float64("ctrl_bar", ctrl_bar),
             "wrt": names,
             "times": None if times is None else _whole_numbers("times", times),
+            "clip": None if clip is None else positive_number("clip", clip),
         }
         found = self._link.call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
@@ -310,13 +337,20 @@ def checked_names(wrt: Any) -> list[str]:
     """
     if isinstance(wrt, str):
         wrt = [wrt]
-    if not isinstance(wrt, Sequence) or not all(isinstance(name, str) for name in wrt):
+    if not isinstance(wrt, (list, tuple, Sequence)) or not all(isinstance(name, str) for name in wrt):
         raise ArgumentError.expected(
             "wrt", "a sequence of names", repr(wrt), advice='e.g. wrt=("qpos", "ctrl")'
         )
     if not wrt:
         raise ArgumentError.expected("wrt", "at least one name", "none", advice='e.g. wrt=("qpos", "ctrl")')
     return list(wrt)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Return a finite number above 0."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf:
+        return float(value)
+    raise ArgumentError.expected(name, "a positive number", repr(value)[:60])
 
 
 def _whole_numbers(name: str, values: Any) -> list[int]:
