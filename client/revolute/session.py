@@ -30,7 +30,7 @@ class State:
 
     Attributes:
         qpos: configurations, [batch, nq].
-        qvel: velocities, [batch, nv].
+        qvel: velocities, and behind them activations, [batch, nv + na].
         time: time in s, step_count times the model's timestep.
         step_count: largest of step_counts.
         step_counts: [batch] int64, steps of each environment since its last reset.

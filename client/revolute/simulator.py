@@ -175,14 +175,17 @@ class Simulator(Unpicklable):
         if states not in (None, "all", "final"):
             raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
-        control = Control(hold, feedback, policy, qfrc_applied)
+        control = Control.of(hold, feedback, policy, qfrc_applied)
         if kept.differentiable and not control.has_controller and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(kept), "states": states, **control.to_dict()}
         answer = self._link.rollout(inputs)
         # with a controller the controls come with the answer; in process, share the engine's copy of ctrl
         acted = answer.get("ctrl", _repeated(inputs))
-        return Trajectory(self._link, model, answer, acted, owned=True, params=inputs["params"])
+        forces = qfrc_applied is not None
+        return Trajectory(
+            self._link, model, answer, acted, owned=True, params=inputs["params"], has_forces=forces
+        )
 
     @reject_unknown_arguments
     def stream_rollout(
@@ -326,7 +329,7 @@ class Simulator(Unpicklable):
         """
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
         inputs["checkpoints"] = str(Checkpoints.parse(checkpoints))
-        inputs |= Control(hold, feedback, policy, qfrc_applied).to_dict()
+        inputs |= Control.of(hold, feedback, policy, qfrc_applied).to_dict()
         names = checked_names(wrt)
         document: dict[str, Any] = {"inputs": inputs, "wrt": names, "on_diverged": on_diverged}
         document["clip"] = None if clip is None else positive_number("clip", clip)

@@ -127,6 +127,7 @@ class Trajectory(Unpicklable):
         *,
         owned: bool,
         params: Mapping[str, np.ndarray],
+        has_forces: bool = False,
     ) -> None:
         self.id: str = document["trajectory_id"]
         self.model = model
@@ -136,6 +137,7 @@ class Trajectory(Unpicklable):
         self._states = _states(document) if "qpos" in document else None
         self.ctrl: Float64Array = _read_only(ctrl)
         self.params: Mapping[str, Float64Array] = {name: _read_only(value) for name, value in params.items()}
+        self._has_forces = has_forces
         # servers of earlier versions do not send it
         self.hold: int = document.get("hold") or 1
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
@@ -162,13 +164,18 @@ class Trajectory(Unpicklable):
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities at times 0 … T, [batch, T + 1, nv]; replayed like `qpos`."""
+        """Velocities at times 0 … T, and behind them activations, [batch, T + 1, nv + na]; see `qpos`."""
         return self._all_states()[1]
 
     @property
     def has_states(self) -> bool:
         """Whether `qpos` and `qvel` are here, so that reading them asks no engine."""
         return self._states is not None
+
+    @property
+    def act(self) -> Float64Array:
+        """Activations at times 0 … T, [batch, T + 1, na]: the end of `qvel`."""
+        return self.qvel[..., self.model.nv :]
 
     def _all_states(self) -> tuple[Float64Array, Float64Array]:
         if self._states is None:
@@ -280,12 +287,17 @@ class Trajectory(Unpicklable):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trajectory to an NPZ file for `Simulator.load_trajectory`, with its model.
 
-        The file has the start state, the controls and the parameters, not the states, which are simulated
-        again.
+        The file has the start state, the controls as they acted and the parameters, not the states, which are
+        simulated again. A feedback or policy is not in it.
 
         Raises:
-            ArgumentError: the file cannot be written, or the rollout ran with checkpoints "none".
+            ArgumentError: the file cannot be written, the rollout ran with checkpoints "none", or forces were
+                applied to it.
         """
+        if self._has_forces:
+            raise ArgumentError.expected(
+                "trajectory", "one without qfrc_applied", "one with", advice="save these"
+            )
         write(self, path)
 
     def delete(self) -> None:

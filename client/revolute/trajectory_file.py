@@ -37,6 +37,7 @@ def write(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
             "assets": [[name, base64.b64encode(content).decode()] for name, content in source.assets.items()],
         },
         "checkpoints": str(trajectory.checkpoints),
+        "hold": trajectory.hold,
         "inputs": {
             "qpos": np.array(trajectory.qpos[..., 0, :]),
             "qvel": np.array(trajectory.qvel[..., 0, :]),
@@ -83,6 +84,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Source, dict[str, Any], Mapping[
             **{name: document["inputs"][name] for name in ("qpos", "qvel", "ctrl")},
             "params": document.get("params") or None,
             "checkpoints": document["checkpoints"],
+            "hold": document["hold"],
         }
         return source, arguments, document["final"]
     except (RevoluteError, KeyError, TypeError, ValueError):

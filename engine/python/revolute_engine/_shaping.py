@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.checkpoints import CheckpointReport, Checkpoints
+from revolute.contract.controllers import PLAIN
 from revolute.contract.loss import Loss, check_within_float64
 
 from . import native
@@ -77,7 +78,7 @@ def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
     """Bind a loss to a rollout, in the compiled engine's form."""
     batch, periods, nu = problem.ctrl.shape
     times = problem.steps + 1
-    shapes = {"qpos": (times, model.nq), "qvel": (times, model.nv), "ctrl": (periods, nu)}
+    shapes = {"qpos": (times, model.nq), "qvel": (times, model.nqvel), "ctrl": (periods, nu)}
     return [
         (INPUTS.index(term.quantity), term.running, term.squared, term.entries, term.weight, term.target)
         for term in loss.bind(batch, shapes)
@@ -121,7 +122,7 @@ def evaluated(
     diverged_step.setflags(write=False)
     ends = status, diverged_step if problem.batched else diverged_step[0, ...]
     report = checkpoint_report(
-        model.nq + model.nv, checkpoints, batch, steps, int(found.replayed_steps.sum())
+        model.nq + model.nqvel, checkpoints, batch, steps, int(found.replayed_steps.sum())
     )
     clipped = found.clipped if clip else None
     gradient = gradient_result(
@@ -203,12 +204,15 @@ def gradient_result(
 
 def zero_notes(arrays: Mapping[str, Float64Array]) -> tuple[str, ...]:
     """Return a note for each gradient that is exactly zero."""
-    return tuple(
-        f"{name}: the gradient is exactly zero; nothing that the cotangents weigh depends on {name} at this "
-        "trajectory (contacts that stick or do not touch pass nothing on)"
-        for name, array in arrays.items()
-        if array.size and not array.reshape(-1)[:64].any() and not array.any()
-    )
+    notes: tuple[str, ...] = ()
+    for name, array in arrays.items():
+        # the first number tells of most that they are not
+        if array.size and array.item(0) == 0.0 and not np.count_nonzero(array):
+            notes += (
+                f"{name}: the gradient is exactly zero; nothing that the cotangents weigh depends on {name} "
+                "at this trajectory (contacts that stick or do not touch pass nothing on)",
+            )
+    return notes
 
 
 def finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
@@ -225,7 +229,7 @@ def _shaped(
     has_k: bool,
 ) -> Float64Array:
     """Give one gradient the shape of its input. Diverged environments are NaN, or left out of a sum."""
-    if name in inputs.control.arrays:
+    if inputs.control is not PLAIN and name in inputs.control.arrays:
         return _shaped_of_controller(name, pulled, inputs, completed, has_k)
     if name in PARAMETERS:
         pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
