@@ -58,13 +58,12 @@ class Trajectory:
 
 def inertia_diagonal(model: Model, qpos: Float64Array) -> Float64Array:
     """Return the diagonal of the mass matrix [nv] in a configuration."""
-    data = mujoco.MjData(model.mujoco_model)
+    theirs, data = model.mujoco_model, mujoco.MjData(model.mujoco_model)
     data.qpos[:] = qpos
-    with collected_warnings():  # of dynamics that are not used here
-        mujoco.mj_forward(model.mujoco_model, data)
-    matrix = np.zeros((model.nv, model.nv))
-    mujoco.mj_fullM(model.mujoco_model, data, matrix)
-    return np.maximum(np.diag(matrix), 1e-12)
+    mujoco.mj_fwdKinematics(theirs, data)
+    mujoco.mj_makeM(theirs, data)
+    # rows of the lower triangle, of which the diagonal is the last entry
+    return np.maximum(data.M[theirs.M_rowadr + theirs.M_rownnz - 1], 1e-12)
 
 
 def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
@@ -77,13 +76,20 @@ def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
         qvel: velocities of the trajectory [time + 1, nv].
         start: the trajectory.
     """
-    data = mujoco.MjData(model.mujoco_model)
+    theirs, data = model.mujoco_model, mujoco.MjData(model.mujoco_model)
     data.qpos[:], data.qvel[:] = start.qpos, start.qvel[: model.nv]
     data.act[:] = start.qvel[model.nv :]
     if len(start.ctrl):
         data.ctrl[:] = start.ctrl[0]
-    with collected_warnings():  # of dynamics that are not used here
-        mujoco.mj_forward(model.mujoco_model, data)
+    # mj_forward without contacts and constraints, whose solution has no bound on its time
+    with collected_warnings():
+        mujoco.mj_fwdKinematics(theirs, data)
+        mujoco.mj_makeM(theirs, data)
+        mujoco.mj_factorM(theirs, data)
+        mujoco.mj_transmission(theirs, data)
+        mujoco.mj_fwdVelocity(theirs, data)
+        mujoco.mj_fwdActuation(theirs, data)
+        mujoco.mj_fwdAcceleration(theirs, data)
     accelerations = data.qacc_smooth[np.isfinite(data.qacc_smooth)]
     fastest = float(np.abs(accelerations).max(initial=0.0))
     return max(float(np.abs(qvel).max(initial=0.0)), model.timestep * fastest)
@@ -119,7 +125,8 @@ def _lifted(model: Model, qpos: Float64Array) -> Float64Array:
     data = mujoco.MjData(theirs)
     data.qpos[:] = qpos
     with collected_warnings():  # of dynamics that are not used here
-        mujoco.mj_forward(theirs, data)
+        mujoco.mj_fwdKinematics(theirs, data)
+        mujoco.mj_collision(theirs, data)
     depth: dict[int, float] = {}
     for contact in data.contact:
         roots = [int(theirs.body_rootid[theirs.geom_bodyid[geom]]) for geom in contact.geom if geom >= 0]
