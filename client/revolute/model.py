@@ -46,14 +46,14 @@ class ModelHandle:
         id: SHA-256 of text, assets and options.
         name: name of the model.
         nq: numbers per environment in qpos.
-        nv: numbers per environment in qvel.
+        nv: degrees of freedom: velocities per environment in qvel.
         nu: numbers per environment in ctrl.
         nbody: bodies, the world included.
         njnt: joints.
         ngeom: collision shapes.
         timestep: length of a step in s.
         qpos0: default configuration, [nq].
-        qvel0: default velocity, [nv].
+        qvel0: default velocity, and behind it the activations, [nv + na].
         body_names: unique names, by index like all lists of names; an unnamed body is `body_<number>`.
         joint_names: an unnamed joint is `<body>/<number among the body's joints>`.
         geom_names: an unnamed shape is `<body>/<number among the body's shapes>`.
@@ -95,6 +95,11 @@ class ModelHandle:
     warnings: Sequence[str] = ()
     params: Mapping[str, Float64Array] = field(default_factory=dict)
     keyframes: Mapping[str, Float64Array] = field(default_factory=dict)
+
+    @property
+    def na(self) -> int:
+        """Activations (states of actuators, MuJoCo's act) per environment, behind the velocities in qvel."""
+        return len(self.qvel0) - self.nv
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], source: Source) -> ModelHandle:

@@ -64,7 +64,7 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
         shape = (*ctrl.shape[:-2], ctrl.shape[-2] + 1)
         self._states = {
             "qpos": np.empty((*shape, model.nq)),
-            "qvel": np.empty((*shape, model.nv)),
+            "qvel": np.empty((*shape, len(model.qvel0))),
         }
 
     def __next__(self) -> Segment:

@@ -30,7 +30,7 @@ class State:
 
     Attributes:
         qpos: configurations, [batch, nq].
-        qvel: velocities, [batch, nv].
+        qvel: velocities, and behind them activations, [batch, nv + na].
         time: time since the last reset in s.
         step_count: steps since the last reset.
         status: [batch] int32, 0 for a finite environment, 1 for one that diverged since the last reset.

@@ -157,8 +157,13 @@ class Trajectory(Unpicklable):
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities at times 0 … T, [batch, T + 1, nv]; replayed like `qpos`."""
+        """Velocities at times 0 … T, and behind them activations, [batch, T + 1, nv + na]; see `qpos`."""
         return self._all_states()[1]
+
+    @property
+    def act(self) -> Float64Array:
+        """Activations at times 0 … T, [batch, T + 1, na]: the end of `qvel`."""
+        return self.qvel[..., self.model.nv :]
 
     def _all_states(self) -> tuple[Float64Array, Float64Array]:
         if self._states is None:

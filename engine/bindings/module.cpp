@@ -142,7 +142,7 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
                        nullptr};
   py::dict out;
   const auto states = [&](const char* name, py::ssize_t count) {
-    Array qpos(Shape{batch, count, m.nq}), qvel(Shape{batch, count, m.nv});
+    Array qpos(Shape{batch, count, m.nq}), qvel(Shape{batch, count, velocities(m)});
     out[name] = py::make_tuple(qpos, qvel);
     return StateArrays{qpos.mutable_data(), qvel.mutable_data()};
   };
@@ -171,7 +171,7 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
                           const Array& ctrl, std::int64_t steps, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
-  Array qpos(Shape{batch, m.nq}), qvel(Shape{batch, m.nv});
+  Array qpos(Shape{batch, m.nq}), qvel(Shape{batch, velocities(m)});
   py::array_t<std::int32_t> status(batch);
   std::vector<std::int64_t> diverged_step(batch);
   RolloutArrays arrays{};
@@ -206,7 +206,7 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
     if (name == "qpos") {
       arrays.qpos0_bar = result(name, {cotangents, batch, m.nq});
     } else if (name == "qvel") {
-      arrays.qvel0_bar = result(name, {cotangents, batch, m.nv});
+      arrays.qvel0_bar = result(name, {cotangents, batch, velocities(m)});
     } else if (name == "ctrl") {
       arrays.ctrl_bar = result(name, {cotangents, batch, periods, m.nu});
     } else if (name == "feedback.gain") {
@@ -339,7 +339,7 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
   const py::ssize_t steps = ctrl.shape(1) * hold;
-  Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, m.nv});
+  Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, velocities(m)});
   std::vector<StridedArray> controller_owners;
   std::vector<Array> owners;
   JvpArrays arrays = {{batch, steps, hold},
@@ -360,11 +360,11 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
 
 py::object jacobian_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
                            const py::dict& parameters, int threads, const CancelToken* cancel) {
-  const py::ssize_t nv = model.model().nv, nu = model.model().nu;
+  const py::ssize_t nx = model.model().nv + velocities(model.model()), nu = model.model().nu;
   const bool batched = ctrl.ndim() == 2;
   const int batch = batched ? int(ctrl.shape(0)) : 1;
-  Array A = batched ? Array({py::ssize_t(batch), 2 * nv, 2 * nv}) : Array({2 * nv, 2 * nv});
-  Array B = batched ? Array({py::ssize_t(batch), 2 * nv, nu}) : Array({2 * nv, nu});
+  Array A = batched ? Array({py::ssize_t(batch), nx, nx}) : Array({nx, nx});
+  Array B = batched ? Array({py::ssize_t(batch), nx, nu}) : Array({nx, nu});
   std::vector<Array> owners;
   std::vector<std::uint8_t> finite(batch);
   const JacobianArrays arrays = {batch,
@@ -392,7 +392,7 @@ bool is_sound_step(const ModelStorage& model, const Array& qpos, const Array& qv
            all_finite(values.data(), values.size());
   };
   return batch > 0 && batch <= few_environments && sound(ctrl, m.nu) && sound(qpos, m.nq) &&
-         sound(qvel, m.nv) && quaternions_within(m, qpos.data(), batch, least, most);
+         sound(qvel, velocities(m)) && quaternions_within(m, qpos.data(), batch, least, most);
 }
 
 py::object sound_jacobian(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,

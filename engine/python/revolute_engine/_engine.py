@@ -300,7 +300,7 @@ class Engine:
         count = rollout.steps + 1 if indices is None else len(indices)
         shapes = {
             "qpos_bar": (rollout.batch, count, model.nq),
-            "qvel_bar": (rollout.batch, count, model.nv),
+            "qvel_bar": (rollout.batch, count, model.nqvel),
             "ctrl_bar": (rollout.batch, *rollout.ctrl.shape[-2:]),
         }
         given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar, "ctrl_bar": ctrl_bar}
@@ -484,7 +484,7 @@ class Engine:
         if params_tan is None and all(value is None for value in given.values()):
             names = ", ".join(given)
             raise ArgumentError.expected(f"{names}, params_tan", "a tangent in at least one", "None in all")
-        shapes = {"qpos_tan": (batch, model.nv), "qvel_tan": (batch, model.nv), "ctrl_tan": ctrl.shape}
+        shapes = {"qpos_tan": (batch, model.nv), "qvel_tan": (batch, model.nqvel), "ctrl_tan": ctrl.shape}
         tangents = check_tangents(shapes, given, rollout.batched)
         params_tangents = check_params_tan(model, params_tan, batch, rollout.batched)
         completed = status == OK

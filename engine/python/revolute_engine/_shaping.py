@@ -78,7 +78,7 @@ def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
     """Bind a loss to a rollout, in the compiled engine's form."""
     batch, periods, nu = problem.ctrl.shape
     times = problem.steps + 1
-    shapes = {"qpos": (times, model.nq), "qvel": (times, model.nv), "ctrl": (periods, nu)}
+    shapes = {"qpos": (times, model.nq), "qvel": (times, model.nqvel), "ctrl": (periods, nu)}
     return [
         (INPUTS.index(term.quantity), term.running, term.squared, term.entries, term.weight, term.target)
         for term in loss.bind(batch, shapes)
@@ -122,7 +122,7 @@ def evaluated(
     diverged_step.setflags(write=False)
     ends = status, diverged_step if problem.batched else diverged_step[0, ...]
     report = checkpoint_report(
-        model.nq + model.nv, checkpoints, batch, steps, int(found.replayed_steps.sum())
+        model.nq + model.nqvel, checkpoints, batch, steps, int(found.replayed_steps.sum())
     )
     clipped = found.clipped if clip else None
     gradient = gradient_result(

@@ -127,7 +127,7 @@ def _rollout_key(verb: str, model: Model, call: RolloutCall) -> tuple[Hashable, 
         return None, 1, 0
     size = shape[0] if len(shape) == 3 else 1
     steps = shape[-2] * call.control.hold
-    small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nv) <= MOST_BYTES
+    small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nqvel) <= MOST_BYTES
     plain = call.checkpoints == EVERY and call.control.is_plain
     key = (verb, model.id, steps) if small and plain and size and steps else None
     return key, size, size * steps

@@ -209,7 +209,8 @@ def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: Canc
 
 def jacobian_bytes(model: Model, batch: int) -> int:
     """Return the bytes of the derivatives of a step by state and controls."""
-    return 8 * batch * 2 * model.nv * (2 * model.nv + model.nu)
+    size = model.nv + model.nqvel
+    return 8 * batch * size * (size + model.nu)
 
 
 def _stepped(

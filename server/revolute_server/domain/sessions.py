@@ -314,7 +314,7 @@ class Sessions:
         session = await self._current(session_id)
         state, model = session.state, session.model
         with self._budget.reserve("a Jacobian", jacobian_bytes(model, session.batch)):
-            steps = session.batch * 2 * model.nv
+            steps = session.batch * (model.nv + model.nqvel)
             return await self._pool.run(
                 lambda token: jacobian(self._engine, model, state, ctrl, token), steps
             )
@@ -519,4 +519,4 @@ class Sessions:
 
 def _bytes(model: Model, batch: int) -> int:
     """Return the bytes of the state of a session."""
-    return 8 * batch * (model.nq + model.nv + 1)
+    return 8 * batch * (model.nq + model.nqvel + 1)

@@ -24,6 +24,11 @@ REVOLUTE_HD inline int coordinates(JointType type) {
   return type == JointType::free ? 7 : type == JointType::ball ? 4 : 1;
 }
 
+// How many degrees of freedom a joint has.
+REVOLUTE_HD inline int degrees_of_freedom(JointType type) {
+  return type == JointType::free ? 6 : type == JointType::ball ? 3 : 1;
+}
+
 // How soft a constraint is, by MuJoCo's names.
 struct Softness {
   double solref[2], solimp[5];
@@ -37,6 +42,9 @@ struct Joint {
   double position[3];
   double reference;  // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
   bool limited;
+  bool force_limited;  // whether the sum of its actuators' forces is
+  double force_range[2];
+  bool lifted;  // gravity compensation counts as a force of its actuators
 };
 
 struct Dof {
@@ -47,11 +55,84 @@ struct Dof {
   bool has_inertia;  // false for the massless links between the degrees of freedom of one body
 };
 
-// force = (gain . (1, length, velocity)) ctrl + bias . (1, length, velocity)
-struct Actuator {
+// A length along the mechanism and its rate J qvel: a tendon's, or what an actuator drives besides hinges and slides.
+enum class TransmissionType : int { joints, path, ball, free, site, slider_crank };
+struct Transmission {
+  TransmissionType type;
+  int support;         // degrees of freedom of J
+  int entry;           // first of its entries in Transmissions::J
+  int first, count;    // joints: range of Model::tendon_joints; path: of path_segments
+  int dof, qpos;       // ball, free
+  bool in_parent;      // ball, free: gear in the axes of the parent
+  int link_a, link_b;  // site, and its reference (-1 and `referred` false: none); crank and slider
+  double position_a[3], position_b[3];  // in the link frames
+  double rotation_a[9], rotation_b[9];
+  bool referred;
+  double gear
+      [6];  // ball, free, site: of the three forces and three torques; the first is parameter actuator_gear
+  int actuator;  // ball, free, site: whose
+  double rod;    // slider_crank
+};
+// A joint that a tendon adds up, by its coefficient.
+struct TendonJoint {
   int dof, qpos;
+  double coefficient;
+};
+// A straight piece of a path between two points; `wrap`: what it may bend around, or -1.
+struct PathSegment {
+  int link_a, link_b;
+  double point_a[3], point_b[3];  // in the link frames
+  double divisor;                 // of the pulley before it
+  int wrap;
+};
+struct PathWrap {
+  bool cylinder;
+  int link;
+  double position[3], rotation[9], radius;
+  bool sided;
+  int side_link;
+  double side[3];
+};
+// The first transmissions are those of the tendons.
+struct Tendon {
+  double stiffness, damping;
+  double spring[2];  // no force between these lengths
+  bool limited;
+  double range[2], margin;
+  double frictionloss;
+  double weight;  // mujoco: tendon_invweight0
+  Softness limit_softness, friction_softness;
+  bool force_limited;  // whether the sum of its actuators' forces is
+  double force_range[2];
+};
+
+// A muscle's numbers, see stages/muscle.hpp.
+struct Muscle {
+  double range[2], force, lmin, lmax, fpmax, fvmax;
+  double lowest, optimum, fastest;  // lowest length, L0, L0 vmax
+};
+enum class ActivationType : int { none, integrator, filter, filterexact, muscle };
+// force = (gain . (1, length, velocity)) input + bias . (1, length, velocity); input is the control, or the activation
+struct Actuator {
+  int dof, qpos;     // of the hinge or slide that it drives
+  int transmission;  // or what else, -1: none
+  bool geared;       // whether the gear multiplies its length
   bool ctrl_limited, force_limited;
   double ctrl_range[2], force_range[2];
+  ActivationType dynamics;
+  int act;         // which of the activations
+  bool early;      // whether that of the end of the step acts
+  double time[3];  // MuJoCo's dynprm
+  double act_step;
+  bool act_limited;
+  double act_range[2];
+  bool muscle_gain, muscle_bias;
+  Muscle gain, bias;
+};
+// A body that a medium resists, see stages/link_forces.hpp.
+struct MediumBody {
+  int link;
+  double axes[9];  // of its inertia, in the link frame
 };
 
 // A shape in the frame of its link.
@@ -147,13 +228,14 @@ struct Limit {
 };
 
 // Equality constraints; fields by type, see rows/equality.hpp. Link -1 is the world, dof_b -1 is no second joint.
-enum class EqualityType : int { connect, weld, joint };
+enum class EqualityType : int { connect, weld, joint, tendon };
 struct Equality {
   EqualityType type;
   int link_a, link_b;
   double anchor_a[3], anchor_b[3];      // connect, weld: in the link frames
   double rotation_a[9], rotation_b[9];  // weld: frames in the link frames that are to coincide
   int dof_a, dof_b, qpos_a, qpos_b;     // joint
+  int tendon_a, tendon_b;               // tendon
   double reference_a, reference_b, polynomial[5];
   int path;
   double weight[2], torque_scale;  // mujoco; weight of the rows of positions, and of rotations
@@ -178,14 +260,27 @@ constexpr int manifold_points = 8;
 constexpr int polygon_corners = 24;
 
 struct Model : Options {
-  int nq, nv, nu, nbody, ngeom, njnt;
+  int nq, nv, nu, na, nbody, ngeom, njnt;
   int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair;
+  int ntendon, ntransmission, ntransmission_entry;
+  bool total_limits;     // whether the forces of several actuators are limited together
+  bool tendon_friction;  // whether a tendon has dry friction
+  bool compensated;      // whether gravity is compensated anywhere
+  int nmedium;
+  double wind[3];
+  const MediumBody* medium_bodies;  // [nmedium]
   Integrator integrator;
   double friction_to_normal;           // mujoco: impratio
   bool safe_solref, implicit_damping;  // mujoco: unless a file turns refsafe or eulerdamp off
   const Joint* joints;
   const Dof* dofs;
+  const int* dof_joints;  // [nv]
   const Actuator* actuators;
+  const Tendon* tendons;
+  const Transmission* transmissions;  // [ntransmission]
+  const TendonJoint* tendon_joints;
+  const PathSegment* path_segments;
+  const PathWrap* path_wraps;
   const Geom* geoms;
   const Candidate* candidates;
   int nalways, nswept, npartner;  // broad phase
@@ -215,5 +310,8 @@ struct Model : Options {
   const bool* single_free;    // [ntree] whether a tree is one body with a free joint
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
 };
+
+// How many numbers the arrays called qvel have: velocities, and behind them the activations.
+REVOLUTE_HD inline int velocities(const Model& model) { return model.nv + model.na; }
 
 }  // namespace revolute

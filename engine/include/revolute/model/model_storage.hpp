@@ -44,7 +44,14 @@ class ModelStorage {
   ParameterMap map_;
   std::vector<Joint> joints_;
   std::vector<Dof> dofs_;
+  std::vector<int> dof_joints_;
   std::vector<Actuator> actuators_;
+  std::vector<Tendon> tendons_;
+  std::vector<Transmission> transmissions_;
+  std::vector<TendonJoint> tendon_joints_;
+  std::vector<PathSegment> path_segments_;
+  std::vector<PathWrap> path_wraps_;
+  std::vector<MediumBody> medium_bodies_;
   std::vector<Geom> geoms_;
   Hulls hulls_;
   std::vector<Candidate> candidates_;

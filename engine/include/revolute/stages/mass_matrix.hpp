@@ -79,11 +79,12 @@ REVOLUTE_HD void multiply(const Model& model, const MassMatrix<Real>& M, const X
   }
 }
 
-// (2) of M + diag(added); `added` may be null
+// (2) of M + diag(added) + coupling, whose entries are as those of M; both may be null
 template <class Real>
 REVOLUTE_HD void factorize(const Model& model, const MassMatrix<Real>& M, const Real* added,
-                           MassFactors<Real>& out) {
-  for (int i = 0; i < model.mass_rows[model.nv]; ++i) out.entries[i] = M.entries[i];
+                           const Real* coupling, MassFactors<Real>& out) {
+  for (int i = 0; i < model.mass_rows[model.nv]; ++i)
+    out.entries[i] = coupling ? M.entries[i] + coupling[i] : M.entries[i];
   for (int k = 0; added && k < model.nv; ++k) out.entries[model.mass_rows[k]] += added[k];
   for (int k = model.nv - 1; k >= 0; --k) {
     const MatrixRow row = tree_row(model, k);

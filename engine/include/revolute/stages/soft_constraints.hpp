@@ -6,7 +6,8 @@
 //   pyramid:  R = 2 m^2 (1 + mu_1^2) (1 - I)/I weight,  m = mu_1/sqrt(impratio);  ellipse: (2) for the normal
 // I, K and B come from solimp and solref (impedance.hpp); dJ/dt v is MuJoCo's, of connect and weld only. Dry friction has no K;
 // the sliding rows of a contact have none either, and B of solreffriction where that is given (ellipse).
-// Order: equality, dry friction, limits, contacts. A constraint is there when it acts in any environment of a pack; where it
+// Order: equality, dry friction, limits, contacts; of joints before those of tendons, whose J is that of their length
+// (transmission.hpp; an equality of two has J_1 - p'(l_2 - r_2) J_2). A constraint is there when it acts in any environment of a pack; where it
 // does not act, D is zero.
 // Source: MuJoCo, Computation, section Constraint model.
 //
@@ -22,8 +23,17 @@
 #include "revolute/stages/rows/contact.hpp"
 #include "revolute/stages/rows/limit.hpp"
 #include "revolute/stages/rows/soft_equality.hpp"
+#include "revolute/stages/transmission.hpp"
 
 namespace revolute {
+
+// Whether a tendon has dry friction.
+REVOLUTE_HD inline bool rubs(const Model& model, int tendon) {
+  return model.tendon_friction && model.tendons[tendon].frictionloss > 0;
+}
+REVOLUTE_HD inline bool is_of_tendons(const Equality& equality) {
+  return equality.type == EqualityType::tendon;
+}
 
 template <class Real>
 struct SoftConstraint {
@@ -85,6 +95,11 @@ struct SoftConstraints {
       visit(equality_rows(model.equalities[i]), model.equalities[i].support);
     for (int k = 0; k < model.nv && model.dry_friction; ++k) visit(1, k);
     for (int i = 0; i < model.nlimit; ++i) visit(1, model.limits_list[i].support);
+    for (int t = 0; t < model.ntendon; ++t) {
+      const int support = model.transmissions[t].support;
+      if (rubs(model, t)) visit(1, support);
+      for (int side = 0; side < 2 && model.limits && model.tendons[t].limited; ++side) visit(1, support);
+    }
     for (int i = 0; i < model.ncandidate; ++i) visit(model.candidates[i].condim, model.candidates[i].support);
   }
 };
@@ -95,12 +110,14 @@ struct SoftContext {
   Real h;
   const Kinematics<Real>* kinematics;
   const Real *qpos, *qvel;
+  const Transmissions<Real>* transmissions;
 };
 
 template <class Real>
 REVOLUTE_HD inline bool has_bias(const Model& model) {
   for (int i = 0; i < model.nequality; ++i)
-    if (model.equalities[i].type != EqualityType::joint) return true;
+    if (model.equalities[i].type == EqualityType::connect || model.equalities[i].type == EqualityType::weld)
+      return true;
   return false;
 }
 template <class Real>
@@ -171,6 +188,23 @@ REVOLUTE_HD void finish_constraint(const Model& model, const SoftContext<Real>& 
   out.rows += rows;
 }
 
+// The same for one row of tendons, whose entries along the support are there already. Its RowJacobian stays empty: what acts
+// on tendons has no wrenches of its own.
+template <class Real>
+REVOLUTE_HD void finish_tendon_constraint(const Model& model, const SoftContext<Real>& at, const Real& x,
+                                          SoftConstraint<Real>& c, SoftConstraints<Real>& out) {
+  const Support& support = model.supports[c.support];
+  const Real* const J = out.J + c.entry;
+  Real velocity(0);
+  for (int i = 0; i < support.count; ++i)
+    velocity = multiply_add(J[i], at.qvel[model.support_dofs[support.first + i]], velocity);
+  out.row_J[c.row] = wrench_row(-1, zero_force<Real>(), -1, zero_force<Real>());
+  out.velocity[c.row] = velocity;
+  out.pos[c.row] = x;
+  out.aref[c.row] = -(c.damping * velocity) - c.stiffness * c.impedance * x;
+  out.rows += 1;
+}
+
 // A new constraint at the end of the list.
 template <class Real>
 REVOLUTE_HD SoftConstraint<Real>& append_constraint(const Model& model, RowSource source, int index, int rows,
@@ -217,11 +251,67 @@ REVOLUTE_HD inline Real violation_norm(const EqualityRows<Real>& rows, int count
   return norm;
 }
 
+// The violation of an equality of tendons, and p' for the second.
+template <class Real>
+REVOLUTE_HD Real tendon_violation(const SoftContext<Real>& at, const Equality& equality, Real& slope,
+                                  Real& curvature) {
+  const Real* const length = at.transmissions->length;
+  Real p(equality.polynomial[0]);
+  slope = curvature = Real(0);
+  if (equality.tendon_b >= 0)
+    polynomial(equality.polynomial, length[equality.tendon_b] - Real(equality.reference_b), p, slope,
+               curvature);
+  return length[equality.tendon_a] - Real(equality.reference_a) - p;
+}
+// Calls visit(i, k, of_b) for the entries of a row of tendons: i of the support, k of tendon a or b.
+template <class Visit>
+REVOLUTE_HD void visit_tendon_entries(const Model& model, int support_index, const int* tendons,
+                                      const Visit& visit) {
+  const Support& support = model.supports[support_index];
+  for (int side = 0; side < 2; ++side) {
+    if (tendons[side] < 0) continue;
+    const TransmissionDofs dofs = dofs_of(model, model.transmissions[tendons[side]]);
+    for (int i = 0, k = 0; i < support.count && k < dofs.count; ++i)
+      if (model.support_dofs[support.first + i] == dofs.dofs[k]) visit(i, k++, side);
+  }
+}
+template <class Real>
+REVOLUTE_HD void fill_tendon_row(const Model& model, const SoftContext<Real>& at, const int* tendons,
+                                 const Real* factors, SoftConstraint<Real>& c, SoftConstraints<Real>& out) {
+  Real* const J = out.J + c.entry;
+  for (int i = 0; i < model.supports[c.support].count; ++i) J[i] = Real(0);
+  visit_tendon_entries(model, c.support, tendons, [&](int i, int k, int side) {
+    J[i] += factors[side] * at.transmissions->row(model.transmissions[tendons[side]])[k];
+  });
+}
+template <class Real>
+REVOLUTE_HD void add_tendon_equality(const Model& model, const SoftContext<Real>& at, int index,
+                                     SoftConstraints<Real>& out) {
+  const Equality& equality = model.equalities[index];
+  SoftConstraint<Real>& c =
+      append_constraint(model, RowSource::equality, index, 1, equality.support, CostKind::quadratic, out);
+  Real slope, curvature;
+  const Real x = tendon_violation(at, equality, slope, curvature);
+  set_softness(equality.softness, c);
+  set_reference(model, at.h, x, c);
+  c.scale = Real(1);
+  c.cost.D[0] = c.cost.D[1] =
+      Real(1) / maximum(Real(least_value), (Real(1) - c.impedance) / c.impedance * Real(equality.weight[0]));
+  const int tendons[2] = {equality.tendon_a, equality.tendon_b};
+  const Real factors[2] = {Real(1), -slope};
+  fill_tendon_row(model, at, tendons, factors, c, out);
+  finish_tendon_constraint(model, at, x, c, out);
+}
+
 template <class Real>
 REVOLUTE_HD void add_equalities(const Model& model, const SoftContext<Real>& at, SoftConstraints<Real>& out) {
   for (int i = 0; i < model.nequality; ++i) {
     const Equality& equality = model.equalities[i];
     if (model.supports[equality.support].count == 0) continue;
+    if (is_of_tendons(equality)) {
+      add_tendon_equality(model, at, i, out);
+      continue;
+    }
     const int rows = equality_rows(equality);
     SoftConstraint<Real>& c =
         append_constraint(model, RowSource::equality, i, rows, equality.support, CostKind::quadratic, out);
@@ -273,6 +363,53 @@ REVOLUTE_HD void add_limits(const Model& model, const Parameters<Real>& paramete
     c.scale = Real(limit.weight);
     c.cost.D[0] = inverse_softness((Real(1) - c.impedance) / c.impedance * c.scale, active);
     finish_constraint(model, at, &J, &x, 1, static_cast<const Real*>(nullptr), c, out);
+  }
+}
+
+template <class Real>
+REVOLUTE_HD void add_tendon_frictions(const Model& model, const SoftContext<Real>& at,
+                                      SoftConstraints<Real>& out) {
+  for (int t = 0; t < model.ntendon; ++t) {
+    const Tendon& tendon = model.tendons[t];
+    const int support = model.transmissions[t].support;
+    if (!rubs(model, t) || model.supports[support].count == 0) continue;
+    SoftConstraint<Real>& c =
+        append_constraint(model, RowSource::tendon_friction, t, 1, support, CostKind::huber, out);
+    set_softness(tendon.friction_softness, c);
+    set_reference(model, at.h, Real(0), c);
+    c.scale = Real(tendon.weight);
+    c.cost.D[0] = Real(1) / maximum(Real(least_value), (Real(1) - c.impedance) / c.impedance * c.scale);
+    c.cost.bound = Real(tendon.frictionloss);
+    const int tendons[2] = {t, -1};
+    const Real factors[2] = {Real(1), Real(0)};
+    fill_tendon_row(model, at, tendons, factors, c, out);
+    finish_tendon_constraint(model, at, Real(0), c, out);
+  }
+}
+
+// Side 0 holds the lower limit, 1 the upper one: gap = sign (length - bound).
+REVOLUTE_HD inline double limit_sign(int side) { return side == 0 ? 1.0 : -1.0; }
+template <class Real>
+REVOLUTE_HD void add_tendon_limits(const Model& model, const SoftContext<Real>& at,
+                                   SoftConstraints<Real>& out) {
+  for (int i = 0; i < 2 * model.ntendon; ++i) {
+    const int t = i / 2, support = model.transmissions[t].support;
+    const Tendon& tendon = model.tendons[t];
+    if (!tendon.limited || model.supports[support].count == 0) continue;
+    const Real sign(limit_sign(i % 2));
+    const Real x = sign * (at.transmissions->length[t] - Real(tendon.range[i % 2])) - Real(tendon.margin);
+    const auto active = less(x, Real(0));
+    if (!any(active)) continue;
+    SoftConstraint<Real>& c =
+        append_constraint(model, RowSource::tendon_limit, i, 1, support, CostKind::unilateral, out);
+    set_softness(tendon.limit_softness, c);
+    set_reference(model, at.h, x, c);
+    c.scale = Real(tendon.weight);
+    c.cost.D[0] = inverse_softness((Real(1) - c.impedance) / c.impedance * c.scale, active);
+    const int tendons[2] = {t, -1};
+    const Real factors[2] = {sign, Real(0)};
+    fill_tendon_row(model, at, tendons, factors, c, out);
+    finish_tendon_constraint(model, at, x, c, out);
   }
 }
 
@@ -338,7 +475,11 @@ REVOLUTE_HD void soft_constraints(const Model& model, const Parameters<Real>& pa
                        out.A_bias);
   add_equalities(model, at, out);
   if (model.dry_friction) add_dry_friction(model, parameters, at, out);
-  if (model.limits) add_limits(model, parameters, at, out);
+  if (model.tendon_friction) add_tendon_frictions(model, at, out);
+  if (model.limits) {
+    add_limits(model, parameters, at, out);
+    add_tendon_limits(model, at, out);
+  }
   add_contacts(model, parameters, at, contacts, out);
 }
 

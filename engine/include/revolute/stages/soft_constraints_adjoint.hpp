@@ -152,6 +152,61 @@ REVOLUTE_HD void soft_equality_adjoint(const Model& model, const SoftContext<Rea
   }
 }
 
+// (3) of a row of tendons, for whose J the links' axes are the transmissions' business: adds the cotangents of its entries to
+// those of the tendons, times their factors.
+template <class Real, class Bar>
+REVOLUTE_HD void tendon_row_adjoint(const Model& model, const SoftContext<Real>& at,
+                                    const SoftConstraint<Real>& c, const SoftAdjointInput<Real, Bar>& in,
+                                    const SoftRowsCotangent<Bar>& bar,
+                                    const SoftConstraints<Real>& constraints, const int* tendons,
+                                    const Real* factors, TransmissionsCotangent<Bar>& transmissions_bar,
+                                    Bar* qvel_bar, Bar* factors_bar) {
+  const Support& support = model.supports[c.support];
+  const Real force = -in.slope[c.row];
+  const Bar velocity_bar = -(c.damping * bar.x_[0]);
+  const auto J_bar = [&](int dof) {
+    return force * in.w[dof] - in.a[dof] * bar.x_[0] + at.qvel[dof] * velocity_bar;
+  };
+  for (int i = 0; i < support.count; ++i)
+    qvel_bar[model.support_dofs[support.first + i]] += constraints.J[c.entry + i] * velocity_bar;
+  visit_tendon_entries(model, c.support, tendons, [&](int i, int k, int side) {
+    const Transmission& of = model.transmissions[tendons[side]];
+    const Bar entry_bar = J_bar(model.support_dofs[support.first + i]);
+    transmissions_bar.row(of)[k] += factors[side] * entry_bar;
+    factors_bar[side] += at.transmissions->row(of)[k] * entry_bar;
+  });
+}
+template <class Real, class Bar>
+REVOLUTE_HD void tendon_constraint_adjoint(const Model& model, const SoftContext<Real>& at,
+                                           const SoftConstraints<Real>& constraints,
+                                           const SoftConstraint<Real>& c,
+                                           const SoftAdjointInput<Real, Bar>& in, SoftRowsCotangent<Bar>& bar,
+                                           TransmissionsCotangent<Bar>& transmissions_bar, Bar* qvel_bar) {
+  int tendons[2] = {c.source == RowSource::tendon_limit ? c.index / 2 : c.index, -1};
+  Real factors[2] = {Real(1), Real(0)}, curvature(0), weight = c.scale;
+  if (c.source == RowSource::tendon_limit) factors[0] = Real(limit_sign(c.index % 2));
+  if (c.source == RowSource::equality) {
+    const Equality& equality = model.equalities[c.index];
+    Real slope;
+    tendon_violation(at, equality, slope, curvature);
+    tendons[0] = equality.tendon_a;
+    tendons[1] = equality.tendon_b;
+    factors[1] = -slope;
+    weight = Real(equality.weight[0]);
+  }
+  softness_adjoint(c, c.cost.D[0], weight, bar.cost.D[0], bar.impedance);
+  const Real x = constraints.pos[c.row];
+  const ReferenceCotangent<Bar> reference_bar = reference_adjoint(model, at.h, c, x, bar);
+  Bar factors_bar[2] = {Bar(0), Bar(0)};
+  tendon_row_adjoint(model, at, c, in, bar, constraints, tendons, factors, transmissions_bar, qvel_bar,
+                     factors_bar);
+  if (c.source == RowSource::tendon_friction) return;
+  const Bar x_bar = bar.pos[0] + reference_bar.x;
+  transmissions_bar.length[tendons[0]] += factors[0] * x_bar;
+  if (tendons[1] >= 0)
+    transmissions_bar.length[tendons[1]] += factors[1] * x_bar - curvature * factors_bar[1];
+}
+
 template <class Real, class Bar>
 REVOLUTE_HD void soft_dry_friction_adjoint(const Parameters<Real>& parameters, const SoftConstraint<Real>& c,
                                            const SoftRowsCotangent<Bar>& bar,
@@ -247,8 +302,9 @@ REVOLUTE_HD void soft_constraints_adjoint(const Model& model, const Parameters<R
                                           const SoftContext<Real>& at, const Contacts<Real>& contacts,
                                           const SoftConstraints<Real>& constraints,
                                           const SoftAdjointInput<Real, Bar>& in,
-                                          SoftConstraintsCotangent<Bar>& ws, Force<Bar>* F_v, Bar* qpos_bar,
-                                          Bar* qvel_bar, KinematicsCotangent<Bar>& kin_bar,
+                                          SoftConstraintsCotangent<Bar>& ws,
+                                          TransmissionsCotangent<Bar>& transmissions_bar, Force<Bar>* F_v,
+                                          Bar* qpos_bar, Bar* qvel_bar, KinematicsCotangent<Bar>& kin_bar,
                                           Parameters<Bar>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) ws.F_x[k] = ws.A_bar[k] = zero_force<Bar>();
   SoftRowsCotangent<Bar> bar;
@@ -257,7 +313,15 @@ REVOLUTE_HD void soft_constraints_adjoint(const Model& model, const Parameters<R
     soft_rows_adjoint(model, at, constraints, c, in, ws, F_v, qvel_bar, bar);
     switch (c.source) {
       case RowSource::equality:
+        if (is_of_tendons(model.equalities[c.index])) {
+          tendon_constraint_adjoint(model, at, constraints, c, in, bar, transmissions_bar, qvel_bar);
+          break;
+        }
         soft_equality_adjoint(model, at, constraints, c, bar, ws, F_v, qpos_bar, kin_bar);
+        break;
+      case RowSource::tendon_friction:
+      case RowSource::tendon_limit:
+        tendon_constraint_adjoint(model, at, constraints, c, in, bar, transmissions_bar, qvel_bar);
         break;
       case RowSource::dry_friction:
         soft_dry_friction_adjoint(parameters, c, bar, parameters_bar);

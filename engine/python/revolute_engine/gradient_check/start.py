@@ -78,7 +78,8 @@ def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
         start: the trajectory.
     """
     data = mujoco.MjData(model.mujoco_model)
-    data.qpos[:], data.qvel[:] = start.qpos, start.qvel
+    data.qpos[:], data.qvel[:] = start.qpos, start.qvel[: model.nv]
+    data.act[:] = start.qvel[model.nv :]
     if len(start.ctrl):
         data.ctrl[:] = start.ctrl[0]
     with collected_warnings():  # of dynamics that are not used here
@@ -133,9 +134,10 @@ def _lifted(model: Model, qpos: Float64Array) -> Float64Array:
 
 
 def default_qvel(model: Model, random: np.random.Generator) -> Float64Array:
-    """Return small random velocities, plus those of the first keyframe if it exists."""
-    qvel = _SPEED * random.normal(size=model.nv)
-    return qvel + model.mujoco_model.key_qvel[0] if model.mujoco_model.nkey else qvel
+    """Return small random velocities and activations, plus those of the first keyframe if it exists."""
+    qvel = _SPEED * random.normal(size=model.nqvel)
+    theirs = model.mujoco_model
+    return qvel + np.concatenate([theirs.key_qvel[0], theirs.key_act[0]]) if theirs.nkey else qvel
 
 
 def default_ctrl(model: Model, qpos: Float64Array, steps: int, random: np.random.Generator) -> Float64Array:
@@ -219,7 +221,7 @@ def scale(model: Model, name: str, start: Trajectory, value: Float64Array) -> Fl
     The change is 0 for entries that must stay zero.
     """
     if name in ("qpos", "qvel"):
-        return np.ones(model.nv)
+        return np.ones(model.nv if name == "qpos" else model.nqvel)
     if name == "ctrl":
         return np.broadcast_to(ctrl_scale(model, start.qpos), start.ctrl.shape)
     if name == "gravity":
