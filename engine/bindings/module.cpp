@@ -353,7 +353,7 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
                       parameter_inputs(parameter_tangents, owners),
                       qpos_out.mutable_data(),
                       qvel_out.mutable_data()};
-  arrays.qfrc_applied = read_controller(controller, controller_owners).qfrc_applied;
+  arrays.controller = read_controller(controller, controller_owners);
   if (!unlocked([&] { return jvp(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos_out, qvel_out);
 }
