@@ -158,7 +158,7 @@ class Simulator(Unpicklable):
         if states not in (None, "all", "final"):
             raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
-        control = Control(hold, feedback, policy, qfrc_applied)
+        control = Control.of(hold, feedback, policy, qfrc_applied)
         if kept.differentiable and not control.has_controller and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(kept), "states": states, **control.to_dict()}
@@ -282,7 +282,7 @@ class Simulator(Unpicklable):
         """
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
         inputs["checkpoints"] = str(Checkpoints.parse(checkpoints))
-        inputs |= Control(hold, feedback, policy, qfrc_applied).to_dict()
+        inputs |= Control.of(hold, feedback, policy, qfrc_applied).to_dict()
         names = checked_names(wrt)
         document: dict[str, Any] = {"inputs": inputs, "wrt": names, "on_diverged": on_diverged}
         document["clip"] = None if clip is None else positive_number("clip", clip)

@@ -106,7 +106,7 @@ def check_rollout(
         return checkpoints.states(steps) + (steps + 1 if all_states and checkpoints.policy != "every" else 1)
 
     problem = _check(model, start, controls, params, ("time", f"nu={model.nu}"), states, control.hold)
-    if control.is_plain:
+    if control is PLAIN:
         return problem
     batch, periods = problem.ctrl.shape[:2]
     controller = bind(model, control, batch, periods, problem.batched)

@@ -281,6 +281,10 @@ def parameter_rows(params: Mapping[str, Float64Array]) -> dict[str, Float64Array
     return {name: value.reshape(len(value), math.prod(value.shape[1:])) for name, value in rows.items()}
 
 
+_LONG_ROW = 256
+"""Numbers from which adding rows one by one in Python is faster than NumPy's accumulate."""
+
+
 def summed_over_environments(rows: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
     """Return the gradient by parameters that environments share, one environment added after the other.
 
@@ -291,7 +295,14 @@ def summed_over_environments(rows: Float64Array, completed: npt.NDArray[np.bool_
         rows: gradients of each environment, [K, batch, ...].
         completed: which environments count, [batch], at least one of them.
     """
-    return np.array(np.add.accumulate(rows[:, completed], axis=1)[:, -1])
+    if rows[0, 0].size < _LONG_ROW:
+        return np.array(np.add.accumulate(rows[:, completed], axis=1)[:, -1])
+    # the same order without a copy of all rows
+    first, *others = np.flatnonzero(completed)
+    total = np.array(rows[:, first])
+    for environment in others:
+        total += rows[:, environment]
+    return total
 
 
 def _by_name(model: Model, argument: str, given: Mapping[str, Any] | None) -> dict[str, Float64Array]:
