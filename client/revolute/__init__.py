@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .session import Session, SessionInfo, State
     from .simulator import Simulator
     from .trajectory import CheckpointReport, Gradient, Trajectory
+    from .unsettled import UnsettledWarning
 
 __version__ = "0.1.0"
 
@@ -62,6 +63,7 @@ _HOME = {
     "StepJacobian": "derivatives",
     "Term": "contract.loss",
     "Trajectory": "trajectory",
+    "UnsettledWarning": "unsettled",
     "connect": "connection",
     "models": "connection",
 }
@@ -96,6 +98,7 @@ __all__ = [
     "Trajectory",
     "UnauthenticatedError",
     "UnavailableError",
+    "UnsettledWarning",
     "__version__",
     "connect",
     "models",

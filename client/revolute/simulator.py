@@ -12,6 +12,7 @@ from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import as_float64, named_float64, owned_float64
 from .contract.checkpoints import EVERY, Checkpoints
 from .contract.errors import ArgumentError, ModelError
+from .contract.gradient_method import EXACT, GradientMethod
 from .contract.gradient_report import GradientReport
 from .contract.load_options import GivenOptions, spell_out_options
 from .contract.loss import Loss, Term, check_loss
@@ -23,8 +24,9 @@ from .model import ModelHandle, check_model, check_options
 from .rollout_stream import RolloutStream
 from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import add_searched_paths, read_source
-from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names
+from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names, method_field
 from .unpicklable import Unpicklable
+from .unsettled import warn_unsettled
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -133,7 +135,8 @@ class Simulator(Unpicklable):
                 "every", else "final".
 
         Returns:
-            The trajectory; its `status` reports environments that diverged.
+            The trajectory; its `status` reports environments that diverged. An `UnsettledWarning` tells of
+            steps whose constraints the solver did not settle.
 
         Raises:
             ArgumentError: a shape, value or name does not fit the model.
@@ -148,6 +151,7 @@ class Simulator(Unpicklable):
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(policy), "states": states}
         answer = self._link.rollout(inputs)
+        _warn_unsettled("rollout", model, answer)
         # in process, the engine returns its own copy of ctrl; share it
         return Trajectory(self._link, model, answer, answer.get("ctrl", inputs["ctrl"]), owned=True)
 
@@ -224,6 +228,7 @@ class Simulator(Unpicklable):
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         checkpoints: str | Checkpoints = EVERY,
+        gradient: str | GradientMethod = EXACT,
     ) -> tuple[Any, Gradient]:
         """Simulate, evaluate a loss and differentiate it, in one call. Nothing is kept afterwards.
 
@@ -239,6 +244,7 @@ class Simulator(Unpicklable):
             wrt: what to differentiate by, as for `Trajectory.backward`.
             checkpoints: which states are kept during the call, as for `rollout`, but not "none". Memory
                 beyond inputs and gradient is proportional to these states.
+            gradient: how to differentiate, as for `Trajectory.backward`.
 
         Returns:
             The loss and its gradient. The loss is [batch], a float without the batch axis, or the value that
@@ -252,13 +258,15 @@ class Simulator(Unpicklable):
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
         inputs["checkpoints"] = str(Checkpoints.parse(checkpoints))
         names = checked_names(wrt)
+        document = {"inputs": inputs, "wrt": names, **method_field(gradient)}
         if callable(loss):
-            return self._custom_loss(inputs, loss, names)
-        document = {"inputs": inputs, "loss": check_loss(loss, or_function=True).to_dict(), "wrt": names}
-        found = self._link.call("ValueAndGradient", document)
-        gradient = Gradient.from_document(found["gradient"], names, found["diverged_step"])
-        value = found["value"]
-        return (value if value.ndim else float(value)), gradient
+            value, found = self._custom_loss(document, loss)
+        else:
+            document["loss"] = check_loss(loss, or_function=True).to_dict()
+            found = self._link.call("ValueAndGradient", document)
+            value = found["value"] if found["value"].ndim else float(found["value"])
+        _warn_unsettled("value_and_gradient", model, found)
+        return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
 
     @reject_unknown_arguments
     def jacobian(
@@ -425,20 +433,24 @@ class Simulator(Unpicklable):
     def __repr__(self) -> str:
         return f"<revolute simulator: {self.address}>"
 
-    def _custom_loss(
-        self, inputs: dict[str, Any], loss: LossFunction, names: list[str]
-    ) -> tuple[Any, Gradient]:
-        """Differentiate a Python loss function."""
+    def _custom_loss(self, document: dict[str, Any], loss: LossFunction) -> tuple[Any, Mapping[str, Any]]:
+        """Differentiate a Python loss function; return its value and a ValueAndGradientResult document."""
         value: Any = None
 
-        def respond(document: Mapping[str, Any]) -> dict[str, Any]:
+        def respond(trajectory: Mapping[str, Any]) -> dict[str, Any]:
             nonlocal value
-            value, bars = evaluate(loss, States.from_document(document, inputs["ctrl"]))
+            value, bars = evaluate(loss, States.from_document(trajectory, document["inputs"]["ctrl"]))
             return bars
 
-        document = {"inputs": inputs, "wrt": names}
         found = self._link.custom_loss(document, respond)
-        return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
+        return value, found
+
+
+def _warn_unsettled(verb: str, model: ModelHandle, document: Mapping[str, Any]) -> None:
+    """Warn the caller of a public method if the solver did not settle."""
+    unsettled, residual = document.get("unsettled_step"), document.get("residual")
+    # above this frame: the method, its check of argument names, and the caller
+    warn_unsettled(verb, model, unsettled, residual, stacklevel=4)
 
 
 def _fraction(name: str, value: Any) -> float:

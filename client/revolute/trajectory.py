@@ -13,6 +13,7 @@ from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import Float64Array, as_float64, named_float64
 from .contract.checkpoints import CheckpointReport, Checkpoints
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
+from .contract.gradient_method import EXACT, GradientMethod
 from .derivatives import Jvp
 from .link import Link
 from .model import ModelHandle
@@ -30,6 +31,7 @@ class Gradient(Mapping[str, Float64Array]):
             whose states are finite but whose gradient is not. Rows with status 1 or 2 are NaN.
         diverged_step: [batch] int64, first step whose result is not finite, or -1.
         report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
+        method: how it was differentiated, "exact" or "contact_from_distance=…" with the distance in metres.
     """
 
     def __init__(
@@ -38,11 +40,13 @@ class Gradient(Mapping[str, Float64Array]):
         status: npt.NDArray[np.int32],
         diverged_step: npt.NDArray[np.int64],
         report: CheckpointReport,
+        method: str = "exact",
     ) -> None:
         self._arrays = dict(arrays)
         self.status = status
         self.diverged_step = diverged_step
         self.report = report
+        self.method = method
 
     @classmethod
     def from_document(
@@ -50,7 +54,9 @@ class Gradient(Mapping[str, Float64Array]):
     ) -> Gradient:
         """Build a gradient from a Gradient document, in the order of `names`."""
         arrays = {name: document["arrays"][name] for name in names}
-        return cls(arrays, document["status"], diverged_step, CheckpointReport(**document["report"]))
+        report = CheckpointReport(**document["report"])
+        # a server of an earlier release knows no other method
+        return cls(arrays, document["status"], diverged_step, report, document.get("method") or "exact")
 
     def __getitem__(self, name: str) -> Float64Array:
         try:
@@ -98,6 +104,11 @@ class Trajectory(Unpicklable):
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
             diverged environment are NaN after its last finite one.
         diverged_step: [batch] int64, first step whose result is not finite, or -1.
+        unsettled_step: [batch] int64, first step whose constraints the solver did not settle, or -1; None
+            from a server of an earlier release. Newton's method of contact_model="mujoco" and
+            solver="exact" settle at rounding, sweeps when they leave at most 1 mm/s.
+        residual: [batch], largest violation of a constraint that the solver of contact_model="hard" left, in
+            m/s or rad/s; 0 with "mujoco"; None like `unsettled_step`.
         report: cost of the checkpoints.
     """
 
@@ -121,6 +132,8 @@ class Trajectory(Unpicklable):
         self.ctrl: Float64Array = _read_only(ctrl)
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
+        self.unsettled_step: npt.NDArray[np.int64] | None = _read_only_or_none(document, "unsettled_step")
+        self.residual: Float64Array | None = _read_only_or_none(document, "residual")
         self.report = CheckpointReport(**document["report"])
         self._link = link
         kept = owned and self.checkpoints.differentiable
@@ -170,6 +183,7 @@ class Trajectory(Unpicklable):
         *,
         times: Sequence[int] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
+        gradient: str | GradientMethod = EXACT,
     ) -> Gradient:
         """Pull the gradient of a loss back through this trajectory.
 
@@ -181,6 +195,8 @@ class Trajectory(Unpicklable):
                 one; the time axis of the cotangents then has this length. None for all T + 1 states.
             wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", and any parameter that
                 `Simulator.rollout` takes.
+            gradient: "exact", or "contact_from_distance[=metres]": shapes that do not touch answer by a weak
+                force in the derivative alone. It needs contact_model="mujoco"; docs/gradients.md explains it.
 
         Returns:
             Gradient with one array per name in `wrt`, shaped like that input, with a leading axis K if the
@@ -199,6 +215,7 @@ class Trajectory(Unpicklable):
             "qvel_bar": None if qvel_bar is None else as_float64("qvel_bar", qvel_bar),
             "wrt": names,
             "times": None if times is None else _whole_numbers("times", times),
+            **method_field(gradient),
         }
         found = self._link.call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
@@ -281,6 +298,12 @@ class Trajectory(Unpicklable):
         )
 
 
+def method_field(gradient: Any) -> dict[str, str]:
+    """Return the field of a request that says how to differentiate; empty for the exact gradient."""
+    method = GradientMethod.parse(gradient)
+    return {} if method.is_exact else {"gradient": str(method)}
+
+
 def checked_names(wrt: Any) -> list[str]:
     """Return `wrt` as a list of names.
 
@@ -311,6 +334,11 @@ def _whole_numbers(name: str, values: Any) -> list[int]:
 
 def _states(document: Mapping[str, Any]) -> tuple[Float64Array, Float64Array]:
     return _read_only(document["qpos"]), _read_only(document["qvel"])
+
+
+def _read_only_or_none(document: Mapping[str, Any], name: str) -> Any:
+    array = document.get(name)
+    return None if array is None else _read_only(array)
 
 
 def _read_only(array: np.ndarray) -> Any:

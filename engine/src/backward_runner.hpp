@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "state_replay.hpp"
+#include "widened_model.hpp"
 
 namespace revolute {
 
@@ -70,6 +71,7 @@ struct BackwardRunner {
     const std::int64_t steps = arrays.shape.steps;
     const Seats<Real> seats = {slice, arrays.cotangents};
     forward.load(storage, arrays.parameters, slice);
+    const SeenFromDistance<Real> seen(model, arrays.contact_distance, forward.workspace.soft);
     StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
     std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken
     for (int g = 0; g < seats.groups(); ++g) {

@@ -126,14 +126,18 @@ class HttpTransport:
         handle = {"trajectory_id": trajectory["trajectory_id"]}
         try:
             cotangents = respond(trajectory)
-            gradient = self.call("Backward", {**handle, **cotangents, "wrt": document["wrt"]})
+            method = {name: document[name] for name in ("gradient",) if name in document}
+            gradient = self.call("Backward", {**handle, **cotangents, "wrt": document["wrt"], **method})
         finally:
             with contextlib.suppress(NotFoundError):
                 self.call("DeleteTrajectory", handle)
         return {
             "gradient": gradient,
-            "diverged_step": trajectory["diverged_step"],
-            "report": trajectory["report"],
+            **{
+                name: trajectory[name]
+                for name in ("diverged_step", "unsettled_step", "residual", "report")
+                if name in trajectory
+            },
         }
 
     def close(self) -> None:

@@ -66,8 +66,9 @@ struct RolloutArrays {
   const Loss* loss = nullptr;   // null: not wanted
   double* value = nullptr;      // [B] the loss of each environment
   bool held = false;            // ctrl is [B, nu], the same in every step; only the last states are wanted
-  // [B] first step whose constraints were not solved to convergence, -1 without; null: not wanted
+  // [B] first step whose constraints the solver did not settle, -1 without; null: not wanted
   std::int64_t* unsettled_step = nullptr;
+  double* residual = nullptr;  // [B] largest violation that the solver left; wanted with unsettled_step
 };
 
 // K cotangents at once. Results are overwritten; one that is null is not wanted.
@@ -86,6 +87,7 @@ struct BackwardArrays {
   const Loss* loss = nullptr;                 // a further source of cotangents of states and controls
   std::uint8_t* cotangents_finite = nullptr;  // [B] whether those of `loss` are; needed with `loss` only
   std::array<double*, parameter_count> parameter_bars{};  // [K, B, size]
+  double contact_distance = 0.0;  // mujoco: up to which contact_from_distance.hpp acts, m; 0: exact
 };
 
 // A rollout with a loss, and the backward pass of that loss's one cotangent over it, with the same shape, policy, controls,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from revolute.contract.arrays import as_float64
 from revolute.contract.checkpoints import Checkpoints
 from revolute.contract.errors import ArgumentError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss, check_loss
 
 from . import native
@@ -38,6 +39,16 @@ from .parameters import check_params_tan, parameter_rows
 Float64Array = npt.NDArray[np.float64]
 
 MAX_THREADS = 1024
+
+
+class Advance(NamedTuple):
+    """The end of some steps with constant controls; see `Engine.advance`."""
+
+    qpos: Float64Array
+    qvel: Float64Array
+    status: npt.NDArray[np.int32]
+    unsettled_step: npt.NDArray[np.int64]
+    residual: Float64Array
 
 
 class Engine:
@@ -115,7 +126,7 @@ class Engine:
         steps: int,
         *,
         cancel: native.CancelToken | None = None,
-    ) -> tuple[Float64Array, Float64Array, npt.NDArray[np.int32]]:
+    ) -> Advance:
         """Simulate some steps with constant controls, and return only the final state.
 
         Args:
@@ -127,8 +138,9 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            Positions [batch, nq], velocities [batch, nv] and status [batch]. They equal bit for bit the end
-            of a rollout with these controls in every step. The state of a diverged environment is NaN.
+            Positions [batch, nq], velocities [batch, nv], status, unsettled_step and residual [batch]. They
+            equal bit for bit those of a rollout with these controls in every step. The state of a diverged
+            environment is NaN.
 
         Raises:
             ArgumentError: a shape or a number is wrong.
@@ -142,8 +154,7 @@ class Engine:
         )
         if found is None:
             raise cancelled("advance")
-        end: tuple[Float64Array, Float64Array, npt.NDArray[np.int32]] = found
-        return end
+        return Advance(*found)
 
     def start_states(
         self, model: Model, batch: int, qpos: npt.ArrayLike, qvel: npt.ArrayLike, *, own: bool = True
@@ -241,6 +252,7 @@ class Engine:
         *,
         times: npt.ArrayLike | None = None,
         wrt: Iterable[str] = INPUTS,
+        gradient: str | GradientMethod = EXACT,
         cancel: native.CancelToken | None = None,
     ) -> Gradient:
         """Pull the gradient of a loss back through a trajectory.
@@ -256,6 +268,8 @@ class Engine:
                 one; the time axis of the cotangents then has this length. None for all states.
             wrt: what to differentiate by: qpos, qvel (the start state), ctrl, and any parameter that
                 `rollout` accepts.
+            gradient: "exact", or "contact_from_distance[=metres]": shapes that do not touch answer by a weak
+                force in the derivative alone; see docs/gradients.md.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -273,7 +287,7 @@ class Engine:
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
         _check_differentiable(rollout)
-        names = check_wrt(wrt, model)
+        names, method = check_wrt(wrt, model), _checked_method(model, gradient)
         completed = np.atleast_1d(rollout.status) == OK
         indices = check_times(times, rollout.steps)
         count = rollout.steps + 1 if indices is None else len(indices)
@@ -304,6 +318,7 @@ class Engine:
                 bars["qvel_bar"],
                 indices,
                 names,
+                method.distance,
                 self.threads,
                 cancel,
             )
@@ -313,7 +328,8 @@ class Engine:
             raise cancelled("backward")
         pulled, replayed = found
         report = replace(rollout.report, replayed_steps=int(replayed.sum()))
-        return gradient_result(model, pulled, rollout, (status, rollout.diverged_step), report, has_k)
+        ends = status, rollout.diverged_step
+        return replace(gradient_result(model, pulled, rollout, ends, report, has_k), method=str(method))
 
     def value_and_gradient(
         self,
@@ -326,6 +342,7 @@ class Engine:
         params: Mapping[str, npt.ArrayLike] | None = None,
         wrt: Iterable[str] = INPUTS,
         checkpoints: str | Checkpoints = "every",
+        gradient: str | GradientMethod = EXACT,
         cancel: native.CancelToken | None = None,
     ) -> tuple[Float64Array | float, Gradient]:
         """Simulate, evaluate a loss and pull its gradient back.
@@ -343,6 +360,7 @@ class Engine:
             wrt: what to differentiate by, as in `backward`.
             checkpoints: which states are kept during the call, as in `rollout`, but not "none". Beyond inputs
                 and gradient, only these states grow with time.
+            gradient: how to differentiate, as in `backward`.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -357,14 +375,15 @@ class Engine:
         names = check_wrt(wrt, model)
         checked = check_loss(loss)
         _check_model(model)
+        method = _checked_method(model, gradient)
         _check_cancel(cancel)
         policy = Checkpoints.parse(checkpoints)
         if not policy.differentiable:
             raise ArgumentError.expected("checkpoints", "a policy with a gradient", repr(str(policy)))
         problem = check_rollout(model, qpos, qvel, ctrl, params, checkpoints=policy, copy_ctrl=False)
         terms = bound_terms(model, checked, problem)
-        found = self._evaluate(model, problem, policy, terms, names, cancel)
-        return evaluated(model, problem, policy, found)
+        found = self._evaluate(model, problem, policy, terms, names, cancel, method)
+        return evaluated(model, problem, policy, found, method)
 
     def _evaluate(
         self,
@@ -374,6 +393,7 @@ class Engine:
         terms: Sequence[LossTuple],
         names: Sequence[str],
         cancel: native.CancelToken | None,
+        method: GradientMethod = EXACT,
     ) -> Evaluation:
         """Evaluate and differentiate a loss with checked arguments."""
         try:
@@ -387,6 +407,7 @@ class Engine:
                 checkpoints.count,
                 list(terms),
                 list(names),
+                method.distance,
                 self.threads,
                 cancel,
             )
@@ -560,3 +581,16 @@ def _wants_all_states(states: Any, checkpoints: Checkpoints) -> bool:
     if states not in (None, "all", "final"):
         raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
     return checkpoints.policy == "every" if states is None else states == "all"
+
+
+def _checked_method(model: Model, gradient: str | GradientMethod) -> GradientMethod:
+    """Return how to differentiate, if the model's contact model knows it."""
+    method = GradientMethod.parse(gradient)
+    if not method.is_exact and model.options["contact_model"] != "mujoco":
+        raise ArgumentError.expected(
+            "gradient",
+            "'exact' with contact_model=\"hard\"",
+            repr(str(method)),
+            advice='load the model with contact_model="mujoco"',
+        )
+    return method

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.checkpoints import CheckpointReport, Checkpoints
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss, check_within_float64
 
 from . import native
@@ -35,6 +37,8 @@ class Evaluation(NamedTuple):
         pulled: gradients [1, batch, …] by name of the input, also for parameters.
         replayed_steps: [batch].
         cotangents_finite: [batch], 0 if the derivatives of the loss are not finite.
+        unsettled_step: [batch].
+        residual: [batch].
     """
 
     value: Float64Array
@@ -43,6 +47,8 @@ class Evaluation(NamedTuple):
     pulled: dict[str, Float64Array]
     replayed_steps: npt.NDArray[Any]
     cotangents_finite: npt.NDArray[Any]
+    unsettled_step: npt.NDArray[np.int64]
+    residual: Float64Array
 
     def of(self, rows: slice, names: Iterable[str]) -> Evaluation:
         """Return a copy with only the given environments and gradients."""
@@ -54,6 +60,8 @@ class Evaluation(NamedTuple):
             pulled,
             self.replayed_steps[rows],
             self.cotangents_finite[rows],
+            np.array(self.unsettled_step[rows]),
+            np.array(self.residual[rows]),
         )
 
 
@@ -80,7 +88,11 @@ def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
 
 
 def evaluated(
-    model: Model, problem: Problem, checkpoints: Checkpoints, found: Evaluation
+    model: Model,
+    problem: Problem,
+    checkpoints: Checkpoints,
+    found: Evaluation,
+    method: GradientMethod = EXACT,
 ) -> tuple[Float64Array | float, Gradient]:
     """Convert the compiled engine's result to that of `Engine.value_and_gradient`.
 
@@ -100,7 +112,12 @@ def evaluated(
     report = checkpoint_report(
         model.nq + model.nv, checkpoints, batch, steps, int(found.replayed_steps.sum())
     )
-    gradient = gradient_result(model, found.pulled, problem, ends, report, has_k=False)
+    gradient = replace(
+        gradient_result(model, found.pulled, problem, ends, report, has_k=False),
+        method=str(method),
+        unsettled_step=found.unsettled_step if problem.batched else found.unsettled_step[0, ...],
+        residual=found.residual if problem.batched else found.residual[0, ...],
+    )
     return (value if problem.batched else float(value[0])), gradient
 
 
@@ -133,7 +150,7 @@ def rollout_result(
         diverged_step=shaped(found["diverged_step"]),
         batched=problem.batched,
         all_states=(kept_qpos, kept_qvel) if checkpoints.policy == "every" else states,
-        unsettled_step=shaped(found["unsettled_step"]) if "unsettled_step" in found else None,
+        **{name: shaped(found[name]) for name in ("unsettled_step", "residual") if name in found},
     )
 
 

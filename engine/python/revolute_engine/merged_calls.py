@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from revolute.contract.checkpoints import EVERY, Checkpoints
 from revolute.contract.errors import RevoluteError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss, check_loss
 
 from . import native
@@ -56,6 +57,7 @@ class BackwardCall:
     qvel_bar: Any = None
     wrt: Iterable[str] = INPUTS
     times: Any = None
+    gradient: GradientMethod = EXACT
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class ValueAndGradientCall:
     inputs: RolloutCall
     loss: Loss
     wrt: Iterable[str] = INPUTS
+    gradient: GradientMethod = EXACT
 
 
 ValueAndGradientResult = tuple[Float64Array | float, Gradient]
@@ -72,6 +75,7 @@ ValueAndGradientResult = tuple[Float64Array | float, Gradient]
 _Arrays = dict[str, npt.NDArray[Any]]
 
 _STATES = ("qpos", "qvel", "status", "diverged_step")
+_SOLVED = ("unsettled_step", "residual")
 
 
 def rollout_together(
@@ -100,7 +104,7 @@ def rollout_together(
         merged = engine._simulate(model, _merged_problem(model, problems), EVERY, False, cancel)
         return [
             rollout_of_every_state(
-                model, problem, {name: np.array(getattr(merged, name)[rows]) for name in _STATES}
+                model, problem, {name: np.array(getattr(merged, name)[rows]) for name in (*_STATES, *_SOLVED)}
             )
             for problem, rows in zip(problems, _rows(counts), strict=True)
         ]
@@ -117,7 +121,7 @@ def backward_together(
         engine: the engine.
         model: the model of all trajectories.
         calls: the calls; all have the same number of steps, the same number of cotangents K, cotangents of
-            all states, and trajectories with checkpoints "every".
+            all states, the exact gradient, and trajectories with checkpoints "every".
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
@@ -166,7 +170,7 @@ def value_and_gradient_together(
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps and checkpoints "every".
+        calls: the calls; all have the same number of steps, checkpoints "every" and the exact gradient.
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
@@ -372,7 +376,10 @@ def _merged_bars(checked_calls: Sequence[_CheckedBackward], name: str) -> Float6
 
 
 def rollout_of_every_state(model: Model, problem: Problem, arrays: _Arrays) -> Rollout:
-    """Build a rollout with checkpoints "every" from the arrays `_STATES`, with batch axis."""
+    """Build a rollout with checkpoints "every" from the arrays `_STATES` and, if known, `_SOLVED`.
+
+    All have a batch axis.
+    """
     states = arrays["qpos"], arrays["qvel"]
     last = tuple(np.ascontiguousarray(array[:, -1:]) for array in states)
     return rollout_result(model, problem, EVERY, {**arrays, "kept": states, "last": last})

@@ -1,8 +1,8 @@
 """Merged calls: steps, rollouts and gradients of several clients, computed as one batch.
 
 Calls may be merged if they use the same model, take the same number of steps and are small. Long trajectories
-are computed alone, because merging copies them. Trajectories that do not keep every state are computed alone,
-too.
+are computed alone, because merging copies them. Trajectories that do not keep every state and gradients that
+are not exact are computed alone, too.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
             only.qvel_bar,
             times=only.times,
             wrt=only.wrt,
+            gradient=only.gradient,
             cancel=token,
         )
 
@@ -83,7 +84,7 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
     bar = call.qpos_bar if call.qpos_bar is not None else call.qvel_bar
     cotangents = len(bar) if np.ndim(bar) == np.ndim(rollout.kept_qpos) + 1 else 1
     small = size <= MOST_ENVIRONMENTS and rollout.report.checkpoint_bytes * cotangents <= MOST_BYTES
-    plain = rollout.checkpoints == EVERY and call.times is None
+    plain = rollout.checkpoints == EVERY and call.times is None and call.gradient.is_exact
     key = ("backward", model.id, rollout.steps, cotangents) if small and plain else None
     return _work(one, partial(backward_together, engine, model), call, key, size, size * rollout.steps)
 
@@ -102,10 +103,13 @@ def value_and_gradient_work(engine: Engine, model: Model, call: ValueAndGradient
             params=inputs.params,
             wrt=only.wrt,
             checkpoints=inputs.checkpoints,
+            gradient=only.gradient,
             cancel=token,
         )
 
     key, size, steps = _rollout_key("value_and_gradient", model, call.inputs)
+    if not call.gradient.is_exact:
+        key = None
     return _work(one, partial(value_and_gradient_together, engine, model), call, key, size, steps)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from revolute.contract.arrays import Float64Array, as_float64
 from revolute.contract.errors import ArgumentError, DivergedError, RevoluteError
-from revolute_engine import CancelToken, Engine, Model, StepJacobian
+from revolute_engine import Advance, CancelToken, Engine, Model, StepJacobian
 
 MOST_STEPS = 2**63 - 1
 """Largest number of steps since a reset; it is sent as int64."""
@@ -26,6 +26,9 @@ class State:
         step_count: steps taken since the last reset.
         time: seconds since the last reset, step_count times the model's timestep.
         status: [batch] int32, 0 running, 1 diverged since the last reset.
+        unsettled_step: [batch] int64, number since the last reset of the first step whose constraints the
+            solver did not settle, or -1.
+        residual: [batch], largest violation that the solver left since the last reset.
     """
 
     qpos: Float64Array
@@ -33,6 +36,14 @@ class State:
     step_count: int
     time: float
     status: np.ndarray
+    unsettled_step: np.ndarray
+    residual: Float64Array
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> State:
+        """Build a state from its stored fields; earlier releases did not store the last two."""
+        batch = len(document["status"])
+        return cls(**{"unsettled_step": np.full(batch, -1), "residual": np.zeros(batch), **document})
 
 
 def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel: Any = None) -> State:
@@ -51,7 +62,7 @@ def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel
     given = model.qpos0 if qpos is None else qpos, model.qvel0 if qvel is None else qvel
     # no copy: the arrays of a request have no other user
     start = engine.start_states(model, batch, *given, own=False)
-    return State(*start, 0, 0.0, np.zeros(batch, np.int32))
+    return State(*start, 0, 0.0, np.zeros(batch, np.int32), np.full(batch, -1), np.zeros(batch))
 
 
 def changed_state(
@@ -90,6 +101,8 @@ def changed_state(
         step_count=count,
         time=count * model.timestep,
         status=status,
+        unsettled_step=start.unsettled_step if whole else state.unsettled_step,
+        residual=start.residual if whole else state.residual,
     )
 
 
@@ -111,14 +124,19 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
     _check_steps(state, steps)
     controls = _checked_control(model, len(state.status), ctrl)
     status, qpos, qvel = state.status, state.qpos, state.qvel
+    unsettled, residual = np.full(len(status), -1), np.zeros(len(status))
     if steps and not status.all():
         start = _without_diverged(model, status, qpos, qvel)
-        qpos, qvel, now_diverged = engine.advance(model, *start, controls, steps, cancel=cancel)
-        status = status | now_diverged
+        end = engine.advance(model, *start, controls, steps, cancel=cancel)
+        qpos, qvel = end.qpos, end.qvel
+        # what diverged before is not judged
+        unsettled = np.where(status == 0, end.unsettled_step, -1)
+        residual = np.where(status == 0, end.residual, 0.0)
+        status = status | end.status
     if status.any():
         diverged = (status != 0)[:, None]
         qpos, qvel = np.where(diverged, np.nan, qpos), np.where(diverged, np.nan, qvel)
-    return _stepped(model, state, steps, qpos, qvel, status)
+    return _stepped(model, state, steps, Advance(qpos, qvel, status, unsettled, residual))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,6 +176,9 @@ def advance_together(
         step_count=0,
         time=0.0,
         status=np.concatenate([state.status for state, _ in good]),
+        # these begin anew, and are added to those of each session
+        unsettled_step=np.full(sum(len(state.status) for state, _ in good), -1),
+        residual=np.zeros(sum(len(state.status) for state, _ in good)),
     )
     steps = calls[0].steps
     after = advance(engine, model, merged, np.concatenate([ctrl for _, ctrl in good]), steps, cancel)
@@ -169,8 +190,8 @@ def advance_together(
             continue
         rows = slice(first, first + len(ctrl))
         first += len(ctrl)
-        qpos, qvel, status = (np.array(part[rows]) for part in (after.qpos, after.qvel, after.status))
-        results.append(_stepped(model, call.state, steps, qpos, qvel, status))
+        parts = (after.qpos, after.qvel, after.status, after.unsettled_step, after.residual)
+        results.append(_stepped(model, call.state, steps, Advance(*(np.array(part[rows]) for part in parts))))
     return results
 
 
@@ -212,12 +233,19 @@ def jacobian_bytes(model: Model, batch: int) -> int:
     return 8 * batch * 2 * model.nv * (2 * model.nv + model.nu)
 
 
-def _stepped(
-    model: Model, before: State, steps: int, qpos: Float64Array, qvel: Float64Array, status: np.ndarray
-) -> State:
+def _stepped(model: Model, before: State, steps: int, end: Advance) -> State:
     """Return the state after `steps` more steps, with step count and time advanced."""
     step_count = before.step_count + steps
-    return State(qpos, qvel, step_count, step_count * model.timestep, status)
+    first = np.where(end.unsettled_step >= 0, before.step_count + end.unsettled_step, -1)
+    return State(
+        end.qpos,
+        end.qvel,
+        step_count,
+        step_count * model.timestep,
+        end.status,
+        np.where(before.unsettled_step >= 0, before.unsettled_step, first),
+        np.maximum(before.residual, end.residual),
+    )
 
 
 def _check_steps(state: State, steps: int) -> None:

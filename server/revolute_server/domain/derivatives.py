@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from revolute.contract.checkpoints import Checkpoints
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.gradient_report import GradientReport
 from revolute.contract.loss import Loss
 from revolute_engine import Engine, Gradient, StepJacobian, check_gradient
@@ -78,6 +79,7 @@ class Derivatives:
         wrt: Sequence[str],
         *,
         checkpoints: str,
+        gradient: GradientMethod = EXACT,
     ) -> ValueAndGradient:
         """Simulate, evaluate a loss, and return its value and gradient; no record is kept.
 
@@ -90,6 +92,7 @@ class Derivatives:
             params: model parameters by name.
             wrt: names of inputs and parameters to differentiate by.
             checkpoints: which states are kept for the backward pass.
+            gradient: how to differentiate.
 
         Raises:
             ArgumentError: shapes or values do not fit the model, or the loss does not fit the trajectory.
@@ -103,10 +106,10 @@ class Derivatives:
         with self._budget.reserve("a value and gradient", size):
             inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy)
             work = value_and_gradient_work(
-                self._engine, model, ValueAndGradientCall(inputs, loss, tuple(wrt))
+                self._engine, model, ValueAndGradientCall(inputs, loss, tuple(wrt), gradient)
             )
-            value, gradient = await self._pool.run_work(work)
-            return ValueAndGradient(np.asarray(value), gradient)
+            value, found = await self._pool.run_work(work)
+            return ValueAndGradient(np.asarray(value), found)
 
     async def jacobian(
         self, model_id: str, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss
 from revolute_engine import CancelToken, Engine, Gradient, Model, load_model, native
 from revolute_engine.segments import Segment, SegmentedRollout
@@ -276,9 +277,10 @@ class _Derivatives(Derivatives):
         wrt: Sequence[str],
         *,
         checkpoints: str,
+        gradient: GradientMethod = EXACT,
     ) -> ValueAndGradient:
         model = await self._models.get(model_id)
-        value, gradient = await self._pool.run(
+        value, found = await self._pool.run(
             lambda token: self._engine.value_and_gradient(
                 model,
                 qpos,
@@ -288,11 +290,12 @@ class _Derivatives(Derivatives):
                 params=params or None,
                 wrt=wrt,
                 checkpoints=checkpoints,
+                gradient=gradient,
                 cancel=token,
             ),
             _steps(ctrl),
         )
-        return ValueAndGradient(np.asarray(value), gradient)
+        return ValueAndGradient(np.asarray(value), found)
 
 
 class _Sessions(Sessions):
@@ -431,11 +434,19 @@ class _Trajectories(Trajectories):
         qvel_bar: Any,
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
+        gradient: GradientMethod = EXACT,
     ) -> Gradient:
         rollout = trajectory.rollout
         return await self._pool.run(
             lambda token: self._engine.backward(
-                trajectory.model, rollout, qpos_bar, qvel_bar, times=times, wrt=wrt, cancel=token
+                trajectory.model,
+                rollout,
+                qpos_bar,
+                qvel_bar,
+                times=times,
+                wrt=wrt,
+                gradient=gradient,
+                cancel=token,
             ),
             rollout.batch * rollout.steps,
         )
@@ -457,8 +468,9 @@ def _steps(ctrl: Any) -> int:
 
 
 def _copied(state: State) -> State:
-    qpos, qvel, status = np.array(state.qpos), np.array(state.qvel), np.array(state.status)
-    return State(qpos, qvel, state.step_count, state.time, status)
+    names = ("qpos", "qvel", "status", "unsettled_step", "residual")
+    arrays: dict[str, Any] = {name: np.array(getattr(state, name)) for name in names}
+    return dataclasses.replace(state, **arrays)
 
 
 def _remove(noun: str, kept: dict[str, Any], identifier: str) -> None:

@@ -465,7 +465,7 @@ class Sessions:
         record = await self._record(session_id)
         document = decode(record.payload)
         model = await self._models.get(document["model_id"])
-        state = State(**document["state"])
+        state = State.from_document(document["state"])
         known = {**record.summary, **document}
         session = Session(
             session_id,
@@ -485,7 +485,7 @@ class Sessions:
     async def _reload(self, session: Session) -> None:
         """Read the state of a session again, because another replica has changed it."""
         record = await self._record(session.id)
-        session.state = State(**decode(record.payload)["state"])
+        session.state = State.from_document(decode(record.payload)["state"])
         session.version, session.expires = record.version, record.expires
 
     async def _record(self, session_id: str) -> Record:

@@ -13,6 +13,7 @@ from typing import Any
 
 from revolute.contract.checkpoints import EVERY, Checkpoints
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout
 from revolute_engine.merged_calls import BackwardCall, RolloutCall
 from revolute_engine.segments import Segment, SegmentedRollout, segments_of
@@ -39,7 +40,7 @@ _REPEAT_SECONDS = 600.0
 
 _log = logging.getLogger("revolute.server")
 
-Pull = Callable[[Any, Any, Sequence[str], Sequence[int] | None], Awaitable[Gradient]]
+Pull = Callable[[Any, Any, Sequence[str], Sequence[int] | None, GradientMethod], Awaitable[Gradient]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,6 +255,7 @@ class Trajectories:
         wrt: Sequence[str],
         *,
         times: Sequence[int] | None = None,
+        gradient: GradientMethod = EXACT,
     ) -> Gradient:
         """Pull one or K cotangents back through a kept trajectory.
 
@@ -263,6 +265,7 @@ class Trajectories:
             qvel_bar: d loss / d qvel, [batch, time + 1, nv], with the same leading axis; or None.
             wrt: names of inputs and parameters to differentiate by.
             times: times of the states in `qpos_bar` and `qvel_bar`; None for all.
+            gradient: how to differentiate.
 
         Raises:
             ArgumentError: shapes do not fit the trajectory, or a name in `wrt` is unknown.
@@ -270,7 +273,7 @@ class Trajectories:
             DivergedError: no environment stayed finite.
         """
         kept = await self.get(trajectory_id)
-        return await self._pull(kept, qpos_bar, qvel_bar, wrt, times)
+        return await self._pull(kept, qpos_bar, qvel_bar, wrt, times, gradient)
 
     async def _pull(
         self,
@@ -279,10 +282,11 @@ class Trajectories:
         qvel_bar: Any,
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
+        gradient: GradientMethod = EXACT,
     ) -> Gradient:
         size = gradient_bytes(trajectory.model, trajectory.rollout, qpos_bar, qvel_bar, wrt, times)
         with self._cache.using(trajectory.id), self._budget.reserve("a gradient", size):
-            call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt), times)
+            call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt), times, gradient)
             return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
 
     async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
@@ -322,7 +326,8 @@ class Trajectories:
         """Simulate a trajectory that is dropped at the end of the block.
 
         Yields:
-            The trajectory, and a function that pulls (qpos_bar, qvel_bar, wrt, times) back through it.
+            The trajectory, and a function that pulls (qpos_bar, qvel_bar, wrt, times, gradient) back through
+            it.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.

@@ -162,4 +162,4 @@ class SessionVerbs(ServiceVerbs):
 
 async def _session_state(known: Document) -> Document:
     """Return the recorded state of a session after an earlier request."""
-    return answers.session_state(State(**known["state"]))
+    return answers.session_state(State.from_document(known["state"]))

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from revolute.contract.errors import ArgumentError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss
 from revolute_engine.segments import Segment
 
@@ -89,6 +90,7 @@ class Cotangents(Body):
     qvel_bar: OptionalArray = None
     wrt: list[str] = []
     times: list[int] | None = None
+    gradient: str = ""
 
 
 class Tangents(Body):
@@ -148,6 +150,7 @@ class ValueAndGradientInputs(Body):
     inputs: RolloutInputs
     loss: dict[str, Any]
     wrt: list[str] = []
+    gradient: str = ""
 
 
 class ClientLossInputs(Body):
@@ -155,6 +158,7 @@ class ClientLossInputs(Body):
 
     inputs: RolloutInputs
     wrt: list[str] = []
+    gradient: str = ""
 
 
 class ClientLossCotangents(Body):
@@ -242,7 +246,9 @@ class TrajectoryVerbs(ServiceVerbs):
         qpos_bar, qvel_bar = array("qpos_bar", body.qpos_bar), array("qvel_bar", body.qvel_bar)
         wrt = tuple(body.wrt) or _STATE_AND_CONTROL
         return answers.gradient(
-            await self.service.trajectories.backward(trajectory_id, qpos_bar, qvel_bar, wrt, times=body.times)
+            await self.service.trajectories.backward(
+                trajectory_id, qpos_bar, qvel_bar, wrt, times=body.times, gradient=_method(body.gradient)
+            )
         )
 
     @takes(Tangents)
@@ -284,6 +290,7 @@ class TrajectoryVerbs(ServiceVerbs):
             params,
             tuple(body.wrt) or _STATE_AND_CONTROL,
             checkpoints=body.inputs.checkpoints,
+            gradient=_method(body.gradient),
         )
         return answers.value_and_gradient(found)
 
@@ -298,7 +305,7 @@ class TrajectoryVerbs(ServiceVerbs):
             (message ValueAndGradientResult).
         """
         body = validate(ClientLossInputs, request)
-        inputs = body.inputs
+        inputs, method = body.inputs, _method(body.gradient)
         found = self.service.trajectories.unkept(
             inputs.model_id, *self._inputs(inputs), checkpoints=inputs.checkpoints
         )
@@ -311,6 +318,7 @@ class TrajectoryVerbs(ServiceVerbs):
                     array("qvel_bar", bars.qvel_bar),
                     tuple(body.wrt) or _STATE_AND_CONTROL,
                     bars.times,
+                    method,
                 )
                 return answers.client_loss_gradient(trajectory, gradient)
 
@@ -329,6 +337,11 @@ class TrajectoryVerbs(ServiceVerbs):
         if ctrl is not None and ctrl.ndim == (3 if isinstance(body, RolloutInputs) else 2):
             self._check_batch("ctrl", len(ctrl))
         return qpos, qvel, ctrl, arrays("params", body.params)
+
+
+def _method(text: str) -> GradientMethod:
+    """Return how to differentiate; exactly if the request does not say."""
+    return GradientMethod.parse(text) if text else EXACT
 
 
 def _trajectory_id(kept: Trajectory) -> Document:

@@ -55,7 +55,7 @@ class RolloutResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Trajectory(_message.Message):
-    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints")
+    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints", "unsettled_step", "residual")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +67,8 @@ class Trajectory(_message.Message):
     FINAL_QPOS_FIELD_NUMBER: _ClassVar[int]
     FINAL_QVEL_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
+    UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
+    RESIDUAL_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     model_id: str
     qpos: _tensor_pb2.Tensor
@@ -78,7 +80,9 @@ class Trajectory(_message.Message):
     final_qpos: _tensor_pb2.Tensor
     final_qvel: _tensor_pb2.Tensor
     checkpoints: str
-    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ...) -> None: ...
+    unsettled_step: _tensor_pb2.Tensor
+    residual: _tensor_pb2.Tensor
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("states_stored", "checkpoint_bytes", "replayed_steps")
@@ -127,18 +131,22 @@ class RolloutSegment(_message.Message):
     def __init__(self, first: _Optional[int] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class RolloutEnd(_message.Message):
-    __slots__ = ("trajectory_id", "model_id", "status", "diverged_step", "report")
+    __slots__ = ("trajectory_id", "model_id", "status", "diverged_step", "report", "unsettled_step", "residual")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
+    UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
+    RESIDUAL_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     model_id: str
     status: _tensor_pb2.Tensor
     diverged_step: _tensor_pb2.Tensor
     report: CheckpointReport
-    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+    unsettled_step: _tensor_pb2.Tensor
+    residual: _tensor_pb2.Tensor
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class GetTrajectoryRequest(_message.Message):
     __slots__ = ("trajectory_id", "states")
@@ -165,18 +173,20 @@ class BackwardRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[Cotangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Cotangents(_message.Message):
-    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt", "times")
+    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt", "times", "gradient")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_BAR_FIELD_NUMBER: _ClassVar[int]
     QVEL_BAR_FIELD_NUMBER: _ClassVar[int]
     WRT_FIELD_NUMBER: _ClassVar[int]
     TIMES_FIELD_NUMBER: _ClassVar[int]
+    GRADIENT_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     qpos_bar: _tensor_pb2.Tensor
     qvel_bar: _tensor_pb2.Tensor
     wrt: _containers.RepeatedScalarFieldContainer[str]
     times: EntryList
-    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ...) -> None: ...
+    gradient: str
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ..., gradient: _Optional[str] = ...) -> None: ...
 
 class BackwardResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -187,7 +197,7 @@ class BackwardResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Gradient, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Gradient(_message.Message):
-    __slots__ = ("arrays", "status", "report")
+    __slots__ = ("arrays", "status", "report", "method")
     class ArraysEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -198,10 +208,12 @@ class Gradient(_message.Message):
     ARRAYS_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
     arrays: _containers.MessageMap[str, _tensor_pb2.Tensor]
     status: _tensor_pb2.Tensor
     report: CheckpointReport
-    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+    method: str
+    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., method: _Optional[str] = ...) -> None: ...
 
 class ValueAndGradientRequest(_message.Message):
     __slots__ = ("start", "chunk", "cotangents")
@@ -214,14 +226,16 @@ class ValueAndGradientRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[ValueAndGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., cotangents: _Optional[_Union[Cotangents, _Mapping]] = ...) -> None: ...
 
 class ValueAndGradientInputs(_message.Message):
-    __slots__ = ("inputs", "loss", "wrt")
+    __slots__ = ("inputs", "loss", "wrt", "gradient")
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     LOSS_FIELD_NUMBER: _ClassVar[int]
     WRT_FIELD_NUMBER: _ClassVar[int]
+    GRADIENT_FIELD_NUMBER: _ClassVar[int]
     inputs: RolloutInputs
     loss: Loss
     wrt: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, inputs: _Optional[_Union[RolloutInputs, _Mapping]] = ..., loss: _Optional[_Union[Loss, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ...) -> None: ...
+    gradient: str
+    def __init__(self, inputs: _Optional[_Union[RolloutInputs, _Mapping]] = ..., loss: _Optional[_Union[Loss, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., gradient: _Optional[str] = ...) -> None: ...
 
 class Loss(_message.Message):
     __slots__ = ("terms",)
@@ -262,16 +276,20 @@ class ValueAndGradientResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[ValueAndGradientResult, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., trajectory: _Optional[_Union[Trajectory, _Mapping]] = ...) -> None: ...
 
 class ValueAndGradientResult(_message.Message):
-    __slots__ = ("value", "gradient", "diverged_step", "report")
+    __slots__ = ("value", "gradient", "diverged_step", "report", "unsettled_step", "residual")
     VALUE_FIELD_NUMBER: _ClassVar[int]
     GRADIENT_FIELD_NUMBER: _ClassVar[int]
     DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
+    UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
+    RESIDUAL_FIELD_NUMBER: _ClassVar[int]
     value: _tensor_pb2.Tensor
     gradient: Gradient
     diverged_step: _tensor_pb2.Tensor
     report: CheckpointReport
-    def __init__(self, value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., gradient: _Optional[_Union[Gradient, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+    unsettled_step: _tensor_pb2.Tensor
+    residual: _tensor_pb2.Tensor
+    def __init__(self, value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., gradient: _Optional[_Union[Gradient, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class JvpRequest(_message.Message):
     __slots__ = ("start", "chunk")

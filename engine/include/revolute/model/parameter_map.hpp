@@ -156,15 +156,16 @@ void add_array(const Real* bar, int count, int lane, double* out) {
 namespace detail {
 
 constexpr double least_friction = 1e-5;  // MuJoCo's mjMINMU
-constexpr Parameter rotational_columns[2] = {Parameter::geom_torsional_friction,
-                                             Parameter::geom_rolling_friction};
+constexpr int friction_columns = 3;  // of geom_friction: sliding, torsional, rolling
 
-// The coefficient of a pair in one column of MuJoCo's geom_friction.
+// The coefficient of a pair in one column of geom_friction.
 template <class Value>
-Value pair_friction(const FrictionPair& pair, double fixed, const Value* column) {
+Value pair_friction(const FrictionPair& pair, double fixed, const Value* friction, int column) {
   if (!pair.from_a && !pair.from_b) return Value(fixed);
-  if (!pair.from_b) return column[pair.geom_a];
-  return pair.from_a ? larger(column[pair.geom_a], column[pair.geom_b]) : column[pair.geom_b];
+  const Value &a = friction[friction_columns * pair.geom_a + column],
+              &b = friction[friction_columns * pair.geom_b + column];
+  if (!pair.from_b) return a;
+  return pair.from_a ? larger(a, b) : b;
 }
 template <class Value, class Real>
 void load_softness(const FrictionPair& pair, const SoftPair& soft, const ParameterValues<Value>& values,
@@ -176,11 +177,9 @@ void load_softness(const FrictionPair& pair, const SoftPair& soft, const Paramet
     for (int i = 0; i < 5; ++i) put(out.solimp[i], lane, Value(soft.solimp[i]));
     return;
   }
-  constexpr Parameter columns[5] = {Parameter::geom_friction, Parameter::geom_friction,
-                                    Parameter::geom_torsional_friction, Parameter::geom_rolling_friction,
-                                    Parameter::geom_rolling_friction};
+  constexpr int columns[5] = {0, 0, 1, 2, 2};
   for (int i = 0; i < 5; ++i) {
-    const Value mu = pair_friction(pair, 0.0, of(values, columns[i]));
+    const Value mu = pair_friction(pair, 0.0, of(values, Parameter::geom_friction), columns[i]);
     put(out.friction[i], lane, select(less(mu, Value(least_friction)), Value(least_friction), mu));
   }
   const Value a(soft.weight_a), b(1.0 - soft.weight_a);
@@ -198,30 +197,33 @@ void load_softness(const FrictionPair& pair, const SoftPair& soft, const Paramet
 }
 
 // Adds mu_bar to the column's entries of the two geoms.
-inline void add_pair_friction(const FrictionPair& pair, const double* column, double mu_bar, double* bar) {
+inline void add_pair_friction(const FrictionPair& pair, const double* friction, int column, double mu_bar,
+                              double* bar) {
   if (!bar) return;
+  const int at_a = friction_columns * pair.geom_a + column, at_b = friction_columns * pair.geom_b + column;
   double share_a = pair.from_a, share_b = pair.from_b;
   if (pair.from_a && pair.from_b) {
-    const double a = column[pair.geom_a], b = column[pair.geom_b];
+    const double a = friction[at_a], b = friction[at_b];
     share_a = a > b ? 1.0 : a < b ? 0.0 : 0.5;
     share_b = 1.0 - share_a;
   }
-  bar[pair.geom_a] += share_a * mu_bar;
-  bar[pair.geom_b] += share_b * mu_bar;
+  bar[at_a] += share_a * mu_bar;
+  bar[at_b] += share_b * mu_bar;
 }
 template <class Real>
 void add_softness(const FrictionPair& pair, const SoftPair& soft, const ParameterPointers& values, int lane,
                   const PairSoftness<Real>& bar, const ParameterBarPointers& out) {
   if (soft.own) return;
-  const auto add = [&](Parameter p, int first, int last) {
-    const double* column = of(values, p);
+  const double* const friction = of(values, Parameter::geom_friction);
+  const auto add = [&](int column, int first, int last) {
     double sum = 0;
     for (int i = first; i <= last; ++i) sum += get_lane(bar.friction[i], lane);
-    if (pair_friction(pair, 0.0, column) >= least_friction) add_pair_friction(pair, column, sum, of(out, p));
+    if (pair_friction(pair, 0.0, friction, column) >= least_friction)
+      add_pair_friction(pair, friction, column, sum, of(out, Parameter::geom_friction));
   };
-  add(Parameter::geom_friction, 0, 1);
-  add(Parameter::geom_torsional_friction, 2, 2);
-  add(Parameter::geom_rolling_friction, 3, 4);
+  add(0, 0, 1);
+  add(1, 2, 2);
+  add(2, 3, 4);
   const double a = soft.weight_a, b = 1.0 - a;
   if (double* solimp = of(out, Parameter::geom_solimp))
     for (int i = 0; i < 5; ++i) {
@@ -266,10 +268,11 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
 #undef REVOLUTE_LOAD
   for (int p = 0; p < m.nfriction_pair; ++p) {
     const FrictionPair& pair = map.pairs[p];
-    put(out.friction[p], lane, pair_friction(pair, pair.fixed, of(values, Parameter::geom_friction)));
+    const Value* const friction = of(values, Parameter::geom_friction);
+    put(out.friction[p], lane, pair_friction(pair, pair.fixed, friction, 0));
     for (int i = 0; i < 2; ++i)
       put(out.rotational_friction[2 * p + i], lane,
-          pair_friction(pair, pair.fixed_rotational[i], of(values, rotational_columns[i])));
+          pair_friction(pair, pair.fixed_rotational[i], friction, 1 + i));
     if (!map.soft_pairs.empty()) load_softness(pair, map.soft_pairs[p], values, lane, out.softness[p]);
   }
 }
@@ -287,11 +290,12 @@ void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& 
 #undef REVOLUTE_ADD
   for (int p = 0; p < m.nfriction_pair; ++p) {
     const FrictionPair& pair = map.pairs[p];
-    const auto add = [&](Parameter column, const Real& mu_bar) {
-      add_pair_friction(pair, of(values, column), get_lane(mu_bar, lane), of(out, column));
+    const auto add = [&](int column, const Real& mu_bar) {
+      add_pair_friction(pair, of(values, Parameter::geom_friction), column, get_lane(mu_bar, lane),
+                        of(out, Parameter::geom_friction));
     };
-    add(Parameter::geom_friction, bar.friction[p]);
-    for (int i = 0; i < 2; ++i) add(rotational_columns[i], bar.rotational_friction[2 * p + i]);
+    add(0, bar.friction[p]);
+    for (int i = 0; i < 2; ++i) add(1 + i, bar.rotational_friction[2 * p + i]);
   }
   for (std::size_t p = 0; p < map.soft_pairs.size(); ++p)
     add_softness(map.pairs[p], map.soft_pairs[p], values, lane, bar.softness[p], out);

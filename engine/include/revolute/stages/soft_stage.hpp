@@ -18,6 +18,7 @@
 #include "revolute/solvers/newton.hpp"
 #include "revolute/stages/actuation.hpp"
 #include "revolute/stages/collision_detection.hpp"
+#include "revolute/stages/contact_from_distance.hpp"
 #include "revolute/stages/implicit_velocity.hpp"
 #include "revolute/stages/soft_constraints_adjoint.hpp"
 
@@ -35,6 +36,7 @@ struct SoftStage {
   Real* force;              // [nv] f
   Force<Real>* constraint;  // [nv] forces of the constraints on the links, summed towards the root
   Motion<Real>* A;          // [nv] S a summed from the root
+  const ContactFromDistance<Real>* from_distance = nullptr;  // of the adjoint; null: exact
 
   SoftStage(const Model& model, Arena& arena)
       : kinematics(model, arena),
@@ -142,14 +144,17 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
   else
     solve(model, at.factors, ws.w);
   ws.kinematics.clear(model);
+  if (rows || at.from_distance) link_velocities(model, kin.S, ws.w, ws.W);
   if (rows) {
-    link_velocities(model, kin.S, ws.w, ws.W);
     const SoftAdjointInput<Real, Bar> in = {at.newton.a,         at.A, at.newton.y, at.newton.slope,
                                             at.newton.curvature, ws.w, ws.W};
     soft_constraints_adjoint(model, parameters, SoftContext<Real>{h, &kin, qpos, qvel}, at.contacts,
                              at.constraints, in, ws.constraints, ws.F_v, qpos_bar, qvel_bar, ws.kinematics,
                              parameters_bar);
   }
+  if (at.from_distance)
+    contact_from_distance_adjoint(model, parameters, h, kin, *at.from_distance, ws.w, ws.W, ws.F_v, qvel_bar,
+                                  ws.kinematics);
   const AccelerationAdjointInput<Real, Bar> in = {ws.w, integrator.p, integrator.x, ws.F_v};
   acceleration_adjoint(model, kin, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, qvel_bar,
                        ws.armature_bar, parameters_bar);
