@@ -105,7 +105,7 @@ class ModelMaker {
     append(a.geom_pos, position);
     append(a.geom_quat, exponential(turn));
     append(a.geom_size, size);
-    append(a.geom_friction, {friction, 0.02, 0.003});
+    append(a.geom_friction, Point{friction, 0.02, 0.003});
     a.geom_rbound.push_back(std::sqrt(dot(size, size)));
     a.hull_adr.push_back(int(a.hull_vert.size() / 3));
     a.hull_num.push_back(0);
