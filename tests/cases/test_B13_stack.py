@@ -14,7 +14,7 @@ MEAN = 500
 
 
 def _rest(ratio: int, **options: object) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the heights after 2 s, the mean forces between boxes and on the floor, and whether all settled."""
+    """Return the heights after 2 s, the mean forces between boxes and on the floor, and if all settled."""
     model = load_model(STACK.replace('mass="100"', f'mass="{ratio}"'), **options)
     rollout = Engine(threads=1).rollout(model, model.qpos0, model.qvel0, np.zeros((STEPS, 0)))
     upwards = rollout.qvel[:, [2, 8]]

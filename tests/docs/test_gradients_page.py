@@ -288,5 +288,6 @@ def test_the_command_refuses_an_unknown_figure() -> None:
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert (
-        "expected any of standing, contact_models, horizon, sliding, impact, kink, got 'moon'" in done.stderr
+        "expected any of standing, contact_models, contact_scenes, horizon, sliding, impact, kink, got 'moon'"
+        in done.stderr
     )
