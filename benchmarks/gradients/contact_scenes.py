@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -18,7 +19,7 @@ CHECKED = 20
 """Steps whose gradient is checked."""
 
 CASES = Path(__file__).resolve().parents[2] / "tests" / "cases"
-MODELS = {
+MODELS: dict[str, dict[str, Any]] = {
     "mujoco": {},
     "hard": {"contact_model": "hard"},
     "hard, exact": {"contact_model": "hard", "solver": "exact"},
@@ -116,6 +117,7 @@ def _row(name: str, scene: Scene, options: str) -> str:
     verdicts = [check.verdict for check in report.inputs]
     counted = ", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(verdicts))
     away = np.abs(found.qpos[-1] - _theirs(model, qpos, qvel, ctrl)).max()
+    assert found.unsettled_step is not None
     settled = "–" if found.unsettled_step < 0 else f"step {found.unsettled_step}, {found.residual:.0e} m/s"
     return f"| {name}, {scene.steps} | {options} | {away:.0e} | {settled} | {counted} |"
 

@@ -33,6 +33,7 @@ from .contract.errors import (
 
 if TYPE_CHECKING:
     from .connection import connect, models
+    from .contract.controllers import MLP, Feedback
     from .contract.gradient_report import GradientReport
     from .contract.loss import Loss, Term
     from .derivatives import Jvp, StepJacobian
@@ -48,10 +49,12 @@ __version__ = "0.1.0"
 
 _HOME = {
     "CheckpointReport": "trajectory",
+    "Feedback": "contract.controllers",
     "Gradient": "trajectory",
     "GradientReport": "contract.gradient_report",
     "Jvp": "derivatives",
     "Loss": "contract.loss",
+    "MLP": "contract.controllers",
     "ModelHandle": "model",
     "RolloutStream": "rollout_stream",
     "Segment": "rollout_stream",
@@ -69,12 +72,14 @@ _HOME = {
 }
 
 __all__ = [
+    "MLP",
     "ArgumentError",
     "CancelledError",
     "CheckpointReport",
     "DataLossError",
     "DeadlineError",
     "DivergedError",
+    "Feedback",
     "Gradient",
     "GradientReport",
     "InternalError",
@@ -106,6 +111,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "aio":
+        return importlib.import_module(".aio", __name__)
     if name not in _HOME:
         raise AttributeError(f"module 'revolute' has no attribute '{name}'")
     value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import numbers
+import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,6 +20,7 @@ from .contract.gradient_method import EXACT, GradientMethod
 from .derivatives import Jvp
 from .link import Link
 from .model import ModelHandle
+from .trajectory_file import write
 from .unpicklable import Unpicklable
 
 STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
@@ -32,6 +36,9 @@ class Gradient(Mapping[str, Float64Array]):
         diverged_step: [batch] int64, first step whose result is not finite, or -1.
         report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
         method: how it was differentiated, "exact" or "contact_from_distance=…" with the distance in metres.
+        clipped: [batch] int64, number of steps whose cotangent was scaled down to `clip`, with a leading axis
+            K like the arrays; None without `clip`.
+        notes: what is remarkable, such as an input whose gradient is exactly zero.
     """
 
     def __init__(
@@ -40,6 +47,8 @@ class Gradient(Mapping[str, Float64Array]):
         status: npt.NDArray[np.int32],
         diverged_step: npt.NDArray[np.int64],
         report: CheckpointReport,
+        clipped: npt.NDArray[np.int64] | None = None,
+        notes: Sequence[str] = (),
         method: str = "exact",
     ) -> None:
         self._arrays = dict(arrays)
@@ -47,6 +56,8 @@ class Gradient(Mapping[str, Float64Array]):
         self.diverged_step = diverged_step
         self.report = report
         self.method = method
+        self.clipped = clipped
+        self.notes = tuple(notes)
 
     @classmethod
     def from_document(
@@ -55,8 +66,10 @@ class Gradient(Mapping[str, Float64Array]):
         """Build a gradient from a Gradient document, in the order of `names`."""
         arrays = {name: document["arrays"][name] for name in names}
         report = CheckpointReport(**document["report"])
+        clipped, notes = document.get("clipped"), document.get("notes", ())
         # a server of an earlier release knows no other method
-        return cls(arrays, document["status"], diverged_step, report, document.get("method") or "exact")
+        method = document.get("method") or "exact"
+        return cls(arrays, document["status"], diverged_step, report, clipped, notes, method)
 
     def __getitem__(self, name: str) -> Float64Array:
         try:
@@ -99,7 +112,9 @@ class Trajectory(Unpicklable):
         model: the model that was simulated.
         final_qpos: configuration at time T, [batch, nq].
         final_qvel: velocity at time T, [batch, nv].
-        ctrl: controls, [batch, T, nu].
+        ctrl: controls as they acted, [batch, T / hold, nu], with the part of a feedback or policy.
+        hold: steps that each row of `ctrl` acted for.
+        params: model parameters that the rollout replaced, by name.
         checkpoints: which states are kept for the gradient.
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
             diverged environment are NaN after its last finite one.
@@ -122,6 +137,8 @@ class Trajectory(Unpicklable):
         ctrl: np.ndarray,
         *,
         owned: bool,
+        params: Mapping[str, np.ndarray],
+        has_forces: bool = False,
     ) -> None:
         self.id: str = document["trajectory_id"]
         self.model = model
@@ -130,6 +147,10 @@ class Trajectory(Unpicklable):
         self.final_qvel: Float64Array = _read_only(document["final_qvel"])
         self._states = _states(document) if "qpos" in document else None
         self.ctrl: Float64Array = _read_only(ctrl)
+        self.params: Mapping[str, Float64Array] = {name: _read_only(value) for name, value in params.items()}
+        self._has_forces = has_forces
+        # servers of earlier versions do not send it
+        self.hold: int = document.get("hold") or 1
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
         self.unsettled_step: npt.NDArray[np.int64] | None = _read_only_or_none(document, "unsettled_step")
@@ -156,8 +177,18 @@ class Trajectory(Unpicklable):
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities at times 0 … T, [batch, T + 1, nv]; replayed like `qpos`."""
+        """Velocities at times 0 … T, and behind them activations, [batch, T + 1, nv + na]; see `qpos`."""
         return self._all_states()[1]
+
+    @property
+    def has_states(self) -> bool:
+        """Whether `qpos` and `qvel` are here, so that reading them asks no engine."""
+        return self._states is not None
+
+    @property
+    def act(self) -> Float64Array:
+        """Activations at times 0 … T, [batch, T + 1, na]: the end of `qvel`."""
+        return self.qvel[..., self.model.nv :]
 
     def _all_states(self) -> tuple[Float64Array, Float64Array]:
         if self._states is None:
@@ -181,8 +212,10 @@ class Trajectory(Unpicklable):
         qpos_bar: Any = None,
         qvel_bar: Any = None,
         *,
+        ctrl_bar: Any = None,
         times: Sequence[int] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
+        clip: float | None = None,
         gradient: str | GradientMethod = EXACT,
     ) -> Gradient:
         """Pull the gradient of a loss back through this trajectory.
@@ -191,16 +224,25 @@ class Trajectory(Unpicklable):
             qpos_bar: d loss / d qpos, shaped like `qpos`; None for zero. With a leading axis K, the call
                 returns K gradients.
             qvel_bar: d loss / d qvel, shaped like `qvel`; None for zero. It has the axis K if `qpos_bar` has.
+            ctrl_bar: d loss / d ctrl at fixed states, shaped like `ctrl`, also with `times`; None for zero.
+                It has the axis K if the others have.
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all T + 1 states.
-            wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", and any parameter that
-                `Simulator.rollout` takes.
+            wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", any parameter that
+                `Simulator.rollout` takes, and the arrays of its controller: "feedback.gain", "feedback.qpos",
+                "feedback.qvel", "policy.weights" (one vector; `MLP.arrays` splits it), "policy.goal",
+                "qfrc_applied".
+            clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel, without units);
+                longer ones are scaled down before they are pulled back through a step, for each environment
+                and step. This tames gradients through chaotic contacts, and biases them: the result is no
+                longer the gradient of the loss. None for no bound.
             gradient: "exact", or "contact_from_distance[=metres]": shapes that do not touch answer by a weak
                 force in the derivative alone. It needs contact_model="mujoco"; docs/gradients.md explains it.
 
         Returns:
             Gradient with one array per name in `wrt`, shaped like that input, with a leading axis K if the
-            cotangents have one. The gradient of a parameter that all environments share is the sum over them.
+            cotangents have one. The gradient of a parameter or an array of a controller that all environments
+            share is the sum over them.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is unknown.
@@ -213,9 +255,11 @@ class Trajectory(Unpicklable):
             "trajectory_id": self.id,
             "qpos_bar": None if qpos_bar is None else as_float64("qpos_bar", qpos_bar),
             "qvel_bar": None if qvel_bar is None else as_float64("qvel_bar", qvel_bar),
+            "ctrl_bar": None if ctrl_bar is None else as_float64("ctrl_bar", ctrl_bar),
             "wrt": names,
             "times": None if times is None else _whole_numbers("times", times),
             **method_field(gradient),
+            "clip": None if clip is None else positive_number("clip", clip),
         }
         found = self._link.call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
@@ -236,7 +280,7 @@ class Trajectory(Unpicklable):
                 tangent of a quaternion is a rotation vector in the moving frame; None for zero.
             qvel_tan: tangent of the start velocity, [batch, nv] or [nv]; None for zero.
             ctrl_tan: tangent of the controls, shaped like `ctrl`, or [T, nu] for all environments; None for
-                zero.
+                zero. A controller of the rollout answers to the states' tangents by itself.
             params_tan: tangents of model parameters by name, shaped like the parameters.
 
         Returns:
@@ -256,6 +300,22 @@ class Trajectory(Unpicklable):
             "params_tan": named_float64("params_tan", params_tan),
         }
         return Jvp.from_document(self._link.call("Jvp", document))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trajectory to an NPZ file for `Simulator.load_trajectory`, with its model.
+
+        The file has the start state, the controls as they acted and the parameters, not the states, which are
+        simulated again. A feedback or policy is not in it.
+
+        Raises:
+            ArgumentError: the file cannot be written, the rollout ran with checkpoints "none", or forces were
+                applied to it.
+        """
+        if self._has_forces:
+            raise ArgumentError.expected(
+                "trajectory", "one without qfrc_applied", "one with", advice="save these"
+            )
+        write(self, path)
 
     def delete(self) -> None:
         """Delete the trajectory in the engine or on the server. The arrays of this object remain valid.
@@ -312,13 +372,20 @@ def checked_names(wrt: Any) -> list[str]:
     """
     if isinstance(wrt, str):
         wrt = [wrt]
-    if not isinstance(wrt, Sequence) or not all(isinstance(name, str) for name in wrt):
+    if not isinstance(wrt, (list, tuple, Sequence)) or not all(isinstance(name, str) for name in wrt):
         raise ArgumentError.expected(
             "wrt", "a sequence of names", repr(wrt), advice='e.g. wrt=("qpos", "ctrl")'
         )
     if not wrt:
         raise ArgumentError.expected("wrt", "at least one name", "none", advice='e.g. wrt=("qpos", "ctrl")')
     return list(wrt)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Return a finite number above 0."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf:
+        return float(value)
+    raise ArgumentError.expected(name, "a positive number", repr(value)[:60])
 
 
 def _whole_numbers(name: str, values: Any) -> list[int]:

@@ -80,6 +80,38 @@ Loss read_loss(const py::list& terms, std::vector<StridedArray>& owners) {
   return out;
 }
 
+// A controller as a dict of its arrays, broadcast to [B, C, n], and numbers; None without one.
+ControllerInputs read_controller(const py::object& given, std::vector<StridedArray>& owners) {
+  ControllerInputs out;
+  if (given.is_none()) return out;
+  const auto controller = given.cast<py::dict>();
+  const auto array = [&](const char* name) -> const StridedArray& {
+    owners.push_back(controller[name].cast<StridedArray>());
+    return owners.back();
+  };
+  if (controller.contains("qfrc_applied")) out.qfrc_applied = broadcast_input(array("qfrc_applied"));
+  if (controller.contains("gain")) {
+    out.kind = ControllerKind::feedback;
+    out.gain = broadcast_input(array("gain"));
+    out.qpos = broadcast_input(array("qpos"));
+    out.qvel = broadcast_input(array("qvel"));
+    return out;
+  }
+  if (!controller.contains("observe")) return out;
+  out.kind = ControllerKind::policy;
+  for (const int kind : controller["observe"].cast<std::vector<int>>())
+    out.mlp.observe.push_back(ObservationKind(kind));
+  out.mlp.hidden = controller["hidden"].cast<std::vector<int>>();
+  out.mlp.activation = Activation(controller["activation"].cast<int>());
+  out.mlp.squash = controller["squash"].cast<bool>();
+  out.mlp.weights = array("weights").data();
+  out.mlp.scale = array("scale").data();
+  const StridedArray& goal = array("goal");
+  out.mlp.goal_size = int(goal.shape(2));
+  out.goal = broadcast_input(goal);
+  return out;
+}
+
 CheckpointPolicy read_policy(const std::string& kind, std::int64_t count) {
   for (const auto& [name, value] :
        {std::pair{"every", CheckpointKind::every}, std::pair{"interval", CheckpointKind::interval},
@@ -89,14 +121,15 @@ CheckpointPolicy read_policy(const std::string& kind, std::int64_t count) {
 }
 
 py::object rollout_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
-                          const Array& ctrl, const py::dict& parameters, const std::string& policy,
-                          std::int64_t policy_count, bool all_states, int threads,
-                          const CancelToken* cancel) {
+                          const Array& ctrl, std::int64_t hold, const py::object& controller,
+                          const py::dict& parameters, const std::string& policy, std::int64_t policy_count,
+                          bool all_states, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
-  const py::ssize_t steps = ctrl.shape(1);
+  const py::ssize_t steps = ctrl.shape(1) * hold;
   std::vector<Array> owners;
-  RolloutArrays arrays{{batch, steps},
+  std::vector<StridedArray> controller_owners;
+  RolloutArrays arrays{{batch, steps, hold},
                        qpos0.data(),
                        qvel0.data(),
                        ctrl.data(),
@@ -109,7 +142,7 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
                        nullptr};
   py::dict out;
   const auto states = [&](const char* name, py::ssize_t count) {
-    Array qpos(Shape{batch, count, m.nq}), qvel(Shape{batch, count, m.nv});
+    Array qpos(Shape{batch, count, m.nq}), qvel(Shape{batch, count, velocities(m)});
     out[name] = py::make_tuple(qpos, qvel);
     return StateArrays{qpos.mutable_data(), qvel.mutable_data()};
   };
@@ -125,6 +158,12 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   Array residual(Shape{batch});
   out["residual"] = residual;
   arrays.residual = residual.mutable_data();
+  arrays.controller = read_controller(controller, controller_owners);
+  if (arrays.controller.kind != ControllerKind::none) {
+    Array applied(Shape{batch, ctrl.shape(1), m.nu});
+    out["ctrl"] = applied;
+    arrays.applied = applied.mutable_data();
+  }
   arrays.status = status.mutable_data();
   arrays.diverged_step = diverged_step.mutable_data();
   if (!unlocked([&] { return rollout(model, arrays, {threads, cancel}); })) return py::none();
@@ -135,7 +174,7 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
                           const Array& ctrl, std::int64_t steps, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
-  Array qpos(Shape{batch, m.nq}), qvel(Shape{batch, m.nv});
+  Array qpos(Shape{batch, m.nq}), qvel(Shape{batch, velocities(m)});
   py::array_t<std::int32_t> status(batch);
   py::array_t<std::int64_t> unsettled_step(batch);
   Array residual(Shape{batch});
@@ -160,7 +199,10 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
 py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::string>& wrt,
                          BackwardArrays& arrays) {
   const Model& m = model.model();
-  const py::ssize_t cotangents = arrays.cotangents, batch = arrays.shape.batch, steps = arrays.shape.steps;
+  const py::ssize_t cotangents = arrays.cotangents, batch = arrays.shape.batch;
+  const py::ssize_t periods = arrays.shape.periods();
+  const ControllerInputs& controller = arrays.controller;
+  const auto rows = [&](const BroadcastInput& input) { return input.time_stride == 0 ? 1 : periods; };
   py::dict out;
   const auto result = [&](const std::string& name, Shape shape) {
     Array array(shape);
@@ -171,9 +213,25 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
     if (name == "qpos") {
       arrays.qpos0_bar = result(name, {cotangents, batch, m.nq});
     } else if (name == "qvel") {
-      arrays.qvel0_bar = result(name, {cotangents, batch, m.nv});
+      arrays.qvel0_bar = result(name, {cotangents, batch, velocities(m)});
     } else if (name == "ctrl") {
-      arrays.ctrl_bar = result(name, {cotangents, batch, steps, m.nu});
+      arrays.ctrl_bar = result(name, {cotangents, batch, periods, m.nu});
+    } else if (name == "feedback.gain") {
+      arrays.controller_bars.gain =
+          result(name, {cotangents, batch, rows(controller.gain), py::ssize_t(m.nu) * 2 * m.nv});
+    } else if (name == "feedback.qpos") {
+      arrays.controller_bars.qpos = result(name, {cotangents, batch, rows(controller.qpos), m.nq});
+    } else if (name == "feedback.qvel") {
+      arrays.controller_bars.qvel = result(name, {cotangents, batch, rows(controller.qvel), m.nv});
+    } else if (name == "qfrc_applied") {
+      arrays.controller_bars.qfrc_applied =
+          result(name, {cotangents, batch, rows(controller.qfrc_applied), m.nv});
+    } else if (name == "policy.weights") {
+      arrays.controller_bars.weights =
+          result(name, {cotangents, batch, py::ssize_t(controller.mlp.weight_count(m))});
+    } else if (name == "policy.goal") {
+      arrays.controller_bars.goal =
+          result(name, {cotangents, batch, rows(controller.goal), controller.mlp.goal_size});
     } else {
       const int p = parameter_index(name);
       arrays.parameter_bars[p] =
@@ -185,17 +243,18 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
 
 py::object backward_python(const ModelStorage& model, const std::string& policy, std::int64_t policy_count,
                            const Array& kept_qpos, const Array& kept_qvel, const Array& ctrl,
+                           std::int64_t hold, const py::object& controller,
                            const py::array_t<std::int32_t>& status, const py::dict& parameters,
                            int cotangents, const std::optional<Array>& qpos_bar,
-                           const std::optional<Array>& qvel_bar,
+                           const std::optional<Array>& qvel_bar, const std::optional<Array>& ctrl_bar,
                            const std::optional<py::array_t<std::int64_t>>& bar_steps,
-                           const std::vector<std::string>& wrt, double contact_distance, int threads,
-                           const CancelToken* cancel) {
+                           const std::vector<std::string>& wrt, double clip, double contact_distance,
+                           int threads, const CancelToken* cancel) {
   const int batch = int(ctrl.shape(0));
-  const py::ssize_t steps = ctrl.shape(1);
   std::vector<Array> owners;
-  py::array_t<std::int64_t> replayed(batch);
-  BackwardArrays arrays{{batch, steps},
+  std::vector<StridedArray> controller_owners;
+  py::array_t<std::int64_t> replayed(batch), clipped(Shape{cotangents, batch});
+  BackwardArrays arrays{{batch, ctrl.shape(1) * hold, hold},
                         cotangents,
                         read_policy(policy, policy_count),
                         {kept_qpos.data(), kept_qvel.data()},
@@ -209,29 +268,35 @@ py::object backward_python(const ModelStorage& model, const std::string& policy,
                         {}};
   if (qpos_bar) arrays.bars.qpos = qpos_bar->data();
   if (qvel_bar) arrays.bars.qvel = qvel_bar->data();
+  if (ctrl_bar) arrays.bars.ctrl = ctrl_bar->data();
   if (bar_steps) {
     arrays.bars.steps = bar_steps->data();
     arrays.bars.count = bar_steps->size();
   }
   arrays.contact_distance = contact_distance;
+  arrays.controller = read_controller(controller, controller_owners);
+  arrays.clip = clip;
+  arrays.clipped = clipped.mutable_data();
   const py::dict pulled = gradient_arrays(model, wrt, arrays);
   if (!unlocked([&] { return backward(model, arrays, {threads, cancel}); })) return py::none();
-  return py::make_tuple(pulled, replayed);
+  return py::make_tuple(pulled, replayed, clipped);
 }
 
 py::object value_and_gradient_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
-                                     const Array& ctrl, const py::dict& parameters, const std::string& policy,
+                                     const Array& ctrl, std::int64_t hold, const py::object& controller,
+                                     const py::dict& parameters, const std::string& policy,
                                      std::int64_t policy_count, const py::list& terms,
-                                     const std::vector<std::string>& wrt, double contact_distance,
-                                     int threads, const CancelToken* cancel) {
+                                     const std::vector<std::string>& wrt, double clip,
+                                     double contact_distance, int threads, const CancelToken* cancel) {
   const int batch = int(ctrl.shape(0));
-  const BatchShape shape = {batch, ctrl.shape(1)};
+  const BatchShape shape = {batch, ctrl.shape(1) * hold, hold};
   std::vector<Array> owners;
-  std::vector<StridedArray> loss_owners;
+  std::vector<StridedArray> loss_owners, controller_owners;
   const Loss loss = read_loss(terms, loss_owners);
   Array value(Shape{batch});
   py::array_t<std::int32_t> status(batch);
-  py::array_t<std::int64_t> diverged_step(batch), unsettled_step(batch), replayed(batch);
+  py::array_t<std::int64_t> diverged_step(batch), unsettled_step(batch), replayed(batch),
+      clipped(Shape{1, batch});
   Array residual(Shape{batch});
   py::array_t<std::uint8_t> cotangents_finite(batch);
   const ParameterInputs inputs = parameter_inputs(parameters, owners);
@@ -263,46 +328,57 @@ py::object value_and_gradient_python(const ModelStorage& model, const Array& qpo
                                  {},
                                  &loss,
                                  cotangents_finite.mutable_data()}};
+  arrays.rollout.controller = arrays.backward.controller = read_controller(controller, controller_owners);
+  std::vector<double> applied;
+  if (arrays.rollout.controller.kind != ControllerKind::none) {
+    applied.resize(std::size_t(ctrl.size()));
+    arrays.rollout.applied = applied.data();
+    arrays.backward.ctrl = applied.data();
+  }
+  arrays.backward.clip = clip;
+  arrays.backward.clipped = clipped.mutable_data();
   arrays.backward.contact_distance = contact_distance;
   arrays.rollout.unsettled_step = unsettled_step.mutable_data();
   arrays.rollout.residual = residual.mutable_data();
   const py::dict pulled = gradient_arrays(model, wrt, arrays.backward);
   if (!unlocked([&] { return value_and_gradient(model, arrays, {threads, cancel}); })) return py::none();
-  return py::make_tuple(value, status, diverged_step, pulled, replayed, cotangents_finite, unsettled_step,
-                        residual);
+  return py::make_tuple(value, status, diverged_step, pulled, replayed, cotangents_finite, clipped,
+                        unsettled_step, residual);
 }
 
 py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
-                      const py::dict& parameters, const Array& qpos_tan, const Array& qvel_tan,
-                      const Array& ctrl_tan, const py::dict& parameter_tangents, int threads,
-                      const CancelToken* cancel) {
+                      std::int64_t hold, const py::object& controller, const py::dict& parameters,
+                      const Array& qpos_tan, const Array& qvel_tan, const Array& ctrl_tan,
+                      const py::dict& parameter_tangents, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
-  const py::ssize_t steps = ctrl.shape(1);
-  Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, m.nv});
+  const py::ssize_t steps = ctrl.shape(1) * hold;
+  Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, velocities(m)});
+  std::vector<StridedArray> controller_owners;
   std::vector<Array> owners;
-  const JvpArrays arrays = {{batch, steps},
-                            qpos.data(),
-                            qvel.data(),
-                            ctrl.data(),
-                            parameter_inputs(parameters, owners),
-                            qpos_tan.data(),
-                            qvel_tan.data(),
-                            ctrl_tan.data(),
-                            parameter_inputs(parameter_tangents, owners),
-                            qpos_out.mutable_data(),
-                            qvel_out.mutable_data()};
+  JvpArrays arrays = {{batch, steps, hold},
+                      qpos.data(),
+                      qvel.data(),
+                      ctrl.data(),
+                      parameter_inputs(parameters, owners),
+                      qpos_tan.data(),
+                      qvel_tan.data(),
+                      ctrl_tan.data(),
+                      parameter_inputs(parameter_tangents, owners),
+                      qpos_out.mutable_data(),
+                      qvel_out.mutable_data()};
+  arrays.controller = read_controller(controller, controller_owners);
   if (!unlocked([&] { return jvp(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos_out, qvel_out);
 }
 
 py::object jacobian_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
                            const py::dict& parameters, int threads, const CancelToken* cancel) {
-  const py::ssize_t nv = model.model().nv, nu = model.model().nu;
+  const py::ssize_t nx = model.model().nv + velocities(model.model()), nu = model.model().nu;
   const bool batched = ctrl.ndim() == 2;
   const int batch = batched ? int(ctrl.shape(0)) : 1;
-  Array A = batched ? Array({py::ssize_t(batch), 2 * nv, 2 * nv}) : Array({2 * nv, 2 * nv});
-  Array B = batched ? Array({py::ssize_t(batch), 2 * nv, nu}) : Array({2 * nv, nu});
+  Array A = batched ? Array({py::ssize_t(batch), nx, nx}) : Array({nx, nx});
+  Array B = batched ? Array({py::ssize_t(batch), nx, nu}) : Array({nx, nu});
   std::vector<Array> owners;
   std::vector<std::uint8_t> finite(batch);
   const JacobianArrays arrays = {batch,
@@ -330,7 +406,7 @@ bool is_sound_step(const ModelStorage& model, const Array& qpos, const Array& qv
            all_finite(values.data(), values.size());
   };
   return batch > 0 && batch <= few_environments && sound(ctrl, m.nu) && sound(qpos, m.nq) &&
-         sound(qvel, m.nv) && quaternions_within(m, qpos.data(), batch, least, most);
+         sound(qvel, velocities(m)) && quaternions_within(m, qpos.data(), batch, least, most);
 }
 
 py::object sound_jacobian(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
@@ -440,31 +516,37 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       "Forward steps of one environment's backward pass.");
   module.def(
       "rollout", &rollout_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"),
-      py::arg("params"), py::arg("policy"), py::arg("policy_count"), py::arg("all_states"),
-      py::arg("threads"), py::arg("cancel").none(true),
+      py::arg("hold"), py::arg("controller").none(true), py::arg("params"), py::arg("policy"),
+      py::arg("policy_count"), py::arg("all_states"), py::arg("threads"), py::arg("cancel").none(true),
       "Dict of kept, states (with all_states) and last, each (qpos [B, n, nq], qvel [B, n, nv]), status, "
-      "diverged_step, unsettled_step and residual [B]; or None when cancelled.");
-  module.def("advance", &advance_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"),
-             py::arg("ctrl"), py::arg("steps"), py::arg("threads"), py::arg("cancel").none(true),
-             "(qpos [B, nq], qvel [B, nv], status [B], unsettled_step [B], residual [B]) after some steps with "
-             "ctrl [B, nu] held, or None when cancelled.");
+      "diverged_step, unsettled_step and residual [B], and with a controller the applied ctrl; or None when "
+      "cancelled.");
+  module.def(
+      "advance", &advance_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"),
+      py::arg("steps"), py::arg("threads"), py::arg("cancel").none(true),
+      "(qpos [B, nq], qvel [B, nv], status [B], unsettled_step [B], residual [B]) after some steps with "
+      "ctrl [B, nu] held, or None when cancelled.");
   module.def(
       "backward", &backward_python, py::arg("model"), py::arg("policy"), py::arg("policy_count"),
-      py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("status"), py::arg("params"),
-      py::arg("cotangents"), py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true),
-      py::arg("bar_steps").none(true), py::arg("wrt"), py::arg("contact_distance"), py::arg("threads"), py::arg("cancel").none(true),
+      py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("hold"),
+      py::arg("controller").none(true), py::arg("status"), py::arg("params"), py::arg("cotangents"),
+      py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true), py::arg("ctrl_bar").none(true),
+      py::arg("bar_steps").none(true), py::arg("wrt"), py::arg("clip"), py::arg("contact_distance"),
+      py::arg("threads"), py::arg("cancel").none(true),
       "(gradients by name: qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu], parameters [K, B, n]; "
-      "replayed steps [B]), or None when cancelled.");
+      "replayed steps [B]; clipped cotangents [K, B]), or None when cancelled.");
   module.def(
       "value_and_gradient", &value_and_gradient_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"),
-      py::arg("ctrl"), py::arg("params"), py::arg("policy"), py::arg("policy_count"), py::arg("loss"),
-      py::arg("wrt"), py::arg("contact_distance"), py::arg("threads"), py::arg("cancel").none(true),
+      py::arg("ctrl"), py::arg("hold"), py::arg("controller").none(true), py::arg("params"),
+      py::arg("policy"), py::arg("policy_count"), py::arg("loss"), py::arg("wrt"), py::arg("clip"),
+      py::arg("contact_distance"), py::arg("threads"), py::arg("cancel").none(true),
       "(value [B], status [B], diverged_step [B], gradients by name as of backward with K = 1, replayed "
-      "steps [B], whether the loss's cotangents are finite [B], unsettled_step [B], residual [B]), or None "
-      "when cancelled.");
+      "steps [B], whether the loss's cotangents are finite [B], clipped cotangents [1, B], unsettled_step "
+      "[B], residual [B]), or None when cancelled.");
   module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
-             py::arg("params"), py::arg("qpos_tan"), py::arg("qvel_tan"), py::arg("ctrl_tan"),
-             py::arg("param_tans"), py::arg("threads"), py::arg("cancel").none(true),
+             py::arg("hold"), py::arg("controller").none(true), py::arg("params"), py::arg("qpos_tan"),
+             py::arg("qvel_tan"), py::arg("ctrl_tan"), py::arg("param_tans"), py::arg("threads"),
+             py::arg("cancel").none(true),
              "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv]), or None when cancelled.");
   module.def(
       "jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),

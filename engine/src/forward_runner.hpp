@@ -4,21 +4,22 @@
 #include <algorithm>
 #include <limits>
 
-#include "packs.hpp"
+#include "controller_runner.hpp"
 
 namespace revolute {
 
 // Workspace of one thread for forward steps of one pack at a time.
 template <class Real>
 struct ForwardRunner {
-  Real *qpos, *qvel, *ctrl;
+  Real *qpos, *qvel, *ctrl, *qfrc_applied;
   Parameters<Real> parameters;
   StepWorkspace<Real> workspace;
 
   ForwardRunner(const Model& model, Arena& arena)
       : qpos(arena.take<Real>(model.nq)),
-        qvel(arena.take<Real>(model.nv)),
+        qvel(arena.take<Real>(velocities(model))),
         ctrl(arena.take<Real>(model.nu)),
+        qfrc_applied(arena.take<Real>(model.nv)),
         parameters(model, arena),
         workspace(model, arena) {}
 
@@ -50,9 +51,12 @@ struct ForwardRunner {
     std::int64_t place = 0;
     Doubles sums(arrays.loss ? arrays.loss->size() * slice.count : 0);
     load(storage, arrays.parameters, slice);
+    take_forces(arrays.controller);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
-    gather(arrays.qvel0, model.nv, 0, model.nv, slice, qvel);
-    if (arrays.held) load_ctrl(model, arrays.ctrl, 1, 0, slice);
+    gather(arrays.qvel0, velocities(model), 0, velocities(model), slice, qvel);
+    if (arrays.held) load_ctrl(model, arrays.ctrl, {1, 1}, 0, slice);
+    OptionalController<Real> controller(model, arrays.controller);
+    if (controller) controller->start();
     for (int lane = 0; lane < slice.count; ++lane) {
       arrays.status[slice.environment(lane)] = std::int32_t(Status::completed);
       arrays.diverged_step[slice.environment(lane)] = -1;
@@ -65,8 +69,8 @@ struct ForwardRunner {
       if (arrays.loss) add_state_values(arrays, slice, t, sums);
       if (t == steps) break;
       if (cancel && cancel->cancelled()) return false;
-      if (!arrays.held) load_ctrl(model, arrays.ctrl, steps, t, slice);
-      if (arrays.loss) add_ctrl_values(arrays, slice, t, sums);
+      if (!arrays.held && arrays.shape.starts_period(t))
+        begin_period(model, arrays, slice, t, controller, sums);
       const MaskOf<Real> finite = advance(model);
       note_divergence(finite, arrays, slice, t);
       if (arrays.unsettled_step) note_report(solver_report(model, workspace), arrays, slice, t);
@@ -77,19 +81,34 @@ struct ForwardRunner {
     return true;
   }
 
-  void load_ctrl(const Model& model, const double* values, std::int64_t steps, std::int64_t t,
+  // Loads the controls [B, C, nu] of step t.
+  void load_ctrl(const Model& model, const double* values, const BatchShape& shape, std::int64_t t,
                  const Slice& slice) {
-    gather(values, std::size_t(steps) * model.nu, std::size_t(t) * model.nu, model.nu, slice, ctrl);
+    gather(values, std::size_t(shape.periods()) * model.nu, std::size_t(shape.period(t)) * model.nu, model.nu,
+           slice, ctrl);
+  }
+  // Loads controls and applied forces of step t.
+  template <class Arrays>
+  void load_inputs(const Model& model, const Arrays& arrays, std::int64_t t, const Slice& slice) {
+    load_ctrl(model, arrays.ctrl, arrays.shape, t, slice);
+    if (parameters.qfrc_applied)
+      gather_period(arrays.controller.qfrc_applied, arrays.shape.period(t), model.nv, slice, qfrc_applied);
+  }
+  // Makes steps read the applied forces, if there are any.
+  void take_forces(const ControllerInputs& inputs) {
+    parameters.qfrc_applied = inputs.qfrc_applied.values ? qfrc_applied : nullptr;
   }
   void gather_state(const Model& model, const ConstStateArrays& from, std::int64_t count, std::int64_t index,
                     const Slice& slice) {
     gather(from.qpos, std::size_t(count) * model.nq, std::size_t(index) * model.nq, model.nq, slice, qpos);
-    gather(from.qvel, std::size_t(count) * model.nv, std::size_t(index) * model.nv, model.nv, slice, qvel);
+    const std::size_t nv = velocities(model);
+    gather(from.qvel, std::size_t(count) * nv, std::size_t(index) * nv, int(nv), slice, qvel);
   }
   void scatter_state(const Model& model, const StateArrays& to, std::int64_t count, std::int64_t index,
                      const Slice& slice) const {
     scatter(qpos, std::size_t(count) * model.nq, std::size_t(index) * model.nq, model.nq, slice, to.qpos);
-    scatter(qvel, std::size_t(count) * model.nv, std::size_t(index) * model.nv, model.nv, slice, to.qvel);
+    const std::size_t nv = velocities(model);
+    scatter(qvel, std::size_t(count) * nv, std::size_t(index) * nv, int(nv), slice, to.qvel);
   }
 
   // One step in place; returns which environments stayed finite. One with a non-finite state becomes NaN throughout, so that
@@ -98,15 +117,28 @@ struct ForwardRunner {
     step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
     MaskOf<Real> finite = is_finite(qpos[0]);
     for (int i = 1; i < model.nq; ++i) finite = finite & is_finite(qpos[i]);
-    for (int i = 0; i < model.nv; ++i) finite = finite & is_finite(qvel[i]);
+    for (int i = 0; i < velocities(model); ++i) finite = finite & is_finite(qvel[i]);
     if (all(finite)) return finite;
     const Real nan(std::numeric_limits<double>::quiet_NaN());
     for (int i = 0; i < model.nq; ++i) qpos[i] = select(finite, qpos[i], nan);
-    for (int i = 0; i < model.nv; ++i) qvel[i] = select(finite, qvel[i], nan);
+    for (int i = 0; i < velocities(model); ++i) qvel[i] = select(finite, qvel[i], nan);
     return finite;
   }
 
  private:
+  // Finds the controls of the period that begins at step t.
+  void begin_period(const Model& model, const RolloutArrays& arrays, const Slice& slice, std::int64_t t,
+                    OptionalController<Real>& controller, Doubles& sums) {
+    load_inputs(model, arrays, t, slice);
+    const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
+    if (controller) {
+      controller->add(slice, c, qpos, qvel, ctrl);
+      controller->remember(ctrl);
+      scatter(ctrl, std::size_t(periods) * model.nu, std::size_t(c) * model.nu, model.nu, slice,
+              arrays.applied);
+    }
+    if (arrays.loss) add_ctrl_values(arrays, slice, c, sums);
+  }
   // An environment that diverged is not judged.
   void note_report(const SolverReport<Real>& report, const RolloutArrays& arrays, const Slice& slice,
                    std::int64_t t) const {
@@ -135,8 +167,8 @@ struct ForwardRunner {
                         Doubles& sums) const {
     add_values(arrays, slice, t, arrays.shape.steps, false, sums);
   }
-  void add_ctrl_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t t, Doubles& sums) const {
-    add_values(arrays, slice, t, arrays.shape.steps - 1, true, sums);
+  void add_ctrl_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t c, Doubles& sums) const {
+    add_values(arrays, slice, c, arrays.shape.periods() - 1, true, sums);
   }
   void add_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t t, std::int64_t last,
                   bool of_ctrl, Doubles& sums) const {

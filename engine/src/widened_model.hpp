@@ -12,16 +12,21 @@ namespace revolute {
 struct WidenedModel {
   std::vector<Candidate> candidates;
   std::vector<Geom> geoms;
+  std::vector<GeomFilter> filters;
   Model model;
 
   WidenedModel(const Model& original, double distance)
       : candidates(original.candidates, original.candidates + original.ncandidate),
         geoms(original.geoms, original.geoms + original.ngeom),
+        filters(original.geom_filters,
+                original.geom_filters + (has_unlisted_pairs(original) ? original.ngeom : 0)),
         model(original) {
     for (Candidate& candidate : candidates) candidate.margin += distance;
     for (Geom& geom : geoms) geom.watched += 0.5 * distance;
+    for (GeomFilter& filter : filters) filter.margin += 0.5 * distance;
     model.candidates = candidates.data();
     model.geoms = geoms.data();
+    if (has_unlisted_pairs(original)) model.geom_filters = filters.data();
   }
   WidenedModel(const WidenedModel&) = delete;
   WidenedModel& operator=(const WidenedModel&) = delete;
@@ -41,7 +46,8 @@ class SeenFromDistance {
     see_from_distance(model, &*from_distance_, step);
   }
   ~SeenFromDistance() {
-    if (from_distance_) see_from_distance(model_, static_cast<const ContactFromDistance<Real>*>(nullptr), step_);
+    if (from_distance_)
+      see_from_distance(model_, static_cast<const ContactFromDistance<Real>*>(nullptr), step_);
   }
   SeenFromDistance(const SeenFromDistance&) = delete;
   SeenFromDistance& operator=(const SeenFromDistance&) = delete;

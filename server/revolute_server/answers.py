@@ -93,6 +93,7 @@ def session_handle(session: Session) -> Document:
         "model_id": session.model.id,
         "batch": session.batch,
         "lease": session.lease,
+        "durable": session.durable,
     }
 
 
@@ -118,13 +119,16 @@ def session_state(state: State) -> Document:
         "status": state.status,
         "unsettled_step": state.unsettled_step,
         "residual": state.residual,
+        "step_counts": state.step_counts,
     }
 
 
 def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
     """Return a trajectory (message Trajectory)."""
     rollout = kept.rollout
-    arrays = {"ctrl": rollout.ctrl} if with_ctrl else {}
+    arrays: Document = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
+    if with_ctrl:
+        arrays["params"] = dict(rollout.params)
     if rollout.all_states is not None:
         arrays |= {"qpos": rollout.qpos, "qvel": rollout.qvel}
     return {
@@ -138,6 +142,7 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
         "diverged_step": rollout.diverged_step,
         **_solved(rollout),
         "report": rollout.report.to_dict(),
+        "hold": rollout.control.hold,
     }
 
 
@@ -154,7 +159,7 @@ def rollout_segment(segment: Segment) -> Document:
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints")
+    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 
@@ -170,11 +175,14 @@ def client_loss_gradient(simulated: Trajectory, found: Gradient) -> Document:
 
 def gradient(found: Gradient) -> Document:
     """Return a gradient (message Gradient)."""
+    clipped = {} if found.clipped is None else {"clipped": found.clipped}
     return {
         "arrays": dict(found.arrays),
         "status": found.status,
         "report": found.report.to_dict(),
         "method": found.method,
+        **clipped,
+        "notes": list(found.notes),
     }
 
 

@@ -126,8 +126,8 @@ class HttpTransport:
         handle = {"trajectory_id": trajectory["trajectory_id"]}
         try:
             cotangents = respond(trajectory)
-            method = {name: document[name] for name in ("gradient",) if name in document}
-            gradient = self.call("Backward", {**handle, **cotangents, "wrt": document["wrt"], **method})
+            chosen = {name: document.get(name) for name in ("wrt", "clip", "on_diverged", "gradient")}
+            gradient = self.call("Backward", {**handle, **cotangents, **chosen})
         finally:
             with contextlib.suppress(NotFoundError):
                 self.call("DeleteTrajectory", handle)

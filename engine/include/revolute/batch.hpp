@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "revolute/checkpoints.hpp"
+#include "revolute/controllers/controller.hpp"
 #include "revolute/loss.hpp"
 #include "revolute/model/model_storage.hpp"
 
@@ -33,16 +34,22 @@ struct ParameterRows {
 };
 using ParameterInputs = std::array<ParameterRows, parameter_count>;
 
-// Cotangents of the states of some steps.
+// Cotangents of the states of some steps, and of all controls.
 struct StateCotangents {
   const double *qpos = nullptr, *qvel = nullptr;  // [K, B, count, nq], [K, B, count, nv]
+  const double* ctrl = nullptr;                   // [K, B, C, nu] of the controls as applied
   const std::int64_t* steps = nullptr;            // [count] which, ascending; null: all of 0 .. T
   std::int64_t count = 0;
 };
 
 struct BatchShape {
   int batch;
-  std::int64_t steps;
+  std::int64_t steps;     // T
+  std::int64_t hold = 1;  // steps that each control acts for; T is a multiple
+
+  std::int64_t periods() const { return steps / hold; }  // C
+  std::int64_t period(std::int64_t t) const { return hold == 1 ? t : t / hold; }
+  bool starts_period(std::int64_t t) const { return hold == 1 || t % hold == 0; }
 };
 
 // States of some steps, [B, count, nq] and [B, count, nv].
@@ -55,7 +62,7 @@ struct ConstStateArrays {
 
 struct RolloutArrays {
   BatchShape shape;
-  const double *qpos0, *qvel0, *ctrl;  // [B, nq], [B, nv], [B, T, nu]
+  const double *qpos0, *qvel0, *ctrl;  // [B, nq], [B, nv], [B, C, nu]
   ParameterInputs parameters;
   CheckpointPolicy policy;
   StateArrays kept;             // of KeptSteps(policy, T); null: not wanted
@@ -69,6 +76,8 @@ struct RolloutArrays {
   // [B] first step whose constraints the solver did not settle, -1 without; null: not wanted
   std::int64_t* unsettled_step = nullptr;
   double* residual = nullptr;  // [B] largest violation that the solver left; wanted with unsettled_step
+  ControllerInputs controller{};
+  double* applied = nullptr;  // [B, C, nu] the controls with the controller's part; needed with one only
 };
 
 // K cotangents at once. Results are overwritten; one that is null is not wanted.
@@ -77,17 +86,22 @@ struct BackwardArrays {
   int cotangents;
   CheckpointPolicy policy;
   ConstStateArrays kept;  // of a rollout with this policy
-  const double* ctrl;
+  const double* ctrl;     // [B, C, nu] as applied
   ParameterInputs parameters;
   const std::int32_t* status;                 // [B] of the rollout; diverged environments have no cotangents
   double *qpos0_bar, *qvel0_bar;              // [K, B, nq], [K, B, nv]
-  double* ctrl_bar;                           // [K, B, T, nu]
+  double* ctrl_bar;                           // [K, B, C, nu], by the controls that the controller adds to
   std::int64_t* replayed_steps;               // [B] forward steps taken again
   StateCotangents bars;                       // null arrays are zero
   const Loss* loss = nullptr;                 // a further source of cotangents of states and controls
   std::uint8_t* cotangents_finite = nullptr;  // [B] whether those of `loss` are; needed with `loss` only
   std::array<double*, parameter_count> parameter_bars{};  // [K, B, size]
   double contact_distance = 0.0;  // mujoco: up to which contact_from_distance.hpp acts, m; 0: exact
+  ControllerInputs controller{};  // of the rollout
+  ControllerBars controller_bars{};
+  // Largest norm of a state's cotangent, which is scaled down to it before it is pulled back through a step; 0: any.
+  double clip = 0.0;
+  std::int64_t* clipped = nullptr;  // [K, B] how many were; needed with `clip` only
 };
 
 // A rollout with a loss, and the backward pass of that loss's one cotangent over it, with the same shape, policy, controls,
@@ -101,11 +115,12 @@ struct ValueAndGradientArrays {
 // of the configuration (nv).
 struct JvpArrays {
   BatchShape shape;
-  const double *qpos, *qvel, *ctrl;  // the rollout
+  const double *qpos, *qvel, *ctrl;  // the rollout; ctrl as applied
   ParameterInputs parameters;
-  const double *qpos0_tan, *qvel0_tan, *ctrl_tan;  // [B, nv], [B, nv], [B, T, nu]; null is zero
+  const double *qpos0_tan, *qvel0_tan, *ctrl_tan;  // [B, nv], [B, nv], [B, C, nu]; null is zero
   ParameterInputs parameter_tangents;              // rows as in `parameters`, or one; null is zero
   double *qpos_tan, *qvel_tan;                     // [B, T + 1, nv] each
+  ControllerInputs controller{};                   // of the rollout
 };
 
 // The Jacobian of one step, in the tangent convention of MuJoCo's mjd_transitionFD: state (dq, v), 2 nv coordinates.

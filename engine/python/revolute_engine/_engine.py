@@ -12,13 +12,15 @@ import numpy.typing as npt
 
 from revolute.contract.arrays import as_float64
 from revolute.contract.checkpoints import Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss, check_loss
 
 from . import native
 from ._arguments import QUATERNION_SQUARES, Problem, check_rollout, check_step
-from ._cotangents import INPUTS, check_cotangents, check_tangents, check_times, check_wrt
+from ._controllers import bind
+from ._cotangents import INPUTS, check_clip, check_cotangents, check_tangents, check_times, check_wrt
 from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_cotangents
 from ._model import Model
 from ._options import positive_integer
@@ -73,6 +75,7 @@ class Engine:
         qvel: npt.ArrayLike,
         ctrl: npt.ArrayLike,
         *,
+        control: Control = PLAIN,
         params: Mapping[str, npt.ArrayLike] | None = None,
         checkpoints: str | Checkpoints = "every",
         states: str | None = None,
@@ -86,6 +89,7 @@ class Engine:
                 normalised.
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, time, nu], or [time, nu] for a single environment.
+            control: how the rows of ctrl act: how long each is held, and what a controller adds.
             params: model parameters to replace, by the names and shapes of `parameters.PARAMETERS`. A leading
                 batch axis gives each environment its own value.
             checkpoints: which states are kept for the gradient: "every", "interval=k", "slots=s", or "none"
@@ -111,6 +115,7 @@ class Engine:
             qvel,
             ctrl,
             params,
+            control=control,
             checkpoints=policy,
             all_states=wanted,
             copy_ctrl=policy.differentiable,
@@ -208,7 +213,11 @@ class Engine:
             for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl)
         )
         first = np.ascontiguousarray(qpos[:, 0]), np.ascontiguousarray(qvel[:, 0])
-        problem = Problem(first[0], first[1], ctrl, dict(rollout.params), rollout.batched)
+        control = rollout.control.as_applied
+        controller = bind(model, control, ctrl.shape[0], ctrl.shape[1], rollout.batched)
+        problem = Problem(
+            first[0], first[1], ctrl, dict(rollout.params), rollout.batched, control, controller
+        )
         replayed = self._simulate(model, problem, Checkpoints("none"), True, cancel)
         return replayed.qpos, replayed.qvel
 
@@ -228,6 +237,8 @@ class Engine:
                 problem.qpos,
                 problem.qvel,
                 problem.ctrl,
+                problem.control.hold,
+                problem.controller,
                 parameter_rows(problem.params),
                 checkpoints.policy,
                 checkpoints.count,
@@ -236,7 +247,7 @@ class Engine:
                 cancel,
             )
         except MemoryError:
-            batch, steps = problem.ctrl.shape[:2]
+            batch, steps = len(problem.ctrl), problem.steps
             count = checkpoints.states(steps) + (steps + 1 if all_states and not every else 0)
             raise too_large(model, batch, steps, count) from None
         if found is None:
@@ -250,9 +261,12 @@ class Engine:
         qpos_bar: npt.ArrayLike | None = None,
         qvel_bar: npt.ArrayLike | None = None,
         *,
+        ctrl_bar: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
         wrt: Iterable[str] = INPUTS,
         gradient: str | GradientMethod = EXACT,
+        clip: float | None = None,
+        on_diverged: str = "raise",
         cancel: native.CancelToken | None = None,
     ) -> Gradient:
         """Pull the gradient of a loss back through a trajectory.
@@ -264,12 +278,18 @@ class Engine:
                 call returns K gradients.
             qvel_bar: d loss / d qvel, shape [batch, time + 1, nv]; None for zero. It has the axis K if
                 `qpos_bar` has.
+            ctrl_bar: d loss / d ctrl at fixed states, by the controls as they acted, shape
+                [batch, periods, nu]; None for zero. It has the axis K if the others have.
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all states.
-            wrt: what to differentiate by: qpos, qvel (the start state), ctrl, and any parameter that
-                `rollout` accepts.
+            wrt: what to differentiate by: qpos, qvel (the start state), ctrl, the arrays of `control`
+                (`feedback.gain`, `feedback.qpos`, `feedback.qvel`, `policy.weights`, `policy.goal`,
+                `qfrc_applied`), and any parameter that `rollout` accepts.
             gradient: "exact", or "contact_from_distance[=metres]": shapes that do not touch answer by a weak
                 force in the derivative alone; see docs/gradients.md.
+            clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel); longer ones are
+                scaled down before they are pulled back through a step. None for no bound.
+            on_diverged: "raise" an error if every environment diverged, or "inf" for a gradient of NaN then.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -287,21 +307,23 @@ class Engine:
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
         _check_differentiable(rollout)
-        names, method = check_wrt(wrt, model), _checked_method(model, gradient)
+        names, method = check_wrt(wrt, model, rollout.control), _checked_method(model, gradient)
+        bound, raises = check_clip(clip), _check_on_diverged(on_diverged)
         completed = np.atleast_1d(rollout.status) == OK
         indices = check_times(times, rollout.steps)
         count = rollout.steps + 1 if indices is None else len(indices)
         shapes = {
             "qpos_bar": (rollout.batch, count, model.nq),
-            "qvel_bar": (rollout.batch, count, model.nv),
+            "qvel_bar": (rollout.batch, count, model.nqvel),
+            "ctrl_bar": (rollout.batch, *rollout.ctrl.shape[-2:]),
         }
-        given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar}
+        given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar, "ctrl_bar": ctrl_bar}
         bars, cotangents, has_k = check_cotangents(shapes, given, completed, rollout.batched)
         kept_qpos, kept_qvel, ctrl, status = (
             with_batch(array, rollout.batched)
             for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl, rollout.status)
         )
-        if not completed.any():
+        if raises and not np.count_nonzero(completed):
             raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
         try:
             found = native.backward(
@@ -311,13 +333,17 @@ class Engine:
                 kept_qpos,
                 kept_qvel,
                 ctrl,
+                rollout.control.hold,
+                bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched),
                 status,
                 parameter_rows(rollout.params),
                 cotangents,
                 bars["qpos_bar"],
                 bars["qvel_bar"],
+                bars["ctrl_bar"],
                 indices,
                 names,
+                bound,
                 method.distance,
                 self.threads,
                 cancel,
@@ -326,10 +352,14 @@ class Engine:
             raise too_many_cotangents(cotangents, ctrl.nbytes) from None
         if found is None:
             raise cancelled("backward")
-        pulled, replayed = found
+        pulled, replayed, clipped = found
         report = replace(rollout.report, replayed_steps=int(replayed.sum()))
         ends = status, rollout.diverged_step
-        return replace(gradient_result(model, pulled, rollout, ends, report, has_k), method=str(method))
+        counts = clipped if bound else None
+        found_gradient = gradient_result(
+            model, pulled, rollout, ends, report, has_k, clipped=counts, raises=raises
+        )
+        return replace(found_gradient, method=str(method))
 
     def value_and_gradient(
         self,
@@ -339,10 +369,13 @@ class Engine:
         ctrl: npt.ArrayLike,
         loss: Loss,
         *,
+        control: Control = PLAIN,
         params: Mapping[str, npt.ArrayLike] | None = None,
         wrt: Iterable[str] = INPUTS,
         checkpoints: str | Checkpoints = "every",
         gradient: str | GradientMethod = EXACT,
+        clip: float | None = None,
+        on_diverged: str = "raise",
         cancel: native.CancelToken | None = None,
     ) -> tuple[Float64Array | float, Gradient]:
         """Simulate, evaluate a loss and pull its gradient back.
@@ -356,11 +389,16 @@ class Engine:
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, time, nu] or [time, nu].
             loss: the loss as data.
+            control: how the rows of ctrl act, as in `rollout`. Terms of ctrl weigh the controls as they act,
+                each once.
             params: model parameters by name, as in `rollout`.
             wrt: what to differentiate by, as in `backward`.
             checkpoints: which states are kept during the call, as in `rollout`, but not "none". Beyond inputs
                 and gradient, only these states grow with time.
             gradient: how to differentiate, as in `backward`.
+            clip: bound of the cotangents, as in `backward`.
+            on_diverged: "raise" an error if every environment diverged; or "inf": the value of environments
+                that diverged, or whose loss overflows, is infinite, and no error is raised for them.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -372,18 +410,21 @@ class Engine:
             DivergedError: every environment diverged.
             Cancelled: the token was cancelled.
         """
-        names = check_wrt(wrt, model)
-        checked = check_loss(loss)
         _check_model(model)
+        names = check_wrt(wrt, model, control)
+        checked = check_loss(loss)
+        bound, raises = check_clip(clip), _check_on_diverged(on_diverged)
         method = _checked_method(model, gradient)
         _check_cancel(cancel)
         policy = Checkpoints.parse(checkpoints)
         if not policy.differentiable:
             raise ArgumentError.expected("checkpoints", "a policy with a gradient", repr(str(policy)))
-        problem = check_rollout(model, qpos, qvel, ctrl, params, checkpoints=policy, copy_ctrl=False)
+        problem = check_rollout(
+            model, qpos, qvel, ctrl, params, control=control, checkpoints=policy, copy_ctrl=False
+        )
         terms = bound_terms(model, checked, problem)
-        found = self._evaluate(model, problem, policy, terms, names, cancel, method)
-        return evaluated(model, problem, policy, found, method)
+        found = self._evaluate(model, problem, policy, terms, names, cancel, bound, method)
+        return evaluated(model, problem, policy, found, method, clip=bound, raises=raises)
 
     def _evaluate(
         self,
@@ -393,6 +434,7 @@ class Engine:
         terms: Sequence[LossTuple],
         names: Sequence[str],
         cancel: native.CancelToken | None,
+        clip: float = 0.0,
         method: GradientMethod = EXACT,
     ) -> Evaluation:
         """Evaluate and differentiate a loss with checked arguments."""
@@ -402,18 +444,21 @@ class Engine:
                 problem.qpos,
                 problem.qvel,
                 problem.ctrl,
+                problem.control.hold,
+                problem.controller,
                 parameter_rows(problem.params),
                 checkpoints.policy,
                 checkpoints.count,
                 list(terms),
                 list(names),
+                clip,
                 method.distance,
                 self.threads,
                 cancel,
             )
         except MemoryError:
-            batch, steps = problem.ctrl.shape[:2]
-            raise too_large(model, batch, steps, checkpoints.states(steps)) from None
+            steps = problem.steps
+            raise too_large(model, len(problem.ctrl), steps, checkpoints.states(steps)) from None
         if found is None:
             raise cancelled("value_and_gradient")
         return Evaluation(*found)
@@ -443,7 +488,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The tangents of all states.
+            The tangents of all states. A controller answers to them; `ctrl_tan` is that of the controls
+            that it adds to.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is not known.
@@ -461,7 +507,7 @@ class Engine:
         if params_tan is None and all(value is None for value in given.values()):
             names = ", ".join(given)
             raise ArgumentError.expected(f"{names}, params_tan", "a tangent in at least one", "None in all")
-        shapes = {"qpos_tan": (batch, model.nv), "qvel_tan": (batch, model.nv), "ctrl_tan": ctrl.shape}
+        shapes = {"qpos_tan": (batch, model.nv), "qvel_tan": (batch, model.nqvel), "ctrl_tan": ctrl.shape}
         tangents = check_tangents(shapes, given, rollout.batched)
         params_tangents = check_params_tan(model, params_tan, batch, rollout.batched)
         completed = status == OK
@@ -472,6 +518,8 @@ class Engine:
             model.native,
             *(with_batch(array, rollout.batched) for array in states),
             ctrl,
+            rollout.control.hold,
+            bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched),
             parameter_rows(rollout.params),
             *tangents.values(),
             parameter_rows(params_tangents),
@@ -575,6 +623,13 @@ def _check_differentiable(rollout: Rollout) -> None:
             "one with checkpoints 'none'",
             advice="simulate it with checkpoints='slots=32' or another policy",
         )
+
+
+def _check_on_diverged(word: Any) -> bool:
+    """Return whether a call raises an error if every environment diverged."""
+    if word not in ("raise", "inf"):
+        raise ArgumentError.expected("on_diverged", "'raise' or 'inf'", repr(word)[:60])
+    return bool(word == "raise")
 
 
 def _wants_all_states(states: Any, checkpoints: Checkpoints) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.checkpoints import CheckpointReport, Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError
 from revolute.contract.errors import CancelledError as Cancelled
 
@@ -32,10 +33,12 @@ class Rollout:
         checkpoints: which states are kept for the gradient.
         kept_qpos: positions of the kept states [batch, states, nq], in order of time; NaN after the last
             finite state of a diverged environment.
-        kept_qvel: velocities of the kept states [batch, states, nv], in the same form.
+        kept_qvel: velocities of the kept states, and behind them activations [batch, states, nv + na], in the
+            same form.
         final_qpos: positions after the last step [batch, nq].
         final_qvel: velocities after the last step [batch, nv].
-        ctrl: controls [batch, time, nu]; with checkpoints "none" they may share the caller's memory.
+        ctrl: controls as they acted [batch, periods, nu], with the controller's part; with checkpoints "none"
+            they may share the caller's memory.
         params: the given model parameters by name, without or with batch axis.
         status: 0 completed, 1 diverged, int32 [batch]; 0-d without a batch axis.
         diverged_step: first step whose result is not finite, or -1, int64 [batch]; 0-d without a batch axis.
@@ -46,6 +49,7 @@ class Rollout:
             the solver "exact" settle at rounding, sweeps when they leave at most 1 mm/s.
         residual: largest violation of a constraint that the solver left, m/s or rad/s [batch]: how much more
             one update of a row would change its velocity. 0 with "mujoco".
+        control: how the rows of ctrl acted.
     """
 
     model_id: str
@@ -62,6 +66,7 @@ class Rollout:
     all_states: tuple[Float64Array, Float64Array] | None
     unsettled_step: npt.NDArray[np.int64] | None = None
     residual: Float64Array | None = None
+    control: Control = PLAIN
 
     @property
     def qpos(self) -> Float64Array:
@@ -74,13 +79,13 @@ class Rollout:
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities [batch, time + 1, nv]; see `qpos`."""
+        """Velocities, and behind them activations [batch, time + 1, nv + na]; see `qpos`."""
         return self._held("qvel")[1]
 
     @property
     def steps(self) -> int:
         """Number of steps T."""
-        return self.ctrl.shape[-2]
+        return self.ctrl.shape[-2] * self.control.hold
 
     @property
     def batch(self) -> int:
@@ -139,12 +144,17 @@ class Gradient:
         method: how it was differentiated, "exact" or "contact_from_distance=…".
         unsettled_step: as in the rollout, from `value_and_gradient` only.
         residual: as in the rollout, from `value_and_gradient` only.
+        clipped: number of steps whose cotangent was scaled down to `clip`, int64 [batch], with a leading axis
+            K like the arrays; None without `clip`.
+        notes: what is remarkable, such as an input whose gradient is exactly zero.
     """
 
     arrays: Mapping[str, Float64Array]
     status: npt.NDArray[np.int32]
     diverged_step: npt.NDArray[np.int64]
     report: CheckpointReport
+    clipped: npt.NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
     method: str = "exact"
     unsettled_step: npt.NDArray[np.int64] | None = None
     residual: Float64Array | None = None
@@ -188,11 +198,11 @@ class Jvp:
 class StepJacobian:
     """The derivative of one step in tangent coordinates, in the order of MuJoCo's `mjd_transitionFD`.
 
-    With x = (dq, v) and dq a tangent of the positions: dx+ = A dx + B du.
+    With x = (dq, v, act) and dq a tangent of the positions: dx+ = A dx + B du; nx = 2 nv + na.
 
     Attributes:
-        A: derivative by the state [batch, 2 nv, 2 nv]. NaN for an environment whose step diverges.
-        B: derivative by the controls [batch, 2 nv, nu], NaN for the same environments.
+        A: derivative by the state [batch, nx, nx]. NaN for an environment whose step diverges.
+        B: derivative by the controls [batch, nx, nu], NaN for the same environments.
     """
 
     A: Float64Array

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.checkpoints import EVERY, Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import RevoluteError
 from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss, check_loss
@@ -27,7 +28,7 @@ from ._engine import Engine
 from ._failures import all_diverged, not_finite
 from ._model import Model
 from ._results import OK, Gradient, Rollout
-from ._shaping import LossTuple, bound_terms, evaluated, rollout_result, with_batch
+from ._shaping import LossTuple, bound_terms, evaluated, rollout_result, with_batch, zero_notes
 from .parameters import PARAMETERS, default_parameter, is_per_environment, summed_over_environments
 
 Float64Array = npt.NDArray[np.float64]
@@ -46,6 +47,7 @@ class RolloutCall:
     params: Mapping[str, Any] | None = None
     checkpoints: Checkpoints = EVERY
     states: str | None = None
+    control: Control = PLAIN
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ class BackwardCall:
     qvel_bar: Any = None
     wrt: Iterable[str] = INPUTS
     times: Any = None
+    clip: float | None = None
+    on_diverged: str = "raise"
+    ctrl_bar: Any = None
     gradient: GradientMethod = EXACT
 
 
@@ -67,6 +72,8 @@ class ValueAndGradientCall:
     inputs: RolloutCall
     loss: Loss
     wrt: Iterable[str] = INPUTS
+    clip: float | None = None
+    on_diverged: str = "raise"
     gradient: GradientMethod = EXACT
 
 
@@ -86,7 +93,7 @@ def rollout_together(
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps and checkpoints "every".
+        calls: the calls; all have the same number of steps, checkpoints "every" and plain controls.
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
@@ -121,7 +128,8 @@ def backward_together(
         engine: the engine.
         model: the model of all trajectories.
         calls: the calls; all have the same number of steps, the same number of cotangents K, cotangents of
-            all states, the exact gradient, and trajectories with checkpoints "every".
+            all states without `clip` and `ctrl_bar`, the exact gradient, and trajectories with checkpoints
+            "every" and plain controls.
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
@@ -170,7 +178,8 @@ def value_and_gradient_together(
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps, checkpoints "every" and the exact gradient.
+        calls: the calls; all have the same number of steps, checkpoints "every", plain controls and the exact
+            gradient, and neither `clip` nor `on_diverged`.
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
@@ -304,7 +313,9 @@ class _CheckedBackward:
         arrays = {name: self._array(name, merged.arrays[name][:, rows], completed) for name in self.names}
         batched = self.rollout.batched
         marked = status if batched else status[0, ...]
-        return Gradient(arrays, marked, self.rollout.diverged_step, self.rollout.report)
+        return Gradient(
+            arrays, marked, self.rollout.diverged_step, self.rollout.report, notes=zero_notes(arrays)
+        )
 
     def _array(self, name: str, rows: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
         """Give a gradient [K, batch, …] the shape of this call's input; sum a shared parameter."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from revolute.contract.checkpoints import Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.gradient_report import GradientReport
 from revolute.contract.loss import Loss
@@ -22,7 +23,7 @@ from ..compute.memory_budget import MemoryBudget
 from ..compute.merged_calls import value_and_gradient_work
 from ..compute.pool import EnginePool
 from ..compute.stepping import jacobian_bytes
-from ..compute.trajectory_bytes import kept_bytes, working_bytes
+from ..compute.trajectory_bytes import controller_bytes, kept_bytes, working_bytes
 from .models import Models
 
 
@@ -78,8 +79,11 @@ class Derivatives:
         params: Mapping[str, Any] | None,
         wrt: Sequence[str],
         *,
+        control: Control = PLAIN,
         checkpoints: str,
         gradient: GradientMethod = EXACT,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> ValueAndGradient:
         """Simulate, evaluate a loss, and return its value and gradient; no record is kept.
 
@@ -91,8 +95,11 @@ class Derivatives:
             loss: the loss.
             params: model parameters by name.
             wrt: names of inputs and parameters to differentiate by.
+            control: how the rows of ctrl act.
             checkpoints: which states are kept for the backward pass.
             gradient: how to differentiate.
+            clip: largest norm of a state's cotangent; None for no bound.
+            on_diverged: "raise" or "inf".
 
         Raises:
             ArgumentError: shapes or values do not fit the model, or the loss does not fit the trajectory.
@@ -102,12 +109,12 @@ class Derivatives:
         model = await self._models.get(model_id)
         policy = Checkpoints.parse(checkpoints)
         # bytes of the checkpoints and of the states that the backward pass replays
-        size = kept_bytes(model, ctrl, policy) + working_bytes(model, ctrl, policy)
+        size = kept_bytes(model, ctrl, policy, control) + working_bytes(model, ctrl, policy, control)
+        size += controller_bytes(model, ctrl, control, wrt)
         with self._budget.reserve("a value and gradient", size):
-            inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy)
-            work = value_and_gradient_work(
-                self._engine, model, ValueAndGradientCall(inputs, loss, tuple(wrt), gradient)
-            )
+            inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy, control=control)
+            call = ValueAndGradientCall(inputs, loss, tuple(wrt), clip, on_diverged, gradient)
+            work = value_and_gradient_work(self._engine, model, call)
             value, found = await self._pool.run_work(work)
             return ValueAndGradient(np.asarray(value), found)
 
@@ -128,7 +135,7 @@ class Derivatives:
                 lambda token: self._engine.jacobian(
                     model, qpos, qvel, ctrl, params=params or None, cancel=token
                 ),
-                batch * 2 * model.nv,
+                batch * (model.nv + model.nqvel),
             )
 
     async def check_gradient(

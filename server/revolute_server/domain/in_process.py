@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.metadata
+import itertools
 import math
+import secrets
 import sys
 import threading
 import time
@@ -26,6 +28,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
 from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss
@@ -35,8 +38,8 @@ from revolute_engine.segments import Segment, SegmentedRollout
 from ..compute.batching import Work, alone
 from ..compute.stepping import State, advance
 from ..settings import Settings
+from ..store.split import session_id
 from .derivatives import Derivatives, ValueAndGradient
-from .identifiers import new_id
 from .models import Models, Source, check_source
 from .pagination import Page
 from .request_ids import Ticket
@@ -46,8 +49,15 @@ from .trajectories import Trajectories, Trajectory
 
 Result = TypeVar("Result")
 
+_PROCESS, _COUNTER = secrets.token_hex(8), itertools.count()
+
 _LONG = 1000
 """Work of at least this many environment steps (some 10 ms) runs on another thread."""
+
+
+def new_id() -> str:
+    """Return a unique id. Nobody can guess ids in process, so a number is enough; it is faster."""
+    return f"{_PROCESS}{next(_COUNTER):016x}"
 
 
 def finished(work: Any) -> Any:
@@ -260,6 +270,7 @@ class _Session(Session):
             lease=self.lease,
             expires_in=math.inf,
             age=time.monotonic() - self.created,
+            durable=self.durable,
         )
 
 
@@ -276,8 +287,11 @@ class _Derivatives(Derivatives):
         params: Mapping[str, Any] | None,
         wrt: Sequence[str],
         *,
+        control: Control = PLAIN,
         checkpoints: str,
         gradient: GradientMethod = EXACT,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> ValueAndGradient:
         model = await self._models.get(model_id)
         value, found = await self._pool.run(
@@ -287,13 +301,16 @@ class _Derivatives(Derivatives):
                 qvel,
                 ctrl,
                 loss,
+                control=control,
                 params=params or None,
                 wrt=wrt,
                 checkpoints=checkpoints,
                 gradient=gradient,
+                clip=clip,
+                on_diverged=on_diverged,
                 cancel=token,
             ),
-            _steps(ctrl),
+            _steps(ctrl) * control.hold,
         )
         return ValueAndGradient(np.asarray(value), found)
 
@@ -332,8 +349,10 @@ class _Sessions(Sessions):
     async def delete(self, session_id: str, ticket: Ticket) -> None:
         _remove("session", self.kept, session_id)
 
-    async def _open(self, model: Model, batch: int, lease: float, state: State, ticket: Ticket) -> Session:
-        session = _Session(new_id(), model, batch, lease, "", state, 1, None)
+    async def _open(
+        self, model: Model, batch: int, lease: float, state: State, ticket: Ticket, *, durable: bool
+    ) -> Session:
+        session = _Session(session_id(new_id(), durable=durable), model, batch, lease, "", state, 1, None)
         self.kept[session.id] = session
         return session
 
@@ -382,6 +401,7 @@ class _Trajectories(Trajectories):
         params: Mapping[str, Any] | None,
         ticket: Ticket,
         *,
+        control: Control = PLAIN,
         checkpoints: str = "every",
         states: str | None = None,
         forget: Sequence[str] = (),
@@ -393,12 +413,13 @@ class _Trajectories(Trajectories):
                 qpos,
                 qvel,
                 ctrl,
+                control=control,
                 params=params or None,
                 checkpoints=checkpoints,
                 states=states,
                 cancel=token,
             ),
-            _steps(ctrl),
+            _steps(ctrl) * control.hold,
         )
         for identifier in forget:
             self.kept.pop(identifier, None)
@@ -435,6 +456,10 @@ class _Trajectories(Trajectories):
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
         gradient: GradientMethod = EXACT,
+        *,
+        ctrl_bar: Any = None,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> Gradient:
         rollout = trajectory.rollout
         return await self._pool.run(
@@ -443,9 +468,12 @@ class _Trajectories(Trajectories):
                 rollout,
                 qpos_bar,
                 qvel_bar,
+                ctrl_bar=ctrl_bar,
                 times=times,
                 wrt=wrt,
                 gradient=gradient,
+                clip=clip,
+                on_diverged=on_diverged,
                 cancel=token,
             ),
             rollout.batch * rollout.steps,
@@ -468,7 +496,7 @@ def _steps(ctrl: Any) -> int:
 
 
 def _copied(state: State) -> State:
-    names = ("qpos", "qvel", "status", "unsettled_step", "residual")
+    names = ("qpos", "qvel", "status", "step_counts", "unsettled_step", "residual")
     arrays: dict[str, Any] = {name: np.array(getattr(state, name)) for name in names}
     return dataclasses.replace(state, **arrays)
 

@@ -19,7 +19,17 @@ from ..compute.pool import EnginePool
 from ..compute.quotas import Quotas
 from ..observe.telemetry import Telemetry
 from ..settings import Settings
-from ..store import MODEL, SESSION, TRAJECTORY, Limits, MeasuredStore, default_address, open_store
+from ..store import (
+    MODEL,
+    SESSION,
+    TRAJECTORY,
+    Limits,
+    MeasuredStore,
+    MemoryStore,
+    SplitStore,
+    default_address,
+    open_store,
+)
 from .derivatives import Derivatives
 from .leases import Sweeper
 from .models import Models
@@ -30,17 +40,27 @@ from .trajectories import Trajectories
 
 API_VERSIONS = ("v1",)
 FEATURES = (
+    "backward.clip",
+    "backward.ctrl_bar",
     "backward.many_cotangents",
     "check_gradient",
     *(f"backward.{name}" for name in PARAMETERS),
     "jacobian",
     "jvp",
+    "rollout.feedback",
     "rollout.forget",
+    "rollout.hold",
     "rollout.params",
     *(f"rollout.params.{name}" for name in PARAMETERS),
+    "rollout.policy",
+    "rollout.qfrc_applied",
+    "session.durable",
     "session.jacobian",
+    "session.params",
+    "session.reset_where",
     "stream_rollout",
     "value_and_gradient.loss_terms",
+    "value_and_gradient.on_diverged",
     "value_and_gradient.own_loss",
 )
 
@@ -109,8 +129,10 @@ class Service:
         self.budget = MemoryBudget(settings.memory, self.quotas)
         self._kept = self.budget.reserve("what is kept").shared()
         address = settings.store or default_address()
-        store = open_store(address, settings.durability, _limits(settings), self._kept.grow)
-        self.store = MeasuredStore(store, self.telemetry)
+        limits = _limits(settings, in_memory=settings.store == "memory:")
+        store = open_store(address, settings.durability, limits, self._kept.grow)
+        memory = MemoryStore(_limits(settings, in_memory=True), self._kept.grow)
+        self.store = MeasuredStore(SplitStore(store, memory), self.telemetry)
         self.requests = Requests(self.store, settings.request_ttl)
         self.compiler = Compiler(settings, self.budget, self.telemetry)
         self.models = Models(self.compiler, self.pool, self.budget, self.store)
@@ -167,12 +189,12 @@ class Service:
     def _gauges(self) -> Iterator[tuple[str, str, Callable[[], float]]]:
         """Yield name, description and value of each gauge at /metrics."""
         pool, budget = self.pool, self.budget
-        yield "revolute_queue_length", "Engine calls that wait for a worker.", lambda: pool.waiting
-        yield "revolute_workers", "Engine calls that may run at once.", lambda: pool.workers
-        yield "revolute_workers_busy", "Engine calls that run.", lambda: pool.busy
-        yield "revolute_compilers_busy", "Models that are compiled.", lambda: self.compiler.running
-        yield "revolute_models", "Models kept.", lambda: len(self.models)
-        yield "revolute_sessions", "Sessions kept.", lambda: len(self.sessions)
+        yield "revolute_queue_length", "Waiting engine calls.", lambda: pool.waiting
+        yield "revolute_workers", "Engine calls that may run at the same time.", lambda: pool.workers
+        yield "revolute_workers_busy", "Running engine calls.", lambda: pool.busy
+        yield "revolute_compilers_busy", "Running compilations.", lambda: self.compiler.running
+        yield "revolute_models", "Stored models.", lambda: len(self.models)
+        yield "revolute_sessions", "Stored sessions.", lambda: len(self.sessions)
         yield "revolute_trajectories", "Trajectories kept.", lambda: len(self.trajectories)
         yield "revolute_requests_remembered", "Mutations remembered by id.", lambda: len(self.requests)
         yield (
@@ -192,7 +214,7 @@ class Service:
             self.trajectories.forget(key)
 
 
-def _limits(settings: Settings) -> Limits:
+def _limits(settings: Settings, *, in_memory: bool) -> Limits:
     counts = {
         MODEL: settings.max_models,
         SESSION: settings.max_sessions,
@@ -200,7 +222,7 @@ def _limits(settings: Settings) -> Limits:
     }
     mine = {} if settings.max_client_sessions is None else {SESSION: settings.max_client_sessions}
     request_bytes = settings.request_bytes
-    if settings.store == "memory:":
+    if in_memory:
         # remembered requests must leave memory for models, sessions and trajectories
         request_bytes = min(request_bytes, settings.memory // _REQUESTS_SHARE)
     return Limits(

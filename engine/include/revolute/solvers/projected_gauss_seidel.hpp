@@ -393,8 +393,7 @@ REVOLUTE_HD SolverReport<Real> sweeps_report(const SolverProblem<Real>& problem,
         next[0] = project(island.rows[r].kind, island.bound[r], z[r], ignored);
       for (int i = 0; i < size; ++i) {
         Real speed(0);
-        for (int j = 0; j < size; ++j)
-          speed += island.A[(r + i) * count + r + j] * (next[j] - x[r + j]);
+        for (int j = 0; j < size; ++j) speed += island.A[(r + i) * count + r + j] * (next[j] - x[r + j]);
         largest = maximum(largest, abs(speed));
       }
     }

@@ -14,6 +14,7 @@
 #include "revolute/stages/acceleration.hpp"
 #include "revolute/stages/collision_detection.hpp"
 #include "revolute/stages/impedance.hpp"
+#include "revolute/stages/pair_softness.hpp"
 #include "revolute/stages/rows/contact.hpp"
 
 namespace revolute {
@@ -39,14 +40,15 @@ REVOLUTE_HD void contact_from_distance_adjoint(const Model& model, const Paramet
   collision_detection(*far.widened, kin, kin.V, Real(0), contacts);
   for (int i = 0; i < contacts.count; ++i) {
     const Contact<Real>& contact = contacts.list[i];
-    const Candidate& candidate = model.candidates[contact.candidate];
-    const auto apart = contact.active & !less(contact.gap, Real(candidate.margin));
-    if (!any(apart) || model.supports[candidate.support].count == 0) continue;
-    const PairSoftness<Real>& softness = parameters.softness[candidate.friction];
+    const Candidate& candidate = *contact.candidate;
+    const double margin = candidate.margin - far.distance;
+    const auto apart = contact.active & !less(contact.gap, Real(margin));
+    if (!any(apart) || !(candidate.weight > 0)) continue;
+    const PairSoftness<Real> softness = pair_softness(model, parameters, candidate);
     const Impedance<Real> I =
         impedance(softness.solimp, Real(0), static_cast<ImpedanceSlopes<Real>*>(nullptr));
     const Reference<Real> of = reference(model, h, softness.solref, I.most);
-    const Real s = Real(1) - (contact.gap - Real(candidate.margin)) / Real(far.distance);
+    const Real s = Real(1) - (contact.gap - Real(margin)) / Real(far.distance);
     const Real strength = select(apart, I.value * s * s / Real(candidate.weight), Real(0));
     const RowJacobian<Real> J = contact_jacobian(candidate, contact, 0);
     const Bar t = -(strength * row_times(J, w, W));  // (2)
