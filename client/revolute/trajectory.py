@@ -315,7 +315,18 @@ class Trajectory(Unpicklable):
             raise ArgumentError.expected(
                 "trajectory", "one without qfrc_applied", "one with", advice="save these"
             )
-        write(self, path)
+        run = {
+            "checkpoints": str(self.checkpoints),
+            "hold": self.hold,
+            "inputs": {
+                "qpos": np.array(self.qpos[..., 0, :]),
+                "qvel": np.array(self.qvel[..., 0, :]),
+                "ctrl": np.array(self.ctrl),
+            },
+            "params": {name: np.asarray(value) for name, value in self.params.items()},
+            "final": {"qpos": np.array(self.final_qpos), "qvel": np.array(self.final_qvel)},
+        }
+        write(self.model.source, run, path)
 
     def delete(self) -> None:
         """Delete the trajectory in the engine or on the server. The arrays of this object remain valid.

@@ -218,11 +218,11 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
       arrays.ctrl_bar = result(name, {cotangents, batch, periods, m.nu});
     } else if (name == "feedback.gain") {
       arrays.controller_bars.gain =
-          result(name, {cotangents, batch, rows(controller.gain), py::ssize_t(m.nu) * 2 * m.nv});
+          result(name, {cotangents, batch, rows(controller.gain), py::ssize_t(m.nu) * error_size(m)});
     } else if (name == "feedback.qpos") {
       arrays.controller_bars.qpos = result(name, {cotangents, batch, rows(controller.qpos), m.nq});
     } else if (name == "feedback.qvel") {
-      arrays.controller_bars.qvel = result(name, {cotangents, batch, rows(controller.qvel), m.nv});
+      arrays.controller_bars.qvel = result(name, {cotangents, batch, rows(controller.qvel), velocities(m)});
     } else if (name == "qfrc_applied") {
       arrays.controller_bars.qfrc_applied =
           result(name, {cotangents, batch, rows(controller.qfrc_applied), m.nv});

@@ -127,8 +127,7 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
     """Return a trajectory (message Trajectory)."""
     rollout = kept.rollout
     arrays: Document = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
-    if with_ctrl:
-        arrays["params"] = dict(rollout.params)
+    arrays["params"] = dict(rollout.params) if with_ctrl else {}
     if rollout.all_states is not None:
         arrays |= {"qpos": rollout.qpos, "qvel": rollout.qvel}
     return {
@@ -159,7 +158,7 @@ def rollout_segment(segment: Segment) -> Document:
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold")
+    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 
