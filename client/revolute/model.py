@@ -13,6 +13,7 @@ import numpy as np
 from .contract.arrays import Float64Array
 from .contract.errors import ArgumentError
 from .contract.load_options import OPTIONS
+from .local_engine import local_engine
 
 _MAX_COUNT = 2**31 - 1
 
@@ -36,6 +37,10 @@ class Source:
     assets: Mapping[str, bytes] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def for_engine(self) -> tuple[str | bytes, Mapping[str, bytes], Mapping[str, Any]]:
+        """Return the text as bytes or the name of a built-in model, the files and the options."""
+        return self.text.encode() or self.builtin, self.assets, self.options
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +123,27 @@ class ModelHandle:
         }
         values = {name: _copied(known[name]) for name in cls.__dataclass_fields__ if name in known}
         return cls(id=document["model_id"], source=source, **values)
+
+    def to_mjcf(self) -> str:
+        """Return MJCF text of the model as MuJoCo compiles it, with what the options of `load_model` change.
+
+        It refers to meshes by the names in `source.assets`. Needs the engine in this process.
+
+        Raises:
+            UnavailableError: no engine is installed here; the text says how to install it.
+        """
+        text: str = local_engine().mjcf(*self.source.for_engine())
+        return text
+
+    def mujoco(self) -> Any:
+        """Return the model as a `mujoco.MjModel`, e.g. to render it. States and controls have the same order.
+
+        Needs the engine in this process, which brings MuJoCo.
+
+        Raises:
+            UnavailableError: no engine is installed here; the text says how to install it.
+        """
+        return local_engine().mujoco_model(*self.source.for_engine())
 
     def __repr__(self) -> str:
         return f"<revolute model '{self.name}': nq={self.nq}, nv={self.nv}, nu={self.nu}, id={self.id[:12]}>"

@@ -93,6 +93,7 @@ def session_handle(session: Session) -> Document:
         "model_id": session.model.id,
         "batch": session.batch,
         "lease": session.lease,
+        "durable": session.durable,
     }
 
 
@@ -116,13 +117,15 @@ def session_state(state: State) -> Document:
         "time": state.time,
         "step_count": state.step_count,
         "status": state.status,
+        "step_counts": state.step_counts,
     }
 
 
 def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
     """Return a trajectory (message Trajectory)."""
     rollout = kept.rollout
-    arrays = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
+    arrays: Document = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
+    arrays["params"] = dict(rollout.params) if with_ctrl else {}
     if rollout.all_states is not None:
         arrays |= {"qpos": rollout.qpos, "qvel": rollout.qvel}
     return {
@@ -146,7 +149,7 @@ def rollout_segment(segment: Segment) -> Document:
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold")
+    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 

@@ -1,7 +1,7 @@
 """Model parameters that may be given to a rollout and differentiated by: names, shapes, units and bounds.
 
 The compiled engine has the same list (engine/include/revolute/model/parameter_list.hpp). Names and shapes are
-MuJoCo's, but for `geom_friction` (sliding coefficients only), `actuator_gear` (the entry that drives a joint)
+MuJoCo's, but for `geom_friction` (sliding coefficients only), `actuator_gear` (its first entry)
 and `restitution` (one coefficient for all contacts). Each may be given once for all environments, or per
 environment with a leading batch axis.
 """
@@ -133,7 +133,7 @@ PARAMETERS = {
     "actuator_gear": Parameter(
         ("nu",),
         "gears",
-        "gear: the entry that drives the joint",
+        "gear: its first entry, of a joint or tendon the one that drives it",
         at_least_zero=False,
         array="act_gear",
         matters=_are_driven,

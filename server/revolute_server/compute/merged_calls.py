@@ -41,7 +41,8 @@ def step_work(engine: Engine, model: Model, call: StepCall) -> Work:
         return advance(engine, model, only.state, only.ctrl, only.steps, token)
 
     size = len(call.state.status)
-    key = ("step", model.id, call.steps) if size <= MOST_ENVIRONMENTS and call.steps > 0 else None
+    alike = size <= MOST_ENVIRONMENTS and call.steps > 0 and not call.state.params
+    key = ("step", model.id, call.steps) if alike else None
     return _work(one, partial(advance_together, engine, model), call, key, size, size * call.steps)
 
 
