@@ -6,7 +6,7 @@ import base64
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,11 @@ from .contract.codec.npz import pack_npz, unpack_npz
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .model import Source
 
-if TYPE_CHECKING:
-    from .trajectory import Trajectory
-
 _FORMAT = 1
 
 
-def write(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
-    """Write the inputs of a trajectory, its model's source and its final state as an NPZ file.
+def write(trajectory: Any, path: str | os.PathLike[str]) -> None:
+    """Write the inputs of a `Trajectory`, its model's source and its final state as an NPZ file.
 
     Raises:
         ArgumentError: the file cannot be written.
