@@ -263,7 +263,7 @@ class Trajectory(Unpicklable):
                 tangent of a quaternion is a rotation vector in the moving frame; None for zero.
             qvel_tan: tangent of the start velocity, [batch, nv] or [nv]; None for zero.
             ctrl_tan: tangent of the controls, shaped like `ctrl`, or [T, nu] for all environments; None for
-                zero.
+                zero. A controller of the rollout answers to the states' tangents by itself.
             params_tan: tangents of model parameters by name, shaped like the parameters.
 
         Returns:

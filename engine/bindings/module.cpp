@@ -211,11 +211,11 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
       arrays.ctrl_bar = result(name, {cotangents, batch, periods, m.nu});
     } else if (name == "feedback.gain") {
       arrays.controller_bars.gain =
-          result(name, {cotangents, batch, rows(controller.gain), py::ssize_t(m.nu) * 2 * m.nv});
+          result(name, {cotangents, batch, rows(controller.gain), py::ssize_t(m.nu) * error_size(m)});
     } else if (name == "feedback.qpos") {
       arrays.controller_bars.qpos = result(name, {cotangents, batch, rows(controller.qpos), m.nq});
     } else if (name == "feedback.qvel") {
-      arrays.controller_bars.qvel = result(name, {cotangents, batch, rows(controller.qvel), m.nv});
+      arrays.controller_bars.qvel = result(name, {cotangents, batch, rows(controller.qvel), velocities(m)});
     } else if (name == "qfrc_applied") {
       arrays.controller_bars.qfrc_applied =
           result(name, {cotangents, batch, rows(controller.qfrc_applied), m.nv});
@@ -353,7 +353,7 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
                       parameter_inputs(parameter_tangents, owners),
                       qpos_out.mutable_data(),
                       qvel_out.mutable_data()};
-  arrays.qfrc_applied = read_controller(controller, controller_owners).qfrc_applied;
+  arrays.controller = read_controller(controller, controller_owners);
   if (!unlocked([&] { return jvp(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos_out, qvel_out);
 }

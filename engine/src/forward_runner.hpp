@@ -131,6 +131,7 @@ struct ForwardRunner {
     const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
     if (controller) {
       controller->add(slice, c, qpos, qvel, ctrl);
+      controller->remember(ctrl);
       scatter(ctrl, std::size_t(periods) * model.nu, std::size_t(c) * model.nu, model.nu, slice,
               arrays.applied);
     }

@@ -28,10 +28,10 @@ struct RowSeats {
 using NarrowPack = Lanes<2>;
 
 // Environments in packs, but where rows side by side take fewer backward steps.
-std::vector<Slice> jacobian_slices(int nv, int batch) {
-  const int steps_side_by_side = (nv + lanes - 1) / lanes;
+std::vector<Slice> jacobian_slices(const Model& model, int batch) {
+  const int nv = model.nv, steps_side_by_side = (nv + lanes - 1) / lanes;
   std::vector<Slice> out;
-  for (const Slice& slice : slices(batch)) {
+  for (const Slice& slice : slices(model, batch)) {
     if (slice.count * steps_side_by_side >= nv) {
       out.push_back(slice);
     } else {
@@ -193,7 +193,7 @@ struct JacobianRunner {
 bool jacobian(const ModelStorage& storage, const JacobianArrays& arrays, const Execution& execution) {
   const Model& model = model_for(storage, arrays.parameters);
   const double steps = double(arrays.batch) * (1 + state_size(model));
-  return spread(jacobian_slices(model.nv, arrays.batch), worthwhile_threads(execution, model, steps),
+  return spread(jacobian_slices(model, arrays.batch), worthwhile_threads(execution, model, steps),
                 worker<JacobianRunner>(storage, arrays, execution));
 }
 

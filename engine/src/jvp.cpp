@@ -38,7 +38,9 @@ struct JvpRunner {
     const Model& model = model_for(storage, arrays.parameters);
     const std::size_t b = slice.first, steps = arrays.shape.steps;
     load_dual_parameters(storage, arrays, int(b));
-    parameters.qfrc_applied = arrays.qfrc_applied.values ? qfrc_applied : nullptr;
+    parameters.qfrc_applied = arrays.controller.qfrc_applied.values ? qfrc_applied : nullptr;
+    OptionalController<Real> controller(model, arrays.controller);
+    if (controller) controller->start();
     load(arrays.qpos, b * (steps + 1) * model.nq, model.nq, qpos);
     const int nv = velocities(model);
     load(arrays.qvel, b * (steps + 1) * nv, nv, qvel);
@@ -47,18 +49,29 @@ struct JvpRunner {
     write_state(model, arrays, b, 0);
     for (std::size_t t = 0; t < steps; ++t) {
       if (cancel && cancel->cancelled()) return false;
-      const std::size_t row = (b * arrays.shape.periods() + arrays.shape.period(t)) * model.nu;
-      load(arrays.ctrl, row, model.nu, ctrl);
-      seed(arrays.ctrl_tan, row, model.nu, ctrl);
-      if (parameters.qfrc_applied)
-        gather_period(arrays.qfrc_applied, arrays.shape.period(std::int64_t(t)), model.nv, slice,
-                      qfrc_applied);
+      if (arrays.shape.starts_period(std::int64_t(t)))
+        begin_period(model, arrays, slice, std::int64_t(t), controller);
       step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
       set_values(arrays.qpos, (b * (steps + 1) + t + 1) * model.nq, model.nq, qpos);
       set_values(arrays.qvel, (b * (steps + 1) + t + 1) * nv, nv, qvel);
       write_state(model, arrays, b, t + 1);
     }
     return true;
+  }
+
+  // The controls of the period that begins at step t: the stored values, with the tangents of the given controls and of the
+  // controller's part, which is added to zero.
+  void begin_period(const Model& model, const JvpArrays& arrays, const Slice& slice, std::int64_t t,
+                    OptionalController<Real>& controller) {
+    const std::int64_t c = arrays.shape.period(t);
+    const std::size_t row = (slice.first * std::size_t(arrays.shape.periods()) + std::size_t(c)) * model.nu;
+    if (parameters.qfrc_applied)
+      gather_period(arrays.controller.qfrc_applied, c, model.nv, slice, qfrc_applied);
+    std::fill_n(ctrl, model.nu, Real(0));
+    seed(arrays.ctrl_tan, row, model.nu, ctrl);
+    if (controller) controller->add(slice, c, qpos, qvel, ctrl);
+    set_values(arrays.ctrl, row, model.nu, ctrl);
+    if (controller) controller->remember(ctrl);
   }
 
   void load_dual_parameters(const ModelStorage& storage, const JvpArrays& arrays, int environment) {

@@ -11,6 +11,7 @@
 
 #include "hulls.hpp"
 #include "pose.hpp"
+#include "revolute/model/pair_kinds.hpp"
 #include "shape_table.hpp"
 
 namespace revolute {
@@ -44,7 +45,8 @@ class ModelBuilder {
     add_link_forces();
     add_geoms();
     add_candidates();
-    out_.near_pairs_.build(out_.model_, out_.candidates_, out_.geoms_);
+    if (in_.unlisted_pairs) add_filters();
+    out_.near_pairs_.build(out_.model_, out_.dofs_, out_.candidates_, out_.geoms_);
     add_dof_constraints();
     add_equalities();
     add_parameters();
@@ -538,7 +540,7 @@ class ModelBuilder {
   // Degrees of freedom, each with its side.
   int add_support(std::vector<std::pair<int, int>> dofs) {
     std::sort(dofs.rbegin(), dofs.rend());
-    Support support = {int(out_.support_dofs_.size()), int(dofs.size()), true};
+    Support support = {int(out_.support_dofs_.size()), int(dofs.size()), true, nullptr, nullptr};
     int k = dofs.empty() ? -1 : dofs[0].first;
     for (const auto& [dof, side] : dofs) {
       out_.support_dofs_.push_back(dof);
@@ -549,14 +551,17 @@ class ModelBuilder {
     out_.supports_.push_back(support);
     return int(out_.supports_.size()) - 1;
   }
-  SoftPair soft_pair(std::size_t i) const {
-    SoftPair out{};
-    out.own = std::isnan(in_.pair_weight[i]);
-    out.weight_a = in_.pair_weight[i];
-    std::copy_n(&in_.pair_solref[2 * i], 2, out.solref);
-    std::copy_n(&in_.pair_solreffriction[2 * i], 2, out.solref_friction);
-    std::copy_n(&in_.pair_solimp[5 * i], 5, out.solimp);
-    std::copy_n(&in_.pair_friction5[5 * i], 5, out.friction);
+  PairMixing mixing(std::size_t i) {
+    const int from = in_.pair_mu_from[i];
+    PairMixing out = {from != 2, from != 1, in_.pair_weight[i], -1};
+    if (!std::isnan(in_.pair_weight[i])) return out;
+    PairSoftness<double> own{};
+    std::copy_n(&in_.pair_solref[2 * i], 2, own.solref);
+    std::copy_n(&in_.pair_solreffriction[2 * i], 2, own.solref_friction);
+    std::copy_n(&in_.pair_solimp[5 * i], 5, own.solimp);
+    for (int k = 0; k < 5; ++k) own.friction[k] = std::max(in_.pair_friction5[5 * i + k], least_friction);
+    out.own = int(out_.own_softness_.size());
+    out_.own_softness_.push_back(own);
     return out;
   }
   void add_dof_supports() {
@@ -587,17 +592,19 @@ class ModelBuilder {
       const int a = in_.pair_geom1[i], b = in_.pair_geom2[i];
       const int link_a = out_.geoms_[a].link, link_b = out_.geoms_[b].link;
       if (link_a == link_b) continue;
-      const double* friction = &in_.pair_friction[3 * i];
+      const double* const friction = &in_.pair_friction[3 * i];
       const bool fixed = !std::isnan(friction[0]);
       const int from = in_.pair_mu_from[i];
-      out_.map_.pairs.push_back({a,
-                                 b,
-                                 !fixed && from != 2,
-                                 !fixed && from != 1,
-                                 fixed ? friction[0] : 0.0,
-                                 {friction[1], friction[2]}});
-      if (soft()) out_.map_.soft_pairs.push_back(soft_pair(i));
       Candidate candidate{};
+      if (soft())
+        candidate.mixing = mixing(i);
+      else
+        out_.map_.pairs.push_back({a,
+                                   b,
+                                   !fixed && from != 2,
+                                   !fixed && from != 1,
+                                   fixed ? friction[0] : 0.0,
+                                   {friction[1], friction[2]}});
       candidate.geom_a = a;
       candidate.geom_b = b;
       candidate.link_a = link_a;
@@ -652,38 +659,62 @@ class ModelBuilder {
 
   // Adds a pair for which MuJoCo has a closed formula; false for the others, which go to the general search.
   bool add_mujoco_pair(Candidate candidate) {
-    struct Kind {
-      Shape a, b;
-      Pair pair;
-      int slots;
-    };
-    static const Kind kinds[] = {{Shape::plane, Shape::sphere, Pair::plane_point, 1},
-                                 {Shape::plane, Shape::capsule, Pair::plane_capsule, 2},
-                                 {Shape::plane, Shape::box, Pair::plane_box, 8},
-                                 {Shape::plane, Shape::cylinder, Pair::plane_cylinder, 4},
-                                 {Shape::plane, Shape::ellipsoid, Pair::plane_ellipsoid, 1},
-                                 {Shape::plane, Shape::mesh, Pair::plane_mesh, 4},
-                                 {Shape::sphere, Shape::sphere, Pair::sphere_sphere, 1},
-                                 {Shape::sphere, Shape::capsule, Pair::sphere_capsule, 1},
-                                 {Shape::sphere, Shape::cylinder, Pair::sphere_cylinder, 1},
-                                 {Shape::sphere, Shape::box, Pair::sphere_box, 1},
-                                 {Shape::capsule, Shape::capsule, Pair::capsule_capsule, 2},
-                                 {Shape::capsule, Shape::box, Pair::capsule_box, 2},
-                                 {Shape::box, Shape::box, Pair::box_box, 8}};
     const Geom &a = out_.geoms_[candidate.geom_a], &b = out_.geoms_[candidate.geom_b];
-    for (const Kind& kind : kinds) {
-      if (kind.a != a.shape || kind.b != b.shape) continue;
-      candidate.pair = kind.pair;
-      candidate.slots = kind.slots;
-      const bool fixed_points =
-          kind.pair == Pair::plane_point || kind.pair == Pair::plane_capsule || kind.pair == Pair::plane_box;
-      if (fixed_points)
-        add_plane_points(candidate, b);
-      else
-        add_slots(candidate);
-      return true;
+    const PairKind kind = mujoco_pair_kind(a.shape, b.shape);
+    if (kind.slots == 0) return false;
+    candidate.pair = kind.pair;
+    candidate.slots = kind.slots;
+    const bool fixed_points =
+        kind.pair == Pair::plane_point || kind.pair == Pair::plane_capsule || kind.pair == Pair::plane_box;
+    if (fixed_points)
+      add_plane_points(candidate, b);
+    else
+      add_slots(candidate);
+    return true;
+  }
+
+  // What decides about the pairs that are not listed.
+  void add_filters() {
+    Model& m = out_.model_;
+    for (int g = 0; g < in_.ngeom; ++g) {
+      const int body = in_.geom_bodyid[g], weld = in_.body_weldid[body];
+      GeomFilter filter{};
+      filter.contype = in_.geom_contype[g];
+      filter.conaffinity = in_.geom_conaffinity[g];
+      filter.body = body;
+      filter.weld = weld;
+      filter.parent_weld = in_.body_weldid[in_.body_parentid[weld]];
+      filter.priority = in_.geom_priority[g];
+      filter.condim = in_.geom_condim[g];
+      filter.points = shape_row(out_.geoms_[g].shape).points;
+      filter.margin = in_.geom_margin[g];
+      filter.gap = in_.geom_gap[g];
+      filter.mixing = in_.geom_solmix[g];
+      filter.weight = in_.body_invweight0[2 * body];
+      out_.geom_filters_.push_back(filter);
+      if (filter.points > 0 && (filter.contype || filter.conaffinity)) {
+        out_.near_pairs_.unlisted.push_back(g);
+        out_.geoms_[g].watched = std::max(out_.geoms_[g].watched, in_.geom_margin[g]);
+        ++m.nconvex;
+      }
     }
-    return false;
+    // the two deepest links of different trees
+    for (int k = 0; k < in_.nv; ++k) m.longest_support = std::max(m.longest_support, 2 * chain(k).count);
+    m.filter_parent = in_.filter_parent;
+    for (int signature : in_.exclude_signature)
+      out_.excluded_bodies_.push_back(pair_key(signature >> 16, signature & 0xffff));
+    for (std::size_t i = 0; i + 1 < in_.excluded_geoms.size(); i += 2)
+      out_.excluded_geoms_.push_back(pair_key(in_.excluded_geoms[i], in_.excluded_geoms[i + 1]));
+    std::sort(out_.excluded_bodies_.begin(), out_.excluded_bodies_.end());
+    std::sort(out_.excluded_geoms_.begin(), out_.excluded_geoms_.end());
+  }
+  void point_filters(Model& m) const {
+    m.own_softness = out_.own_softness_.data();
+    m.geom_filters = out_.geom_filters_.empty() ? nullptr : out_.geom_filters_.data();
+    m.nexcluded_bodies = int(out_.excluded_bodies_.size());
+    m.excluded_bodies = out_.excluded_bodies_.data();
+    m.nexcluded_geoms = int(out_.excluded_geoms_.size());
+    m.excluded_geoms = out_.excluded_geoms_.data();
   }
 
   // The points of a shape that can be nearest to a plane: a sphere's centre, a capsule's ends, a box's corners.
@@ -859,9 +890,12 @@ class ModelBuilder {
     m.paths = out_.paths_.data();
     m.path_dofs = out_.path_dofs_.data();
     m.dof_paths = out_.dof_paths_.data();
+    for (Support& support : out_.supports_) {
+      support.dofs = out_.support_dofs_.data() + support.first;
+      support.sides = out_.support_sides_.data() + support.first;
+    }
     m.supports = out_.supports_.data();
-    m.support_dofs = out_.support_dofs_.data();
-    m.support_sides = out_.support_sides_.data();
+    point_filters(m);
     m.mass_rows = out_.mass_rows_.data();
     m.dof_softness = out_.dof_softness_.data();
     m.dof_weight = out_.dof_weight_.data();
@@ -895,6 +929,7 @@ std::size_t ModelStorage::bytes() const {
          sum(tendons_, transmissions_, tendon_joints_, path_segments_, path_wraps_, medium_bodies_,
              dof_joints_) +
          sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +
+         sum(geom_filters_, excluded_bodies_, excluded_geoms_, own_softness_) +
          sum(mass_rows_, dof_softness_, dof_weight_, tree_origin_, tree_qpos_) +
          sum(hulls_.vertices, hulls_.faces, hulls_.edges, hulls_.corners, hulls_.nodes, hulls_.items);
 }

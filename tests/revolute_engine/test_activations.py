@@ -9,6 +9,7 @@ import pytest
 from revolute.contract.errors import ArgumentError
 from revolute.contract.loss import Loss, Term
 from revolute_engine import Engine, Model, load_model
+from revolute_engine.gradient_check import check_gradient
 
 from .mujoco_scenes import INTEGRATORS, reference
 from .test_mujoco_contact import tangent
@@ -166,3 +167,9 @@ def test_losses_and_starts_know_activations() -> None:
     assert gradient.qvel.shape == (nv + theirs.na,) and (gradient.ctrl < 0).all()
     with pytest.raises(ArgumentError, match=r"shape \[nv \+ na="):
         engine.rollout(ours, qpos, np.zeros(nv + 1), ctrl)
+
+
+def test_a_gradient_check_passes_through_muscles() -> None:
+    ours = loaded("muscle", "Euler")[1]
+    report = check_gradient(Engine(threads=1), ours, steps=6, directions=1, wrt=["qvel", "ctrl", "body_mass"])
+    assert report.passed, str(report)

@@ -96,26 +96,6 @@ def _actuator(text: str) -> str:
             "pair 'p': adhesion is not supported; set it to 0",
         ),
         (
-            _actuator('<intvelocity name="a" joint="j" kp="2" actrange="-1 1"/>'),
-            "actuator 'a': activation dynamics (dyntype) is not supported; use dyntype='none'",
-        ),
-        (
-            _actuator('<general name="a" joint="j" dyntype="filter"/>'),
-            "actuator 'a': activation dynamics (dyntype) is not supported; use dyntype='none'",
-        ),
-        (
-            _actuator(f'<muscle name="a" joint="j" {MUSCLE}/>'),
-            "actuator 'a': activation dynamics (dyntype) is not supported; use dyntype='none'",
-        ),
-        (
-            _actuator(f'<general name="a" joint="j" gaintype="muscle" gainprm="{RANGE}" {MUSCLE}/>'),
-            "actuator 'a': gain type muscle is not supported; use a fixed or affine gain",
-        ),
-        (
-            _actuator(f'<general name="a" joint="j" biastype="muscle" biasprm="{RANGE}" {MUSCLE}/>'),
-            "actuator 'a': bias type muscle is not supported; use an affine bias",
-        ),
-        (
             _actuator('<motor name="a" joint="j" delay="0.1" nsample="99"/>'),
             "actuator 'a': an actuator delay is not supported; set it to 0",
         ),
@@ -130,6 +110,13 @@ def _actuator(text: str) -> str:
         (
             _actuator('<adhesion name="a" body="b" ctrlrange="0 1"/>'),
             "actuator 'a': a transmission to a body is not supported; drive a joint, a tendon or a site",
+        ),
+        (
+            _mjcf(
+                before='<option actuatorgroupdisable="1"/>',
+                after='<actuator><intvelocity name="a" group="1" joint="j" actrange="-1 1"/></actuator>',
+            ),
+            "actuator 'a': activation of an actuator that is disabled is not supported; remove the actuator",
         ),
         (
             _actuator('<pid name="a" joint="j"/>'),
@@ -174,6 +161,9 @@ def test_an_unnamed_shape_is_named_by_its_body() -> None:
         _actuator('<damper name="a" joint="j" kv="1" ctrlrange="0 1"/>'),
         _mjcf(geom='adhesion="1" contype="0" conaffinity="0"'),
         _mjcf(geom='fluidshape="ellipsoid"', before='<option wind="1 2 3"/>'),
+        _actuator('<intvelocity name="a" joint="j" kp="2" actrange="-1 1"/>'),
+        _actuator(f'<muscle name="a" joint="j" {MUSCLE}/>'),
+        _actuator(f'<general name="a" joint="j" gaintype="muscle" gainprm="{RANGE}" {MUSCLE}/>'),
         _actuator(
             '<general joint="j" gaintype="affine" gainprm="2 0 0" biastype="affine" biasprm="0 -2 -1"/>'
         ),

@@ -161,3 +161,15 @@ def test_forward_and_backward_derivatives_pair(name: str, integrator: str, conta
         assert np.array_equal(alone.qvel, found.qvel[i])
         pulled = engine.backward(ours, alone, qvel_bar=qvel_bar[i], wrt=["qpos", "ctrl"])
         assert np.array_equal(pulled.qpos, gradient.qpos[i]) and np.array_equal(pulled.ctrl, gradient.ctrl[i])
+
+
+@pytest.mark.parametrize("name", ["sphere", "beside a sphere", "inside a sphere", "cylinder"])
+def test_the_paths_bend_in_some_of_these_states(name: str) -> None:
+    theirs = loaded(name, "Euler")[0]
+    bends = []
+    for seed in range(4):
+        data = mujoco.MjData(theirs)
+        data.qpos[:] = state(theirs, seed)[0]
+        mujoco.mj_forward(theirs, data)
+        bends.append(bool((data.wrap_obj.ravel()[: int(data.ten_wrapnum[0])] >= 0).any()))
+    assert any(bends)

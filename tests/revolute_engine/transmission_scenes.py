@@ -9,7 +9,7 @@ BODIES = """
       <geom name="bone" type="capsule" fromto="0 0 0 0.3 0 0.05" size="0.03" mass="0.6"/>
       <site name="elbow" pos="0.25 0.02 0.04" quat="0.9 0.1 0.3 0.2"/>
       <geom name="ball" type="sphere" pos="0.15 0 0.12" size="0.06" mass="0.1"/>
-      <geom name="rod" type="cylinder" pos="0.3 0 -0.1" euler="80 10 0" size="0.05 0.2" mass="0.1"/>
+      <geom name="rod" type="cylinder" pos="0.25 0 0.03" euler="80 10 0" size="0.08 0.2" mass="0.1"/>
       <site name="above" pos="0.15 0.05 0.3"/><site name="inside" pos="0.16 0.01 0.12"/>
       <body name="hand" pos="0.35 0 0.05"><joint name="wrist" axis="0.3 1 0" stiffness="2"/>
         <geom type="capsule" fromto="0 0 0 0.15 0.05 0" size="0.02" mass="0.3"/>

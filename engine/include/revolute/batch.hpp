@@ -113,12 +113,12 @@ struct ValueAndGradientArrays {
 // of the configuration (nv).
 struct JvpArrays {
   BatchShape shape;
-  const double *qpos, *qvel, *ctrl;  // the rollout, without feedback and policy
+  const double *qpos, *qvel, *ctrl;  // the rollout; ctrl as applied
   ParameterInputs parameters;
   const double *qpos0_tan, *qvel0_tan, *ctrl_tan;  // [B, nv], [B, nv], [B, C, nu]; null is zero
   ParameterInputs parameter_tangents;              // rows as in `parameters`, or one; null is zero
   double *qpos_tan, *qvel_tan;                     // [B, T + 1, nv] each
-  BroadcastInput qfrc_applied{};                   // of the rollout
+  ControllerInputs controller{};                   // of the rollout
 };
 
 // The Jacobian of one step, in the tangent convention of MuJoCo's mjd_transitionFD: state (dq, v), 2 nv coordinates.

@@ -465,7 +465,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The tangents of all states.
+            The tangents of all states. A controller answers to them; `ctrl_tan` is that of the controls
+            that it adds to.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is not known.
@@ -477,7 +478,6 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
-        _check_without_controller(rollout)
         ctrl, status = (with_batch(array, rollout.batched) for array in (rollout.ctrl, rollout.status))
         batch = len(ctrl)
         given = {"qpos_tan": qpos_tan, "qvel_tan": qvel_tan, "ctrl_tan": ctrl_tan}
@@ -599,16 +599,6 @@ def _check_differentiable(rollout: Rollout) -> None:
             "a trajectory with checkpoints",
             "one with checkpoints 'none'",
             advice="simulate it with checkpoints='slots=32' or another policy",
-        )
-
-
-def _check_without_controller(rollout: Rollout) -> None:
-    if rollout.control.has_controller:
-        raise ArgumentError.expected(
-            "trajectory",
-            "one without feedback and policy for a forward derivative",
-            "one with a controller",
-            advice="use backward; or roll out its `ctrl` without the controller",
         )
 
 

@@ -1,7 +1,7 @@
 """Model parameters that may be given to a rollout and differentiated by: names, shapes, units and bounds.
 
 The compiled engine has the same list (engine/include/revolute/model/parameter_list.hpp). Names and shapes are
-MuJoCo's, but for `geom_friction` (sliding coefficients only), `actuator_gear` (the entry that drives a joint)
+MuJoCo's, but for `geom_friction` (sliding coefficients only), `actuator_gear` (its first entry)
 and `restitution` (one coefficient for all contacts). Each may be given once for all environments, or per
 environment with a leading batch axis.
 """
@@ -26,16 +26,24 @@ from ._names import JOINT_TYPES
 Float64Array = npt.NDArray[np.float64]
 
 
+def _largest_condim(model: Model) -> int:
+    """Return the largest condim of all pairs that may touch, or 0."""
+    arrays = model.arrays
+    if not arrays["contact"]:
+        return 0
+    return max(arrays["pair_condim"].max(initial=0), arrays["geom_condim"].max(initial=0))
+
+
 def _touch(model: Model) -> bool:
-    return bool(model.arrays["contact"]) and len(model.arrays["pair_geom1"]) > 0
+    return _largest_condim(model) > 0
 
 
 def _twist(model: Model) -> bool:
-    return _touch(model) and bool((model.arrays["pair_condim"] > 3).any())
+    return _largest_condim(model) > 3
 
 
 def _roll(model: Model) -> bool:
-    return _touch(model) and bool((model.arrays["pair_condim"] > 4).any())
+    return _largest_condim(model) > 4
 
 
 def _have_springs(model: Model) -> bool:
@@ -125,7 +133,7 @@ PARAMETERS = {
     "actuator_gear": Parameter(
         ("nu",),
         "gears",
-        "gear: the entry that drives the joint",
+        "gear: its first entry, of a joint or tendon the one that drives it",
         at_least_zero=False,
         array="act_gear",
         matters=_are_driven,

@@ -6,6 +6,8 @@
 // Index -1 is the world. Parents come before children. All arrays are constants of the model, owned by ModelStorage.
 #pragma once
 
+#include <cstdint>
+
 #include "revolute/model/options.hpp"
 #include "revolute/scalar/scalar.hpp"
 
@@ -195,20 +197,43 @@ enum class Pair : int {
   capsule_box,
   box_box
 };
+// mujoco: how the friction and softness of a pair follow from those of its geoms (stages/pair_softness.hpp).
+struct PairMixing {
+  bool from_a, from_b;  // whose friction counts: the larger of both, or that of the geom with priority
+  double weight_a;      // of a's softness
+  int own;              // index of Model::own_softness, or -1
+};
 struct Candidate {
   Pair pair;
   int geom_a, geom_b;  // the normal points from a to b
   int link_a, link_b;
-  int friction;     // index of the pair's friction coefficients
-  int slot, slots;  // which of the pair's points, of how many; they follow each other
-  double point[3];  // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
+  int friction;       // hard: index of the pair's friction coefficients
+  PairMixing mixing;  // mujoco
+  int slot, slots;    // which of the pair's points, of how many; they follow each other
+  double point[3];    // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
   double radius;
   int path;            // degrees of freedom that move a or b
   int condim;          // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
   double margin, gap;  // mujoco: contacts act below the margin, and are looked for below margin + gap
   double weight;       // mujoco: inverse masses of the two bodies (body_invweight0), summed
-  int support;         // mujoco: degrees of freedom that move a against b
+  int support;         // mujoco: degrees of freedom that move a against b; -1: found when the pair touches
 };
+
+// mujoco: what decides whether two shapes of an unlisted pair may touch, and how (stages/unlisted_pairs.hpp).
+struct GeomFilter {
+  int contype, conaffinity;
+  int body, weld,
+      parent_weld;  // the body, the one it is welded to, and the one that this one's parent is welded to
+  int priority, condim, points;
+  double margin, gap, mixing, weight;  // solmix, body_invweight0
+};
+// How a pair of shapes touches in the contact model "mujoco": friction for the two sliding directions, torsion and the two
+// rolling ones; solref_friction is zero where solref counts for friction as well.
+template <class Real>
+struct PairSoftness {
+  Real friction[5], solref[2], solref_friction[2], solimp[5];
+};
+constexpr double least_friction = 1e-5;  // MuJoCo's mjMINMU
 
 // The broad phase (stages/broad_phase.hpp): the other shape of a pair, and the pair's first candidate.
 struct Partner {
@@ -250,12 +275,14 @@ struct Path {
 
 // mujoco: the degrees of freedom whose motion a constraint feels, descending; `chain`: they lie on one path to the root.
 struct Support {
-  int first, count;  // range of Model::support_dofs and support_sides
+  int first, count;  // range of all supports' degrees of freedom, while a model is built
   bool chain;
+  const int *dofs, *sides;  // side 0: the degree of freedom moves a, 1: b
 };
 
 // Points at which two convex shapes, or a convex shape and a plane, may touch at once.
 constexpr int manifold_points = 8;
+constexpr int most_slots = 8;  // of any pair
 // Corners of a face that bound a contact area; a face of more corners is thinned out when the model is built.
 constexpr int polygon_corners = 24;
 
@@ -283,18 +310,26 @@ struct Model : Options {
   const PathWrap* path_wraps;
   const Geom* geoms;
   const Candidate* candidates;
-  int nalways, nswept, npartner;  // broad phase
+  int nalways, nswept, nswept_group, npartner;  // broad phase
   const int* always;  // [nalways] pairs that are looked at in every step: their first candidates, ascending
-  const int* swept;   // [nswept] shapes of the other pairs, ascending
+  const int*
+      swept;  // [nswept] shapes of the other pairs, those of a tree together; shapes fixed in the world one by one
+  const int* swept_begin;     // [nswept_group + 1] where each tree's begin
   const Partner* partners;    // [npartner] of each shape those of higher index, ascending
   const int* partners_begin;  // [ngeom + 1]; null without swept shapes
   const Limit* limits_list;
   const Equality* equalities;
   const Path* paths;
   const int* path_dofs;
-  const int* dof_paths;                     // [nv] path of each degree of freedom
-  const Support* supports;                  // mujoco; those of single degrees of freedom come first
-  const int *support_dofs, *support_sides;  // side 0: the degree of freedom moves a, 1: b
+  const int* dof_paths;     // [nv] path of each degree of freedom
+  const Support* supports;  // mujoco; those of single degrees of freedom come first
+  // mujoco: pairs that are not among the candidates, but found in each step; null filters: all are listed
+  const GeomFilter* geom_filters;  // [ngeom]
+  bool filter_parent;
+  int nexcluded_bodies, nexcluded_geoms;
+  const std::int64_t *excluded_bodies, *excluded_geoms;  // pair_key of pairs, ascending
+  int longest_support;                                   // of any two links
+  const PairSoftness<double>* own_softness;  // of pairs that the file gives a softness of their own
   const int* mass_rows;          // [nv + 1] where the rows of the mass matrix begin (mass_matrix.hpp)
   const Softness* dof_softness;  // [nv] of dry friction
   const double* dof_weight;      // [nv] dof_invweight0
@@ -310,6 +345,31 @@ struct Model : Options {
   const bool* single_free;    // [ntree] whether a tree is one body with a free joint
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
 };
+
+// Pairs of shapes that are not listed may be near each other at once, and touch at so many places, per shape.
+constexpr int near_pairs_per_geom = 64, unlisted_contacts_per_geom = 32;
+REVOLUTE_HD inline bool has_unlisted_pairs(const Model& model) { return model.geom_filters != nullptr; }
+REVOLUTE_HD inline std::size_t near_pair_capacity(const Model& model) {
+  return model.npartner + (has_unlisted_pairs(model) ? near_pairs_per_geom * std::size_t(model.ngeom) : 0);
+}
+REVOLUTE_HD inline std::size_t unlisted_contact_capacity(const Model& model) {
+  return has_unlisted_pairs(model) ? unlisted_contacts_per_geom * std::size_t(model.ngeom) : 0;
+}
+REVOLUTE_HD inline std::size_t contact_capacity(const Model& model) {
+  return model.ncandidate + unlisted_contact_capacity(model);
+}
+// One number for two indices in any order.
+REVOLUTE_HD inline std::int64_t pair_key(int one, int other) {
+  const std::int64_t low = one < other ? one : other, high = one < other ? other : one;
+  return low << 32 | high;
+}
+
+// mujoco: whether environments of this model are simulated one by one, and their islands solved one by one
+// (solvers/soft_islands.hpp). Environments of many bodies have too few contacts in common for a pack.
+constexpr int most_packed_trees = 16;
+REVOLUTE_HD inline bool is_crowded(const Model& model) {
+  return model.contact_model == ContactModel::mujoco && model.ntree > most_packed_trees;
+}
 
 // How many numbers the arrays called qvel have: velocities, and behind them the activations.
 REVOLUTE_HD inline int velocities(const Model& model) { return model.nv + model.na; }

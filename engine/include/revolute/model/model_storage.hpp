@@ -56,6 +56,9 @@ class ModelStorage {
   Hulls hulls_;
   std::vector<Candidate> candidates_;
   NearPairTables near_pairs_;
+  std::vector<GeomFilter> geom_filters_;
+  std::vector<std::int64_t> excluded_bodies_, excluded_geoms_;
+  std::vector<PairSoftness<double>> own_softness_;
   std::vector<Limit> limits_;
   std::vector<Equality> equalities_;
   std::vector<Path> paths_;

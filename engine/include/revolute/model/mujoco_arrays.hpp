@@ -30,8 +30,13 @@ struct MujocoArrays : Options {
   Doubles hull_vert;
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
   Ints pair_geom1, pair_geom2, pair_mu_from, pair_condim;
-  Doubles pair_friction;           // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
-  Doubles pair_margin, pair_gap;   // [np]
+  Doubles pair_friction;          // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
+  Doubles pair_margin, pair_gap;  // [np]
+  // whether the pairs of shapes that pass these filters are found in each step (mujoco); the arrays are empty if not
+  bool unlisted_pairs = false, filter_parent = true;
+  Ints geom_contype, geom_conaffinity, geom_priority, geom_condim, body_weldid, exclude_signature;
+  Ints excluded_geoms;  // [pairs, 2] that are listed or left out
+  Doubles geom_margin, geom_gap, geom_solmix;
   Ints eq_type, eq_obj1, eq_obj2;  // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)
   Doubles eq_data;                 // [neq, 11]
   // of the contact model "mujoco" only; empty for "hard"
@@ -189,6 +194,18 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("pair_friction", arrays.pair_friction);
   visit("pair_margin", arrays.pair_margin);
   visit("pair_gap", arrays.pair_gap);
+  visit("unlisted_pairs", arrays.unlisted_pairs);
+  visit("filter_parent", arrays.filter_parent);
+  visit("geom_contype", arrays.geom_contype);
+  visit("geom_conaffinity", arrays.geom_conaffinity);
+  visit("geom_priority", arrays.geom_priority);
+  visit("geom_condim", arrays.geom_condim);
+  visit("body_weldid", arrays.body_weldid);
+  visit("exclude_signature", arrays.exclude_signature);
+  visit("excluded_geoms", arrays.excluded_geoms);
+  visit("geom_margin", arrays.geom_margin);
+  visit("geom_gap", arrays.geom_gap);
+  visit("geom_solmix", arrays.geom_solmix);
   visit("eq_type", arrays.eq_type);
   visit("eq_obj1", arrays.eq_obj1);
   visit("eq_obj2", arrays.eq_obj2);

@@ -3,9 +3,7 @@
 //
 // A body with mass m, mass centre c and rotational inertia J about it (all in its link's frame) adds to its link
 //   m,   h = m c,   I = J + m (c.c 1 - c c')                                                  (1)
-// The softness of a pair mixes that of its geoms by MuJoCo's rules: a weighted mean, the smaller number where a solref is in
-// direct form, or the pair's own.
-// A pair's friction is the larger of its geoms' sliding coefficients, or that of the geom with priority, or its own. Where
+// A pair's friction (hard; of the contact model "mujoco" see stages/pair_softness.hpp) is the larger of its geoms' sliding coefficients, or that of the geom with priority, or its own. Where
 // the two are equal each gets half of the cotangent (the central difference of max).
 #pragma once
 
@@ -52,18 +50,10 @@ struct FrictionPair {
   double fixed, fixed_rotational[2];
 };
 
-// mujoco: weight of geom_a's softness, or a pair of its own.
-struct SoftPair {
-  bool own;
-  double weight_a;
-  double friction[5], solref[2], solref_friction[2], solimp[5];
-};
-
 struct ParameterMap {
   std::vector<BodyInLink> bodies;
-  std::vector<FrictionPair> pairs;
-  std::vector<SoftPair> soft_pairs;  // mujoco
-  std::vector<double> compensated;   // share of each body's weight; empty: none anywhere
+  std::vector<FrictionPair> pairs;  // hard
+  std::vector<double> compensated;  // share of each body's weight; empty: none anywhere
   MediumMap medium;
   std::array<std::vector<double>, parameter_count> defaults;
 };
@@ -277,7 +267,9 @@ void add_array(const Real* bar, int count, int lane, double* out) {
 
 namespace detail {
 
-constexpr double least_friction = 1e-5;  // MuJoCo's mjMINMU
+// columns of MuJoCo's geom_friction
+constexpr Parameter friction_columns[3] = {Parameter::geom_friction, Parameter::geom_torsional_friction,
+                                           Parameter::geom_rolling_friction};
 constexpr Parameter rotational_columns[2] = {Parameter::geom_torsional_friction,
                                              Parameter::geom_rolling_friction};
 
@@ -287,36 +279,6 @@ Value pair_friction(const FrictionPair& pair, double fixed, const Value* column)
   if (!pair.from_a && !pair.from_b) return Value(fixed);
   if (!pair.from_b) return column[pair.geom_a];
   return pair.from_a ? larger(column[pair.geom_a], column[pair.geom_b]) : column[pair.geom_b];
-}
-template <class Value, class Real>
-void load_softness(const FrictionPair& pair, const SoftPair& soft, const ParameterValues<Value>& values,
-                   int lane, PairSoftness<Real>& out) {
-  for (int i = 0; i < 2; ++i) put(out.solref_friction[i], lane, Value(soft.solref_friction[i]));
-  if (soft.own) {
-    for (int i = 0; i < 5; ++i) put(out.friction[i], lane, Value(std::max(soft.friction[i], least_friction)));
-    for (int i = 0; i < 2; ++i) put(out.solref[i], lane, Value(soft.solref[i]));
-    for (int i = 0; i < 5; ++i) put(out.solimp[i], lane, Value(soft.solimp[i]));
-    return;
-  }
-  constexpr Parameter columns[5] = {Parameter::geom_friction, Parameter::geom_friction,
-                                    Parameter::geom_torsional_friction, Parameter::geom_rolling_friction,
-                                    Parameter::geom_rolling_friction};
-  for (int i = 0; i < 5; ++i) {
-    const Value mu = pair_friction(pair, 0.0, of(values, columns[i]));
-    put(out.friction[i], lane, select(less(mu, Value(least_friction)), Value(least_friction), mu));
-  }
-  const Value a(soft.weight_a), b(1.0 - soft.weight_a);
-  const Value* solimp = of(values, Parameter::geom_solimp);
-  for (int i = 0; i < 5; ++i)
-    put(out.solimp[i], lane, a * solimp[5 * pair.geom_a + i] + b * solimp[5 * pair.geom_b + i]);
-  const Value* solref = of(values, Parameter::geom_solref);
-  const Value *of_a = solref + 2 * pair.geom_a, *of_b = solref + 2 * pair.geom_b;
-  const bool priority = pair.from_a != pair.from_b;
-  for (int i = 0; i < 2; ++i) {
-    const Value mean = a * of_a[i] + b * of_b[i];
-    const auto standard = less(Value(0), of_a[0]) & less(Value(0), of_b[0]);
-    put(out.solref[i], lane, priority ? mean : select(standard, mean, minimum(of_a[i], of_b[i])));
-  }
 }
 
 // Adds mu_bar to the column's entries of the two geoms.
@@ -330,35 +292,6 @@ inline void add_pair_friction(const FrictionPair& pair, const double* column, do
   }
   bar[pair.geom_a] += share_a * mu_bar;
   bar[pair.geom_b] += share_b * mu_bar;
-}
-template <class Real>
-void add_softness(const FrictionPair& pair, const SoftPair& soft, const ParameterPointers& values, int lane,
-                  const PairSoftness<Real>& bar, const ParameterBarPointers& out) {
-  if (soft.own) return;
-  const auto add = [&](Parameter p, int first, int last) {
-    const double* column = of(values, p);
-    double sum = 0;
-    for (int i = first; i <= last; ++i) sum += get_lane(bar.friction[i], lane);
-    if (pair_friction(pair, 0.0, column) >= least_friction) add_pair_friction(pair, column, sum, of(out, p));
-  };
-  add(Parameter::geom_friction, 0, 1);
-  add(Parameter::geom_torsional_friction, 2, 2);
-  add(Parameter::geom_rolling_friction, 3, 4);
-  const double a = soft.weight_a, b = 1.0 - a;
-  if (double* solimp = of(out, Parameter::geom_solimp))
-    for (int i = 0; i < 5; ++i) {
-      solimp[5 * pair.geom_a + i] += a * get_lane(bar.solimp[i], lane);
-      solimp[5 * pair.geom_b + i] += b * get_lane(bar.solimp[i], lane);
-    }
-  double* solref = of(out, Parameter::geom_solref);
-  const double *of_a = of(values, Parameter::geom_solref) + 2 * pair.geom_a,
-               *of_b = of(values, Parameter::geom_solref) + 2 * pair.geom_b;
-  const bool mean = pair.from_a != pair.from_b || (of_a[0] > 0 && of_b[0] > 0);
-  for (int i = 0; solref && i < 2; ++i) {
-    const double share = mean ? a : of_b[i] < of_a[i] ? 0.0 : 1.0;
-    solref[2 * pair.geom_a + i] += share * get_lane(bar.solref[i], lane);
-    solref[2 * pair.geom_b + i] += (1.0 - share) * get_lane(bar.solref[i], lane);
-  }
 }
 
 }  // namespace detail
@@ -394,8 +327,10 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
     for (int i = 0; i < 2; ++i)
       put(out.rotational_friction[2 * p + i], lane,
           pair_friction(pair, pair.fixed_rotational[i], of(values, rotational_columns[i])));
-    if (!map.soft_pairs.empty()) load_softness(pair, map.soft_pairs[p], values, lane, out.softness[p]);
   }
+  if (m.contact_model != ContactModel::mujoco) return;
+  for (int i = 0; i < 3; ++i)
+    load_array(of(values, friction_columns[i]), m.ngeom, lane, out.geom_friction + i * m.ngeom);
 }
 
 template <class Real>
@@ -419,8 +354,9 @@ void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& 
     add(Parameter::geom_friction, bar.friction[p]);
     for (int i = 0; i < 2; ++i) add(rotational_columns[i], bar.rotational_friction[2 * p + i]);
   }
-  for (std::size_t p = 0; p < map.soft_pairs.size(); ++p)
-    add_softness(map.pairs[p], map.soft_pairs[p], values, lane, bar.softness[p], out);
+  if (m.contact_model != ContactModel::mujoco) return;
+  for (int i = 0; i < 3; ++i)
+    add_array(bar.geom_friction + i * m.ngeom, m.ngeom, lane, of(out, friction_columns[i]));
 }
 
 }  // namespace revolute

@@ -35,14 +35,14 @@ struct SoftRowsCotangent {
 
 // z, x_, and what follows from them for each row: J_bar, and the links' forces of (3).
 template <class Real, class Bar>
-REVOLUTE_HD void soft_rows_adjoint(const Model& model, const SoftContext<Real>& at,
-                                   const SoftConstraints<Real>& constraints, const SoftConstraint<Real>& c,
-                                   const SoftAdjointInput<Real, Bar>& in, SoftConstraintsCotangent<Bar>& ws,
-                                   Force<Bar>* F_v, Bar* qvel_bar, SoftRowsCotangent<Bar>& out) {
+REVOLUTE_HD void soft_rows_adjoint(const SoftContext<Real>& at, const SoftConstraints<Real>& constraints,
+                                   const SoftConstraint<Real>& c, const SoftAdjointInput<Real, Bar>& in,
+                                   SoftConstraintsCotangent<Bar>& ws, Force<Bar>* F_v, Bar* qvel_bar,
+                                   SoftRowsCotangent<Bar>& out) {
   const int rows = c.cost.rows;
   const Real* const B = in.curvature + c.block;
   Bar z[most_rows] = {};
-  constraint_times(model, constraints, c, in.w, z);
+  constraint_times(constraints, c, in.w, z);
   out.cost = cost_adjoint(c.cost, in.y + c.row, z);
   out.impedance = out.stiffness = out.damping = out.friction_damping = Bar(0);
   for (int r = 0; r < rows; ++r) {
@@ -161,17 +161,17 @@ REVOLUTE_HD void tendon_row_adjoint(const Model& model, const SoftContext<Real>&
                                     const SoftConstraints<Real>& constraints, const int* tendons,
                                     const Real* factors, TransmissionsCotangent<Bar>& transmissions_bar,
                                     Bar* qvel_bar, Bar* factors_bar) {
-  const Support& support = model.supports[c.support];
+  const Support& support = c.support;
   const Real force = -in.slope[c.row];
   const Bar velocity_bar = -(c.damping * bar.x_[0]);
   const auto J_bar = [&](int dof) {
     return force * in.w[dof] - in.a[dof] * bar.x_[0] + at.qvel[dof] * velocity_bar;
   };
   for (int i = 0; i < support.count; ++i)
-    qvel_bar[model.support_dofs[support.first + i]] += constraints.J[c.entry + i] * velocity_bar;
+    qvel_bar[support.dofs[i]] += constraints.J[c.entry + i] * velocity_bar;
   visit_tendon_entries(model, c.support, tendons, [&](int i, int k, int side) {
     const Transmission& of = model.transmissions[tendons[side]];
-    const Bar entry_bar = J_bar(model.support_dofs[support.first + i]);
+    const Bar entry_bar = J_bar(support.dofs[i]);
     transmissions_bar.row(of)[k] += factors[side] * entry_bar;
     factors_bar[side] += at.transmissions->row(of)[k] * entry_bar;
   });
@@ -248,11 +248,11 @@ REVOLUTE_HD void contact_softness_adjoint(const Model& model, const SoftConstrai
 
 template <class Real, class Bar>
 REVOLUTE_HD void soft_contact_adjoint(const Model& model, const SoftContext<Real>& at,
-                                      const Contacts<Real>& contacts, const SoftConstraint<Real>& c,
-                                      SoftRowsCotangent<Bar>& bar, KinematicsCotangent<Bar>& kin_bar,
-                                      Parameters<Bar>& parameters_bar) {
+                                      const Parameters<Real>& parameters, const Contacts<Real>& contacts,
+                                      const SoftConstraint<Real>& c, SoftRowsCotangent<Bar>& bar,
+                                      KinematicsCotangent<Bar>& kin_bar, Parameters<Bar>& parameters_bar) {
   const Contact<Real>& contact = contacts.list[c.index];
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   contact_softness_adjoint(model, c, Real(candidate.weight), bar);
   const ReferenceCotangent<Bar> reference_bar =
       reference_adjoint(model, at.h, c, contact.gap - Real(candidate.margin), bar);
@@ -269,13 +269,12 @@ REVOLUTE_HD void soft_contact_adjoint(const Model& model, const SoftContext<Real
     }
   }
   collision_detection_adjoint(model, *at.kinematics, contact, contact_bar, kin_bar);
-  PairSoftness<Bar>& out = parameters_bar.softness[candidate.friction];
-  for (int k = 1; k < c.cost.rows; ++k) out.friction[k - 1] += bar.cost.mu[k - 1];
-  for (int i = 0; i < 2; ++i) {
-    out.solref[i] += reference_bar.solref[i];
-    out.solref_friction[i] += reference_bar.solref_friction[i];
-  }
-  for (int i = 0; i < 5; ++i) out.solimp[i] += reference_bar.solimp[i];
+  PairSoftness<Bar> softness_bar;
+  for (int k = 1; k < most_rows; ++k)
+    softness_bar.friction[k - 1] = k < c.cost.rows ? bar.cost.mu[k - 1] : Bar(0);
+  for (int i = 0; i < 2; ++i) softness_bar.solref[i] = reference_bar.solref[i];
+  for (int i = 0; i < 5; ++i) softness_bar.solimp[i] = reference_bar.solimp[i];
+  pair_softness_adjoint(model, parameters, candidate, softness_bar, parameters_bar);
 }
 
 // Reverse of the velocity-product accelerations, from their cotangents in ws.A_bar.
@@ -310,7 +309,7 @@ REVOLUTE_HD void soft_constraints_adjoint(const Model& model, const Parameters<R
   SoftRowsCotangent<Bar> bar;
   for (int i = 0; i < constraints.count; ++i) {
     const SoftConstraint<Real>& c = constraints.list[i];
-    soft_rows_adjoint(model, at, constraints, c, in, ws, F_v, qvel_bar, bar);
+    soft_rows_adjoint(at, constraints, c, in, ws, F_v, qvel_bar, bar);
     switch (c.source) {
       case RowSource::equality:
         if (is_of_tendons(model.equalities[c.index])) {
@@ -330,7 +329,7 @@ REVOLUTE_HD void soft_constraints_adjoint(const Model& model, const Parameters<R
         soft_limit_adjoint(model, parameters, at, c, bar, qpos_bar, parameters_bar);
         break;
       default:
-        soft_contact_adjoint(model, at, contacts, c, bar, kin_bar, parameters_bar);
+        soft_contact_adjoint(model, at, parameters, contacts, c, bar, kin_bar, parameters_bar);
     }
   }
   // the axes in J a

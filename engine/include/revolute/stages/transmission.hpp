@@ -64,7 +64,7 @@ struct TransmissionDofs {
 };
 REVOLUTE_HD inline TransmissionDofs dofs_of(const Model& model, const Transmission& transmission) {
   const Support& support = model.supports[transmission.support];
-  return {support.count, model.support_dofs + support.first, model.support_sides + support.first};
+  return {support.count, support.dofs, support.sides};
 }
 // J x, and x += J' s
 template <class Real, class X>

@@ -162,15 +162,26 @@ def _holding(model: Model, qpos: Float64Array) -> Float64Array:
     if theirs.nkey and np.any(theirs.key_ctrl[0]):
         return np.array(theirs.key_ctrl[0])
     gain, bias = model.arrays["act_gain"], model.arrays["act_bias"]
-    length = model.arrays["act_gear"] * qpos[model.arrays["act_qpos"]]
+    length = _lengths(model, qpos)
     servo = (bias[:, 1] != 0) & (gain[:, 0] != 0)
     return np.where(servo, -(bias[:, 0] + bias[:, 1] * length) / np.where(servo, gain[:, 0], 1.0), 0.0)
+
+
+def _lengths(model: Model, qpos: Float64Array) -> Float64Array:
+    """Return the lengths [nu] that actuators act on."""
+    data = mujoco.MjData(model.mujoco_model)
+    data.qpos[:] = qpos
+    with collected_warnings():  # of dynamics that are not used here
+        mujoco.mj_forward(model.mujoco_model, data)
+    return np.array(data.actuator_length)
 
 
 def ctrl_scale(model: Model, qpos: Float64Array) -> Float64Array:
     """Return the scale of controls [nu]: a small displacement of a servo, or a small acceleration."""
     gain, bias, gear = (model.arrays[name] for name in ("act_gain", "act_bias", "act_gear"))
-    inertia = inertia_diagonal(model, qpos)[model.arrays["act_dof"]]
+    of_dofs, dofs = inertia_diagonal(model, qpos), model.arrays["act_dof"]
+    # what is no hinge or slide moves several degrees of freedom
+    inertia = np.where(dofs >= 0, of_dofs[dofs], of_dofs.mean())
     strength = np.abs(gear * gain[:, 0])
     push = _ACCELERATION * inertia / np.where(strength > 0, strength, 1.0)
     servo = (bias[:, 1] != 0) & (strength > 0)
