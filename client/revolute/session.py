@@ -18,6 +18,7 @@ from .derivatives import StepJacobian
 from .link import Link
 from .model import ModelHandle
 from .unpicklable import Unpicklable
+from .unsettled import warn_unsettled
 
 _MAX_STEPS = 2**62
 MAX_BATCH = 2**31 - 1
@@ -36,6 +37,9 @@ class State:
         step_counts: [batch] int64, steps of each environment since its last reset.
         status: [batch] int32, 0 for a finite environment, 1 for one that diverged since the last reset.
             The state of a diverged environment is NaN until the next reset.
+        unsettled_step: [batch] int64, number since the last reset of the first step whose constraints the
+            solver did not settle, or -1; None from a server of an earlier release.
+        residual: [batch], largest `Trajectory.residual` since the last reset; None like `unsettled_step`.
     """
 
     qpos: Float64Array
@@ -44,11 +48,13 @@ class State:
     step_count: int
     status: npt.NDArray[np.int32]
     step_counts: npt.NDArray[np.int64]
+    unsettled_step: npt.NDArray[np.int64] | None = None
+    residual: Float64Array | None = None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
         """Build a state from a SessionState document."""
-        return cls(**{name: document[name] for name in cls.__dataclass_fields__})
+        return cls(**{name: document[name] for name in cls.__dataclass_fields__ if name in document})
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,7 @@ class Session(Unpicklable):
             steps: number of steps; 0 leaves the state as it is.
 
         Returns:
-            The new state.
+            The new state. An `UnsettledWarning` tells of steps whose constraints the solver did not settle.
 
         Raises:
             ArgumentError: a shape or value does not fit the model.
@@ -155,7 +161,12 @@ class Session(Unpicklable):
             "ctrl": as_float64("ctrl", ctrl),
             "steps": whole_number("steps", steps, least=0),
         }
-        return State.from_document(self._link.call("Step", document))
+        state = State.from_document(self._link.call("Step", document))
+        if state.unsettled_step is not None:
+            # of this call alone
+            now = np.where(state.unsettled_step >= state.step_count - steps, state.unsettled_step, -1)
+            warn_unsettled("step", self.model, now, state.residual, stacklevel=3)
+        return state
 
     @reject_unknown_arguments
     def jacobian(self, ctrl: Any) -> StepJacobian:

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "state_replay.hpp"
+#include "widened_model.hpp"
 
 namespace revolute {
 
@@ -72,6 +73,7 @@ struct BackwardRunner {
     const std::int64_t steps = arrays.shape.steps;
     const Seats<Real> seats = {slice, arrays.cotangents};
     forward.load(storage, arrays.parameters, slice);
+    const SeenFromDistance<Real> seen(model, arrays.contact_distance, forward.workspace.soft);
     forward.take_forces(arrays.controller);
     StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
     std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken
