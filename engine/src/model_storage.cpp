@@ -41,6 +41,7 @@ class ModelBuilder {
     find_single_free();
     add_actuators();
     add_geoms();
+    add_sites();
     add_candidates();
     out_.near_pairs_.build(out_.model_, out_.candidates_, out_.geoms_);
     add_dof_constraints();
@@ -84,6 +85,9 @@ class ModelBuilder {
         {"geom_quat", in_.geom_quat.size(), 4 * ng},
         {"geom_size", in_.geom_size.size(), 3 * ng},
         {"geom_rbound", in_.geom_rbound.size(), ng},
+        {"site_bodyid", in_.site_bodyid.size(), std::size_t(in_.nsite)},
+        {"site_pos", in_.site_pos.size(), 3 * std::size_t(in_.nsite)},
+        {"site_quat", in_.site_quat.size(), 4 * std::size_t(in_.nsite)},
         {"hull_adr", in_.hull_adr.size(), ng},
         {"hull_num", in_.hull_num.size(), ng},
         {"hull_polyadr", in_.hull_polyadr.size(), ng},
@@ -147,6 +151,7 @@ class ModelBuilder {
     m.nbody = in_.nbody;
     m.ngeom = in_.ngeom;
     m.njnt = in_.njnt;
+    m.nsite = in_.nsite;
     m.integrator = Integrator(in_.integrator);
     m.friction_to_normal = in_.impratio;
     m.safe_solref = in_.refsafe;
@@ -252,6 +257,18 @@ class ModelBuilder {
       geom.bound = in_.geom_rbound[g];
       add_hull(in_, g, at, geom, out_.hulls_);
       out_.geoms_.push_back(geom);
+    }
+  }
+
+  void add_sites() {
+    for (int s = 0; s < in_.nsite; ++s) {
+      const int body = in_.site_bodyid[s];
+      const Pose at = body_pose_[body] * pose(&in_.site_pos[3 * s], &in_.site_quat[4 * s]);
+      FixedFrame site{};
+      site.link = body_link_[body];
+      store(at.R, site.rotation);
+      store(at.p, site.position);
+      out_.sites_.push_back(site);
     }
   }
 
@@ -574,8 +591,9 @@ class ModelBuilder {
 
   void add_parameters() {
     for (int b = 0; b < in_.nbody; ++b) {
-      BodyInLink body{};
+      Body body{};
       body.link = body_link_[b];
+      body.parent = in_.body_parentid[b];
       store(body_pose_[b].R, body.rotation);
       store(body_pose_[b].p, body.position);
       store(body_pose_[b].R * pose(&in_.body_ipos[3 * b], &in_.body_iquat[4 * b]).R, body.principal);
@@ -595,6 +613,8 @@ class ModelBuilder {
     m.joints = out_.joints_.data();
     m.dofs = out_.dofs_.data();
     m.actuators = out_.actuators_.data();
+    m.bodies = out_.map_.bodies.data();
+    m.sites = out_.sites_.data();
     m.geoms = out_.geoms_.data();
     m.candidates = out_.candidates_.data();
     out_.near_pairs_.point(m);
@@ -635,7 +655,7 @@ std::size_t ModelStorage::bytes() const {
   };
   std::size_t parameters = sum(map_.bodies, map_.pairs);
   for (const std::vector<double>& values : map_.defaults) parameters += sum(values);
-  return sizeof(*this) + parameters + sum(joints_, dofs_, actuators_, geoms_, candidates_, limits_) +
+  return sizeof(*this) + parameters + sum(joints_, dofs_, actuators_, geoms_, sites_, candidates_, limits_) +
          sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +
          sum(mass_rows_, dof_softness_, dof_weight_, tree_origin_, tree_qpos_) +
          sum(hulls_.vertices, hulls_.faces, hulls_.edges, hulls_.corners, hulls_.nodes, hulls_.items);

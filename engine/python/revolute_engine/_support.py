@@ -191,6 +191,7 @@ class _Checker:
             ("body", "body_"),
             ("joint", "jnt_"),
             ("geom", "geom_"),
+            ("site", "site_"),
             ("actuator", "actuator_"),
         ):
             for field in _REAL_FIELDS[kind]:
@@ -234,6 +235,7 @@ _REAL_FIELDS = {
     "body": ("pos", "quat", "ipos", "iquat", "mass", "inertia"),
     "joint": ("pos", "axis", "stiffness", "range"),
     "geom": ("pos", "quat", "size", "friction"),
+    "site": ("pos", "quat"),
     "actuator": ("gear", "gainprm", "biasprm", "ctrlrange", "forcerange"),
 }
 

@@ -47,6 +47,19 @@ struct Dof {
   bool has_inertia;  // false for the massless links between the degrees of freedom of one body
 };
 
+// A frame that is fixed in a link.
+struct FixedFrame {
+  int link;
+  double rotation[9], position[3];
+};
+
+// A body: its frame, the axes of body_inertia, and the body it hangs on. Its mass centre is a parameter. Link -1: it is fixed in
+// the world.
+struct Body : FixedFrame {
+  double principal[9];
+  int parent;
+};
+
 // force = (gain . (1, length, velocity)) ctrl + bias . (1, length, velocity)
 struct Actuator {
   int dof, qpos;
@@ -178,7 +191,7 @@ constexpr int manifold_points = 8;
 constexpr int polygon_corners = 24;
 
 struct Model : Options {
-  int nq, nv, nu, nbody, ngeom, njnt;
+  int nq, nv, nu, nbody, ngeom, njnt, nsite;
   int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair;
   Integrator integrator;
   double friction_to_normal;           // mujoco: impratio
@@ -186,6 +199,8 @@ struct Model : Options {
   const Joint* joints;
   const Dof* dofs;
   const Actuator* actuators;
+  const Body* bodies;
+  const FixedFrame* sites;
   const Geom* geoms;
   const Candidate* candidates;
   int nalways, nswept, npartner;  // broad phase

@@ -46,6 +46,7 @@ class ModelStorage {
   std::vector<Dof> dofs_;
   std::vector<Actuator> actuators_;
   std::vector<Geom> geoms_;
+  std::vector<FixedFrame> sites_;
   Hulls hulls_;
   std::vector<Candidate> candidates_;
   NearPairTables near_pairs_;

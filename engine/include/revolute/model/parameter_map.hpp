@@ -32,13 +32,6 @@ using ParameterValues = std::array<const Value*, parameter_count>;
 using ParameterPointers = ParameterValues<double>;
 using ParameterBarPointers = std::array<double*, parameter_count>;
 
-// What (1) needs of a body that is fixed in a link's frame.
-struct BodyInLink {
-  int link;                         // -1: fixed in the world, weighs on nothing
-  double rotation[9], position[3];  // body frame in the link frame
-  double principal[9];              // axes of body_inertia in the link frame
-};
-
 struct FrictionPair {
   int geom_a, geom_b;
   bool from_a, from_b;  // whose coefficient counts; neither: those of the pair itself
@@ -53,7 +46,7 @@ struct SoftPair {
 };
 
 struct ParameterMap {
-  std::vector<BodyInLink> bodies;
+  std::vector<Body> bodies;
   std::vector<FrictionPair> pairs;
   std::vector<SoftPair> soft_pairs;  // mujoco
   std::array<std::vector<double>, parameter_count> defaults;
@@ -78,13 +71,13 @@ const Value* of(const ParameterValues<Value>& values, Parameter p) {
 inline double* of(const ParameterBarPointers& values, Parameter p) { return values[int(p)]; }
 
 template <class Value>
-Vector3<Value> mass_centre(const BodyInLink& body, const Value* ipos) {
+Vector3<Value> mass_centre(const Body& body, const Value* ipos) {
   return vector3<Value>(body.position) +
          matrix3<Value>(body.rotation) * Vector3<Value>{ipos[0], ipos[1], ipos[2]};
 }
 
 template <class Value>
-RigidInertia<Value> body_inertia(const BodyInLink& body, Value m, const Value* ipos, const Value* principal) {
+RigidInertia<Value> body_inertia(const Body& body, Value m, const Value* ipos, const Value* principal) {
   const Vector3<Value> c = mass_centre(body, ipos);
   const Value o(0);
   RigidInertia<Value> out = {m, m * c,
@@ -115,7 +108,7 @@ RigidInertia<double> get_inertia(const RigidInertia<Real>& I, int lane) {
 }
 
 // adjoint of (1)
-inline void body_adjoint(const BodyInLink& body, int b, const RigidInertia<double>& bar,
+inline void body_adjoint(const Body& body, int b, const RigidInertia<double>& bar,
                          const ParameterPointers& values, const ParameterBarPointers& out) {
   const double m = of(values, Parameter::body_mass)[b];
   const Vector3<double> c = mass_centre(body, of(values, Parameter::body_ipos) + 3 * b);
@@ -248,7 +241,7 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
   using namespace detail;
   std::vector<RigidInertia<Value>> links(m.nv, zero_inertia<Value>());
   for (int b = 0; b < m.nbody; ++b) {
-    const BodyInLink& body = map.bodies[b];
+    const Body& body = map.bodies[b];
     if (body.link < 0) continue;
     const RigidInertia<Value> own =
         body_inertia(body, of(values, Parameter::body_mass)[b], of(values, Parameter::body_ipos) + 3 * b,
