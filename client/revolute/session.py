@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from .contract.arrays import Float64Array, as_float64
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
 from .link import Link
+from .measured import Contacts, Kinematics, default_quantities, read_sensors, sensor_quantities
 from .model import ModelHandle
 from .unpicklable import Unpicklable
 
@@ -35,6 +36,7 @@ class State:
         step_count: steps since the last reset.
         status: [batch] int32, 0 for a finite environment, 1 for one that diverged since the last reset.
             The state of a diverged environment is NaN until the next reset.
+        sensordata: readings of the sensors that were asked for, [batch, numbers]; else None.
     """
 
     qpos: Float64Array
@@ -42,11 +44,12 @@ class State:
     time: float
     step_count: int
     status: npt.NDArray[np.int32]
+    sensordata: Float64Array | None = None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
         """Build a state from a SessionState document."""
-        return cls(**{name: document[name] for name in cls.__dataclass_fields__})
+        return cls(**{name: document[name] for name in cls.__dataclass_fields__ if name in document})
 
 
 @dataclass(frozen=True)
@@ -114,12 +117,14 @@ class Session(Unpicklable):
         return State.from_document(self._link.call("Reset", document))
 
     @reject_unknown_arguments
-    def step(self, ctrl: Any, steps: int = 1) -> State:
+    def step(self, ctrl: Any, steps: int = 1, *, sensors: bool | Sequence[str] = False) -> State:
         """Advance all environments with constant controls. If the call fails, no environment advances.
 
         Args:
             ctrl: controls, [batch, nu], or [nu] for all environments.
             steps: number of steps; 0 leaves the state as it is.
+            sensors: True, or names of sensors of the file, to read in the new state with the same controls, as
+                `sensors` does.
 
         Returns:
             The new state.
@@ -133,7 +138,60 @@ class Session(Unpicklable):
             "ctrl": as_float64("ctrl", ctrl),
             "steps": whole_number("steps", steps, least=0),
         }
-        return State.from_document(self._link.call("Step", document))
+        quantities = None if sensors is False else sensor_quantities(self.model, sensors)
+        state = State.from_document(self._link.call("Step", document))
+        if quantities is None:
+            return state
+        return replace(state, sensordata=self._read(document["ctrl"], quantities))
+
+    def sensors(self, names: bool | Sequence[str] = True, *, ctrl: Any = None) -> Float64Array:
+        """Read sensors in the current state, as MuJoCo computes them.
+
+        Args:
+            names: names of sensors of the file; True for all.
+            ctrl: controls, [batch, nu] or [nu], which sensors of forces and accelerations depend on; None for
+                zero.
+
+        Returns:
+            The readings, [batch, numbers], one sensor after the other.
+
+        Raises:
+            ArgumentError: there is no such sensor, or the engine does not compute it.
+            NotFoundError: the session was closed.
+        """
+        return self._read(self._control(ctrl), sensor_quantities(self.model, names))
+
+    def kinematics(self, *, quantities: Sequence[str] | None = None) -> Kinematics:
+        """Measure poses and velocities in the current state; see `Simulator.kinematics`.
+
+        Args:
+            quantities: names; by default all poses and velocities.
+
+        Raises:
+            ArgumentError: a name is unknown.
+            NotFoundError: the session was closed.
+        """
+        names = default_quantities(self.model, True) if quantities is None else list(quantities)
+        return Kinematics(self._link, self.model, {"session_id": self.id}, names)
+
+    def contacts(self, ctrl: Any = None) -> Contacts:
+        """Find the contacts in the current state, and their forces.
+
+        Args:
+            ctrl: controls, [batch, nu] or [nu], which the forces depend on; None for zero.
+
+        Raises:
+            ArgumentError: a shape does not fit the model.
+            NotFoundError: the session was closed.
+        """
+        states = {"session_id": self.id, "ctrl": self._control(ctrl)}
+        return Contacts.find(self._link, self.model, states, [0])
+
+    def _control(self, ctrl: Any) -> Float64Array:
+        return np.zeros(self.model.nu) if ctrl is None else as_float64("ctrl", ctrl)
+
+    def _read(self, ctrl: Float64Array, quantities: Sequence[str]) -> Float64Array:
+        return read_sensors(self._link, {"session_id": self.id, "ctrl": ctrl}, quantities)
 
     @reject_unknown_arguments
     def jacobian(self, ctrl: Any) -> StepJacobian:

@@ -15,6 +15,7 @@ from .contract.checkpoints import CheckpointReport, Checkpoints
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import Jvp
 from .link import Link
+from .measured import Contacts, Kinematics, default_quantities, read_sensors, sensor_quantities
 from .model import ModelHandle
 from .unpicklable import Unpicklable
 
@@ -122,6 +123,8 @@ class Trajectory(Unpicklable):
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
         self.report = CheckpointReport(**document["report"])
+        self._sensordata: Float64Array | None = None
+        self._sensor_quantities: list[str] = []
         self._link = link
         kept = owned and self.checkpoints.differentiable
         self._finalizer = weakref.finalize(self, link.delete_later, self.id) if kept else None
@@ -146,6 +149,72 @@ class Trajectory(Unpicklable):
         """Velocities at times 0 … T, [batch, T + 1, nv]; replayed like `qpos`."""
         return self._all_states()[1]
 
+    @property
+    def sensordata(self) -> Float64Array:
+        """Readings of the sensors at times 0 … T, [batch, T + 1, nsensordata], as MuJoCo computes them.
+
+        Those of forces and accelerations at time t are with the control of step t, at time T with that of the
+        last step. The first access computes all sensors of the file, unless `rollout` was given `sensors`.
+
+        Raises:
+            ArgumentError: the file has no sensors or one that the engine does not compute; the text names it.
+            NotFoundError: the trajectory was deleted.
+        """
+        if self._sensordata is None:
+            self.read_sensors(sensor_quantities(self.model, True))
+        assert self._sensordata is not None
+        return self._sensordata
+
+    def read_sensors(self, quantities: Sequence[str]) -> None:
+        """Compute `sensordata` of the given quantities, such as "sensor:imu"."""
+        self._check_kept()
+        self._sensor_quantities = list(quantities)
+        self._sensordata = read_sensors(self._link, {"trajectory_id": self.id}, quantities)
+
+    @reject_unknown_arguments
+    def kinematics(
+        self, times: Sequence[int] | None = None, *, quantities: Sequence[str] | None = None
+    ) -> Kinematics:
+        """Measure poses and velocities at states of this trajectory, with its parameters.
+
+        Args:
+            times: indices of the states, ascending, e.g. [-1] for the final one; None for all T + 1 states.
+            quantities: names as for `Simulator.kinematics`; by default all poses and velocities.
+
+        Returns:
+            The quantities, [batch, times, …]. Their `backward` gives cotangents for `Trajectory.backward` at the
+            same times.
+
+        Raises:
+            ArgumentError: a name is unknown, or times do not fit the trajectory.
+            NotFoundError: the trajectory was deleted.
+        """
+        names = default_quantities(self.model, True) if quantities is None else checked_names(quantities)
+        return Kinematics(self._link, self.model, self._states_at(times), names)
+
+    @reject_unknown_arguments
+    def contacts(self, times: Sequence[int] | None = None) -> Contacts:
+        """Find the contacts at states of this trajectory, and their forces.
+
+        Args:
+            times: indices of the states, as for `kinematics`.
+
+        Raises:
+            ArgumentError: times do not fit the trajectory.
+            NotFoundError: the trajectory was deleted.
+        """
+        count = self.ctrl.shape[-2] + 1
+        chosen = list(range(count)) if times is None else _whole_numbers("times", times)
+        indices = [time + count if time < 0 else time for time in chosen]
+        return Contacts.find(self._link, self.model, self._states_at(times), indices)
+
+    def _states_at(self, times: Sequence[int] | None) -> dict[str, Any]:
+        self._check_kept()
+        return {
+            "trajectory_id": self.id,
+            "times": None if times is None else _whole_numbers("times", times),
+        }
+
     def _all_states(self) -> tuple[Float64Array, Float64Array]:
         if self._states is None:
             self._check_kept()
@@ -168,6 +237,7 @@ class Trajectory(Unpicklable):
         qpos_bar: Any = None,
         qvel_bar: Any = None,
         *,
+        sensordata_bar: Any = None,
         times: Sequence[int] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
     ) -> Gradient:
@@ -177,6 +247,8 @@ class Trajectory(Unpicklable):
             qpos_bar: d loss / d qpos, shaped like `qpos`; None for zero. With a leading axis K, the call
                 returns K gradients.
             qvel_bar: d loss / d qvel, shaped like `qvel`; None for zero. It has the axis K if `qpos_bar` has.
+            sensordata_bar: d loss / d sensordata, shaped like `sensordata`; None for zero. It takes neither an
+                axis K nor `times`.
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all T + 1 states.
             wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", and any parameter that
@@ -193,15 +265,64 @@ class Trajectory(Unpicklable):
         """
         names = checked_names(wrt)
         self._check_kept()
+        bars = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar}
+        given = {name: None if bar is None else as_float64(name, bar) for name, bar in bars.items()}
+        if sensordata_bar is not None:
+            return self._backward_of_sensors(given, as_float64("sensordata_bar", sensordata_bar), times, names)
         document = {
             "trajectory_id": self.id,
-            "qpos_bar": None if qpos_bar is None else as_float64("qpos_bar", qpos_bar),
-            "qvel_bar": None if qvel_bar is None else as_float64("qvel_bar", qvel_bar),
+            **given,
             "wrt": names,
             "times": None if times is None else _whole_numbers("times", times),
         }
         found = self._link.call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
+
+    def _backward_of_sensors(
+        self,
+        bars: Mapping[str, Float64Array | None],
+        sensordata_bar: Float64Array,
+        times: Sequence[int] | None,
+        names: Sequence[str],
+    ) -> Gradient:
+        """Pull cotangents of the sensors back to the states, and these with the given ones to the inputs."""
+        if times is not None:
+            raise ArgumentError.expected("times", "None beside sensordata_bar", repr(times)[:60])
+        shape = self.sensordata.shape
+        if sensordata_bar.shape != shape:
+            raise ArgumentError.expected(
+                "sensordata_bar", f"shape {list(shape)}", list(sensordata_bar.shape)
+            )
+        parameters = [name for name in names if name not in STATE_AND_CONTROL]
+        document = {
+            "states": {"trajectory_id": self.id},
+            "cotangents": self._split_sensors(sensordata_bar),
+            "wrt": [*STATE_AND_CONTROL, *parameters],
+        }
+        direct = self._link.call("Measure", document)["gradient"]
+        total = {f"{name}_bar": direct[name] for name in ("qpos", "qvel")}
+        for name, bar in bars.items():
+            if bar is not None:
+                total[name] = total[name] + bar
+        found = self.backward(**total, wrt=names)
+        arrays = dict(found)
+        if "ctrl" in arrays and self.ctrl.shape[-2]:
+            # the state at time T is measured with the last control
+            by_ctrl = np.array(direct["ctrl"][..., :-1, :])
+            by_ctrl[..., -1, :] += direct["ctrl"][..., -1, :]
+            arrays["ctrl"] = arrays["ctrl"] + by_ctrl
+        for name in parameters:
+            arrays[name] = arrays[name] + direct[name]
+        return Gradient(arrays, found.status, found.diverged_step, found.report)
+
+    def _split_sensors(self, bar: Float64Array) -> dict[str, Float64Array]:
+        """Return cotangents by the quantities that `sensordata` consists of."""
+        if self._sensor_quantities == ["sensor"]:
+            return {"sensor": bar}
+        sizes = dict(zip(self.model.sensor_names, self.model.sensor_dims, strict=True))
+        counts = [sizes[name.partition(":")[2]] for name in self._sensor_quantities]
+        parts = np.split(bar, np.cumsum(counts)[:-1], axis=-1)
+        return dict(zip(self._sensor_quantities, parts, strict=True))
 
     @reject_unknown_arguments
     def jvp(

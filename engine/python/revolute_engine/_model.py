@@ -18,6 +18,7 @@ from ._names import (
     body_names,
     geom_names,
     joint_names,
+    sensor_kinds,
     sensor_names,
     site_names,
 )
@@ -154,6 +155,24 @@ class Model:
     def sensor_names(self) -> list[str]:
         """Names of the sensors, in the order of the file. An unnamed sensor is `sensor_<number>`."""
         return sensor_names(self.mujoco_model)
+
+    @property
+    def sensor_types(self) -> list[str]:
+        """Types of the sensors, MuJoCo's mjtSensor in lower case."""
+        kinds = sensor_kinds()
+        return [kinds.get(kind, "unknown") for kind in self.mujoco_model.sensor_type.tolist()]
+
+    @property
+    def sensor_dims(self) -> list[int]:
+        """How many numbers each sensor gives."""
+        dims: list[int] = self.mujoco_model.sensor_dim.tolist()
+        return dims
+
+    @property
+    def jnt_range(self) -> npt.NDArray[np.float64]:
+        """Range of each joint [njnt, 2]; infinite for a joint without limits."""
+        limited = self.arrays["jnt_limited"].astype(bool)
+        return np.where(limited[:, None], self.arrays["jnt_range"], [-np.inf, np.inf])
 
     @cached_property
     def actuator_names(self) -> list[str]:

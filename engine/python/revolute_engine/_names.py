@@ -109,6 +109,12 @@ def sensor_names(model: mujoco.MjModel) -> list[str]:
     return _unique(given, [f"sensor_{index}" for index in range(model.nsensor)])
 
 
+def sensor_kinds() -> dict[int, str]:
+    """Return the types of sensors by MuJoCo's numbers, in lower case."""
+    members = mujoco.mjtSensor.__members__
+    return {int(kind): name.removeprefix("mjSENS_").lower() for name, kind in members.items()}
+
+
 def actuator_names(model: mujoco.MjModel) -> list[str]:
     """Return unique names of the actuators; an unnamed actuator has the name of its joint."""
     given = [model.actuator(index).name for index in range(model.nu)]

@@ -22,6 +22,7 @@ from ..settings import Settings
 from ..store import MODEL, SESSION, TRAJECTORY, Limits, MeasuredStore, default_address, open_store
 from .derivatives import Derivatives
 from .leases import Sweeper
+from .measurements import Measurements
 from .models import Models
 from .request_ids import Requests
 from .sessions import Sessions
@@ -35,12 +36,14 @@ FEATURES = (
     *(f"backward.{name}" for name in PARAMETERS),
     "jacobian",
     "jvp",
+    "measure",
     "rollout.forget",
     "rollout.params",
     *(f"rollout.params.{name}" for name in PARAMETERS),
     "session.jacobian",
     "stream_rollout",
     "value_and_gradient.loss_terms",
+    "value_and_gradient.measured_terms",
     "value_and_gradient.own_loss",
 )
 
@@ -127,6 +130,9 @@ class Service:
             self.engine, self.pool, self.budget, self.models, self.store, settings.trajectory_ttl
         )
         self.derivatives = Derivatives(self.engine, self.pool, self.budget, self.models)
+        self.measurements = Measurements(
+            self.engine, self.pool, self.budget, self.models, self.trajectories, self.sessions
+        )
         self._sweeper = Sweeper(self.store, self._forget)
         self.store_watch = StoreWatch(self.store)
         self.info = _server_info(settings)

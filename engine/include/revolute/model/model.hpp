@@ -35,6 +35,7 @@ struct Joint {
   int parent;          // link the joint hangs on
   double rotation[9];  // joint frame in the parent link's frame, before the joint moves
   double position[3];
+  double orientation[4];  // `rotation` as a quaternion, of the sign that MuJoCo's products of quaternions have
   double reference;  // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
   bool limited;
 };
@@ -49,14 +50,15 @@ struct Dof {
 
 // A frame that is fixed in a link.
 struct FixedFrame {
-  int link;
+  int link, body;
   double rotation[9], position[3];
+  double orientation[4];  // `rotation` as a quaternion, of MuJoCo's sign
 };
 
 // A body: its frame, the axes of body_inertia, and the body it hangs on. Its mass centre is a parameter. Link -1: it is fixed in
 // the world.
 struct Body : FixedFrame {
-  double principal[9];
+  double principal[9], principal_orientation[4];
   int parent;
 };
 
@@ -71,8 +73,9 @@ struct Actuator {
 enum class Shape : int { plane, sphere, capsule, ellipsoid, cylinder, box, mesh };
 struct Geom {
   Shape shape;
-  int link;
+  int link, body;
   double rotation[9], position[3];
+  double orientation[4];  // `rotation` as a quaternion, of MuJoCo's sign
   double radius;   // sphere, capsule, cylinder
   double half[3];  // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
   double bound;    // radius of a sphere about `position` that holds the shape
@@ -164,6 +167,7 @@ enum class EqualityType : int { connect, weld, joint };
 struct Equality {
   EqualityType type;
   int link_a, link_b;
+  int body_a, body_b;                   // connect, weld
   double anchor_a[3], anchor_b[3];      // connect, weld: in the link frames
   double rotation_a[9], rotation_b[9];  // weld: frames in the link frames that are to coincide
   int dof_a, dof_b, qpos_a, qpos_b;     // joint
@@ -180,6 +184,7 @@ struct Path {
 };
 
 // mujoco: the degrees of freedom whose motion a constraint feels, descending; `chain`: they lie on one path to the root.
+constexpr int both_sides = 2;
 struct Support {
   int first, count;  // range of Model::support_dofs and support_sides
   bool chain;
@@ -214,7 +219,7 @@ struct Model : Options {
   const int* path_dofs;
   const int* dof_paths;                     // [nv] path of each degree of freedom
   const Support* supports;                  // mujoco; those of single degrees of freedom come first
-  const int *support_dofs, *support_sides;  // side 0: the degree of freedom moves a, 1: b
+  const int *support_dofs, *support_sides;  // side 0: the degree of freedom moves a, 1: b, both_sides
   const int* mass_rows;          // [nv + 1] where the rows of the mass matrix begin (mass_matrix.hpp)
   const Softness* dof_softness;  // [nv] of dry friction
   const double* dof_weight;      // [nv] dof_invweight0

@@ -242,16 +242,18 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
   std::vector<RigidInertia<Value>> links(m.nv, zero_inertia<Value>());
   for (int b = 0; b < m.nbody; ++b) {
     const Body& body = map.bodies[b];
-    if (body.link < 0) continue;
     const RigidInertia<Value> own =
         body_inertia(body, of(values, Parameter::body_mass)[b], of(values, Parameter::body_ipos) + 3 * b,
                      of(values, Parameter::body_inertia) + 3 * b);
+    set_inertia(out.bodies[b], lane, own);
+    if (body.link < 0) continue;
     RigidInertia<Value>& sum = links[body.link];
     sum.m += own.m;
     sum.h += own.h;
     sum.I += own.I;
   }
   for (int k = 0; k < m.nv; ++k) set_inertia(out.inertia[k], lane, links[k]);
+  load_array(of(values, Parameter::body_ipos), 3 * m.nbody, lane, out.ipos);
   load_array(of(values, Parameter::gravity), 3, lane, &out.gravity->x);
 #define REVOLUTE_LOAD(name, array, size, member) \
   load_array(of(values, Parameter::name), size, lane, out.member);
@@ -271,9 +273,17 @@ template <class Real>
 void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& values, int lane,
                               const Model& m, const Parameters<Real>& bar, const ParameterBarPointers& out) {
   using namespace detail;
-  for (int b = 0; b < m.nbody; ++b)
-    if (map.bodies[b].link >= 0)
-      body_adjoint(map.bodies[b], b, get_inertia(bar.inertia[map.bodies[b].link], lane), values, out);
+  for (int b = 0; b < m.nbody; ++b) {
+    RigidInertia<double> body_bar = get_inertia(bar.bodies[b], lane);
+    if (map.bodies[b].link >= 0) {
+      const RigidInertia<double> link_bar = get_inertia(bar.inertia[map.bodies[b].link], lane);
+      body_bar.m += link_bar.m;
+      body_bar.h += link_bar.h;
+      body_bar.I += link_bar.I;
+    }
+    body_adjoint(map.bodies[b], b, body_bar, values, out);
+  }
+  add_array(bar.ipos, 3 * m.nbody, lane, of(out, Parameter::body_ipos));
   add_array(&bar.gravity->x, 3, lane, of(out, Parameter::gravity));
 #define REVOLUTE_ADD(name, array, size, member) add_array(bar.member, size, lane, of(out, Parameter::name));
   REVOLUTE_PARAMETERS(REVOLUTE_ADD, REVOLUTE_NO_PARAMETER)

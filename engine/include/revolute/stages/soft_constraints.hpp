@@ -161,7 +161,9 @@ REVOLUTE_HD void finish_constraint(const Model& model, const SoftContext<Real>& 
     for (int r = 0; r < rows; ++r, ++entries) {
       const RowJacobian<Real>& row = J[r];
       if (row.dofs == 0) {
-        *entries = dot(at.kinematics->S[k], side == 0 ? row.force_a : row.force_b);
+        *entries = dot(at.kinematics->S[k], side == both_sides ? row.force_a + row.force_b
+                                            : side == 0        ? row.force_a
+                                                               : row.force_b);
         continue;
       }
       for (int d = 0; d < row.dofs; ++d)
