@@ -17,15 +17,17 @@ from .model import ModelHandle
 
 _POSES = tuple(name for name, each in MEASURES.items() if each.elements == 1 and not each.of_velocity)
 _MOTIONS = tuple(
-    name for name, each in MEASURES.items() if each.elements == 1 and each.of_velocity and each.kind != "sensor"
+    name
+    for name, each in MEASURES.items()
+    if each.elements == 1 and each.of_velocity and each.kind != "sensor"
 )
 
 
 class Kinematics(Mapping[str, Float64Array]):
     """Quantities in the task space, as attributes or by key, and their derivatives.
 
-    Each has a row per element, [..., elements, n] with the leading axes of the states; the orders are those of
-    the model's lists of names. A quantity of one element, "site_pos:hand", is [..., n].
+    Each has a row per element, [..., elements, n] with the leading axes of the states; the orders are those
+    of the model's lists of names. A quantity of one element, "site_pos:hand", is [..., n].
     """
 
     def __init__(
@@ -62,8 +64,8 @@ class Kinematics(Mapping[str, Float64Array]):
         """Pull cotangents of quantities back to the states.
 
         Args:
-            cotangents: d loss / d quantity by name, shaped like the quantity, e.g. {"site_pos:hand": bar}; with a
-                leading axis K, the call returns K gradients.
+            cotangents: d loss / d quantity by name, shaped like the quantity, e.g. {"site_pos:hand": bar};
+                with a leading axis K, the call returns K gradients.
             wrt: what to differentiate by: "qpos", "qvel", "ctrl", and names of parameters.
 
         Returns:
@@ -135,7 +137,9 @@ class Contacts:
     force: Float64Array
 
     @classmethod
-    def find(cls, link: Link, model: ModelHandle, states: Mapping[str, Any], times: Sequence[int]) -> Contacts:
+    def find(
+        cls, link: Link, model: ModelHandle, states: Mapping[str, Any], times: Sequence[int]
+    ) -> Contacts:
         """Ask for the contacts at states.
 
         Args:
@@ -175,9 +179,7 @@ def sensor_quantities(model: ModelHandle, sensors: Any) -> list[str]:
     return [f"sensor:{name}" for name in names]
 
 
-def read_sensors(
-    link: Link, states: Mapping[str, Any], quantities: Sequence[str]
-) -> Float64Array:
+def read_sensors(link: Link, states: Mapping[str, Any], quantities: Sequence[str]) -> Float64Array:
     """Return the readings [..., numbers] of sensors, one sensor after the other."""
     found = link.call("Measure", {"states": states, "quantities": list(quantities)})["arrays"]
     data: Float64Array = np.concatenate([found[name] for name in quantities], axis=-1)

@@ -197,23 +197,28 @@ def _by_element(model: ModelHandle, name: str, values: Mapping[str, Any]) -> Flo
     kind = name.partition("_")[0]
     if name not in model.params or kind not in lists:
         known = [each for each in model.params if each.partition("_")[0] in lists]
-        raise ArgumentError.expected("params", f"a parameter of elements among {', '.join(known)}", repr(name))
-    own, given = model.params[name], {}
+        raise ArgumentError.expected(
+            "params", f"a parameter of elements among {', '.join(known)}", repr(name)
+        )
+    own = model.params[name]
+    given: dict[int, Float64Array] = {}
     for element, value in values.items():
         label = f"params.{name}.{element}"
-        index = find_elements(label, "joint" if kind == "jnt" else kind, lists[kind], as_elements(label, element))
+        wanted = as_elements(label, element)
+        index = find_elements(label, "joint" if kind == "jnt" else kind, lists[kind], wanted)[0]
         array = as_float64(label, value)
         if array.shape[array.ndim - own.ndim + 1 :] != own.shape[1:] or array.ndim > own.ndim:
             raise ArgumentError.expected(
                 label, f"shape {list(own.shape[1:])}, or with a batch axis in front", list(array.shape)
             )
-        given[index[0]] = array
+        given[index] = array
     batches = {len(array) for array in given.values() if array.ndim == own.ndim}
     if len(batches) > 1:
         raise ArgumentError.expected(f"params.{name}", "the same batch for all elements", sorted(batches))
     out = np.array(np.broadcast_to(own, (*batches, *own.shape)))
+    rows = np.moveaxis(out, len(batches), 0)
     for index, array in given.items():
-        out[..., index, *([slice(None)] * (own.ndim - 1))] = array
+        rows[index] = array
     return out
 
 

@@ -123,8 +123,8 @@ class Session(Unpicklable):
         Args:
             ctrl: controls, [batch, nu], or [nu] for all environments.
             steps: number of steps; 0 leaves the state as it is.
-            sensors: True, or names of sensors of the file, to read in the new state with the same controls, as
-                `sensors` does.
+            sensors: True, or names of sensors of the file, to read in the new state with the same controls,
+                as `sensors` does.
 
         Returns:
             The new state.
@@ -133,24 +133,25 @@ class Session(Unpicklable):
             ArgumentError: a shape or value does not fit the model.
             NotFoundError: the session was closed.
         """
+        control = as_float64("ctrl", ctrl)
         document = {
             "session_id": self.id,
-            "ctrl": as_float64("ctrl", ctrl),
+            "ctrl": control,
             "steps": whole_number("steps", steps, least=0),
         }
         quantities = None if sensors is False else sensor_quantities(self.model, sensors)
         state = State.from_document(self._link.call("Step", document))
         if quantities is None:
             return state
-        return replace(state, sensordata=self._read(document["ctrl"], quantities))
+        return replace(state, sensordata=self._read(control, quantities))
 
     def sensors(self, names: bool | Sequence[str] = True, *, ctrl: Any = None) -> Float64Array:
         """Read sensors in the current state, as MuJoCo computes them.
 
         Args:
             names: names of sensors of the file; True for all.
-            ctrl: controls, [batch, nu] or [nu], which sensors of forces and accelerations depend on; None for
-                zero.
+            ctrl: controls, [batch, nu] or [nu], which sensors of forces and accelerations depend on; None
+                for zero.
 
         Returns:
             The readings, [batch, numbers], one sensor after the other.

@@ -127,15 +127,15 @@ class Simulator(Unpicklable):
             qvel: start velocity, [batch, nv], or [nv] for all environments.
             ctrl: controls, [batch, T, nu]. With [T, nu], results have no batch axis. T may be 0.
             params: model parameters to replace, by name. A leading batch axis gives each environment its own
-                value. `model.params` has the names and the model's values, e.g. body_mass [nbody]. Some elements
-                are replaced by name: {"body_mass": {"chassis": 5.1}}.
+                value. `model.params` has the names and the model's values, e.g. body_mass [nbody]. Some
+                elements are replaced by name: {"body_mass": {"chassis": 5.1}}.
             checkpoints: which states are kept for the gradient: "every" (all T + 1 states), "interval=k"
                 (each k-th), "slots=s" (at most s, for any length), or "none" (no gradient; nothing is kept
                 or copied). The gradient is bit-identical under every policy.
             states: which states the call returns: "all" or "final". The default is "all" with checkpoints
                 "every", else "final".
-            sensors: True, or names of sensors of the file, to compute `trajectory.sensordata` with the call; it
-                needs checkpoints.
+            sensors: True, or names of sensors of the file, to compute `trajectory.sensordata` with the call;
+                it needs checkpoints.
 
         Returns:
             The trajectory; its `status` reports environments that diverged.
@@ -310,13 +310,13 @@ class Simulator(Unpicklable):
             model: the model.
             qpos: configurations, [nq], [batch, nq] or [batch, time, nq].
             qvel: velocities with the same leading axes, or [nv] for all; None for zero.
-            ctrl: controls with the same leading axes, or [nu] for all; only sensors of forces and accelerations
-                need them.
+            ctrl: controls with the same leading axes, or [nu] for all; only sensors of forces and
+                accelerations need them.
             params: model parameters to replace, as for `rollout`.
-            quantities: names such as "site_pos" or, of one element, "site_pos:hand"; "sensor" for all sensors.
-                By default all poses, and with qvel all velocities: `body_pos`, `body_quat`, `body_mat`,
-                `body_linvel`, `body_angvel`, the same of `geom` and `site`, `body_com`, `subtree_com`,
-                `subtree_linvel`, `subtree_angmom`.
+            quantities: names such as "site_pos" or, of one element, "site_pos:hand"; "sensor" for all
+                sensors. By default all poses, and with qvel all velocities: `body_pos`, `body_quat`,
+                `body_mat`, `body_linvel`, `body_angvel`, the same of `geom` and `site`, `body_com`,
+                `subtree_com`, `subtree_linvel`, `subtree_angmom`.
 
         Returns:
             The quantities, with `backward` and `jacobian`.
@@ -331,7 +331,9 @@ class Simulator(Unpicklable):
             "ctrl": None if ctrl is None else as_float64("ctrl", ctrl),
             "params": check_params(model, params),
         }
-        names = default_quantities(model, qvel is not None) if quantities is None else checked_names(quantities)
+        names = (
+            default_quantities(model, qvel is not None) if quantities is None else checked_names(quantities)
+        )
         return Kinematics(self._link, model, states, names)
 
     @reject_unknown_arguments

@@ -182,8 +182,8 @@ class Trajectory(Unpicklable):
             quantities: names as for `Simulator.kinematics`; by default all poses and velocities.
 
         Returns:
-            The quantities, [batch, times, …]. Their `backward` gives cotangents for `Trajectory.backward` at the
-            same times.
+            The quantities, [batch, times, …]. Their `backward` gives cotangents for `Trajectory.backward` at
+            the same times.
 
         Raises:
             ArgumentError: a name is unknown, or times do not fit the trajectory.
@@ -247,8 +247,8 @@ class Trajectory(Unpicklable):
             qpos_bar: d loss / d qpos, shaped like `qpos`; None for zero. With a leading axis K, the call
                 returns K gradients.
             qvel_bar: d loss / d qvel, shaped like `qvel`; None for zero. It has the axis K if `qpos_bar` has.
-            sensordata_bar: d loss / d sensordata, shaped like `sensordata`; None for zero. It takes neither an
-                axis K nor `times`.
+            sensordata_bar: d loss / d sensordata, shaped like `sensordata`; None for zero. It takes neither
+                an axis K nor `times`.
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all T + 1 states.
             wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", and any parameter that
@@ -268,7 +268,9 @@ class Trajectory(Unpicklable):
         bars = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar}
         given = {name: None if bar is None else as_float64(name, bar) for name, bar in bars.items()}
         if sensordata_bar is not None:
-            return self._backward_of_sensors(given, as_float64("sensordata_bar", sensordata_bar), times, names)
+            return self._backward_of_sensors(
+                given, as_float64("sensordata_bar", sensordata_bar), times, names
+            )
         document = {
             "trajectory_id": self.id,
             **given,
@@ -290,9 +292,7 @@ class Trajectory(Unpicklable):
             raise ArgumentError.expected("times", "None beside sensordata_bar", repr(times)[:60])
         shape = self.sensordata.shape
         if sensordata_bar.shape != shape:
-            raise ArgumentError.expected(
-                "sensordata_bar", f"shape {list(shape)}", list(sensordata_bar.shape)
-            )
+            raise ArgumentError.expected("sensordata_bar", f"shape {list(shape)}", list(sensordata_bar.shape))
         parameters = [name for name in names if name not in STATE_AND_CONTROL]
         document = {
             "states": {"trajectory_id": self.id},

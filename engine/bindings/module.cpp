@@ -425,8 +425,7 @@ py::object measure_backward_python(const ModelStorage& model, const py::list& re
       arrays.ctrl_bar = result({cotangents, batch, count, m.nu});
     } else {
       const int p = parameter_index(name);
-      arrays.parameter_bars[p] =
-          result({cotangents, batch, py::ssize_t(model.parameter_size(Parameter(p)))});
+      arrays.parameter_bars[p] = result({cotangents, batch, py::ssize_t(model.parameter_size(Parameter(p)))});
     }
   }
   if (!unlocked([&] { return measure(model, arrays, {threads, cancel}); })) return py::none();
@@ -472,8 +471,7 @@ py::dict contact_forces_python(const ModelStorage& model, const Array& qpos, con
       ParameterPointers values;
       for (int p = 0; p < parameter_count; ++p) {
         const std::size_t size = model.parameter_size(Parameter(p)), row = inputs[p].rows > 1 ? i : 0;
-        values[p] =
-            inputs[p].values ? inputs[p].values + row * size : model.parameters().defaults[p].data();
+        values[p] = inputs[p].values ? inputs[p].values + row * size : model.parameters().defaults[p].data();
       }
       const auto found = find_contact_forces(model, values, qpos.data() + i * m.nq, qvel.data() + i * m.nv,
                                              ctrl.data() + i * m.nu);
@@ -550,9 +548,8 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
              py::arg("threads"), py::arg("cancel").none(true),
              "What is measured at states [B, n, ...]: [B, n, size], or None when cancelled.");
   module.def("measure_backward", &measure_backward_python, py::arg("model"), py::arg("probes"),
-             py::arg("qpos"), py::arg("qvel"), py::arg("ctrl").none(true), py::arg("time"),
-             py::arg("params"), py::arg("values_bar"), py::arg("wrt"), py::arg("threads"),
-             py::arg("cancel").none(true),
+             py::arg("qpos"), py::arg("qvel"), py::arg("ctrl").none(true), py::arg("time"), py::arg("params"),
+             py::arg("values_bar"), py::arg("wrt"), py::arg("threads"), py::arg("cancel").none(true),
              "Gradients by name of cotangents [K, B, n, size]: qpos [K, B, n, nq], tangent, qvel, ctrl, and "
              "parameters [K, B, m]; or None when cancelled.");
   module.def("is_sound_step", &is_sound_step, py::arg("model"), py::arg("qpos"), py::arg("qvel"),

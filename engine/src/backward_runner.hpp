@@ -49,7 +49,7 @@ struct BackwardRunner {
     const Model& model = model_for(storage, arrays.parameters);
     const std::int64_t steps = arrays.shape.steps;
     const Seats<Real> seats = {slice, arrays.cotangents};
-    forward.load(storage, arrays.parameters, slice);
+    forward.load(storage, arrays.parameters, slice, arrays.loss);
     StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
     std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken
     for (int g = 0; g < seats.groups(); ++g) {

@@ -23,8 +23,10 @@ struct ForwardRunner {
         parameters(model, arena),
         workspace(model, arena) {}
 
-  void load(const ModelStorage& storage, const ParameterInputs& inputs, const Slice& slice) {
-    load_parameters_of(storage, inputs, slice, model_for(storage, inputs), parameters);
+  void load(const ModelStorage& storage, const ParameterInputs& inputs, const Slice& slice,
+            const Loss* loss = nullptr) {
+    const bool measured = loss && loss->probes.size > 0;
+    load_parameters_of(storage, inputs, slice, model_for(storage, inputs), measured, parameters);
   }
 
   bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice,
@@ -45,7 +47,7 @@ struct ForwardRunner {
     const KeptSteps kept(arrays.policy, steps);
     std::int64_t place = 0;
     Doubles sums(arrays.loss ? arrays.loss->terms.size() * slice.count : 0);
-    load(storage, arrays.parameters, slice);
+    load(storage, arrays.parameters, slice, arrays.loss);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
     gather(arrays.qvel0, model.nv, 0, model.nv, slice, qvel);
     std::fill_n(ctrl, model.nu, Real(0));  // what is measured at time T without steps

@@ -34,7 +34,7 @@ struct MeasureRunner {
     const Model& model = model_for(storage, arrays.parameters);
     const Seats<Real> seats = {slice, arrays.cotangents};
     const std::int64_t count = arrays.shape.steps;
-    load_parameters_of(storage, arrays.parameters, slice, model, parameters);
+    load_parameters_of(storage, arrays.parameters, slice, model, true, parameters);
     for (int g = 0; g < seats.groups(); ++g) parameter_bars[g].clear(model);
     for (std::int64_t i = 0; i < count; ++i) {
       if (cancel && cancel->cancelled()) return false;
@@ -43,7 +43,8 @@ struct MeasureRunner {
       if (arrays.ctrl) gather(arrays.ctrl, count * model.nu, i * model.nu, model.nu, slice, ctrl);
       const Probes& probes = *arrays.probes;
       measurement(model, parameters, probes, Real(arrays.time[i]), qpos, qvel, ctrl, at, values);
-      if (arrays.values) scatter(values, count * probes.size, i * probes.size, probes.size, slice, arrays.values);
+      if (arrays.values)
+        scatter(values, count * probes.size, i * probes.size, probes.size, slice, arrays.values);
       for (int g = 0; g < seats.groups(); ++g) {
         if (cancel && cancel->cancelled()) return false;
         pull_back(model, arrays, seats, g, i);

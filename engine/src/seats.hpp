@@ -45,8 +45,8 @@ void write_parameter_bars(const ModelStorage& storage, const Arrays& arrays, con
     }
     if (wanted)
       add_parameter_cotangents(storage.parameters(),
-                               parameter_values(storage, arrays.parameters, environment), lane, model,
-                               bar, out);
+                               parameter_values(storage, arrays.parameters, environment), lane, model, bar,
+                               out);
   }
 }
 

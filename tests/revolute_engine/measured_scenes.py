@@ -7,7 +7,8 @@ BODIES = """
     <geom name="ga" size=".1 .2 .3" type="box" quat="1 .2 .3 .1"/>
     <site name="sa" pos=".1 .0 -.1" quat="1 1 0 .3" type="sphere" size="0.4"/>
     <site name="box" type="box" size=".3 .3 .3"/><site name="cylinder" type="cylinder" size=".3 .3"/>
-    <site name="capsule" type="capsule" size=".1 .3"/><site name="ellipsoid" type="ellipsoid" size=".3 .4 .3"/>
+    <site name="capsule" type="capsule" size=".1 .3"/>
+    <site name="ellipsoid" type="ellipsoid" size=".3 .4 .3"/>
     <site name="away" type="box" pos="0 0 2" size=".1 .1 .1"/>
     <body name="b" pos=".3 0 0" quat="1 .2 0 .1">
       <joint name="h" axis="1 2 3" range="-20 20" limited="true"/>
@@ -17,7 +18,8 @@ BODIES = """
         <body name="c" pos="0 .2 .1"><joint name="ball" type="ball" range="0 30" limited="true"/>
           <geom size=".1 .1 .05" type="ellipsoid"/><site name="sc" pos=".1 .1 0"/></body></body></body></body>
   <body name="arm" pos="2 0 .04"><joint name="t" type="hinge" axis="0 1 0" damping=".3" frictionloss=".1"/>
-    <geom type="capsule" size=".05" fromto="0 0 0 .5 0 0" condim="4"/><site name="tip" pos=".5 0 0"/></body>"""
+    <geom type="capsule" size=".05" fromto="0 0 0 .5 0 0" condim="4"/>
+    <site name="tip" pos=".5 0 0"/></body>"""
 
 SENSORS = """
   <clock/><jointpos joint="h"/><jointvel joint="s"/><ballquat joint="ball"/><ballangvel joint="ball"/>

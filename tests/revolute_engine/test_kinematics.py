@@ -1,4 +1,4 @@
-"""Poses, velocities, sums over subtrees and their Jacobians against MuJoCo; derivatives against differences."""
+"""Poses, velocities, sums over subtrees and Jacobians against MuJoCo; derivatives against differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ from .measured_scenes import scene
 ENGINE = Engine(threads=1)
 MODEL = load_model(scene(), contact_model="mujoco")
 THEIRS = MODEL.mujoco_model
-POSES = ("body_pos", "body_quat", "body_mat", "body_com", "geom_pos", "geom_mat", "site_pos", "site_mat", "subtree_com")
+POSES = (
+    "body_pos",
+    "body_quat",
+    "body_mat",
+    "body_com",
+    "geom_pos",
+    "geom_mat",
+    "site_pos",
+    "site_mat",
+    "subtree_com",
+)
 MOTIONS = ("body_linvel", "body_angvel", "geom_linvel", "site_angvel", "subtree_linvel", "subtree_angmom")
 EQUAL = 1e-12
 """A few thousand roundings of numbers of size 1 to 10."""
@@ -105,7 +115,9 @@ def test_cotangents_are_the_derivative() -> None:
 
         step = 1e-3 if name != "body_inertia" else 1e-4
         difference = (8 * (along(step) - along(-step)) - (along(2 * step) - along(-2 * step))) / (12 * step)
-        assert difference == pytest.approx(float((gradient[name] * direction).sum()), rel=1e-8, abs=1e-8), name
+        assert difference == pytest.approx(float((gradient[name] * direction).sum()), rel=1e-8, abs=1e-8), (
+            name
+        )
 
 
 def test_a_batch_gives_the_bits_of_each_state_alone() -> None:

@@ -133,7 +133,10 @@ def test_a_rollout_without_steps_measures_its_start() -> None:
     [
         (Term("site_pos", site="nowhere"), "loss.terms.0.site: expected a site among world, sa, box"),
         (Term("qpos", joint="knee"), "loss.terms.0.joint: expected a joint among float, h, s"),
-        (Term("site_pos", site="tip", index=[3]), "entries from 0 to 2, got 3; site_pos of tip has 3 entries"),
+        (
+            Term("site_pos", site="tip", index=[3]),
+            "entries from 0 to 2, got 3; site_pos of tip has 3 entries",
+        ),
         (Term("qpos", times=[99]), "loss.terms.0.times: expected times from -7 to 6"),
         (Term("site_pos", site="tip", target=[1, 2]), "broadcasts to [1, 3]"),
         (Term("site_quat", site="tip", target=0.0), "a quaternion (w x y z) of non-zero length"),

@@ -20,8 +20,8 @@ STATE = ("qpos", "qvel", "ctrl")
 TOUCH = int(mujoco.mjtSensor.mjSENS_TOUCH)
 STATE_STAGES = (int(mujoco.mjtStage.mjSTAGE_POS), int(mujoco.mjtStage.mjSTAGE_VEL))
 EQUAL, SOLVED = 1e-12, 1e-9
-"""Sensors of positions and velocities; of forces and accelerations, where MuJoCo's solver stops a little early.
-Its elliptic cones are solved less closely."""
+"""Sensors of positions and velocities; of forces and accelerations, where MuJoCo's solver stops a little
+early. Its elliptic cones are solved less closely."""
 
 
 def reference(model: mujoco.MjModel) -> mujoco.MjModel:
@@ -67,13 +67,23 @@ def central(function: Callable[[float], float], step: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("floor", "tolerance", "step"), [("", 1e-6, 1e-5), (' pos="0 0 -9"', 1e-8, 2e-4)], ids=["contacts", "no contacts"]
+    ("floor", "tolerance", "step"),
+    [("", 1e-6, 1e-5), (' pos="0 0 -9"', 1e-8, 2e-4)],
+    ids=["contacts", "no contacts"],
 )
 def test_cotangents_are_the_derivative(floor: str, tolerance: float, step: float) -> None:
     text = scene(cone="elliptic").replace('name="floor" type="plane"', f'name="floor" type="plane"{floor}')
     model = load_model(text, contact_model="mujoco")
     data, random = data_at(model.mujoco_model, 2), np.random.default_rng(4)
-    names = ("body_mass", "body_inertia", "gravity", "geom_friction", "actuator_gear", "dof_damping", "geom_solref")
+    names = (
+        "body_mass",
+        "body_inertia",
+        "gravity",
+        "geom_friction",
+        "actuator_gear",
+        "dof_damping",
+        "geom_solref",
+    )
     start = {"qpos": data.qpos.copy(), "qvel": data.qvel.copy(), "ctrl": data.ctrl.copy()}
     start |= {name: default_parameter(model, name) for name in names}
     bar = random.normal(size=model.mujoco_model.nsensordata)
@@ -81,7 +91,9 @@ def test_cotangents_are_the_derivative(floor: str, tolerance: float, step: float
     def readings(inputs: dict[str, np.ndarray]) -> np.ndarray:
         state = (inputs[name] for name in STATE)
         params = {name: inputs[name] for name in names}
-        return ENGINE.measure(model, ["sensor"], ENGINE.states_to_measure(model, *state, params=params))["sensor"]
+        return ENGINE.measure(model, ["sensor"], ENGINE.states_to_measure(model, *state, params=params))[
+            "sensor"
+        ]
 
     # forces of ten to a thousand newtons would drown the rest
     bar /= np.maximum(1.0, np.abs(readings(start)))

@@ -5,8 +5,8 @@ A loss is a sum of terms. With x the selected entries of one environment, w the 
     squared:  value = sum w (x - x*)^2     cotangent = 2 w (x - x*)     (1)
     linear:   value = sum w (x - x*)       cotangent = w                (2)
 
-and of an orientation (`body_quat`, `geom_quat`, `site_quat`), with e = log(x*^-1 x) the rotation vector from the
-target to x:  value = sum w |e|^2  (3).
+and of an orientation (`body_quat`, `geom_quat`, `site_quat`), with e = log(x*^-1 x) the rotation vector from
+the target to x:  value = sum w |e|^2  (3).
 
 Terms are summed over the selected entries and times. An environment with a
 non-finite trajectory has value NaN and zero cotangents; its status reports the divergence. Sums run over
@@ -16,6 +16,7 @@ evaluates the loss during the simulation, uses the same order.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Any, NamedTuple
@@ -105,8 +106,8 @@ class Term:
         index: selected entries of the last axis, from 0; None for all.
         form: "squared" or "linear"; for an orientation "squared", the squared angle to the target.
         times: chosen times, ascending; negative ones count from the end, -1 is the last.
-        elements: names, or numbers, of the elements to take; also as `joint` (of qpos and qvel), `actuator` (of
-            ctrl), `body`, `geom`, `site` or `sensor`.
+        elements: names, or numbers, of the elements to take; also as `joint` (of qpos and qvel), `actuator`
+            (of ctrl), `body`, `geom`, `site` or `sensor`.
         relative_to: measure in the frame of a body, geom or site, e.g. "body:chassis".
 
     The selected numbers have shape [batch, entries] for a final term, else [batch, time, entries].
@@ -132,9 +133,7 @@ class Term:
     sensor: InitVar[Any] = None
     actuator: InitVar[Any] = None
 
-    def __post_init__(
-        self, joint: Any, body: Any, geom: Any, site: Any, sensor: Any, actuator: Any
-    ) -> None:
+    def __post_init__(self, joint: Any, body: Any, geom: Any, site: Any, sensor: Any, actuator: Any) -> None:
         _check_word("quantity", self.quantity, QUANTITIES)
         _check_word("when", self.when, MOMENTS)
         _check_word("form", self.form, FORMS)
@@ -164,7 +163,10 @@ class Term:
         for kind in named:
             if kind != self.kind:
                 raise ArgumentError.expected(
-                    kind, f"the {self.kind} that {self.quantity} is of", f"a {kind}", advice=f"give {self.kind}=…"
+                    kind,
+                    f"the {self.kind} that {self.quantity} is of",
+                    f"a {kind}",
+                    advice=f"give {self.kind}=…",
                 )
         own = self.elements if self.elements is None or len(self.elements) else None
         if named and own is not None:
@@ -201,8 +203,8 @@ class Term:
             batch: number of environments.
             shape: (times, entries) of the term's quantity.
             name: name of this term in error texts, e.g. "loss.terms.0".
-            selection: entries of the quantity that `elements` stand for, among which `index` selects; None for
-                all.
+            selection: entries of the quantity that `elements` stand for, among which `index` selects; None
+                for all.
 
         Raises:
             ArgumentError: index, times, weight or target do not fit the trajectory.
@@ -243,7 +245,7 @@ class Term:
         if self.times is None:
             return ()
         times = [time + count if time < 0 else time for time in self.times]
-        ascending = all(before < after for before, after in zip(times, times[1:], strict=False))
+        ascending = all(before < after for before, after in itertools.pairwise(times))
         if not ascending or times[0] < 0 or times[-1] >= count:
             raise ArgumentError.expected(
                 f"{name}.times",
@@ -316,14 +318,7 @@ class Loss:
             arrays = {name: array[None] for name, array in arrays.items()}
 
         batch = len(arrays["qpos"])
-        for position, term in enumerate(self.terms):
-            if term.quantity in MEASURES or term.elements is not None:
-                raise ArgumentError.expected(
-                    f"loss.terms.{position}",
-                    "qpos, qvel or ctrl without names of elements",
-                    term.quantity,
-                    advice="only the engine, which has the model, evaluates it: use value_and_gradient",
-                )
+        self.check_needs_no_model()
         total = LossValue(np.zeros(batch), *(np.zeros_like(array) for array in arrays.values()))
         with np.errstate(invalid="ignore", over="ignore"):
             for term in self.bind(batch, {name: array.shape[1:] for name, array in arrays.items()}):
@@ -331,6 +326,21 @@ class Loss:
         _mark_diverged(total, arrays)
         _check_overflow(total, arrays)
         return total if batched else LossValue(*(part[0, ...] for part in total))
+
+    def check_needs_no_model(self) -> None:
+        """Check that the loss can be evaluated without the model.
+
+        Raises:
+            ArgumentError: a term measures, or names elements.
+        """
+        for position, term in enumerate(self.terms):
+            if term.quantity in MEASURES or term.elements is not None:
+                raise ArgumentError.expected(
+                    f"loss.terms.{position}",
+                    "qpos, qvel or ctrl without names of elements",
+                    term.quantity,
+                    advice="only value_and_gradient, which has the model, evaluates it",
+                )
 
     def bind(self, batch: int, shapes: Mapping[str, tuple[int, ...]]) -> list[BoundTerm]:
         """Broadcast the terms to the shapes of a trajectory. Terms of an empty ctrl (T = 0) are dropped.

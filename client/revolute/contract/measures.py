@@ -41,7 +41,9 @@ def _of_frames(kind: str, what: str) -> dict[str, Measure]:
         f"{kind}_quat": Measure(kind, 4, "quaternion", f"orientation of the {what}, w x y z"),
         f"{kind}_mat": Measure(kind, 9, "rotation", f"rotation matrix of the {what}, row by row"),
         f"{kind}_linvel": Measure(kind, 3, "linear_velocity", f"velocity of the {what}, m/s", True),
-        f"{kind}_angvel": Measure(kind, 3, "angular_velocity", f"angular velocity of the {what}, rad/s", True),
+        f"{kind}_angvel": Measure(
+            kind, 3, "angular_velocity", f"angular velocity of the {what}, rad/s", True
+        ),
         f"{kind}_distance": Measure(kind, 1, "distance", f"distance between two {kind}s, m", elements=2),
     }
 
@@ -52,7 +54,9 @@ MEASURES: dict[str, Measure] = {
     **_of_frames("site", "site"),
     "body_com": Measure("body", 3, "position", "mass centre of the body, m"),
     "subtree_com": Measure("body", 3, "subtree_com", "mass centre of the body and all beyond it, m"),
-    "subtree_linvel": Measure("body", 3, "subtree_linear_velocity", "velocity of this mass centre, m/s", True),
+    "subtree_linvel": Measure(
+        "body", 3, "subtree_linear_velocity", "velocity of this mass centre, m/s", True
+    ),
     "subtree_angmom": Measure(
         "body", 3, "subtree_angular_momentum", "angular momentum about this mass centre, kg m²/s", True
     ),
@@ -91,7 +95,9 @@ def as_elements(argument: str, value: Any) -> tuple[str, ...]:
     if not good or not all(_is_element(entry) for entry in values):
         text = repr(value)
         raise ArgumentError.expected(
-            argument, "a name, a number from 0, or a list of these", text if len(text) <= 60 else f"{text[:57]}..."
+            argument,
+            "a name, a number from 0, or a list of these",
+            text if len(text) <= 60 else f"{text[:57]}...",
         )
     return tuple(str(entry) for entry in values)
 
@@ -99,7 +105,7 @@ def as_elements(argument: str, value: Any) -> tuple[str, ...]:
 def _is_element(entry: Any) -> bool:
     if isinstance(entry, (bool, np.bool_)):
         return False
-    return isinstance(entry, str) or (isinstance(entry, (int, np.integer)) and entry >= 0)
+    return isinstance(entry, str) or (isinstance(entry, (int, np.integer)) and bool(entry >= 0))
 
 
 def find_elements(argument: str, kind: str, names: Sequence[str], wanted: Sequence[str]) -> list[int]:

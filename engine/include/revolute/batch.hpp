@@ -120,14 +120,15 @@ struct JacobianArrays {
 struct MeasureArrays {
   BatchShape shape;  // .steps: count
   const Probes* probes;
-  const double *qpos, *qvel, *ctrl;  // [B, count, nq], [B, count, nv], [B, count, nu] (null: the probes need none)
-  const double* time;                // [count] of the clock, in s
+  const double *qpos, *qvel,
+      *ctrl;           // [B, count, nq], [B, count, nv], [B, count, nu] (null: the probes need none)
+  const double* time;  // [count] of the clock, in s
   ParameterInputs parameters;
   double* values = nullptr;  // [B, count, size]
   int cotangents = 0;
-  const double* values_bar = nullptr;  // [K, B, count, size]
-  double* tangent_bar = nullptr;       // [K, B, count, nv] by the tangent of qpos
-  double* qpos_bar = nullptr;          // [K, B, count, nq]
+  const double* values_bar = nullptr;                     // [K, B, count, size]
+  double* tangent_bar = nullptr;                          // [K, B, count, nv] by the tangent of qpos
+  double* qpos_bar = nullptr;                             // [K, B, count, nq]
   double *qvel_bar = nullptr, *ctrl_bar = nullptr;        // [K, B, count, nv], [K, B, count, nu]
   std::array<double*, parameter_count> parameter_bars{};  // [K, B, size], summed over the states
 };

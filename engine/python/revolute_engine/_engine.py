@@ -553,8 +553,8 @@ class Engine:
             model: the model.
             qpos: configurations, [nq], [batch, nq] or [batch, time, nq].
             qvel: velocities with the same leading axes, or [nv] for all; None for zero.
-            ctrl: controls with the same leading axes, or [nu] for all; sensors of forces and accelerations need
-                them.
+            ctrl: controls with the same leading axes, or [nu] for all; sensors of forces and accelerations
+                need them.
             time: time in s for clocks, a number or one per time; None for zero.
             params: model parameters by name, as in `rollout`.
             diverged: whether states may be NaN; what is measured there is NaN.
@@ -591,11 +591,15 @@ class Engine:
         chosen = check_times(times, rollout.steps)
         indices = np.arange(rollout.steps + 1) if chosen is None else chosen
         steps = np.minimum(indices, max(0, rollout.steps - 1))
-        ctrl = rollout.ctrl[..., steps, :] if rollout.steps else np.zeros((*qpos.shape[:-2], len(indices), model.nu))
+        ctrl = (
+            rollout.ctrl[..., steps, :]
+            if rollout.steps
+            else np.zeros((*qpos.shape[:-2], len(indices), model.nu))
+        )
         arrays = (qpos[..., indices, :], qvel[..., indices, :], ctrl)
         batch = [np.ascontiguousarray(with_batch(array, rollout.batched)) for array in arrays]
         lead = batch[0].shape[:2] if rollout.batched else batch[0].shape[1:2]
-        time = indices * model.timestep
+        time = indices.astype(np.float64) * model.timestep
         return States(batch[0], batch[1], batch[2], time, dict(rollout.params), lead)
 
     def measure(
@@ -616,8 +620,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call.
 
         Returns:
-            One array per name: [..., elements, n] of all elements, [..., n] of one element or of sensors, with
-            the leading axes of the states.
+            One array per name: [..., elements, n] of all elements, [..., n] of one element or of sensors,
+            with the leading axes of the states.
 
         Raises:
             ArgumentError: a name is unknown, or the engine does not compute a sensor.
@@ -650,8 +654,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call.
 
         Returns:
-            One array per name in `wrt`: with the axes of qpos, qvel and ctrl, or shaped like the parameter, summed
-            over the states.
+            One array per name in `wrt`: with the axes of qpos, qvel and ctrl, or shaped like the parameter,
+            summed over the states.
 
         Raises:
             ArgumentError: a name is unknown, or a shape does not fit.
@@ -677,7 +681,7 @@ class Engine:
         pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
         if name in states.params and is_per_environment(name, states.params[name]):
             return pulled
-        return summed_over_environments(pulled, np.ones(pulled.shape[1], bool))
+        return summed_over_environments(pulled, np.full(len(states.qpos), True))
 
     def measure_jacobian(
         self,
@@ -740,9 +744,7 @@ class Engine:
             raise ArgumentError.expected("ctrl", "controls, which forces depend on", "none")
         batch, count = states.qpos.shape[:2]
         rows = parameter_rows(states.params)
-        flat = {
-            name: np.repeat(row, count, axis=0) if len(row) > 1 else row for name, row in rows.items()
-        }
+        flat = {name: np.repeat(row, count, axis=0) if len(row) > 1 else row for name, row in rows.items()}
         arrays = (states.qpos, states.qvel, states.ctrl)
         found = native.contact_forces(
             model.native, *(array.reshape(batch * count, array.shape[-1]) for array in arrays), flat

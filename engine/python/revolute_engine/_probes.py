@@ -10,15 +10,18 @@ import mujoco
 import numpy as np
 
 from revolute.contract.errors import ArgumentError
-from revolute.contract.measures import MEASURES, find_elements, measure_of
+from revolute.contract.measures import find_elements, measure_of
 
 from . import native
-from ._arrays import is_disabled
 from ._kinds import members
 from ._model import Model
 
 _NO_FRAME = 0
-_FRAMES = {"body": mujoco.mjtObj.mjOBJ_XBODY, "geom": mujoco.mjtObj.mjOBJ_GEOM, "site": mujoco.mjtObj.mjOBJ_SITE}
+_FRAMES = {
+    "body": mujoco.mjtObj.mjOBJ_XBODY,
+    "geom": mujoco.mjtObj.mjOBJ_GEOM,
+    "site": mujoco.mjtObj.mjOBJ_SITE,
+}
 """Frames by kind of element. MuJoCo calls a body's own frame xbody, and the frame of its inertia body."""
 
 _ACCELERATION = native.probe_kinds.index("limit_force")
@@ -33,7 +36,7 @@ class Probe(NamedTuple):
 
     Attributes:
         kind: place in `native.probe_kinds`.
-        index: qpos, dof, actuator or body, by kind.
+        place: qpos, dof, actuator or body, by kind.
         frame: MuJoCo's mjtObj of the measured frame, 0 for none.
         frame_id: number of the object.
         reference: mjtObj of the reference frame, 0 for the world.
@@ -45,7 +48,7 @@ class Probe(NamedTuple):
     """
 
     kind: int
-    index: int = 0
+    place: int = 0
     frame: int = _NO_FRAME
     frame_id: int = 0
     reference: int = _NO_FRAME
@@ -56,9 +59,9 @@ class Probe(NamedTuple):
     positive: bool = False
 
 
-def probe_of(name: str, index: int = 0, **fields: object) -> Probe:
+def probe_of(name: str, place: int = 0, **fields: object) -> Probe:
     """Return a probe by the name of its kind."""
-    return Probe(native.probe_kinds.index(name), index, **fields)  # type: ignore[arg-type]
+    return Probe(native.probe_kinds.index(name), place, **fields)  # type: ignore[arg-type]
 
 
 def numbers_of(probes: Sequence[Probe]) -> int:
@@ -145,7 +148,7 @@ def state_entries(model: Model, argument: str, quantity: str, elements: Sequence
     return [entry for joint in joints for entry in range(first[joint], ends[joint])]
 
 
-# --- sensors --------------------------------------------------------------------------------------------------
+# --- sensors ---
 
 
 def _clock(model: mujoco.MjModel, sensor: int) -> Probe:
@@ -224,7 +227,10 @@ _SENSORS: dict[str, Callable[[mujoco.MjModel, int], Probe]] = {
 }
 """Probes of sensors, by MuJoCo's mjtSensor."""
 
-_SENSOR_FRAMES = (_NO_FRAME, *(int(getattr(mujoco.mjtObj, f"mjOBJ_{name}")) for name in ("BODY", "XBODY", "GEOM", "SITE")))
+_SENSOR_FRAMES = (
+    _NO_FRAME,
+    *(int(getattr(mujoco.mjtObj, f"mjOBJ_{name}")) for name in ("BODY", "XBODY", "GEOM", "SITE")),
+)
 
 
 def sensor_probes(model: Model, argument: str, sensor: int) -> list[Probe]:
@@ -234,54 +240,43 @@ def sensor_probes(model: Model, argument: str, sensor: int) -> list[Probe]:
         ArgumentError: the engine does not compute this sensor.
     """
     compiled = model.mujoco_model
-    kind = members("mjtSensor").get(int(compiled.sensor_type[sensor]), "unknown")
-
-    def refused(why: str, advice: str) -> ArgumentError:
-        name = f"'{model.sensor_names[sensor]}' of type {kind.lower()}{why}"
-        return ArgumentError.expected(argument, "sensors that the engine computes", name, advice=advice)
-
-    if kind not in _SENSORS:
-        raise refused("", "leave it out")
-    probe = _SENSORS[kind](compiled, sensor)
-    if not {probe.frame, probe.reference} <= set(_SENSOR_FRAMES):
-        raise refused(" of a camera", "measure a site in its place")
-    if any(np.any(getattr(compiled, f"sensor_{name}", np.zeros(1))[sensor]) for name in ("delay", "interval")):
-        raise refused(" with a delay or an interval", "set both to 0")
-    if probe.kind >= _ACCELERATION and model.options["contact_model"] != "mujoco":
-        raise refused(
-            "", "it needs accelerations and forces of contacts: load the model with contact_model='mujoco'"
-        )
-    if kind in ("FORCE", "TORQUE") and _is_fixed(compiled, int(compiled.sensor_objid[sensor])):
-        raise refused(" on a body that does not move", "put its site on a body with a joint above it")
-    if kind == "ACTUATORFRC" and compiled.jnt_actfrclimited[compiled.actuator_trnid[probe.index, 0]]:
-        raise refused(" on a joint with actuatorfrcrange", "set forcerange on the actuator in its place")
-    if kind.startswith("SUBTREE") and compiled.body_subtreemass[probe.index] <= 0:
-        raise refused(" of a subtree without mass", "leave it out")
-    if kind == "JOINTLIMITFRC" and is_disabled(compiled, "LIMIT"):
-        raise refused(" while limits are disabled", "leave it out")
+    if fault := sensor_fault(compiled, sensor, model.options["contact_model"]):
+        why, advice = fault
+        got = f"'{model.sensor_names[sensor]}' {why}"
+        raise ArgumentError.expected(argument, "sensors that the engine computes", got, advice=advice)
+    probe = _SENSORS[_kind(compiled, sensor)](compiled, sensor)
     positive = int(compiled.sensor_datatype[sensor]) == int(mujoco.mjtDataType.mjDATATYPE_POSITIVE)
     real = positive or int(compiled.sensor_datatype[sensor]) == int(mujoco.mjtDataType.mjDATATYPE_REAL)
     return [probe._replace(cutoff=float(compiled.sensor_cutoff[sensor]) if real else 0.0, positive=positive)]
 
 
+def sensor_fault(model: mujoco.MjModel, sensor: int, contact_model: str) -> tuple[str, str] | None:
+    """Return why the engine does not compute a sensor, and what to do; None if it does."""
+    kind = _kind(model, sensor)
+    of_kind = f"of type {kind.lower()}"
+    if kind not in _SENSORS:
+        return of_kind, "leave it out"
+    probe = _SENSORS[kind](model, sensor)
+    timing = (getattr(model, f"sensor_{name}", None) for name in ("delay", "interval"))
+    if not {probe.frame, probe.reference} <= set(_SENSOR_FRAMES):
+        return f"{of_kind} of a camera", "measure a site in its place"
+    if any(values is not None and np.any(values[sensor]) for values in timing):
+        return f"{of_kind} with a delay or an interval", "set both to 0"
+    if probe.kind >= _ACCELERATION and contact_model != "mujoco":
+        return of_kind, "it needs accelerations and forces: load the model with contact_model='mujoco'"
+    if kind in ("FORCE", "TORQUE") and _is_fixed(model, int(model.sensor_objid[sensor])):
+        return f"{of_kind} on a body that does not move", "put its site on a body with a joint above it"
+    if kind == "ACTUATORFRC" and model.jnt_actfrclimited[model.actuator_trnid[probe.place, 0]]:
+        return f"{of_kind} on a joint with actuatorfrcrange", "set forcerange on the actuator in its place"
+    if kind.startswith("SUBTREE") and model.body_subtreemass[probe.place] <= 0:
+        return f"{of_kind} of a subtree without mass", "leave it out"
+    return None
+
+
+def _kind(model: mujoco.MjModel, sensor: int) -> str:
+    return members("mjtSensor").get(int(model.sensor_type[sensor]), "unknown")
+
+
 def _is_fixed(model: mujoco.MjModel, site: int) -> bool:
     """Return whether no joint moves the body of a site."""
     return int(model.body_weldid[model.site_bodyid[site]]) == 0
-
-
-def computed_sensors(model: Model) -> list[int]:
-    """Return the sensors of the file that the engine computes."""
-    found = []
-    for sensor in range(model.mujoco_model.nsensor):
-        try:
-            sensor_probes(model, "sensors", sensor)
-        except ArgumentError:
-            continue
-        found.append(sensor)
-    return found
-
-
-def measure_size(model: Model, name: str, elements: int) -> int:
-    """Return the numbers per element of a quantity; of sensors, those of all of them."""
-    measure = MEASURES[name.partition(":")[0]]
-    return measure.size or elements

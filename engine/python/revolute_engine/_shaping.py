@@ -23,7 +23,8 @@ from .parameters import PARAMETERS, is_per_environment, summed_over_environments
 Float64Array = npt.NDArray[np.float64]
 
 LossTuple = tuple[int, bool, tuple[int, ...], int, tuple[Probe, ...], list[int], Float64Array, Float64Array]
-"""A bound loss term for the compiled engine: quantity, running, times, form, probes, entries, weight, target."""
+"""A bound loss term for the compiled engine: quantity, running, times, form, probes, entries, weight,
+target."""
 
 _FORMS = (*FORMS, "rotation")
 _MEASURED = len(INPUTS)

@@ -136,7 +136,9 @@ def check_quantities(model: Model, argument: str, names: Iterable[str]) -> dict[
         probes = quantity_probes(model, argument, name)
         numbers = numbers_of(probes)
         of_all = ":" not in name and not name.startswith("sensor")
-        found[name] = Quantity(probes, (len(probes), numbers // max(1, len(probes))) if of_all else (numbers,))
+        found[name] = Quantity(
+            probes, (len(probes), numbers // max(1, len(probes))) if of_all else (numbers,)
+        )
     return found
 
 
@@ -152,7 +154,9 @@ def all_probes(quantities: Mapping[str, Quantity], states: States) -> list[Probe
     return [probe for quantity in quantities.values() for probe in quantity.probes]
 
 
-def split_values(quantities: Mapping[str, Quantity], values: Float64Array, lead: Sequence[int]) -> dict[str, Float64Array]:
+def split_values(
+    quantities: Mapping[str, Quantity], values: Float64Array, lead: Sequence[int]
+) -> dict[str, Float64Array]:
     """Return values [batch, count, numbers] by name, in the shapes of the results."""
     found, first = {}, 0
     for name, quantity in quantities.items():
@@ -170,14 +174,17 @@ def joined_cotangents(
     Raises:
         ArgumentError: a cotangent does not have the shape of its quantity, or a number is not finite.
     """
-    parts, has_k = [], False
+    parts: list[Float64Array] = []
+    has_k = False
     for name, quantity in quantities.items():
         shape = (*states.lead, *quantity.shape)
         bar = as_float64(f"cotangents.{name}", given[name])
         check_finite(f"cotangents.{name}", bar)
         if bar.shape != shape and not (bar.shape[1:] == shape and len(bar)):
             raise ArgumentError.expected(
-                f"cotangents.{name}", f"shape {list(shape)} or [K, {', '.join(map(str, shape))}]", list(bar.shape)
+                f"cotangents.{name}",
+                f"shape {list(shape)} or [K, {', '.join(map(str, shape))}]",
+                list(bar.shape),
             )
         own_k = bar.shape != shape
         if parts and (own_k != has_k or (own_k and len(bar) != len(parts[0]))):
@@ -185,5 +192,7 @@ def joined_cotangents(
                 f"cotangents.{name}", "the same leading axis K as of the others", list(bar.shape)
             )
         has_k = own_k
-        parts.append(bar.reshape(len(bar) if has_k else 1, *states.qpos.shape[:2], numbers_of(quantity.probes)))
+        parts.append(
+            bar.reshape(len(bar) if has_k else 1, *states.qpos.shape[:2], numbers_of(quantity.probes))
+        )
     return np.ascontiguousarray(np.concatenate(parts, axis=-1)), has_k

@@ -128,7 +128,9 @@ class Measurements:
         size = 8 * count * (
             sum(_numbers(model, name) for name in quantities)
             + sum(_numbers(model, name) ** 2 + _numbers(model, name) * model.nv for name in jacobians)
-            + model.nq + 2 * model.nv + 2 * model.nu
+            + model.nq
+            + 2 * model.nv
+            + 2 * model.nu
         ) + 2 * sum(np.asarray(bar).nbytes for bar in cotangents.values())
         with self._budget.reserve("a measurement", size):
             return await self._pool.run(work, count)
@@ -157,7 +159,12 @@ class Measurements:
         if source.session_id:
             model, state = await self._sessions.model_and_state(source.session_id)
             states = engine.states_to_measure(
-                model, state.qpos, state.qvel, source.ctrl, time=state.step_count * model.timestep, diverged=True
+                model,
+                state.qpos,
+                state.qvel,
+                source.ctrl,
+                time=state.step_count * model.timestep,
+                diverged=True,
             )
             return model, states
         model = await self._models.get(source.model_id)

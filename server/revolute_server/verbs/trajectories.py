@@ -315,8 +315,8 @@ class TrajectoryVerbs(ServiceVerbs):
         read = {name: array(name, getattr(states, name)) for name in _STATE_AND_CONTROL}
         if states.model_id and read["qpos"] is None:
             raise ArgumentError.expected("qpos", "an array", "none")
-        if np.ndim(read["qpos"]) in (2, 3):
-            self._check_batch("qpos", np.shape(read["qpos"])[0])
+        if read["qpos"] is not None and read["qpos"].ndim in (2, 3):
+            self._check_batch("qpos", len(read["qpos"]))
         return Source(
             states.model_id,
             states.trajectory_id,

@@ -35,8 +35,9 @@ struct Joint {
   int parent;          // link the joint hangs on
   double rotation[9];  // joint frame in the parent link's frame, before the joint moves
   double position[3];
-  double orientation[4];  // `rotation` as a quaternion, of the sign that MuJoCo's products of quaternions have
-  double reference;  // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
+  double
+      orientation[4];  // `rotation` as a quaternion, of the sign that MuJoCo's products of quaternions have
+  double reference;    // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
   bool limited;
 };
 
@@ -76,10 +77,10 @@ struct Geom {
   int link, body;
   double rotation[9], position[3];
   double orientation[4];  // `rotation` as a quaternion, of MuJoCo's sign
-  double radius;   // sphere, capsule, cylinder
-  double half[3];  // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
-  double bound;    // radius of a sphere about `position` that holds the shape
-  double watched;  // half of the largest distance at which one of its pairs is watched for contact
+  double radius;          // sphere, capsule, cylinder
+  double half[3];         // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
+  double bound;           // radius of a sphere about `position` that holds the shape
+  double watched;         // half of the largest distance at which one of its pairs is watched for contact
   // hull of a box or mesh, and the core of a sphere (one vertex) or capsule (one edge), in the link frame
   int vertex, vertices;  // first vertex and their number
   int face, faces;

@@ -242,18 +242,16 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
   std::vector<RigidInertia<Value>> links(m.nv, zero_inertia<Value>());
   for (int b = 0; b < m.nbody; ++b) {
     const Body& body = map.bodies[b];
+    if (body.link < 0) continue;
     const RigidInertia<Value> own =
         body_inertia(body, of(values, Parameter::body_mass)[b], of(values, Parameter::body_ipos) + 3 * b,
                      of(values, Parameter::body_inertia) + 3 * b);
-    set_inertia(out.bodies[b], lane, own);
-    if (body.link < 0) continue;
     RigidInertia<Value>& sum = links[body.link];
     sum.m += own.m;
     sum.h += own.h;
     sum.I += own.I;
   }
   for (int k = 0; k < m.nv; ++k) set_inertia(out.inertia[k], lane, links[k]);
-  load_array(of(values, Parameter::body_ipos), 3 * m.nbody, lane, out.ipos);
   load_array(of(values, Parameter::gravity), 3, lane, &out.gravity->x);
 #define REVOLUTE_LOAD(name, array, size, member) \
   load_array(of(values, Parameter::name), size, lane, out.member);
@@ -267,6 +265,18 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
           pair_friction(pair, pair.fixed_rotational[i], of(values, rotational_columns[i])));
     if (!map.soft_pairs.empty()) load_softness(pair, map.soft_pairs[p], values, lane, out.softness[p]);
   }
+}
+
+// Sets those of the bodies, which only what is measured reads.
+template <class Value, class Real>
+void load_body_parameters(const ParameterMap& map, const ParameterValues<Value>& values, int lane,
+                          const Model& m, Parameters<Real>& out) {
+  using namespace detail;
+  const Value *mass = of(values, Parameter::body_mass), *ipos = of(values, Parameter::body_ipos),
+              *inertia = of(values, Parameter::body_inertia);
+  for (int b = 0; b < m.nbody; ++b)
+    set_inertia(out.bodies[b], lane, body_inertia(map.bodies[b], mass[b], ipos + 3 * b, inertia + 3 * b));
+  load_array(ipos, 3 * m.nbody, lane, out.ipos);
 }
 
 template <class Real>

@@ -21,8 +21,9 @@ struct PairSoftness {
 template <class Real>
 struct Parameters {
   RigidInertia<Real>* inertia;  // [nv]
-  RigidInertia<Real>* bodies;   // [nbody] of each body, in its link's frame; what is measured reads them, the step does not
-  Real* ipos;                   // [nbody, 3] mass centres in the frames of the bodies; likewise
+  RigidInertia<Real>*
+      bodies;  // [nbody] of each body, in its link's frame; what is measured reads them, the step does not
+  Real* ipos;  // [nbody, 3] mass centres in the frames of the bodies; likewise
 #define REVOLUTE_MEMBER(name, array, size, member) Real* member;
   REVOLUTE_PARAMETERS(REVOLUTE_MEMBER, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_MEMBER

@@ -72,7 +72,7 @@ struct Zone {
 
 struct Probe {
   ProbeKind kind;
-  int index;  // by kind: qpos, dof, actuator, joint or body
+  int index;      // by kind: qpos, dof, actuator, joint or body
   bool relative;  // in the frame of `reference`
   Place of, reference;
   double field[3];
@@ -87,7 +87,8 @@ struct Probe {
 struct Probes {
   std::vector<Probe> list;
   std::vector<int> joints, bodies;
-  std::vector<std::uint8_t> in_subtree;  // [probe, nbody] of force and torque; 1: the body is in the probe's subtree
+  std::vector<std::uint8_t>
+      in_subtree;  // [probe, nbody] of force and torque; 1: the body is in the probe's subtree
   int size = 0;
   bool ctrl = false, acceleration = false;
 };

@@ -116,8 +116,7 @@ REVOLUTE_HD void subtree_inertial_force_adjoint(const Model& model, const Parame
     const int b = probes.bodies[probe.first_body + i], link = model.bodies[b].link;
     const RigidInertia<Real> I = world_inertia(parameters, kin, link, b);
     const Motion<Real>& V = kin.V[link];
-    const Motion<Real> M = at_reference(tree_origin(model, kin, link), force_bar),
-                       VxM = cross_motion(V, M);
+    const Motion<Real> M = at_reference(tree_origin(model, kin, link), force_bar), VxM = cross_motion(V, M);
     RigidInertia<Real> I_bar = zero_inertia<Real>();
     out.A[link] += I * M;
     out.V[link] -= cross_force(M, I * V) + I * VxM;

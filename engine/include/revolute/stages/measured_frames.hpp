@@ -42,7 +42,8 @@ REVOLUTE_HD MeasuredFrame<Real> measured_frame(const Model& model, const Paramet
   Vector3<Real> local = vector3<Real>(place.position);
   if (place.mass_centre) {
     const Body& body = model.bodies[place.body];
-    local = vector3<Real>(body.position) + matrix3<Real>(body.rotation) * load3(parameters.ipos + 3 * place.body);
+    local =
+        vector3<Real>(body.position) + matrix3<Real>(body.rotation) * load3(parameters.ipos + 3 * place.body);
   }
   const Matrix3<Real> rotation = matrix3<Real>(place.rotation);
   if (place.link < 0) return {local, local, rotation};
@@ -98,7 +99,9 @@ struct LinkCotangents {
   Force<Real>*V, *A;  // [nv]
 
   LinkCotangents(const Model& model, Arena& arena)
-      : kinematics(model, arena), V(arena.take<Force<Real>>(model.nv)), A(arena.take<Force<Real>>(model.nv)) {}
+      : kinematics(model, arena),
+        V(arena.take<Force<Real>>(model.nv)),
+        A(arena.take<Force<Real>>(model.nv)) {}
   REVOLUTE_HD void clear(const Model& model) {
     kinematics.clear(model);
     for (int k = 0; k < model.nv; ++k) V[k] = A[k] = zero_force<Real>();

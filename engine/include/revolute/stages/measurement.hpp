@@ -135,9 +135,9 @@ REVOLUTE_HD void for_touches(const Model& model, const SoftStage<Real>& stage, c
                         point = transpose_times(frame.R, contact.at.point - frame.p);
     Real felt(0);
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
-      const bool meets = get_lane(contact.active, lane) && get_lane(stage.newton.slope[c.row], lane) < 0 &&
-                         ray_meets_zone(probe.zone.shape, probe.zone.size, get_lane(point, lane),
-                                        get_lane(ray, lane));
+      const bool meets =
+          get_lane(contact.active, lane) && get_lane(stage.newton.slope[c.row], lane) < 0 &&
+          ray_meets_zone(probe.zone.shape, probe.zone.size, get_lane(point, lane), get_lane(ray, lane));
       set_lane(felt, lane, meets ? 1.0 : 0.0);
     }
     visit(c.row, felt);
@@ -262,9 +262,8 @@ REVOLUTE_HD Real measure_number(const Model& model, const Parameters<Real>& para
       return sum;
     case ProbeKind::touch: {
       const MeasuredFrame<Real> frame = measured_frame(model, parameters, *at.kinematics, probe.of);
-      for_touches(model, at.stage, probe, frame, [&](int row, const Real& felt) {
-        sum -= felt * at.stage.newton.slope[row];
-      });
+      for_touches(model, at.stage, probe, frame,
+                  [&](int row, const Real& felt) { sum -= felt * at.stage.newton.slope[row]; });
       return sum;
     }
     default:

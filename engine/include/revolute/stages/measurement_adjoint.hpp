@@ -136,8 +136,7 @@ REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>&
                             const Vector3<Real>& o) {
         const Motion<Real> on = at_reference(o, M);
         ws.force_bar[r] -= dot(on, wrench);
-        if (r == at.stage.constraints.list[constraint].row)
-          (side == 0 ? ws.on_a : ws.on_b)[constraint] -= on;
+        if (r == at.stage.constraints.list[constraint].row) (side == 0 ? ws.on_a : ws.on_b)[constraint] -= on;
       };
       for_wrenches(model, at.stage, probes, probe, pull);
     }
@@ -179,8 +178,8 @@ REVOLUTE_HD void subtree_probe_adjoint(const Model& model, const Parameters<Real
 // From the cotangents of an actuator's length, velocity and force.
 template <class Real>
 REVOLUTE_HD void actuator_probe_adjoint(const Model& model, const Parameters<Real>& parameters, int a,
-                                        const Real* qpos, const Real* qvel, const Real& ctrl,
-                                        Real length_bar, Real velocity_bar, const Real& force_bar,
+                                        const Real* qpos, const Real* qvel, const Real& ctrl, Real length_bar,
+                                        Real velocity_bar, const Real& force_bar,
                                         const InputCotangents<Real>& inputs) {
   const Actuator& actuator = model.actuators[a];
   const ActuatorState<Real> s = actuator_state(model, parameters, a, qpos, qvel, ctrl);

@@ -10,7 +10,7 @@ namespace revolute {
 // z = J w + force_bar stands for J w, and a gets a_bar -= J' s'' force_bar before w is solved for.
 template <class Bar>
 struct SoftForceCotangent {
-  const Bar* force;                   // [rows]
+  const Bar* force;               // [rows]
   const Motion<Bar>*on_a, *on_b;  // [constraints]
 };
 
@@ -68,7 +68,7 @@ REVOLUTE_HD void soft_rows_adjoint(const Model& model, const SoftContext<Real>& 
     add_row_cotangent(J, force, in.w, in.W, J_bar);
     if (in.forces) {
       const Motion<Bar>&on_a = in.forces->on_a[&c - constraints.list],
-                  &on_b = in.forces->on_b[&c - constraints.list];
+            &on_b = in.forces->on_b[&c - constraints.list];
       J_bar.force_a += force * Force<Bar>{on_a.w, on_a.v};
       J_bar.force_b += force * Force<Bar>{on_b.w, on_b.v};
     }

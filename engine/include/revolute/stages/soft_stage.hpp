@@ -145,8 +145,7 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
       Bar y_bar[most_rows];
       for (int r = 0; r < c.cost.rows; ++r) {
         y_bar[r] = Bar(0);
-        for (int s = 0; s < c.cost.rows; ++s)
-          y_bar[r] -= B[r * c.cost.rows + s] * forces->force[c.row + s];
+        for (int s = 0; s < c.cost.rows; ++s) y_bar[r] -= B[r * c.cost.rows + s] * forces->force[c.row + s];
       }
       add_constraint_transpose(model, at.constraints, c, y_bar, ws.w);
     }
@@ -159,7 +158,7 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
   if (rows) {
     link_velocities(model, kin.S, ws.w, ws.W);
     const SoftAdjointInput<Real, Bar> in = {at.newton.a,         at.A, at.newton.y, at.newton.slope,
-                                            at.newton.curvature, ws.w, ws.W, forces};
+                                            at.newton.curvature, ws.w, ws.W,        forces};
     soft_constraints_adjoint(model, parameters, SoftContext<Real>{h, &kin, qpos, qvel}, at.contacts,
                              at.constraints, in, ws.constraints, ws.F_v, qpos_bar, qvel_bar, ws.kinematics,
                              parameters_bar);
