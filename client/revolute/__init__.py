@@ -33,6 +33,7 @@ from .contract.errors import (
 
 if TYPE_CHECKING:
     from .connection import connect, models
+    from .contract.controllers import MLP, Feedback
     from .contract.gradient_report import GradientReport
     from .contract.loss import Loss, Term
     from .derivatives import Jvp, StepJacobian
@@ -47,10 +48,12 @@ __version__ = "0.1.0"
 
 _HOME = {
     "CheckpointReport": "trajectory",
+    "Feedback": "contract.controllers",
     "Gradient": "trajectory",
     "GradientReport": "contract.gradient_report",
     "Jvp": "derivatives",
     "Loss": "contract.loss",
+    "MLP": "contract.controllers",
     "ModelHandle": "model",
     "RolloutStream": "rollout_stream",
     "Segment": "rollout_stream",
@@ -67,12 +70,14 @@ _HOME = {
 }
 
 __all__ = [
+    "MLP",
     "ArgumentError",
     "CancelledError",
     "CheckpointReport",
     "DataLossError",
     "DeadlineError",
     "DivergedError",
+    "Feedback",
     "Gradient",
     "GradientReport",
     "InternalError",

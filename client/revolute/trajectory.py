@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -31,6 +33,9 @@ class Gradient(Mapping[str, Float64Array]):
             whose states are finite but whose gradient is not. Rows with status 1 or 2 are NaN.
         diverged_step: [batch] int64, first step whose result is not finite, or -1.
         report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
+        clipped: [batch] int64, number of steps whose cotangent was scaled down to `clip`, with a leading axis
+            K like the arrays; None without `clip`.
+        notes: what is remarkable, such as an input whose gradient is exactly zero.
     """
 
     def __init__(
@@ -39,11 +44,15 @@ class Gradient(Mapping[str, Float64Array]):
         status: npt.NDArray[np.int32],
         diverged_step: npt.NDArray[np.int64],
         report: CheckpointReport,
+        clipped: npt.NDArray[np.int64] | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         self._arrays = dict(arrays)
         self.status = status
         self.diverged_step = diverged_step
         self.report = report
+        self.clipped = clipped
+        self.notes = tuple(notes)
 
     @classmethod
     def from_document(
@@ -51,7 +60,9 @@ class Gradient(Mapping[str, Float64Array]):
     ) -> Gradient:
         """Build a gradient from a Gradient document, in the order of `names`."""
         arrays = {name: document["arrays"][name] for name in names}
-        return cls(arrays, document["status"], diverged_step, CheckpointReport(**document["report"]))
+        report = CheckpointReport(**document["report"])
+        clipped, notes = document.get("clipped"), document.get("notes", ())
+        return cls(arrays, document["status"], diverged_step, report, clipped, notes)
 
     def __getitem__(self, name: str) -> Float64Array:
         try:
@@ -94,7 +105,8 @@ class Trajectory(Unpicklable):
         model: the model that was simulated.
         final_qpos: configuration at time T, [batch, nq].
         final_qvel: velocity at time T, [batch, nv].
-        ctrl: controls, [batch, T, nu].
+        ctrl: controls as they acted, [batch, T / hold, nu], with the part of a feedback or policy.
+        hold: steps that each row of `ctrl` acted for.
         checkpoints: which states are kept for the gradient.
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
             diverged environment are NaN after its last finite one.
@@ -120,6 +132,8 @@ class Trajectory(Unpicklable):
         self.final_qvel: Float64Array = _read_only(document["final_qvel"])
         self._states = _states(document) if "qpos" in document else None
         self.ctrl: Float64Array = _read_only(ctrl)
+        # servers of earlier versions do not send it
+        self.hold: int = document.get("hold") or 1
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
         self.report = CheckpointReport(**document["report"])
@@ -203,7 +217,7 @@ class Trajectory(Unpicklable):
             ArgumentError: times do not fit the trajectory.
             NotFoundError: the trajectory was deleted.
         """
-        count = self.ctrl.shape[-2] + 1
+        count = self.ctrl.shape[-2] * self.hold + 1
         chosen = list(range(count)) if times is None else _whole_numbers("times", times)
         indices = [time + count if time < 0 else time for time in chosen]
         return Contacts.find(self._link, self.model, self._states_at(times), indices)
@@ -237,9 +251,11 @@ class Trajectory(Unpicklable):
         qpos_bar: Any = None,
         qvel_bar: Any = None,
         *,
+        ctrl_bar: Any = None,
         sensordata_bar: Any = None,
         times: Sequence[int] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
+        clip: float | None = None,
     ) -> Gradient:
         """Pull the gradient of a loss back through this trajectory.
 
@@ -247,16 +263,25 @@ class Trajectory(Unpicklable):
             qpos_bar: d loss / d qpos, shaped like `qpos`; None for zero. With a leading axis K, the call
                 returns K gradients.
             qvel_bar: d loss / d qvel, shaped like `qvel`; None for zero. It has the axis K if `qpos_bar` has.
+            ctrl_bar: d loss / d ctrl at fixed states, shaped like `ctrl`, also with `times`; None for zero.
+                It has the axis K if the others have.
             sensordata_bar: d loss / d sensordata, shaped like `sensordata`; None for zero. It takes neither
                 an axis K nor `times`.
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all T + 1 states.
-            wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", and any parameter that
-                `Simulator.rollout` takes.
+            wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", any parameter that
+                `Simulator.rollout` takes, and the arrays of its controller: "feedback.gain", "feedback.qpos",
+                "feedback.qvel", "policy.weights" (one vector; `MLP.arrays` splits it), "policy.goal",
+                "qfrc_applied".
+            clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel, without units);
+                longer ones are scaled down before they are pulled back through a step, for each environment
+                and step. This tames gradients through chaotic contacts, and biases them: the result is no
+                longer the gradient of the loss. None for no bound.
 
         Returns:
             Gradient with one array per name in `wrt`, shaped like that input, with a leading axis K if the
-            cotangents have one. The gradient of a parameter that all environments share is the sum over them.
+            cotangents have one. The gradient of a parameter or an array of a controller that all environments
+            share is the sum over them.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is unknown.
@@ -265,17 +290,18 @@ class Trajectory(Unpicklable):
         """
         names = checked_names(wrt)
         self._check_kept()
-        bars = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar}
+        bars = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar, "ctrl_bar": ctrl_bar}
         given = {name: None if bar is None else as_float64(name, bar) for name, bar in bars.items()}
         if sensordata_bar is not None:
-            return self._backward_of_sensors(
-                given, as_float64("sensordata_bar", sensordata_bar), times, names
-            )
+            if times is not None:
+                raise ArgumentError.expected("times", "None beside sensordata_bar", repr(times)[:60])
+            return self._backward_of_sensors(given, sensordata_bar, names, clip)
         document = {
             "trajectory_id": self.id,
             **given,
             "wrt": names,
             "times": None if times is None else _whole_numbers("times", times),
+            "clip": None if clip is None else positive_number("clip", clip),
         }
         found = self._link.call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
@@ -283,37 +309,40 @@ class Trajectory(Unpicklable):
     def _backward_of_sensors(
         self,
         bars: Mapping[str, Float64Array | None],
-        sensordata_bar: Float64Array,
-        times: Sequence[int] | None,
+        sensordata_bar: Any,
         names: Sequence[str],
+        clip: float | None,
     ) -> Gradient:
         """Pull cotangents of the sensors back to the states, and these with the given ones to the inputs."""
-        if times is not None:
-            raise ArgumentError.expected("times", "None beside sensordata_bar", repr(times)[:60])
-        shape = self.sensordata.shape
-        if sensordata_bar.shape != shape:
-            raise ArgumentError.expected("sensordata_bar", f"shape {list(shape)}", list(sensordata_bar.shape))
-        parameters = [name for name in names if name not in STATE_AND_CONTROL]
+        shape, bar = self.sensordata.shape, as_float64("sensordata_bar", sensordata_bar)
+        if bar.shape != shape:
+            raise ArgumentError.expected("sensordata_bar", f"shape {list(shape)}", list(bar.shape))
+        if "qfrc_applied" in names:
+            raise ArgumentError.expected("wrt", "no qfrc_applied beside sensordata_bar", "qfrc_applied")
+        parameters = [name for name in names if name in self.model.params]
         document = {
             "states": {"trajectory_id": self.id},
-            "cotangents": self._split_sensors(sensordata_bar),
+            "cotangents": self._split_sensors(bar),
             "wrt": [*STATE_AND_CONTROL, *parameters],
         }
         direct = self._link.call("Measure", document)["gradient"]
         total = {f"{name}_bar": direct[name] for name in ("qpos", "qvel")}
-        for name, bar in bars.items():
-            if bar is not None:
-                total[name] = total[name] + bar
-        found = self.backward(**total, wrt=names)
-        arrays = dict(found)
-        if "ctrl" in arrays and self.ctrl.shape[-2]:
-            # the state at time T is measured with the last control
-            by_ctrl = np.array(direct["ctrl"][..., :-1, :])
-            by_ctrl[..., -1, :] += direct["ctrl"][..., -1, :]
-            arrays["ctrl"] = arrays["ctrl"] + by_ctrl
+        if self.ctrl.shape[-2]:
+            total["ctrl_bar"] = self._by_period(direct["ctrl"])
+        for name, given in bars.items():
+            if given is not None:
+                total[name] = total[name] + given
+        found = self.backward(**total, wrt=names, clip=clip)
         for name in parameters:
-            arrays[name] = arrays[name] + direct[name]
-        return Gradient(arrays, found.status, found.diverged_step, found.report)
+            found._arrays[name] = found[name] + direct[name]
+        return found
+
+    def _by_period(self, by_ctrl: Float64Array) -> Float64Array:
+        """Sum cotangents of controls at states 0 … T over the states that each row of `ctrl` acts at."""
+        steps = np.array(by_ctrl[..., :-1, :])
+        # the state at time T is measured with the last control
+        steps[..., -1, :] += by_ctrl[..., -1, :]
+        return steps.reshape(*self.ctrl.shape[:-1], -1, self.ctrl.shape[-1]).sum(axis=-2)
 
     def _split_sensors(self, bar: Float64Array) -> dict[str, Float64Array]:
         """Return cotangents by the quantities that `sensordata` consists of."""
@@ -410,13 +439,20 @@ def checked_names(wrt: Any) -> list[str]:
     """
     if isinstance(wrt, str):
         wrt = [wrt]
-    if not isinstance(wrt, Sequence) or not all(isinstance(name, str) for name in wrt):
+    if not isinstance(wrt, (list, tuple, Sequence)) or not all(isinstance(name, str) for name in wrt):
         raise ArgumentError.expected(
             "wrt", "a sequence of names", repr(wrt), advice='e.g. wrt=("qpos", "ctrl")'
         )
     if not wrt:
         raise ArgumentError.expected("wrt", "at least one name", "none", advice='e.g. wrt=("qpos", "ctrl")')
     return list(wrt)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Return a finite number above 0."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf:
+        return float(value)
+    raise ArgumentError.expected(name, "a positive number", repr(value)[:60])
 
 
 def _whole_numbers(name: str, values: Any) -> list[int]:

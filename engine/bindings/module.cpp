@@ -101,6 +101,38 @@ Loss read_loss(const ModelStorage& model, const py::list& terms, std::vector<Str
   return out;
 }
 
+// A controller as a dict of its arrays, broadcast to [B, C, n], and numbers; None without one.
+ControllerInputs read_controller(const py::object& given, std::vector<StridedArray>& owners) {
+  ControllerInputs out;
+  if (given.is_none()) return out;
+  const auto controller = given.cast<py::dict>();
+  const auto array = [&](const char* name) -> const StridedArray& {
+    owners.push_back(controller[name].cast<StridedArray>());
+    return owners.back();
+  };
+  if (controller.contains("qfrc_applied")) out.qfrc_applied = broadcast_input(array("qfrc_applied"));
+  if (controller.contains("gain")) {
+    out.kind = ControllerKind::feedback;
+    out.gain = broadcast_input(array("gain"));
+    out.qpos = broadcast_input(array("qpos"));
+    out.qvel = broadcast_input(array("qvel"));
+    return out;
+  }
+  if (!controller.contains("observe")) return out;
+  out.kind = ControllerKind::policy;
+  for (const int kind : controller["observe"].cast<std::vector<int>>())
+    out.mlp.observe.push_back(ObservationKind(kind));
+  out.mlp.hidden = controller["hidden"].cast<std::vector<int>>();
+  out.mlp.activation = Activation(controller["activation"].cast<int>());
+  out.mlp.squash = controller["squash"].cast<bool>();
+  out.mlp.weights = array("weights").data();
+  out.mlp.scale = array("scale").data();
+  const StridedArray& goal = array("goal");
+  out.mlp.goal_size = int(goal.shape(2));
+  out.goal = broadcast_input(goal);
+  return out;
+}
+
 CheckpointPolicy read_policy(const std::string& kind, std::int64_t count) {
   for (const auto& [name, value] :
        {std::pair{"every", CheckpointKind::every}, std::pair{"interval", CheckpointKind::interval},
@@ -110,14 +142,15 @@ CheckpointPolicy read_policy(const std::string& kind, std::int64_t count) {
 }
 
 py::object rollout_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
-                          const Array& ctrl, const py::dict& parameters, const std::string& policy,
-                          std::int64_t policy_count, bool all_states, int threads,
-                          const CancelToken* cancel) {
+                          const Array& ctrl, std::int64_t hold, const py::object& controller,
+                          const py::dict& parameters, const std::string& policy, std::int64_t policy_count,
+                          bool all_states, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
-  const py::ssize_t steps = ctrl.shape(1);
+  const py::ssize_t steps = ctrl.shape(1) * hold;
   std::vector<Array> owners;
-  RolloutArrays arrays{{batch, steps},
+  std::vector<StridedArray> controller_owners;
+  RolloutArrays arrays{{batch, steps, hold},
                        qpos0.data(),
                        qvel0.data(),
                        ctrl.data(),
@@ -143,6 +176,12 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   out["diverged_step"] = diverged_step;
   out["unsettled_step"] = unsettled_step;
   arrays.unsettled_step = unsettled_step.mutable_data();
+  arrays.controller = read_controller(controller, controller_owners);
+  if (arrays.controller.kind != ControllerKind::none) {
+    Array applied(Shape{batch, ctrl.shape(1), m.nu});
+    out["ctrl"] = applied;
+    arrays.applied = applied.mutable_data();
+  }
   arrays.status = status.mutable_data();
   arrays.diverged_step = diverged_step.mutable_data();
   if (!unlocked([&] { return rollout(model, arrays, {threads, cancel}); })) return py::none();
@@ -174,7 +213,10 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
 py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::string>& wrt,
                          BackwardArrays& arrays) {
   const Model& m = model.model();
-  const py::ssize_t cotangents = arrays.cotangents, batch = arrays.shape.batch, steps = arrays.shape.steps;
+  const py::ssize_t cotangents = arrays.cotangents, batch = arrays.shape.batch;
+  const py::ssize_t periods = arrays.shape.periods();
+  const ControllerInputs& controller = arrays.controller;
+  const auto rows = [&](const BroadcastInput& input) { return input.time_stride == 0 ? 1 : periods; };
   py::dict out;
   const auto result = [&](const std::string& name, Shape shape) {
     Array array(shape);
@@ -187,7 +229,23 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
     } else if (name == "qvel") {
       arrays.qvel0_bar = result(name, {cotangents, batch, m.nv});
     } else if (name == "ctrl") {
-      arrays.ctrl_bar = result(name, {cotangents, batch, steps, m.nu});
+      arrays.ctrl_bar = result(name, {cotangents, batch, periods, m.nu});
+    } else if (name == "feedback.gain") {
+      arrays.controller_bars.gain =
+          result(name, {cotangents, batch, rows(controller.gain), py::ssize_t(m.nu) * 2 * m.nv});
+    } else if (name == "feedback.qpos") {
+      arrays.controller_bars.qpos = result(name, {cotangents, batch, rows(controller.qpos), m.nq});
+    } else if (name == "feedback.qvel") {
+      arrays.controller_bars.qvel = result(name, {cotangents, batch, rows(controller.qvel), m.nv});
+    } else if (name == "qfrc_applied") {
+      arrays.controller_bars.qfrc_applied =
+          result(name, {cotangents, batch, rows(controller.qfrc_applied), m.nv});
+    } else if (name == "policy.weights") {
+      arrays.controller_bars.weights =
+          result(name, {cotangents, batch, py::ssize_t(controller.mlp.weight_count(m))});
+    } else if (name == "policy.goal") {
+      arrays.controller_bars.goal =
+          result(name, {cotangents, batch, rows(controller.goal), controller.mlp.goal_size});
     } else {
       const int p = parameter_index(name);
       arrays.parameter_bars[p] =
@@ -199,16 +257,18 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
 
 py::object backward_python(const ModelStorage& model, const std::string& policy, std::int64_t policy_count,
                            const Array& kept_qpos, const Array& kept_qvel, const Array& ctrl,
+                           std::int64_t hold, const py::object& controller,
                            const py::array_t<std::int32_t>& status, const py::dict& parameters,
                            int cotangents, const std::optional<Array>& qpos_bar,
-                           const std::optional<Array>& qvel_bar,
+                           const std::optional<Array>& qvel_bar, const std::optional<Array>& ctrl_bar,
                            const std::optional<py::array_t<std::int64_t>>& bar_steps,
-                           const std::vector<std::string>& wrt, int threads, const CancelToken* cancel) {
+                           const std::vector<std::string>& wrt, double clip, int threads,
+                           const CancelToken* cancel) {
   const int batch = int(ctrl.shape(0));
-  const py::ssize_t steps = ctrl.shape(1);
   std::vector<Array> owners;
-  py::array_t<std::int64_t> replayed(batch);
-  BackwardArrays arrays{{batch, steps},
+  std::vector<StridedArray> controller_owners;
+  py::array_t<std::int64_t> replayed(batch), clipped(Shape{cotangents, batch});
+  BackwardArrays arrays{{batch, ctrl.shape(1) * hold, hold},
                         cotangents,
                         read_policy(policy, policy_count),
                         {kept_qpos.data(), kept_qvel.data()},
@@ -222,28 +282,33 @@ py::object backward_python(const ModelStorage& model, const std::string& policy,
                         {}};
   if (qpos_bar) arrays.bars.qpos = qpos_bar->data();
   if (qvel_bar) arrays.bars.qvel = qvel_bar->data();
+  if (ctrl_bar) arrays.bars.ctrl = ctrl_bar->data();
   if (bar_steps) {
     arrays.bars.steps = bar_steps->data();
     arrays.bars.count = bar_steps->size();
   }
+  arrays.controller = read_controller(controller, controller_owners);
+  arrays.clip = clip;
+  arrays.clipped = clipped.mutable_data();
   const py::dict pulled = gradient_arrays(model, wrt, arrays);
   if (!unlocked([&] { return backward(model, arrays, {threads, cancel}); })) return py::none();
-  return py::make_tuple(pulled, replayed);
+  return py::make_tuple(pulled, replayed, clipped);
 }
 
 py::object value_and_gradient_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
-                                     const Array& ctrl, const py::dict& parameters, const std::string& policy,
+                                     const Array& ctrl, std::int64_t hold, const py::object& controller,
+                                     const py::dict& parameters, const std::string& policy,
                                      std::int64_t policy_count, const py::list& terms,
-                                     const std::vector<std::string>& wrt, int threads,
+                                     const std::vector<std::string>& wrt, double clip, int threads,
                                      const CancelToken* cancel) {
   const int batch = int(ctrl.shape(0));
-  const BatchShape shape = {batch, ctrl.shape(1)};
+  const BatchShape shape = {batch, ctrl.shape(1) * hold, hold};
   std::vector<Array> owners;
-  std::vector<StridedArray> loss_owners;
+  std::vector<StridedArray> loss_owners, controller_owners;
   const Loss loss = read_loss(model, terms, loss_owners);
   Array value(Shape{batch});
   py::array_t<std::int32_t> status(batch);
-  py::array_t<std::int64_t> diverged_step(batch), replayed(batch);
+  py::array_t<std::int64_t> diverged_step(batch), replayed(batch), clipped(Shape{1, batch});
   py::array_t<std::uint8_t> cotangents_finite(batch);
   const ParameterInputs inputs = parameter_inputs(parameters, owners);
   const CheckpointPolicy read = read_policy(policy, policy_count);
@@ -274,31 +339,42 @@ py::object value_and_gradient_python(const ModelStorage& model, const Array& qpo
                                  {},
                                  &loss,
                                  cotangents_finite.mutable_data()}};
+  arrays.rollout.controller = arrays.backward.controller = read_controller(controller, controller_owners);
+  std::vector<double> applied;
+  if (arrays.rollout.controller.kind != ControllerKind::none) {
+    applied.resize(std::size_t(ctrl.size()));
+    arrays.rollout.applied = applied.data();
+    arrays.backward.ctrl = applied.data();
+  }
+  arrays.backward.clip = clip;
+  arrays.backward.clipped = clipped.mutable_data();
   const py::dict pulled = gradient_arrays(model, wrt, arrays.backward);
   if (!unlocked([&] { return value_and_gradient(model, arrays, {threads, cancel}); })) return py::none();
-  return py::make_tuple(value, status, diverged_step, pulled, replayed, cotangents_finite);
+  return py::make_tuple(value, status, diverged_step, pulled, replayed, cotangents_finite, clipped);
 }
 
 py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
-                      const py::dict& parameters, const Array& qpos_tan, const Array& qvel_tan,
-                      const Array& ctrl_tan, const py::dict& parameter_tangents, int threads,
-                      const CancelToken* cancel) {
+                      std::int64_t hold, const py::object& controller, const py::dict& parameters,
+                      const Array& qpos_tan, const Array& qvel_tan, const Array& ctrl_tan,
+                      const py::dict& parameter_tangents, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
-  const py::ssize_t steps = ctrl.shape(1);
+  const py::ssize_t steps = ctrl.shape(1) * hold;
   Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, m.nv});
+  std::vector<StridedArray> controller_owners;
   std::vector<Array> owners;
-  const JvpArrays arrays = {{batch, steps},
-                            qpos.data(),
-                            qvel.data(),
-                            ctrl.data(),
-                            parameter_inputs(parameters, owners),
-                            qpos_tan.data(),
-                            qvel_tan.data(),
-                            ctrl_tan.data(),
-                            parameter_inputs(parameter_tangents, owners),
-                            qpos_out.mutable_data(),
-                            qvel_out.mutable_data()};
+  JvpArrays arrays = {{batch, steps, hold},
+                      qpos.data(),
+                      qvel.data(),
+                      ctrl.data(),
+                      parameter_inputs(parameters, owners),
+                      qpos_tan.data(),
+                      qvel_tan.data(),
+                      ctrl_tan.data(),
+                      parameter_inputs(parameter_tangents, owners),
+                      qpos_out.mutable_data(),
+                      qvel_out.mutable_data()};
+  arrays.qfrc_applied = read_controller(controller, controller_owners).qfrc_applied;
   if (!unlocked([&] { return jvp(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos_out, qvel_out);
 }
@@ -369,7 +445,8 @@ py::array_t<bool> finite_rows_python(const Array& values) {
 
 // [B, count, ...] each; ctrl is None where no probe needs it.
 py::object measure_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
-                          const Array& qvel, const std::optional<Array>& ctrl, const Array& time,
+                          const Array& qvel, const std::optional<Array>& ctrl,
+                          const std::optional<Array>& qfrc_applied, const Array& time,
                           const py::dict& parameters, int threads, const CancelToken* cancel) {
   const py::ssize_t batch = qpos.shape(0), count = qpos.shape(1);
   std::vector<Array> owners;
@@ -381,6 +458,7 @@ py::object measure_python(const ModelStorage& model, const py::list& requests, c
                        qpos.data(),
                        qvel.data(),
                        ctrl ? ctrl->data() : nullptr,
+                       qfrc_applied ? qfrc_applied->data() : nullptr,
                        time.data(),
                        parameter_inputs(parameters, owners)};
   arrays.values = values.mutable_data();
@@ -390,7 +468,8 @@ py::object measure_python(const ModelStorage& model, const py::list& requests, c
 
 // Names in `wrt`: qpos, tangent, qvel, ctrl and parameters.
 py::object measure_backward_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
-                                   const Array& qvel, const std::optional<Array>& ctrl, const Array& time,
+                                   const Array& qvel, const std::optional<Array>& ctrl,
+                                   const std::optional<Array>& qfrc_applied, const Array& time,
                                    const py::dict& parameters, const Array& values_bar,
                                    const std::vector<std::string>& wrt, int threads,
                                    const CancelToken* cancel) {
@@ -404,6 +483,7 @@ py::object measure_backward_python(const ModelStorage& model, const py::list& re
                        qpos.data(),
                        qvel.data(),
                        ctrl ? ctrl->data() : nullptr,
+                       qfrc_applied ? qfrc_applied->data() : nullptr,
                        time.data(),
                        parameter_inputs(parameters, owners)};
   arrays.cotangents = int(cotangents);
@@ -459,7 +539,8 @@ py::dict contacts_python(const ModelStorage& model, const Array& qpos) {
 }
 // qpos [N, nq], qvel [N, nv], ctrl [N, nu]; parameters one row for all or one per state
 py::dict contact_forces_python(const ModelStorage& model, const Array& qpos, const Array& qvel,
-                               const Array& ctrl, const py::dict& parameters) {
+                               const Array& ctrl, const std::optional<Array>& qfrc_applied,
+                               const py::dict& parameters) {
   const Model& m = model.model();
   std::vector<Array> owners;
   const ParameterInputs inputs = parameter_inputs(parameters, owners);
@@ -474,7 +555,8 @@ py::dict contact_forces_python(const ModelStorage& model, const Array& qpos, con
         values[p] = inputs[p].values ? inputs[p].values + row * size : model.parameters().defaults[p].data();
       }
       const auto found = find_contact_forces(model, values, qpos.data() + i * m.nq, qvel.data() + i * m.nv,
-                                             ctrl.data() + i * m.nu);
+                                             ctrl.data() + i * m.nu,
+                                             qfrc_applied ? qfrc_applied->data() + i * m.nv : nullptr);
       counts.push_back(std::int64_t(found.size()));
       all.insert(all.end(), found.begin(), found.end());
     }
@@ -532,7 +614,7 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
              "Dict of the contacts at qpos [nq], at rest: geom [n, 2], distance [n], position [n, 3], frame "
              "[n, 3, 3] (rows: normal from the first shape to the second, two tangents).");
   module.def("contact_forces", &contact_forces_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
-             py::arg("ctrl"), py::arg("params"),
+             py::arg("ctrl"), py::arg("qfrc_applied").none(true), py::arg("params"),
              "The same of the steps from states [N, nq], [N, nv] with controls [N, nu], one after the other, "
              "with their "
              "forces [n, 6] and the number of contacts of each state, count [N].");
@@ -544,12 +626,13 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
   module.attr("probe_kinds") = kinds;
   module.attr("probe_sizes") = sizes;
   module.def("measure", &measure_python, py::arg("model"), py::arg("probes"), py::arg("qpos"),
-             py::arg("qvel"), py::arg("ctrl").none(true), py::arg("time"), py::arg("params"),
-             py::arg("threads"), py::arg("cancel").none(true),
+             py::arg("qvel"), py::arg("ctrl").none(true), py::arg("qfrc_applied").none(true), py::arg("time"),
+             py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
              "What is measured at states [B, n, ...]: [B, n, size], or None when cancelled.");
   module.def("measure_backward", &measure_backward_python, py::arg("model"), py::arg("probes"),
-             py::arg("qpos"), py::arg("qvel"), py::arg("ctrl").none(true), py::arg("time"), py::arg("params"),
-             py::arg("values_bar"), py::arg("wrt"), py::arg("threads"), py::arg("cancel").none(true),
+             py::arg("qpos"), py::arg("qvel"), py::arg("ctrl").none(true), py::arg("qfrc_applied").none(true),
+             py::arg("time"), py::arg("params"), py::arg("values_bar"), py::arg("wrt"), py::arg("threads"),
+             py::arg("cancel").none(true),
              "Gradients by name of cotangents [K, B, n, size]: qpos [K, B, n, nq], tangent, qvel, ctrl, and "
              "parameters [K, B, m]; or None when cancelled.");
   module.def("is_sound_step", &is_sound_step, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
@@ -565,30 +648,35 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       "Forward steps of one environment's backward pass.");
   module.def(
       "rollout", &rollout_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"),
-      py::arg("params"), py::arg("policy"), py::arg("policy_count"), py::arg("all_states"),
-      py::arg("threads"), py::arg("cancel").none(true),
+      py::arg("hold"), py::arg("controller").none(true), py::arg("params"), py::arg("policy"),
+      py::arg("policy_count"), py::arg("all_states"), py::arg("threads"), py::arg("cancel").none(true),
       "Dict of kept, states (with all_states) and last, each (qpos [B, n, nq], qvel [B, n, nv]), status [B] "
-      "and diverged_step [B]; or None when cancelled.");
+      "and diverged_step [B], and with a controller the applied ctrl; or None when cancelled.");
   module.def("advance", &advance_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"),
              py::arg("ctrl"), py::arg("steps"), py::arg("threads"), py::arg("cancel").none(true),
              "(qpos [B, nq], qvel [B, nv], status [B]) after some steps with ctrl [B, nu] held, or None when "
              "cancelled.");
   module.def(
       "backward", &backward_python, py::arg("model"), py::arg("policy"), py::arg("policy_count"),
-      py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("status"), py::arg("params"),
-      py::arg("cotangents"), py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true),
-      py::arg("bar_steps").none(true), py::arg("wrt"), py::arg("threads"), py::arg("cancel").none(true),
+      py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("hold"),
+      py::arg("controller").none(true), py::arg("status"), py::arg("params"), py::arg("cotangents"),
+      py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true), py::arg("ctrl_bar").none(true),
+      py::arg("bar_steps").none(true), py::arg("wrt"), py::arg("clip"), py::arg("threads"),
+      py::arg("cancel").none(true),
       "(gradients by name: qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu], parameters [K, B, n]; "
-      "replayed steps [B]), or None when cancelled.");
+      "replayed steps [B]; clipped cotangents [K, B]), or None when cancelled.");
   module.def(
       "value_and_gradient", &value_and_gradient_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"),
-      py::arg("ctrl"), py::arg("params"), py::arg("policy"), py::arg("policy_count"), py::arg("loss"),
-      py::arg("wrt"), py::arg("threads"), py::arg("cancel").none(true),
+      py::arg("ctrl"), py::arg("hold"), py::arg("controller").none(true), py::arg("params"),
+      py::arg("policy"), py::arg("policy_count"), py::arg("loss"), py::arg("wrt"), py::arg("clip"),
+      py::arg("threads"), py::arg("cancel").none(true),
       "(value [B], status [B], diverged_step [B], gradients by name as of backward with K = 1, replayed "
-      "steps [B], whether the loss's cotangents are finite [B]), or None when cancelled.");
+      "steps [B], whether the loss's cotangents are finite [B], clipped cotangents [1, B]), or None when "
+      "cancelled.");
   module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
-             py::arg("params"), py::arg("qpos_tan"), py::arg("qvel_tan"), py::arg("ctrl_tan"),
-             py::arg("param_tans"), py::arg("threads"), py::arg("cancel").none(true),
+             py::arg("hold"), py::arg("controller").none(true), py::arg("params"), py::arg("qpos_tan"),
+             py::arg("qvel_tan"), py::arg("ctrl_tan"), py::arg("param_tans"), py::arg("threads"),
+             py::arg("cancel").none(true),
              "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv]), or None when cancelled.");
   module.def(
       "jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),

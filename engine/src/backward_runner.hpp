@@ -7,7 +7,6 @@
 
 #include <cmath>
 
-#include "ambient.hpp"
 #include "measured_loss.hpp"
 #include "seats.hpp"
 #include "state_replay.hpp"
@@ -19,7 +18,8 @@ template <class Real>
 struct BackwardRunner {
   ForwardRunner<Real> forward;
   StepAdjointWorkspace<Real> workspace;
-  Real *qpos_next, *qvel_next, *ctrl_bar, *loss_by_ctrl, *ambient, *tangent;
+  Real *qpos_next, *qvel_next, *loss_by_ctrl, *ambient, *tangent;
+  std::vector<Real*> ctrl_bars;  // of the period at hand
   std::vector<StateCotangent<Real>> states;
   std::vector<Parameters<Real>> parameter_bars;
 
@@ -27,13 +27,14 @@ struct BackwardRunner {
       : forward(model, arena), workspace(model, arena) {
     qpos_next = arena.take<Real>(model.nq);
     qvel_next = arena.take<Real>(model.nv);
-    ctrl_bar = arena.take<Real>(model.nu);
     loss_by_ctrl = arena.take<Real>(model.nu);
     ambient = arena.take<Real>(model.nq);
     tangent = arena.take<Real>(model.nv);
     for (int k = 0; k < cotangents; ++k) {
       states.emplace_back(model, arena);
+      ctrl_bars.push_back(arena.take<Real>(model.nu));
       parameter_bars.emplace_back(model, arena);
+      parameter_bars.back().qfrc_applied = arena.take<Real>(model.nv);
     }
   }
 
@@ -50,34 +51,51 @@ struct BackwardRunner {
     const std::int64_t steps = arrays.shape.steps;
     const Seats<Real> seats = {slice, arrays.cotangents};
     forward.load(storage, arrays.parameters, slice, arrays.loss);
+    forward.take_forces(arrays.controller);
     StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
     std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken
+    OptionalController<Real> controller(model, arrays.controller, seats.groups());
+    if (controller) controller->clear(arrays.controller_bars);
     for (int g = 0; g < seats.groups(); ++g) {
       parameter_bars[g].clear(model);
+      std::fill_n(ctrl_bars[g], model.nu, Real(0));
+      std::fill_n(parameter_bars[g].qfrc_applied, model.nv, Real(0));
       std::fill_n(states[g].qpos, model.nv, Real(0));
       std::fill_n(states[g].qvel, model.nv, Real(0));
     }
+    if (arrays.clip > 0) clear_clipped(arrays, seats);
     if (arrays.loss)
       for (int lane = 0; lane < slice.count; ++lane) arrays.cotangents_finite[slice.environment(lane)] = 1;
     for (std::int64_t t = steps; t-- > 0;) {
       if (!replay.find(t, cancel)) return false;
-      forward.load_ctrl(model, arrays.ctrl, steps, t, slice);
+      forward.load_inputs(model, arrays, t, slice);
       step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
            qpos_next, qvel_next);
       add_state_cotangents(model, arrays, seats, t + 1, qpos_next, qvel_next, given);
       const bool measures = arrays.loss && arrays.loss->probes.size > 0;
+      const bool starts_period = arrays.shape.starts_period(t);
+      const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
+      if (controller && starts_period)
+        controller->evaluate_again(slice, c, periods, arrays.ctrl, forward.qpos, forward.qvel);
       for (int g = 0; g < seats.groups(); ++g) {
         // a thousand cotangents make a step take a thousand times as long
         if (cancel && cancel->cancelled()) return false;
-        std::fill_n(ctrl_bar, model.nu, Real(0));
         if (measures && t == steps - 1) add_measured(model, arrays, seats, g, steps, qpos_next, qvel_next);
+        if (arrays.clip > 0) clip_cotangents(model, arrays, seats, g);
+        Real* ctrl_bar = ctrl_bars[g];
         step_adjoint(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, forward.workspace,
                      workspace, states[g], ctrl_bar, parameter_bars[g]);
         if (measures) add_measured(model, arrays, seats, g, t, forward.qpos, forward.qvel);
-        if (arrays.loss) add_loss_by_ctrl(model, arrays, seats, g, t);
+        if (!starts_period) continue;
+        if (controller) controller->add_previous(g, ctrl_bar);
+        if (arrays.loss) add_loss_by_ctrl(model, arrays, seats, g, c);
+        if (arrays.bars.ctrl) add_ctrl_cotangents(model, arrays, seats, g, c);
         if (arrays.ctrl_bar)
-          scatter_group(ctrl_bar, steps * model.nu, t * model.nu, model.nu, arrays, seats, g,
+          scatter_group(ctrl_bar, periods * model.nu, c * model.nu, model.nu, arrays, seats, g,
                         arrays.ctrl_bar);
+        if (controller) pull_controller(arrays, seats, g, c, controller);
+        if (arrays.controller_bars.qfrc_applied) write_forces(model, arrays, seats, g, c);
+        std::fill_n(ctrl_bar, model.nu, Real(0));
       }
     }
     if (!replay.find(0, cancel)) return false;
@@ -133,11 +151,64 @@ struct BackwardRunner {
   }
   // Adds d loss / d ctrl at fixed states, summed over the terms first, to ctrl_bar.
   void add_loss_by_ctrl(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
-                        std::int64_t t) {
+                        std::int64_t c) {
     std::fill_n(loss_by_ctrl, model.nu, Real(0));
-    add_loss(arrays, seats, group, Quantity::ctrl, t, arrays.shape.steps - 1, forward.ctrl, model.nu,
+    add_loss(arrays, seats, group, Quantity::ctrl, c, arrays.shape.periods() - 1, forward.ctrl, model.nu,
              loss_by_ctrl);
-    for (int i = 0; i < model.nu; ++i) ctrl_bar[i] += loss_by_ctrl[i];
+    for (int i = 0; i < model.nu; ++i) ctrl_bars[group][i] += loss_by_ctrl[i];
+  }
+  // Adds the caller's cotangents of the controls of period c.
+  void add_ctrl_cotangents(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats,
+                           int group, std::int64_t c) {
+    gather_group(arrays.bars.ctrl, arrays.shape.periods() * model.nu, c * model.nu, model.nu, arrays, seats,
+                 group, loss_by_ctrl);
+    for (int i = 0; i < model.nu; ++i) ctrl_bars[group][i] += loss_by_ctrl[i];
+  }
+  void write_forces(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
+                    std::int64_t c) {
+    const PeriodRow place(arrays.controller.qfrc_applied, c, arrays.shape.periods());
+    if (!place.complete) return;
+    Real* bar = parameter_bars[group].qfrc_applied;
+    scatter_group(bar, place.rows * model.nv, place.row * model.nv, model.nv, arrays, seats, group,
+                  arrays.controller_bars.qfrc_applied);
+    std::fill_n(bar, model.nv, Real(0));
+  }
+  // From the controls' cotangents of period c to those of the controller's arrays and of the state at its start.
+  void pull_controller(const BackwardArrays& arrays, const Seats<Real>& seats, int group, std::int64_t c,
+                       OptionalController<Real>& controller) {
+    StateCotangent<Real>& state = states[group];
+    controller->adjoint(group, forward.qpos, forward.qvel, ctrl_bars[group], state.qpos, state.qvel);
+    controller->write(
+        group, c, arrays.shape.periods(), arrays.controller_bars,
+        [&](const Real* values, std::size_t stride, std::size_t offset, int size, double* array) {
+          scatter_group(values, stride, offset, size, arrays, seats, group, array);
+        });
+  }
+
+  void clear_clipped(const BackwardArrays& arrays, const Seats<Real>& seats) const {
+    for (int g = 0; g < seats.groups(); ++g)
+      for (int lane = 0; lane < seats.used(g); ++lane)
+        arrays.clipped[seats.row(g, lane, arrays.shape.batch)] = 0;
+  }
+  // Scales each lane's cotangent of the state down to norm `clip`, and counts those that were longer. The norm is that of
+  // x / m times m, with the largest number m, so that it does not overflow.
+  void clip_cotangents(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats,
+                       int group) {
+    StateCotangent<Real>& state = states[group];
+    Real largest(0), sum(0);
+    for (const Real* x : {state.qpos, state.qvel})
+      for (int i = 0; i < model.nv; ++i) largest = maximum(abs(x[i]), largest);
+    const Real unit = select(less(Real(0), largest), largest, Real(1));
+    for (const Real* x : {state.qpos, state.qvel})
+      for (int i = 0; i < model.nv; ++i) sum += (x[i] / unit) * (x[i] / unit);
+    const Real norm = unit * sqrt(sum), bound(arrays.clip);
+    const MaskOf<Real> longer = less(bound, norm);
+    if (!any(longer)) return;
+    const Real scale = bound / norm;
+    for (Real* x : {state.qpos, state.qvel})
+      for (int i = 0; i < model.nv; ++i) x[i] = select(longer, scale * x[i], x[i]);
+    for (int lane = 0; lane < seats.used(group); ++lane)
+      if (get_lane(longer, lane)) ++arrays.clipped[seats.row(group, lane, arrays.shape.batch)];
   }
   // Adds the cotangents of what is measured at time t in the state at hand: to those of that state, the control and parameters.
   void add_measured(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
@@ -148,7 +219,7 @@ struct BackwardRunner {
     add_loss(arrays, seats, group, Quantity::measured, t, arrays.shape.steps, measured.values(),
              arrays.loss->probes.size, measured.cleared_bar(*arrays.loss));
     measured.pull_back(model, forward.parameters, *arrays.loss, qpos, qvel, forward.ctrl,
-                       {states[group].qpos, states[group].qvel, ctrl_bar, &parameter_bars[group]});
+                       {states[group].qpos, states[group].qvel, ctrl_bars[group], &parameter_bars[group]});
   }
   // Adds the cotangents of the loss's terms of one quantity, x at time t; none where the rollout diverged.
   void add_loss(const BackwardArrays& arrays, const Seats<Real>& seats, int group, Quantity quantity,
@@ -192,7 +263,7 @@ struct BackwardRunner {
     if (arrays.qvel0_bar)
       scatter_group(states[group].qvel, model.nv, 0, model.nv, arrays, seats, group, arrays.qvel0_bar);
     if (arrays.qpos0_bar) {
-      to_ambient(model, forward.qpos, states[group].qpos, ambient);
+      ambient_cotangents(model, forward.qpos, states[group].qpos, ambient);
       scatter_group(ambient, model.nq, 0, model.nq, arrays, seats, group, arrays.qpos0_bar);
     }
     write_parameter_bars(storage, arrays, seats, group, model, parameter_bars[group]);

@@ -64,13 +64,17 @@ std::vector<ContactRecord> hard_forces(const Model& model, const StepWorkspace<d
 
 std::vector<ContactRecord> find_contact_forces(const ModelStorage& storage,
                                                const ParameterPointers& parameters, const double* qpos,
-                                               const double* qvel, const double* ctrl) {
+                                               const double* qvel, const double* ctrl,
+                                               const double* qfrc_applied) {
   const Model& model = storage.model();
   Arena measured;
   StepAt(model, measured);
   Arena arena(measured.used());
   StepAt at(model, arena);
   load_parameters(storage.parameters(), parameters, 0, model, at.parameters);
+  std::vector<double> forces(model.nv);
+  if (qfrc_applied) std::copy_n(qfrc_applied, model.nv, forces.data());
+  at.parameters.qfrc_applied = qfrc_applied ? forces.data() : nullptr;
   step(model, at.parameters, qpos, qvel, ctrl, true, at.step, at.qpos_next, at.qvel_next);
   return is_soft(model) ? soft_forces(model, at.step.soft.stage) : hard_forces(model, at.step);
 }

@@ -4,15 +4,15 @@
 #include <limits>
 #include <memory>
 
+#include "controller_runner.hpp"
 #include "measured_loss.hpp"
-#include "packs.hpp"
 
 namespace revolute {
 
 // Workspace of one thread for forward steps of one pack at a time.
 template <class Real>
 struct ForwardRunner {
-  Real *qpos, *qvel, *ctrl;
+  Real *qpos, *qvel, *ctrl, *qfrc_applied;
   Parameters<Real> parameters;
   StepWorkspace<Real> workspace;
 
@@ -20,6 +20,7 @@ struct ForwardRunner {
       : qpos(arena.take<Real>(model.nq)),
         qvel(arena.take<Real>(model.nv)),
         ctrl(arena.take<Real>(model.nu)),
+        qfrc_applied(arena.take<Real>(model.nv)),
         parameters(model, arena),
         workspace(model, arena) {}
 
@@ -48,10 +49,13 @@ struct ForwardRunner {
     std::int64_t place = 0;
     Doubles sums(arrays.loss ? arrays.loss->terms.size() * slice.count : 0);
     load(storage, arrays.parameters, slice, arrays.loss);
+    take_forces(arrays.controller);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
     gather(arrays.qvel0, model.nv, 0, model.nv, slice, qvel);
     std::fill_n(ctrl, model.nu, Real(0));  // what is measured at time T without steps
-    if (arrays.held) load_ctrl(model, arrays.ctrl, 1, 0, slice);
+    if (arrays.held) load_ctrl(model, arrays.ctrl, {1, 1}, 0, slice);
+    OptionalController<Real> controller(model, arrays.controller);
+    if (controller) controller->start();
     for (int lane = 0; lane < slice.count; ++lane) {
       arrays.status[slice.environment(lane)] = std::int32_t(Status::completed);
       arrays.diverged_step[slice.environment(lane)] = -1;
@@ -66,11 +70,9 @@ struct ForwardRunner {
         break;
       }
       if (cancel && cancel->cancelled()) return false;
-      if (!arrays.held) load_ctrl(model, arrays.ctrl, steps, t, slice);
-      if (arrays.loss) {
-        add_ctrl_values(arrays, slice, t, sums);
-        add_measured_values(model, arrays, slice, t, sums);
-      }
+      if (!arrays.held && arrays.shape.starts_period(t))
+        begin_period(model, arrays, slice, t, controller, sums);
+      if (arrays.loss) add_measured_values(model, arrays, slice, t, sums);
       const MaskOf<Real> finite = advance(model);
       note_divergence(finite, arrays, slice, t);
       if (arrays.unsettled_step && is_soft(model)) note_unsettled(arrays, slice, t);
@@ -81,9 +83,22 @@ struct ForwardRunner {
     return true;
   }
 
-  void load_ctrl(const Model& model, const double* values, std::int64_t steps, std::int64_t t,
+  // Loads the controls [B, C, nu] of step t.
+  void load_ctrl(const Model& model, const double* values, const BatchShape& shape, std::int64_t t,
                  const Slice& slice) {
-    gather(values, std::size_t(steps) * model.nu, std::size_t(t) * model.nu, model.nu, slice, ctrl);
+    gather(values, std::size_t(shape.periods()) * model.nu, std::size_t(shape.period(t)) * model.nu, model.nu,
+           slice, ctrl);
+  }
+  // Loads controls and applied forces of step t.
+  template <class Arrays>
+  void load_inputs(const Model& model, const Arrays& arrays, std::int64_t t, const Slice& slice) {
+    load_ctrl(model, arrays.ctrl, arrays.shape, t, slice);
+    if (parameters.qfrc_applied)
+      gather_period(arrays.controller.qfrc_applied, arrays.shape.period(t), model.nv, slice, qfrc_applied);
+  }
+  // Makes steps read the applied forces, if there are any.
+  void take_forces(const ControllerInputs& inputs) {
+    parameters.qfrc_applied = inputs.qfrc_applied.values ? qfrc_applied : nullptr;
   }
   void gather_state(const Model& model, const ConstStateArrays& from, std::int64_t count, std::int64_t index,
                     const Slice& slice) {
@@ -119,6 +134,18 @@ struct ForwardRunner {
  private:
   std::unique_ptr<MeasuredLoss<Real>> measured_;
 
+  // Finds the controls of the period that begins at step t.
+  void begin_period(const Model& model, const RolloutArrays& arrays, const Slice& slice, std::int64_t t,
+                    OptionalController<Real>& controller, Doubles& sums) {
+    load_inputs(model, arrays, t, slice);
+    const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
+    if (controller) {
+      controller->add(slice, c, qpos, qvel, ctrl);
+      scatter(ctrl, std::size_t(periods) * model.nu, std::size_t(c) * model.nu, model.nu, slice,
+              arrays.applied);
+    }
+    if (arrays.loss) add_ctrl_values(arrays, slice, c, sums);
+  }
   void note_unsettled(const RolloutArrays& arrays, const Slice& slice, std::int64_t t) const {
     if (all(workspace.soft.settled)) return;
     for (int lane = 0; lane < slice.count; ++lane) {
@@ -143,8 +170,8 @@ struct ForwardRunner {
     add_values(arrays, slice, t, arrays.shape.steps, Quantity::qpos, qpos, sums);
     add_values(arrays, slice, t, arrays.shape.steps, Quantity::qvel, qvel, sums);
   }
-  void add_ctrl_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t t, Doubles& sums) const {
-    add_values(arrays, slice, t, arrays.shape.steps - 1, Quantity::ctrl, ctrl, sums);
+  void add_ctrl_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t c, Doubles& sums) const {
+    add_values(arrays, slice, c, arrays.shape.periods() - 1, Quantity::ctrl, ctrl, sums);
   }
   void add_measured_values(const Model& model, const RolloutArrays& arrays, const Slice& slice,
                            std::int64_t t, Doubles& sums) {

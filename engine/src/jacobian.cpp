@@ -117,7 +117,7 @@ struct JacobianRunner {
     const Model& model = model_for(storage, arrays.parameters);
     forward.load(storage, arrays.parameters, slice);
     forward.gather_state(model, {arrays.qpos, arrays.qvel}, 1, 0, slice);
-    forward.load_ctrl(model, arrays.ctrl, 1, 0, slice);
+    forward.load_ctrl(model, arrays.ctrl, {1, 1}, 0, slice);
     step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
          qpos_next, qvel_next);
     // an impact ends the motion at the old velocity, so qpos+ depends on the state by its moment as well

@@ -1,5 +1,5 @@
 // What is measured at given states, and its cotangents pulled back: kinematics, and the sensors of a trajectory.
-#include "ambient.hpp"
+#include "ambient_cotangents.hpp"
 #include "revolute/stages/measurement_adjoint.hpp"
 #include "seats.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 template <class Real>
 struct MeasureRunner {
-  Real *qpos, *qvel, *ctrl, *values, *bar, *tangent, *qvel_bar, *ctrl_bar, *ambient;
+  Real *qpos, *qvel, *ctrl, *qfrc_applied, *values, *bar, *tangent, *qvel_bar, *ctrl_bar, *ambient;
   Parameters<Real> parameters;
   Measurement<Real> at;
   MeasurementAdjointWorkspace<Real> adjoint;
@@ -23,10 +23,13 @@ struct MeasureRunner {
   MeasureRunner(const Model& model, const Probes* probes, int groups, Arena& arena)
       : parameters(model, arena), at(model, *probes, arena), adjoint(model, *probes, arena) {
     for (Real** array : {&qpos, &ambient}) *array = arena.take<Real>(model.nq);
-    for (Real** array : {&qvel, &tangent, &qvel_bar}) *array = arena.take<Real>(model.nv);
+    for (Real** array : {&qvel, &qfrc_applied, &tangent, &qvel_bar}) *array = arena.take<Real>(model.nv);
     for (Real** array : {&ctrl, &ctrl_bar}) *array = arena.take<Real>(model.nu);
     for (Real** array : {&values, &bar}) *array = arena.take<Real>(probes->size);
-    for (int g = 0; g < groups; ++g) parameter_bars.emplace_back(model, arena);
+    for (int g = 0; g < groups; ++g) {
+      parameter_bars.emplace_back(model, arena);
+      parameter_bars.back().qfrc_applied = arena.take<Real>(model.nv);
+    }
   }
 
   bool run(const ModelStorage& storage, const MeasureArrays& arrays, const Slice& slice,
@@ -35,12 +38,18 @@ struct MeasureRunner {
     const Seats<Real> seats = {slice, arrays.cotangents};
     const std::int64_t count = arrays.shape.steps;
     load_parameters_of(storage, arrays.parameters, slice, model, true, parameters);
-    for (int g = 0; g < seats.groups(); ++g) parameter_bars[g].clear(model);
+    parameters.qfrc_applied = arrays.qfrc_applied ? qfrc_applied : nullptr;
+    for (int g = 0; g < seats.groups(); ++g) {
+      parameter_bars[g].clear(model);
+      std::fill_n(parameter_bars[g].qfrc_applied, model.nv, Real(0));
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       if (cancel && cancel->cancelled()) return false;
       gather(arrays.qpos, count * model.nq, i * model.nq, model.nq, slice, qpos);
       gather(arrays.qvel, count * model.nv, i * model.nv, model.nv, slice, qvel);
       if (arrays.ctrl) gather(arrays.ctrl, count * model.nu, i * model.nu, model.nu, slice, ctrl);
+      if (arrays.qfrc_applied)
+        gather(arrays.qfrc_applied, count * model.nv, i * model.nv, model.nv, slice, qfrc_applied);
       const Probes& probes = *arrays.probes;
       measurement(model, parameters, probes, Real(arrays.time[i]), qpos, qvel, ctrl, at, values);
       if (arrays.values)
@@ -79,7 +88,7 @@ struct MeasureRunner {
     write(qvel_bar, model.nv, arrays.qvel_bar);
     write(ctrl_bar, model.nu, arrays.ctrl_bar);
     if (!arrays.qpos_bar) return;
-    to_ambient(model, qpos, tangent, ambient);
+    ambient_cotangents(model, qpos, tangent, ambient);
     write(ambient, model.nq, arrays.qpos_bar);
   }
 };

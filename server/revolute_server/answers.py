@@ -129,7 +129,7 @@ def session_state(state: State) -> Document:
 def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
     """Return a trajectory (message Trajectory)."""
     rollout = kept.rollout
-    arrays = {"ctrl": rollout.ctrl} if with_ctrl else {}
+    arrays = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
     if rollout.all_states is not None:
         arrays |= {"qpos": rollout.qpos, "qvel": rollout.qvel}
     return {
@@ -142,6 +142,7 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
         "status": rollout.status,
         "diverged_step": rollout.diverged_step,
         "report": rollout.report.to_dict(),
+        "hold": rollout.control.hold,
     }
 
 
@@ -152,7 +153,7 @@ def rollout_segment(segment: Segment) -> Document:
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints")
+    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 
@@ -167,7 +168,14 @@ def client_loss_gradient(simulated: Trajectory, found: Gradient) -> Document:
 
 def gradient(found: Gradient) -> Document:
     """Return a gradient (message Gradient)."""
-    return {"arrays": dict(found.arrays), "status": found.status, "report": found.report.to_dict()}
+    clipped = {} if found.clipped is None else {"clipped": found.clipped}
+    return {
+        "arrays": dict(found.arrays),
+        "status": found.status,
+        "report": found.report.to_dict(),
+        **clipped,
+        "notes": list(found.notes),
+    }
 
 
 def trajectory_tangent(found: Jvp) -> Document:

@@ -76,160 +76,162 @@ class Settings:
     """The settings of a server; each field is a flag, with the help text as its description."""
 
     host: str = _flag(
-        "127.0.0.1", "address to listen on; anything but loopback needs TLS, tokens or --insecure"
+        "127.0.0.1",
+        "address to listen on; an address that other machines can reach needs TLS, tokens or --insecure",
     )
-    grpc_port: int = _flag(50051, "gRPC port; 0 takes a free one", int, "PORT")
-    http_port: int = _flag(8000, "HTTP port; 0 takes a free one", int, "PORT")
+    grpc_port: int = _flag(50051, "gRPC port; 0 chooses a free one", int, "PORT")
+    http_port: int = _flag(8000, "HTTP port; 0 chooses a free one", int, "PORT")
     dm_env_rpc: int | None = _flag(
-        None, "port for agents that speak dm_env_rpc (extra dm-env-rpc); 0 takes a free one", int, "PORT"
+        None, "port for dm_env_rpc agents (needs the extra dm-env-rpc); 0 chooses a free one", int, "PORT"
     )
-    grpc_socket: str | None = _flag(None, "listen for gRPC on this Unix socket as well", None, "PATH")
-    http_socket: str | None = _flag(None, "listen for HTTP on this Unix socket as well", None, "PATH")
+    grpc_socket: str | None = _flag(None, "also serve gRPC on this Unix socket", None, "PATH")
+    http_socket: str | None = _flag(None, "also serve HTTP on this Unix socket", None, "PATH")
     no_tcp: bool = _flag(False, "listen on the Unix sockets only")
     no_shared_memory: bool = _flag(
         False,
-        "send arrays over the connection, also where a client on this machine shares memory",
+        "send all arrays over the connection, even to clients on this machine",
     )
     tls_cert: str | None = _flag(None, "certificate chain (PEM) for both ports", None, "FILE")
     tls_key: str | None = _flag(None, "private key (PEM) of the certificate", None, "FILE")
     tls_client_ca: str | None = _flag(
-        None, "certificates (PEM) that must have signed each client's own (mutual TLS)", None, "FILE"
+        None, "certificate authorities (PEM) that sign client certificates (mutual TLS)", None, "FILE"
     )
     tokens: str | None = _flag(
-        None, "file of name:role:sha256 lines; calls then need a token of `revolute token new`", None, "FILE"
+        None,
+        "file of name:role:sha256 lines; every call then needs a token from `revolute token new`",
+        None,
+        "FILE",
     )
-    insecure: bool = _flag(False, "listen where other machines can connect, without encryption or login")
-    threads: int = _flag(available_cores(), "engine threads of one call (default: one per core)", int, "N")
+    insecure: bool = _flag(False, "allow other machines to connect without encryption or login")
+    threads: int = _flag(available_cores(), "engine threads per call (default: one per core)", int, "N")
     workers: int = _flag(
-        os.cpu_count() or 1, "engine calls that run at once (default: one per core)", int, "N"
+        os.cpu_count() or 1, "engine calls that run at the same time (default: one per core)", int, "N"
     )
-    queue: int = _flag(256, "engine calls that may wait for a worker; more are refused", int, "N")
+    queue: int = _flag(256, "engine calls that may wait for a worker; further calls are refused", int, "N")
     batch_delay: float = _flag(
-        0.05, "longest time that a call waits for others to be computed with; 0 for none", float, "SECONDS"
+        0.05,
+        "longest time that a call waits for other calls to join its batch; 0 turns batching off",
+        float,
+        "SECONDS",
     )
-    batch_size: int = _flag(64, "environments of different calls that are computed together", int, "N")
+    batch_size: int = _flag(64, "environments per batch of merged calls", int, "N")
     engine_nice: int = _flag(
-        5, "by how much engine threads give way to those that answer, 0 to 19 (Linux)", int, "N"
+        5, "nice value of engine threads, 0 to 19, so that answers go first (Linux)", int, "N"
     )
     max_client_calls: int | None = _flag(
-        None, "engine calls of one client under way (default: no bound)", int, "N"
+        None, "concurrent engine calls per client (default: no limit)", int, "N"
     )
-    max_client_sessions: int | None = _flag(None, "sessions of one client (default: no bound)", int, "N")
+    max_client_sessions: int | None = _flag(None, "sessions per client (default: no limit)", int, "N")
     max_client_memory: int | None = _flag(
         None,
-        "bytes of one client's sessions, trajectories and arrays (default: no bound)",
+        "memory for sessions, trajectories and arrays per client (default: no limit)",
         parse_bytes,
         "SIZE",
     )
-    max_models: int = _flag(1024, "models kept", int, "N")
-    max_sessions: int = _flag(4096, "sessions kept", int, "N")
-    max_trajectories: int = _flag(65536, "trajectories kept", int, "N")
+    max_models: int = _flag(1024, "number of models that are stored", int, "N")
+    max_sessions: int = _flag(4096, "number of sessions that are stored", int, "N")
+    max_trajectories: int = _flag(65536, "number of trajectories that are stored", int, "N")
     store: str | None = _flag(
         None,
-        "where things are kept: sqlite:///PATH (four slashes for a path from the root), "
+        "where data is stored: sqlite:///PATH (four slashes for an absolute path), "
         "redis://HOST:PORT/DB or memory: "
-        "(default: revolute/store.db in the user's folder for state)",
+        "(default: revolute/store.db in the user's state folder)",
         None,
         "ADDRESS",
     )
     durability: str = _flag(
-        "process", "what is kept survives the end of the process, or of the machine: process or disk"
+        "process", "process: stored data survives a crash of the server; disk: also a crash of the machine"
     )
-    store_bytes: int = _flag(64 * 1024**3, "bytes kept in the store", parse_bytes, "SIZE")
+    store_bytes: int = _flag(64 * 1024**3, "size of the store", parse_bytes, "SIZE")
     trajectory_ttl: float = _flag(
-        7 * 86400.0, "seconds for which a trajectory that nobody uses is kept", float, "SECONDS"
+        7 * 86400.0, "lifetime of a trajectory after its last use", float, "SECONDS"
     )
-    lease: float = _flag(3600.0, "seconds for which a session that nobody uses is kept", float, "SECONDS")
+    lease: float = _flag(3600.0, "lifetime of a session after its last use", float, "SECONDS")
     max_lease: float = _flag(7 * 86400.0, "longest lease that a client may ask for", float, "SECONDS")
     request_ttl: float = _flag(
-        86400.0, "seconds for which a mutation is remembered by its request id", float, "SECONDS"
+        86400.0, "time for which the server remembers a request id and its answer", float, "SECONDS"
     )
     max_requests: int = _flag(
-        200_000, "mutations remembered by their request ids; the oldest are forgotten first", int, "N"
+        200_000, "number of remembered request ids; the oldest are forgotten first", int, "N"
     )
     request_bytes: int = _flag(
         1024**3,
-        "bytes of these mutations and their answers, likewise; with --store memory: an eighth of --memory "
-        "at most",
+        "size of the remembered answers; with --store memory: at most an eighth of --memory",
         parse_bytes,
         "SIZE",
     )
     memory: int = _flag(
-        4 * 1024**3, "bytes of models, sessions, trajectories and arrays under way", parse_bytes, "SIZE"
+        4 * 1024**3, "memory for models, sessions, trajectories and running calls", parse_bytes, "SIZE"
     )
-    max_request: int = _flag(1024**3, "bytes of one request, however it is streamed", parse_bytes, "SIZE")
+    max_request: int = _flag(1024**3, "size of one request, streamed or not", parse_bytes, "SIZE")
     max_json: int = _flag(
         8 * 1024**2,
-        "bytes of one JSON request, and of the arrays in a JSON answer; larger ones go as npz",
+        "size of one JSON request, and of the arrays in a JSON answer; use NPZ for larger ones",
         parse_bytes,
         "SIZE",
     )
     max_model: int = _flag(
-        16 * 1024**2, "bytes of one model's text, or of a file it includes", parse_bytes, "SIZE"
+        16 * 1024**2, "size of a model's text, or of one included file", parse_bytes, "SIZE"
     )
-    max_mesh: int = _flag(64 * 1024**2, "bytes of one mesh file", parse_bytes, "SIZE")
-    max_batch: int = _flag(65536, "environments of one session or call", int, "N")
-    compilers: int = _flag(4, "models compiled at once, each in a process of its own; more wait", int, "N")
-    compile_time: float = _flag(60.0, "seconds that the compilation of one model may take", float, "SECONDS")
+    max_mesh: int = _flag(64 * 1024**2, "size of one mesh file", parse_bytes, "SIZE")
+    max_batch: int = _flag(65536, "environments per session or call", int, "N")
+    compilers: int = _flag(
+        4, "models compiled at the same time, each in its own process; others wait", int, "N"
+    )
+    compile_time: float = _flag(60.0, "time limit for compiling one model", float, "SECONDS")
     compile_memory: int = _flag(
-        1024**3, "bytes that the compilation of one model may take; part of --memory", parse_bytes, "SIZE"
+        1024**3, "memory limit for compiling one model; part of --memory", parse_bytes, "SIZE"
     )
     max_entries: int = _flag(
         20_000,
-        "entries of lists and maps in one request over gRPC; a hundred numbers count as one",
+        "entries of lists and maps in one gRPC request; a hundred numbers count as one",
         int,
         "N",
     )
     max_connections: int = _flag(
-        1024, "connections of each transport; fewer where the process may open few files", int, "N"
+        1024, "connections per transport; fewer if the process may open only few files", int, "N"
     )
-    max_streams: int = _flag(1024, "calls under way on one gRPC connection", int, "N")
+    max_streams: int = _flag(1024, "concurrent calls per gRPC connection", int, "N")
     header_timeout: float = _flag(
         10.0,
-        "seconds for a new connection to shake hands, and for the head of an HTTP request",
+        "time limit for the handshake of a connection, and for the header of an HTTP request",
         float,
         "SECONDS",
     )
     body_timeout: float = _flag(
-        30.0, "seconds without any more of a request, after which it is given up", float, "SECONDS"
+        30.0, "time without further bytes of a request before the server gives it up", float, "SECONDS"
     )
     min_body_rate: int = _flag(
         1024,
-        "bytes per second that an HTTP request must come with on average, after its first body_timeout",
+        "lowest average rate in bytes per second of an HTTP request, checked after --body-timeout",
         parse_bytes,
         "SIZE",
     )
     idle_timeout: float = _flag(
-        300.0, "seconds without a request, after which a connection is closed", float, "SECONDS"
+        300.0, "time without a request before the server closes a connection", float, "SECONDS"
     )
-    max_header: int = _flag(64 * 1024, "bytes of the head of an HTTP request", parse_bytes, "SIZE")
-    max_url: int = _flag(8 * 1024, "bytes of the URL of an HTTP request", parse_bytes, "SIZE")
+    max_header: int = _flag(64 * 1024, "size of the header of an HTTP request", parse_bytes, "SIZE")
+    max_url: int = _flag(8 * 1024, "size of the URL of an HTTP request", parse_bytes, "SIZE")
     max_header_fields: int = _flag(128, "header fields of an HTTP request", int, "N")
-    max_npz_arrays: int = _flag(4096, "arrays of one NPZ request", int, "N")
-    max_json_keys: int = _flag(10_000, "keys of one JSON request", int, "N")
-    max_json_depth: int = _flag(32, "objects and arrays within each other in one JSON request", int, "N")
-    max_json_values: int = _flag(
-        250_000, "objects, arrays, texts and other words of one JSON request; not its numbers", int, "N"
-    )
+    max_npz_arrays: int = _flag(4096, "arrays in one NPZ request", int, "N")
+    max_json_keys: int = _flag(10_000, "keys in one JSON request", int, "N")
+    max_json_depth: int = _flag(32, "nesting depth of one JSON request", int, "N")
+    max_json_values: int = _flag(250_000, "values in one JSON request; numbers are not counted", int, "N")
     root_path: str = _flag(
         "", "path under which a proxy serves the HTTP pages, such as /robots/revolute", None, "PATH"
     )
     trusted_proxies: str = _flag(
         "",
-        "addresses or networks of proxies, separated by commas, whose X-Forwarded-… headers are believed",
+        "comma-separated addresses or networks of proxies whose X-Forwarded-… headers are trusted",
         None,
         "ADDRESSES",
     )
-    grace: float = _flag(
-        10.0, "seconds from SIGTERM to the end of the server at the latest", float, "SECONDS"
-    )
+    grace: float = _flag(10.0, "longest time from SIGTERM to the end of the server", float, "SECONDS")
     otlp_endpoint: str | None = _flag(
         None, "send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318", None, "URL"
     )
-    port_file: str | None = _flag(None, "write the bound addresses to this file, as JSON", None, "PATH")
-    log_level: str = _flag(
-        "warning", "debug, info (has a line for each call), warning or error", None, "LEVEL"
-    )
+    port_file: str | None = _flag(None, "write the addresses in use to this file, as JSON", None, "PATH")
+    log_level: str = _flag("warning", "debug, info (one line per call), warning or error", None, "LEVEL")
     log_format: str = _flag("text", "text, or json for one JSON object per line", None, "FORMAT")
 
     def __post_init__(self) -> None:

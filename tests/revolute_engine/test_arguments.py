@@ -14,7 +14,7 @@ NAN = float("nan")
 
 @pytest.fixture(scope="module")
 def laikago() -> Model:
-    return load_model("laikago")
+    return load_model("laikago", contact_model="hard")
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +146,8 @@ QUATERNION = "it is the orientation of joint 'root', at rest [1 0 0 0]"
             "gravity: expected shape [3] or [batch=3, 3], got []",
         ),
         (
-            lambda a: {"params": {"restitution": [0.5]}},
-            "restitution: expected shape [] or [batch=3], got [1]",
+            lambda a: {"params": {"restitution": [0.5, 0.5]}},
+            "restitution: expected shape [] or [batch=3], got [2]",
         ),
         (
             lambda a: {"params": {"restitution": 1.5}},
@@ -220,7 +220,7 @@ def rollout(laikago: Model, engine: Engine) -> Rollout:
             {"qvel_bar": _put(np.zeros((3, 5, 18)), (0, 4, 2), NAN)},
             "qvel_bar: expected finite values, got nan at [0, 4, 2]; replace it before the call",
         ),
-        ({}, "qpos_bar and qvel_bar: expected an array in at least one of them, got None in both"),
+        ({}, "qpos_bar, qvel_bar and ctrl_bar: expected an array in at least one of them, got None in all"),
         (
             {"qpos_bar": np.zeros((3, 5, 19)), "wrt": ["qpos", "mass"]},
             f"wrt: expected names among qpos, qvel, ctrl, {PARAMETERS}, got 'mass'",
@@ -244,7 +244,7 @@ def test_a_wrong_argument_of_backward_is_named(
 
 
 def test_a_trajectory_of_another_model_is_refused(engine: Engine, rollout: Rollout) -> None:
-    other = load_model("laikago", iterations=49)
+    other = load_model("laikago", contact_model="hard", iterations=49)
     with pytest.raises(ArgumentError, match="rollout: expected a trajectory of model 'laikago'"):
         engine.backward(other, rollout, rollout.qpos)
 
@@ -320,3 +320,31 @@ def test_no_steps_give_the_start_state(laikago: Model, engine: Engine) -> None:
     rollout = engine.rollout(laikago, **good)
     assert rollout.qpos.shape == (3, 1, 19) and rollout.ctrl.shape == (3, 0, 12)
     assert np.array_equal(rollout.qpos[:, 0], good["qpos"])
+
+
+def test_batch_axes_of_length_one_repeat() -> None:
+    model, random = load_model("cartpole"), np.random.default_rng(0)
+    qpos, qvel = random.normal(size=(3, 2)), random.normal(size=(3, 2))
+    ctrl, mass = random.normal(size=(3, 4, 1)), np.array([0.0, 1.0, 0.2])
+    engine = Engine(threads=1)
+    bar = random.normal(size=(1, 5, 2))
+    for one in (slice(0, 1), slice(None)):
+        # at least one array has the whole batch
+        inputs = {"qpos": qpos[one], "qvel": qvel[:1], "ctrl": ctrl[: 3 if one == slice(0, 1) else 1]}
+        found = engine.rollout(model, **inputs, params={"body_mass": mass[None]})
+        whole = {name: np.repeat(array, 3 // len(array), axis=0) for name, array in inputs.items()}
+        expected = engine.rollout(model, **whole, params={"body_mass": np.tile(mass, (3, 1))})
+        np.testing.assert_array_equal(found.qpos, expected.qpos)
+        np.testing.assert_array_equal(found.ctrl, whole["ctrl"])
+        gradient = engine.backward(model, found, bar, wrt=["ctrl", "body_mass"])
+        other = engine.backward(model, expected, np.repeat(bar, 3, axis=0), wrt=["ctrl", "body_mass"])
+        np.testing.assert_array_equal(gradient.ctrl, other.ctrl)
+        np.testing.assert_array_equal(gradient.body_mass, other.body_mass)
+        many = engine.backward(model, found, np.stack([bar, 2 * bar]), wrt=["ctrl"])
+        np.testing.assert_array_equal(many.ctrl[0], gradient.ctrl)
+    jacobian = engine.jacobian(model, qpos, qvel[:1], ctrl[:1, 0])
+    np.testing.assert_array_equal(jacobian.A[2], engine.jacobian(model, qpos[2], qvel[0], ctrl[0, 0]).A)
+    with pytest.raises(
+        ArgumentError, match=r"^qvel: expected shape \[batch=3, nv=2\] or \[nv=2\], got \[2, 2\]"
+    ):
+        engine.rollout(model, qpos, qvel[:2], ctrl)

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from revolute.contract.controllers import Control, Feedback
 from revolute.contract.errors import ArgumentError
 from revolute.contract.loss import Loss, Term
 from revolute_engine import Engine, load_model
@@ -65,6 +66,36 @@ def test_gradients_are_the_derivative(name: str) -> None:
         step = 1e-4
         difference = (8 * (along(step) - along(-step)) - (along(2 * step) - along(-2 * step))) / (12 * step)
         assert difference == pytest.approx(float((found[each] * direction).sum()), rel=1e-6, abs=1e-8), each
+
+
+def test_held_controls_applied_forces_and_feedback_are_differentiated() -> None:
+    inputs = start()
+    inputs["ctrl"] = inputs["ctrl"][:, : STEPS // 2]
+    feedback = Feedback(0.1 * RANDOM.normal(size=(MODEL.nu, 2 * MODEL.nv)), MODEL.qpos0, MODEL.qvel0)
+    forces = 0.1 * RANDOM.normal(size=MODEL.nv)
+    loss = Loss([TERMS["site"], TERMS["sensor"], Term("sensor", sensor="toe", times=[1, 5, -1], weight=1e-4)])
+
+    def at(ctrl: np.ndarray, forces: np.ndarray) -> Any:
+        control = Control(hold=2, feedback=feedback, qfrc_applied=forces)
+        found = ENGINE.value_and_gradient(
+            MODEL, **{**inputs, "ctrl": ctrl}, loss=loss, control=control, wrt=["ctrl", "qfrc_applied"]
+        )
+        return float(found[0][0]), found[1]
+
+    gradient = at(inputs["ctrl"], forces)[1]
+    for name, given in (("ctrl", inputs["ctrl"]), ("qfrc_applied", forces)):
+        direction = RANDOM.normal(size=given.shape)
+        values = [
+            at(
+                *(
+                    each + scale * 1e-4 * direction if each is given else each
+                    for each in (inputs["ctrl"], forces)
+                )
+            )[0]
+            for scale in (1, -1, 2, -2)
+        ]
+        difference = (8 * (values[0] - values[1]) - (values[2] - values[3])) / 12e-4
+        assert difference == pytest.approx(float((gradient[name] * direction).sum()), rel=1e-6, abs=1e-8)
 
 
 def test_values_are_those_of_the_measured_numbers() -> None:

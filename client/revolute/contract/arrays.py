@@ -76,11 +76,33 @@ def named_float64(name: str, values: Any) -> dict[str, Float64Array]:
     return {str(key): as_float64(f"{name}.{key}", value) for key, value in values.items()}
 
 
+def repeated_controls(ctrl: np.ndarray, qpos: Any, qvel: Any, *, axes: int) -> np.ndarray:
+    """Return controls whose batch axis of length 1 is repeated for each start state.
+
+    Args:
+        ctrl: controls, with or without a batch axis.
+        qpos: start positions [batch, nq] or [nq].
+        qvel: start velocities [batch, nv] or [nv].
+        axes: number of axes of controls without a batch axis.
+    """
+    if np.ndim(ctrl) != axes + 1 or len(ctrl) != 1:
+        return ctrl
+    batch = max((len(state) for state in (qpos, qvel) if np.ndim(state) == 2), default=1)
+    return np.broadcast_to(ctrl, (batch, *ctrl.shape[1:])) if batch > 1 else ctrl
+
+
 def _as_ndarray(name: str, value: Any) -> np.ndarray:
     """Return the value as an ndarray of any dtype."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ArgumentError.expected(
             name, "an array of real numbers", "a masked array with masked entries", advice="fill them first"
+        )
+    if _is_jax_tracer(value):
+        raise ArgumentError.expected(
+            name,
+            "an array of real numbers",
+            "a tracer of jax.jit, jax.grad or jax.vmap, which has no numbers",
+            advice="call revolute.jax.rollout inside of transformed functions",
         )
     try:
         return np.asarray(_from_torch(name, value) if _is_torch_tensor(value) else value)
@@ -96,6 +118,10 @@ def _as_ndarray(name: str, value: Any) -> np.ndarray:
 
 def _is_torch_tensor(value: Any) -> bool:
     return any(cls.__module__ == "torch" and cls.__name__ == "Tensor" for cls in type(value).__mro__)
+
+
+def _is_jax_tracer(value: Any) -> bool:
+    return any(cls.__name__ == "Tracer" and cls.__module__.startswith("jax") for cls in type(value).__mro__)
 
 
 def _from_torch(name: str, tensor: Any) -> np.ndarray:

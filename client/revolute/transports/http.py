@@ -126,7 +126,8 @@ class HttpTransport:
         handle = {"trajectory_id": trajectory["trajectory_id"]}
         try:
             cotangents = respond(trajectory)
-            gradient = self.call("Backward", {**handle, **cotangents, "wrt": document["wrt"]})
+            chosen = {name: document.get(name) for name in ("wrt", "clip", "on_diverged")}
+            gradient = self.call("Backward", {**handle, **cotangents, **chosen})
         finally:
             with contextlib.suppress(NotFoundError):
                 self.call("DeleteTrajectory", handle)

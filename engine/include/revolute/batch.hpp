@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "revolute/checkpoints.hpp"
+#include "revolute/controllers/controller.hpp"
 #include "revolute/loss.hpp"
 #include "revolute/model/model_storage.hpp"
 
@@ -33,16 +34,22 @@ struct ParameterRows {
 };
 using ParameterInputs = std::array<ParameterRows, parameter_count>;
 
-// Cotangents of the states of some steps.
+// Cotangents of the states of some steps, and of all controls.
 struct StateCotangents {
   const double *qpos = nullptr, *qvel = nullptr;  // [K, B, count, nq], [K, B, count, nv]
+  const double* ctrl = nullptr;                   // [K, B, C, nu] of the controls as applied
   const std::int64_t* steps = nullptr;            // [count] which, ascending; null: all of 0 .. T
   std::int64_t count = 0;
 };
 
 struct BatchShape {
   int batch;
-  std::int64_t steps;
+  std::int64_t steps;     // T
+  std::int64_t hold = 1;  // steps that each control acts for; T is a multiple
+
+  std::int64_t periods() const { return steps / hold; }  // C
+  std::int64_t period(std::int64_t t) const { return hold == 1 ? t : t / hold; }
+  bool starts_period(std::int64_t t) const { return hold == 1 || t % hold == 0; }
 };
 
 // States of some steps, [B, count, nq] and [B, count, nv].
@@ -55,7 +62,7 @@ struct ConstStateArrays {
 
 struct RolloutArrays {
   BatchShape shape;
-  const double *qpos0, *qvel0, *ctrl;  // [B, nq], [B, nv], [B, T, nu]
+  const double *qpos0, *qvel0, *ctrl;  // [B, nq], [B, nv], [B, C, nu]
   ParameterInputs parameters;
   CheckpointPolicy policy;
   StateArrays kept;             // of KeptSteps(policy, T); null: not wanted
@@ -68,6 +75,8 @@ struct RolloutArrays {
   bool held = false;            // ctrl is [B, nu], the same in every step; only the last states are wanted
   // [B] first step whose constraints were not solved to convergence, -1 without; null: not wanted
   std::int64_t* unsettled_step = nullptr;
+  ControllerInputs controller{};
+  double* applied = nullptr;  // [B, C, nu] the controls with the controller's part; needed with one only
 };
 
 // K cotangents at once. Results are overwritten; one that is null is not wanted.
@@ -76,16 +85,21 @@ struct BackwardArrays {
   int cotangents;
   CheckpointPolicy policy;
   ConstStateArrays kept;  // of a rollout with this policy
-  const double* ctrl;
+  const double* ctrl;     // [B, C, nu] as applied
   ParameterInputs parameters;
   const std::int32_t* status;                 // [B] of the rollout; diverged environments have no cotangents
   double *qpos0_bar, *qvel0_bar;              // [K, B, nq], [K, B, nv]
-  double* ctrl_bar;                           // [K, B, T, nu]
+  double* ctrl_bar;                           // [K, B, C, nu], by the controls that the controller adds to
   std::int64_t* replayed_steps;               // [B] forward steps taken again
   StateCotangents bars;                       // null arrays are zero
   const Loss* loss = nullptr;                 // a further source of cotangents of states and controls
   std::uint8_t* cotangents_finite = nullptr;  // [B] whether those of `loss` are; needed with `loss` only
   std::array<double*, parameter_count> parameter_bars{};  // [K, B, size]
+  ControllerInputs controller{};                          // of the rollout
+  ControllerBars controller_bars{};
+  // Largest norm of a state's cotangent, which is scaled down to it before it is pulled back through a step; 0: any.
+  double clip = 0.0;
+  std::int64_t* clipped = nullptr;  // [K, B] how many were; needed with `clip` only
 };
 
 // A rollout with a loss, and the backward pass of that loss's one cotangent over it, with the same shape, policy, controls,
@@ -99,11 +113,12 @@ struct ValueAndGradientArrays {
 // of the configuration (nv).
 struct JvpArrays {
   BatchShape shape;
-  const double *qpos, *qvel, *ctrl;  // the rollout
+  const double *qpos, *qvel, *ctrl;  // the rollout, without feedback and policy
   ParameterInputs parameters;
-  const double *qpos0_tan, *qvel0_tan, *ctrl_tan;  // [B, nv], [B, nv], [B, T, nu]; null is zero
+  const double *qpos0_tan, *qvel0_tan, *ctrl_tan;  // [B, nv], [B, nv], [B, C, nu]; null is zero
   ParameterInputs parameter_tangents;              // rows as in `parameters`, or one; null is zero
   double *qpos_tan, *qvel_tan;                     // [B, T + 1, nv] each
+  BroadcastInput qfrc_applied{};                   // of the rollout
 };
 
 // The Jacobian of one step, in the tangent convention of MuJoCo's mjd_transitionFD: state (dq, v), 2 nv coordinates.
@@ -121,8 +136,9 @@ struct MeasureArrays {
   BatchShape shape;  // .steps: count
   const Probes* probes;
   const double *qpos, *qvel,
-      *ctrl;           // [B, count, nq], [B, count, nv], [B, count, nu] (null: the probes need none)
-  const double* time;  // [count] of the clock, in s
+      *ctrl;                   // [B, count, nq], [B, count, nv], [B, count, nu] (null: the probes need none)
+  const double* qfrc_applied;  // [B, count, nv], or null: none
+  const double* time;          // [count] of the clock, in s
   ParameterInputs parameters;
   double* values = nullptr;  // [B, count, size]
   int cotangents = 0;

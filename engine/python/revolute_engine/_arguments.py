@@ -1,7 +1,8 @@
 """Checks the arguments of the engine's calls: shapes, finite numbers, quaternions and names.
 
 The batch axis is optional. `ctrl` decides: [batch, time, nu] is a batch, [time, nu] a single environment.
-Nothing is guessed from sizes. All environments of a batch share a state without a batch axis.
+Nothing is guessed from sizes. All environments of a batch share a state without a batch axis. A batch axis of
+length 1 repeats, also that of ctrl where a state has a longer one.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from revolute.contract.arrays import as_float64, owned_float64
+from revolute.contract.arrays import as_float64, owned_float64, repeated_controls
 from revolute.contract.checkpoints import EVERY, Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
 
 from . import native
+from ._controllers import NativeController, bind
 from ._failures import states_bytes, too_large
 from ._model import Model
 from ._names import element_name
@@ -39,9 +42,11 @@ class Problem(NamedTuple):
     Attributes:
         qpos: start positions [batch, nq].
         qvel: start velocities [batch, nv].
-        ctrl: controls [batch, time, nu].
+        ctrl: controls [batch, periods, nu].
         params: model parameters by name, as given; without a batch axis, the environments share them.
         batched: whether the user gave a batch axis.
+        control: how the rows of ctrl act.
+        controller: the controller in the compiled engine's form.
     """
 
     qpos: Float64Array
@@ -49,6 +54,13 @@ class Problem(NamedTuple):
     ctrl: Float64Array
     params: dict[str, Float64Array]
     batched: bool
+    control: Control = PLAIN
+    controller: NativeController = None
+
+    @property
+    def steps(self) -> int:
+        """Number of steps T."""
+        return self.ctrl.shape[1] * self.control.hold
 
 
 def check_rollout(
@@ -58,6 +70,7 @@ def check_rollout(
     ctrl: Any,
     params: Mapping[str, Any] | None,
     *,
+    control: Control = PLAIN,
     checkpoints: Checkpoints = EVERY,
     all_states: bool = False,
     copy_ctrl: bool = True,
@@ -71,6 +84,7 @@ def check_rollout(
         qvel: start velocities [batch, nv] or [nv].
         ctrl: controls [batch, time, nu] or [time, nu].
         params: model parameters by name, without or with batch axis.
+        control: how the rows of ctrl act.
         checkpoints: which states are kept.
         all_states: whether the result holds all states.
         copy_ctrl: copy the controls, e.g. because the result keeps them.
@@ -91,7 +105,12 @@ def check_rollout(
     def states(steps: int) -> int:
         return checkpoints.states(steps) + (steps + 1 if all_states and checkpoints.policy != "every" else 1)
 
-    return _check(model, start, controls, params, ("time", f"nu={model.nu}"), states)
+    problem = _check(model, start, controls, params, ("time", f"nu={model.nu}"), states, control.hold)
+    if control.is_plain:
+        return problem
+    batch, periods = problem.ctrl.shape[:2]
+    controller = bind(model, control, batch, periods, problem.batched)
+    return problem._replace(control=control, controller=controller)
 
 
 def check_step(model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None) -> Problem:
@@ -119,6 +138,7 @@ def _check(
     params: Mapping[str, Any] | None,
     axes: tuple[str, ...],
     count_states: Callable[[int], int],
+    hold: int = 1,
 ) -> Problem:
     """Check all arguments.
 
@@ -129,9 +149,13 @@ def _check(
         params: model parameters by name.
         axes: axes of ctrl without the batch axis.
         count_states: returns the number of states held per environment, for a number of steps.
+        hold: steps that each row of ctrl acts for.
     """
+    repeated = repeated_controls(controls, states["qpos"], states["qvel"], axes=len(axes))
+    if repeated is not controls:
+        controls = np.ascontiguousarray(repeated)
     batch, batched = _batch(model, controls, states, axes)
-    steps = controls.shape[-2] if "time" in axes else 1
+    steps = controls.shape[-2] * hold if "time" in axes else 1
     count = count_states(steps)
     if states_bytes(model, batch, count) > _PHYSICAL_MEMORY:
         raise too_large(model, batch, steps, count)
@@ -139,7 +163,8 @@ def _check(
     for name, state in states.items():
         states[name] = _state(model, name, state, batch, batched)
     return Problem(
-        **states,
+        qpos=states["qpos"],
+        qvel=states["qvel"],
         ctrl=controls if batched else controls[None],
         params=check_params(model, params, batch, batched),
         batched=batched,
@@ -174,7 +199,7 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
     """Return a start state as [batch, n], checked."""
     symbol = {"qpos": "nq", "qvel": "nv"}[name]
     size = getattr(model, symbol)
-    shared = state.shape == (size,)
+    shared = state.shape == (size,) or (batched and state.shape == (1, size))
     if not shared and not (batched and state.shape == (batch, size)):
         shapes = (
             f"shape [batch={batch}, {symbol}={size}] or [{symbol}={size}]"
@@ -190,7 +215,8 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
         check_quaternions(model, state)
     if not shared:
         return state
-    return state[None] if batch == 1 else np.repeat(state[None], batch, axis=0)
+    row = state.reshape(1, size)
+    return row if batch == 1 else np.repeat(row, batch, axis=0)
 
 
 def check_quaternions(model: Model, qpos: Float64Array) -> None:

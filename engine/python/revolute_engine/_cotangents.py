@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.arrays import as_float64
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
 
 from ._model import Model
@@ -20,13 +23,18 @@ INPUTS = ("qpos", "qvel", "ctrl")
 """Inputs of a rollout besides the parameters."""
 
 
-def check_wrt(wrt: Iterable[str], model: Model) -> list[str]:
+def check_wrt(wrt: Iterable[str], model: Model, control: Control = PLAIN) -> list[str]:
     """Return the names to differentiate by, each once.
+
+    Args:
+        wrt: the names.
+        model: the model.
+        control: how the rows of ctrl act; its arrays have names too.
 
     Raises:
         ArgumentError: a name is unknown; the text lists the known ones.
     """
-    valid = (*INPUTS, *parameters_of(model))
+    valid = (*INPUTS, *control.arrays, *parameters_of(model))
     names = [wrt] if isinstance(wrt, str) else list(wrt)
     for name in names:
         if name not in valid:
@@ -60,7 +68,7 @@ def check_tangents(
             checked[name] = np.zeros(shape)
             continue
         array = as_float64(name, values[name])
-        if array.shape != shape[1:] and not (batched and array.shape == shape):
+        if array.shape != shape[1:] and not (batched and array.shape in (shape, (1, *shape[1:]))):
             own = f" or {list(shape)}" if batched else ""
             advice = "tangents of qpos have nv entries" if name == "qpos_tan" else None
             raise ArgumentError.expected(
@@ -98,6 +106,19 @@ def check_times(times: Any, steps: int) -> npt.NDArray[np.int64] | None:
     return np.ascontiguousarray(indices)
 
 
+def check_clip(clip: Any) -> float:
+    """Return the bound of cotangents; 0 for None, which is no bound.
+
+    Raises:
+        ArgumentError: it is not a positive number.
+    """
+    if clip is None:
+        return 0.0
+    if isinstance(clip, numbers.Real) and not isinstance(clip, bool) and 0 < float(clip) < math.inf:
+        return float(clip)
+    raise ArgumentError.expected("clip", "a positive number", repr(clip)[:60])
+
+
 def check_cotangents(
     shapes: Mapping[str, tuple[int, ...]],
     values: Mapping[str, Any],
@@ -120,7 +141,8 @@ def check_cotangents(
     """
     given = {name: as_float64(name, value) for name, value in values.items() if value is not None}
     if not given:
-        raise ArgumentError.expected(" and ".join(shapes), "an array in at least one of them", "None in both")
+        names = "qpos_bar, qvel_bar and ctrl_bar"
+        raise ArgumentError.expected(names, "an array in at least one of them", "None in all")
     stacked = {name: _with_k(name, array, shapes[name], batched) for name, array in given.items()}
     has_k = {name: array.ndim == len(shapes[name]) + batched for name, array in given.items()}
     counts = {name: len(array) for name, array in stacked.items()}
@@ -129,9 +151,10 @@ def check_cotangents(
         raise ArgumentError.expected("qvel_bar", "the same number of cotangents as in qpos_bar", got)
     checked: dict[str, Float64Array | None] = dict.fromkeys(shapes)
     for name, array in stacked.items():
-        if not completed.all():
+        if np.count_nonzero(completed) < len(completed):
             array = np.where(completed[None, :, None, None], array, 0.0)
-        check_finite(name, array.reshape(given[name].shape))
+        # show the place in the user's shape, unless a batch axis was repeated
+        check_finite(name, array.reshape(given[name].shape) if array.size == given[name].size else array)
         checked[name] = array
     return checked, next(iter(counts.values())), next(iter(has_k.values()))
 
@@ -139,6 +162,10 @@ def check_cotangents(
 def _with_k(name: str, array: Float64Array, shape: tuple[int, ...], batched: bool) -> Float64Array:
     """Return a cotangent as [K, batch, time + 1, n]."""
     user = shape if batched else shape[1:]
+    if batched and array.shape[-len(shape) :] == (1, *shape[1:]):
+        # a batch axis of length 1 repeats
+        leading = array.shape[: -len(shape)]
+        array = np.ascontiguousarray(np.broadcast_to(array, (*leading, *shape)))
     if array.shape == user:
         return array.reshape(1, *shape)
     if array.shape[1:] == user and len(array):

@@ -12,12 +12,14 @@ import numpy.typing as npt
 
 from revolute.contract.arrays import as_float64
 from revolute.contract.checkpoints import Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.loss import Loss, check_loss
 
 from . import native
 from ._arguments import QUATERNION_SQUARES, Problem, check_rollout, check_step
-from ._cotangents import INPUTS, check_cotangents, check_tangents, check_times, check_wrt
+from ._controllers import bind
+from ._cotangents import INPUTS, check_clip, check_cotangents, check_tangents, check_times, check_wrt
 from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_cotangents
 from ._model import Model
 from ._options import positive_integer
@@ -76,6 +78,7 @@ class Engine:
         qvel: npt.ArrayLike,
         ctrl: npt.ArrayLike,
         *,
+        control: Control = PLAIN,
         params: Mapping[str, npt.ArrayLike] | None = None,
         checkpoints: str | Checkpoints = "every",
         states: str | None = None,
@@ -89,6 +92,7 @@ class Engine:
                 normalised.
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, time, nu], or [time, nu] for a single environment.
+            control: how the rows of ctrl act: how long each is held, and what a controller adds.
             params: model parameters to replace, by the names and shapes of `parameters.PARAMETERS`. A leading
                 batch axis gives each environment its own value.
             checkpoints: which states are kept for the gradient: "every", "interval=k", "slots=s", or "none"
@@ -114,6 +118,7 @@ class Engine:
             qvel,
             ctrl,
             params,
+            control=control,
             checkpoints=policy,
             all_states=wanted,
             copy_ctrl=policy.differentiable,
@@ -211,7 +216,11 @@ class Engine:
             for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl)
         )
         first = np.ascontiguousarray(qpos[:, 0]), np.ascontiguousarray(qvel[:, 0])
-        problem = Problem(first[0], first[1], ctrl, dict(rollout.params), rollout.batched)
+        control = rollout.control.as_applied
+        controller = bind(model, control, ctrl.shape[0], ctrl.shape[1], rollout.batched)
+        problem = Problem(
+            first[0], first[1], ctrl, dict(rollout.params), rollout.batched, control, controller
+        )
         replayed = self._simulate(model, problem, Checkpoints("none"), True, cancel)
         return replayed.qpos, replayed.qvel
 
@@ -231,6 +240,8 @@ class Engine:
                 problem.qpos,
                 problem.qvel,
                 problem.ctrl,
+                problem.control.hold,
+                problem.controller,
                 parameter_rows(problem.params),
                 checkpoints.policy,
                 checkpoints.count,
@@ -239,7 +250,7 @@ class Engine:
                 cancel,
             )
         except MemoryError:
-            batch, steps = problem.ctrl.shape[:2]
+            batch, steps = len(problem.ctrl), problem.steps
             count = checkpoints.states(steps) + (steps + 1 if all_states and not every else 0)
             raise too_large(model, batch, steps, count) from None
         if found is None:
@@ -253,8 +264,11 @@ class Engine:
         qpos_bar: npt.ArrayLike | None = None,
         qvel_bar: npt.ArrayLike | None = None,
         *,
+        ctrl_bar: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
         wrt: Iterable[str] = INPUTS,
+        clip: float | None = None,
+        on_diverged: str = "raise",
         cancel: native.CancelToken | None = None,
     ) -> Gradient:
         """Pull the gradient of a loss back through a trajectory.
@@ -266,10 +280,16 @@ class Engine:
                 call returns K gradients.
             qvel_bar: d loss / d qvel, shape [batch, time + 1, nv]; None for zero. It has the axis K if
                 `qpos_bar` has.
+            ctrl_bar: d loss / d ctrl at fixed states, by the controls as they acted, shape
+                [batch, periods, nu]; None for zero. It has the axis K if the others have.
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all states.
-            wrt: what to differentiate by: qpos, qvel (the start state), ctrl, and any parameter that
-                `rollout` accepts.
+            wrt: what to differentiate by: qpos, qvel (the start state), ctrl, the arrays of `control`
+                (`feedback.gain`, `feedback.qpos`, `feedback.qvel`, `policy.weights`, `policy.goal`,
+                `qfrc_applied`), and any parameter that `rollout` accepts.
+            clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel); longer ones are
+                scaled down before they are pulled back through a step. None for no bound.
+            on_diverged: "raise" an error if every environment diverged, or "inf" for a gradient of NaN then.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -287,21 +307,23 @@ class Engine:
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
         _check_differentiable(rollout)
-        names = check_wrt(wrt, model)
+        names = check_wrt(wrt, model, rollout.control)
+        bound, raises = check_clip(clip), _check_on_diverged(on_diverged)
         completed = np.atleast_1d(rollout.status) == OK
         indices = check_times(times, rollout.steps)
         count = rollout.steps + 1 if indices is None else len(indices)
         shapes = {
             "qpos_bar": (rollout.batch, count, model.nq),
             "qvel_bar": (rollout.batch, count, model.nv),
+            "ctrl_bar": (rollout.batch, *rollout.ctrl.shape[-2:]),
         }
-        given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar}
+        given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar, "ctrl_bar": ctrl_bar}
         bars, cotangents, has_k = check_cotangents(shapes, given, completed, rollout.batched)
         kept_qpos, kept_qvel, ctrl, status = (
             with_batch(array, rollout.batched)
             for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl, rollout.status)
         )
-        if not completed.any():
+        if raises and not np.count_nonzero(completed):
             raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
         try:
             found = native.backward(
@@ -311,13 +333,17 @@ class Engine:
                 kept_qpos,
                 kept_qvel,
                 ctrl,
+                rollout.control.hold,
+                bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched),
                 status,
                 parameter_rows(rollout.params),
                 cotangents,
                 bars["qpos_bar"],
                 bars["qvel_bar"],
+                bars["ctrl_bar"],
                 indices,
                 names,
+                bound,
                 self.threads,
                 cancel,
             )
@@ -325,9 +351,11 @@ class Engine:
             raise too_many_cotangents(cotangents, ctrl.nbytes) from None
         if found is None:
             raise cancelled("backward")
-        pulled, replayed = found
+        pulled, replayed, clipped = found
         report = replace(rollout.report, replayed_steps=int(replayed.sum()))
-        return gradient_result(model, pulled, rollout, (status, rollout.diverged_step), report, has_k)
+        ends = status, rollout.diverged_step
+        counts = clipped if bound else None
+        return gradient_result(model, pulled, rollout, ends, report, has_k, clipped=counts, raises=raises)
 
     def value_and_gradient(
         self,
@@ -337,9 +365,12 @@ class Engine:
         ctrl: npt.ArrayLike,
         loss: Loss,
         *,
+        control: Control = PLAIN,
         params: Mapping[str, npt.ArrayLike] | None = None,
         wrt: Iterable[str] = INPUTS,
         checkpoints: str | Checkpoints = "every",
+        clip: float | None = None,
+        on_diverged: str = "raise",
         cancel: native.CancelToken | None = None,
     ) -> tuple[Float64Array | float, Gradient]:
         """Simulate, evaluate a loss and pull its gradient back.
@@ -353,10 +384,15 @@ class Engine:
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, time, nu] or [time, nu].
             loss: the loss as data.
+            control: how the rows of ctrl act, as in `rollout`. Terms of ctrl weigh the controls as they act,
+                each once.
             params: model parameters by name, as in `rollout`.
             wrt: what to differentiate by, as in `backward`.
             checkpoints: which states are kept during the call, as in `rollout`, but not "none". Beyond inputs
                 and gradient, only these states grow with time.
+            clip: bound of the cotangents, as in `backward`.
+            on_diverged: "raise" an error if every environment diverged; or "inf": the value of environments
+                that diverged, or whose loss overflows, is infinite, and no error is raised for them.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -368,17 +404,20 @@ class Engine:
             DivergedError: every environment diverged.
             Cancelled: the token was cancelled.
         """
-        names = check_wrt(wrt, model)
-        checked = check_loss(loss)
         _check_model(model)
+        names = check_wrt(wrt, model, control)
+        checked = check_loss(loss)
+        bound, raises = check_clip(clip), _check_on_diverged(on_diverged)
         _check_cancel(cancel)
         policy = Checkpoints.parse(checkpoints)
         if not policy.differentiable:
             raise ArgumentError.expected("checkpoints", "a policy with a gradient", repr(str(policy)))
-        problem = check_rollout(model, qpos, qvel, ctrl, params, checkpoints=policy, copy_ctrl=False)
+        problem = check_rollout(
+            model, qpos, qvel, ctrl, params, control=control, checkpoints=policy, copy_ctrl=False
+        )
         terms = bound_terms(model, checked, problem)
-        found = self._evaluate(model, problem, policy, terms, names, cancel)
-        return evaluated(model, problem, policy, found)
+        found = self._evaluate(model, problem, policy, terms, names, cancel, bound)
+        return evaluated(model, problem, policy, found, clip=bound, raises=raises)
 
     def _evaluate(
         self,
@@ -388,6 +427,7 @@ class Engine:
         terms: Sequence[LossTuple],
         names: Sequence[str],
         cancel: native.CancelToken | None,
+        clip: float = 0.0,
     ) -> Evaluation:
         """Evaluate and differentiate a loss with checked arguments."""
         try:
@@ -396,17 +436,20 @@ class Engine:
                 problem.qpos,
                 problem.qvel,
                 problem.ctrl,
+                problem.control.hold,
+                problem.controller,
                 parameter_rows(problem.params),
                 checkpoints.policy,
                 checkpoints.count,
                 list(terms),
                 list(names),
+                clip,
                 self.threads,
                 cancel,
             )
         except MemoryError:
-            batch, steps = problem.ctrl.shape[:2]
-            raise too_large(model, batch, steps, checkpoints.states(steps)) from None
+            steps = problem.steps
+            raise too_large(model, len(problem.ctrl), steps, checkpoints.states(steps)) from None
         if found is None:
             raise cancelled("value_and_gradient")
         return Evaluation(*found)
@@ -448,6 +491,7 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
+        _check_without_controller(rollout)
         ctrl, status = (with_batch(array, rollout.batched) for array in (rollout.ctrl, rollout.status))
         batch = len(ctrl)
         given = {"qpos_tan": qpos_tan, "qvel_tan": qvel_tan, "ctrl_tan": ctrl_tan}
@@ -465,6 +509,8 @@ class Engine:
             model.native,
             *(with_batch(array, rollout.batched) for array in states),
             ctrl,
+            rollout.control.hold,
+            bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched),
             parameter_rows(rollout.params),
             *tangents.values(),
             parameter_rows(params_tangents),
@@ -590,17 +636,23 @@ class Engine:
         qpos, qvel = self.states(model, rollout, cancel=cancel)
         chosen = check_times(times, rollout.steps)
         indices = np.arange(rollout.steps + 1) if chosen is None else chosen
-        steps = np.minimum(indices, max(0, rollout.steps - 1))
-        ctrl = (
-            rollout.ctrl[..., steps, :]
-            if rollout.steps
-            else np.zeros((*qpos.shape[:-2], len(indices), model.nu))
-        )
-        arrays = (qpos[..., indices, :], qvel[..., indices, :], ctrl)
-        batch = [np.ascontiguousarray(with_batch(array, rollout.batched)) for array in arrays]
-        lead = batch[0].shape[:2] if rollout.batched else batch[0].shape[1:2]
+        states = [with_batch(array, rollout.batched)[:, indices] for array in (qpos, qvel)]
+        ctrl, forces = self._controls_at(model, rollout, indices)
+        lead = (rollout.batch, len(indices)) if rollout.batched else (len(indices),)
         time = indices.astype(np.float64) * model.timestep
-        return States(batch[0], batch[1], batch[2], time, dict(rollout.params), lead)
+        return States(states[0], states[1], ctrl, forces, time, dict(rollout.params), lead)
+
+    def _controls_at(
+        self, model: Model, rollout: Rollout, times: npt.NDArray[np.int64]
+    ) -> tuple[Float64Array, Float64Array | None]:
+        """Return the controls and applied forces [batch, times, n] that act at states of a trajectory."""
+        ctrl = with_batch(rollout.ctrl, rollout.batched)
+        if not rollout.steps:
+            return np.zeros((rollout.batch, len(times), model.nu)), None
+        rows = np.minimum(times, rollout.steps - 1) // rollout.control.hold
+        found = bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched) or {}
+        forces = found.get("qfrc_applied")
+        return ctrl[:, rows], None if forces is None else np.ascontiguousarray(forces[:, rows])
 
     def measure(
         self,
@@ -745,16 +797,24 @@ class Engine:
         batch, count = states.qpos.shape[:2]
         rows = parameter_rows(states.params)
         flat = {name: np.repeat(row, count, axis=0) if len(row) > 1 else row for name, row in rows.items()}
-        arrays = (states.qpos, states.qvel, states.ctrl)
-        found = native.contact_forces(
-            model.native, *(array.reshape(batch * count, array.shape[-1]) for array in arrays), flat
-        )
+        arrays = (states.qpos, states.qvel, states.ctrl, states.qfrc_applied)
+        inputs = (None if each is None else each.reshape(batch * count, each.shape[-1]) for each in arrays)
+        found = native.contact_forces(model.native, *inputs, flat)
         return {"state": np.repeat(np.arange(batch * count), found.pop("count")), **found}
 
 
 def _measure_inputs(model: Model, probes: Sequence[Any], states: States) -> tuple[Any, ...]:
     rows = parameter_rows(states.params)
-    return (model.native, list(probes), states.qpos, states.qvel, states.ctrl, states.time, rows)
+    return (
+        model.native,
+        list(probes),
+        states.qpos,
+        states.qvel,
+        states.ctrl,
+        states.qfrc_applied,
+        states.time,
+        rows,
+    )
 
 
 def _check_model(model: Any) -> None:
@@ -788,6 +848,23 @@ def _check_differentiable(rollout: Rollout) -> None:
             "one with checkpoints 'none'",
             advice="simulate it with checkpoints='slots=32' or another policy",
         )
+
+
+def _check_without_controller(rollout: Rollout) -> None:
+    if rollout.control.has_controller:
+        raise ArgumentError.expected(
+            "trajectory",
+            "one without feedback and policy for a forward derivative",
+            "one with a controller",
+            advice="use backward; or roll out its `ctrl` without the controller",
+        )
+
+
+def _check_on_diverged(word: Any) -> bool:
+    """Return whether a call raises an error if every environment diverged."""
+    if word not in ("raise", "inf"):
+        raise ArgumentError.expected("on_diverged", "'raise' or 'inf'", repr(word)[:60])
+    return bool(word == "raise")
 
 
 def _wants_all_states(states: Any, checkpoints: Checkpoints) -> bool:

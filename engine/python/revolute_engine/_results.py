@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.checkpoints import CheckpointReport, Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError
 from revolute.contract.errors import CancelledError as Cancelled
 
@@ -35,7 +36,8 @@ class Rollout:
         kept_qvel: velocities of the kept states [batch, states, nv], in the same form.
         final_qpos: positions after the last step [batch, nq].
         final_qvel: velocities after the last step [batch, nv].
-        ctrl: controls [batch, time, nu]; with checkpoints "none" they may share the caller's memory.
+        ctrl: controls as they acted [batch, periods, nu], with the controller's part; with checkpoints "none"
+            they may share the caller's memory.
         params: the given model parameters by name, without or with batch axis.
         status: 0 completed, 1 diverged, int32 [batch]; 0-d without a batch axis.
         diverged_step: first step whose result is not finite, or -1, int64 [batch]; 0-d without a batch axis.
@@ -43,6 +45,7 @@ class Rollout:
         all_states: positions and velocities of all time + 1 states, if they were requested.
         unsettled_step: first step whose constraints the solver of contact_model="mujoco" did not solve to
             convergence, or -1, int64 [batch] (0-d without a batch axis); None if it was not recorded.
+        control: how the rows of ctrl acted.
     """
 
     model_id: str
@@ -58,6 +61,7 @@ class Rollout:
     batched: bool
     all_states: tuple[Float64Array, Float64Array] | None
     unsettled_step: npt.NDArray[np.int64] | None = None
+    control: Control = PLAIN
 
     @property
     def qpos(self) -> Float64Array:
@@ -76,7 +80,7 @@ class Rollout:
     @property
     def steps(self) -> int:
         """Number of steps T."""
-        return self.ctrl.shape[-2]
+        return self.ctrl.shape[-2] * self.control.hold
 
     @property
     def batch(self) -> int:
@@ -132,12 +136,17 @@ class Gradient:
             rows are NaN.
         diverged_step: as in the rollout.
         report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
+        clipped: number of steps whose cotangent was scaled down to `clip`, int64 [batch], with a leading axis
+            K like the arrays; None without `clip`.
+        notes: what is remarkable, such as an input whose gradient is exactly zero.
     """
 
     arrays: Mapping[str, Float64Array]
     status: npt.NDArray[np.int32]
     diverged_step: npt.NDArray[np.int64]
     report: CheckpointReport
+    clipped: npt.NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Float64Array:
         if name not in self.arrays:

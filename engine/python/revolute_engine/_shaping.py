@@ -13,6 +13,7 @@ from revolute.contract.loss import FORMS, Loss, check_within_float64
 
 from . import native
 from ._arguments import Problem
+from ._controllers import AXES_OF_OWN, is_shared
 from ._cotangents import INPUTS
 from ._failures import all_diverged, not_finite
 from ._model import Model
@@ -41,6 +42,7 @@ class Evaluation(NamedTuple):
         pulled: gradients [1, batch, …] by name of the input, also for parameters.
         replayed_steps: [batch].
         cotangents_finite: [batch], 0 if the derivatives of the loss are not finite.
+        clipped: [1, batch], number of steps whose cotangent was clipped.
     """
 
     value: Float64Array
@@ -49,6 +51,7 @@ class Evaluation(NamedTuple):
     pulled: dict[str, Float64Array]
     replayed_steps: npt.NDArray[Any]
     cotangents_finite: npt.NDArray[Any]
+    clipped: npt.NDArray[np.int64]
 
     def of(self, rows: slice, names: Iterable[str]) -> Evaluation:
         """Return a copy with only the given environments and gradients."""
@@ -60,6 +63,7 @@ class Evaluation(NamedTuple):
             pulled,
             self.replayed_steps[rows],
             self.cotangents_finite[rows],
+            self.clipped[:, rows],
         )
 
 
@@ -81,8 +85,9 @@ def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
     Raises:
         ArgumentError: a term does not fit the model or the trajectory.
     """
-    batch, steps, nu = problem.ctrl.shape
-    shapes = {"qpos": (steps + 1, model.nq), "qvel": (steps + 1, model.nv), "ctrl": (steps, nu)}
+    batch, periods, nu = problem.ctrl.shape
+    times = problem.steps + 1
+    shapes = {"qpos": (times, model.nq), "qvel": (times, model.nv), "ctrl": (periods, nu)}
     bound: list[LossTuple] = []
     for position, term in enumerate(loss.terms):
         name = f"loss.terms.{position}"
@@ -95,7 +100,7 @@ def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
             probes = quantity_probes(
                 model, f"{name}.{term.kind}", term.quantity, term.elements, term.relative_to
             )
-            shape, quantity = (steps + 1, numbers_of(probes)), _MEASURED
+            shape, quantity = (times, numbers_of(probes)), _MEASURED
         if shape[0] == 0:
             continue
         found = term.bind(batch, shape, name, selection)
@@ -106,27 +111,48 @@ def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
 
 
 def evaluated(
-    model: Model, problem: Problem, checkpoints: Checkpoints, found: Evaluation
+    model: Model,
+    problem: Problem,
+    checkpoints: Checkpoints,
+    found: Evaluation,
+    *,
+    clip: float = 0.0,
+    raises: bool = True,
 ) -> tuple[Float64Array | float, Gradient]:
     """Convert the compiled engine's result to that of `Engine.value_and_gradient`.
+
+    Args:
+        model: the model.
+        problem: the rollout.
+        checkpoints: its checkpoints.
+        found: the result.
+        clip: bound of the cotangents; 0 for none.
+        raises: whether it is an error that every environment diverged, or that the loss overflows; without,
+            the value of these environments is infinite.
 
     Raises:
         ArgumentError: the loss overflows float64.
         DivergedError: every environment diverged.
     """
-    batch, steps = problem.ctrl.shape[:2]
+    batch, steps = len(problem.ctrl), problem.steps
     value, status, diverged_step = found.value, found.status, found.diverged_step
     completed = status == OK
-    check_within_float64(value, completed & ~np.isfinite(value))
-    if not completed.any():
-        raise all_diverged(model, diverged_step)
-    check_within_float64(np.full(batch, np.inf), completed & (found.cotangents_finite == 0))
+    if raises:
+        check_within_float64(value, completed & ~np.isfinite(value))
+        if not completed.any():
+            raise all_diverged(model, diverged_step)
+        check_within_float64(np.full(batch, np.inf), completed & (found.cotangents_finite == 0))
+    else:
+        value[~np.isfinite(value)] = np.inf
     diverged_step.setflags(write=False)
     ends = status, diverged_step if problem.batched else diverged_step[0, ...]
     report = checkpoint_report(
         model.nq + model.nv, checkpoints, batch, steps, int(found.replayed_steps.sum())
     )
-    gradient = gradient_result(model, found.pulled, problem, ends, report, has_k=False)
+    clipped = found.clipped if clip else None
+    gradient = gradient_result(
+        model, found.pulled, problem, ends, report, has_k=False, clipped=clipped, raises=raises
+    )
     return (value if problem.batched else float(value[0])), gradient
 
 
@@ -153,13 +179,14 @@ def rollout_result(
         kept_qvel=kept_qvel,
         final_qpos=shaped(found["last"][0][:, 0]),
         final_qvel=shaped(found["last"][1][:, 0]),
-        ctrl=shaped(problem.ctrl),
+        ctrl=shaped(found.get("ctrl", problem.ctrl)),
         params=problem.params,
         status=shaped(found["status"]),
         diverged_step=shaped(found["diverged_step"]),
         batched=problem.batched,
         all_states=(kept_qpos, kept_qvel) if checkpoints.policy == "every" else states,
         unsettled_step=shaped(found["unsettled_step"]) if "unsettled_step" in found else None,
+        control=problem.control,
     )
 
 
@@ -170,6 +197,9 @@ def gradient_result(
     ends: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]],
     report: CheckpointReport,
     has_k: bool,
+    *,
+    clipped: npt.NDArray[np.int64] | None = None,
+    raises: bool = True,
 ) -> Gradient:
     """Convert the compiled engine's gradients [K, batch, ...] to a Gradient.
 
@@ -180,15 +210,31 @@ def gradient_result(
         ends: status [batch], and diverged_step in the result's shape.
         report: cost of the checkpoints.
         has_k: whether the result has the axis K.
+        clipped: number of clipped cotangents [K, batch]; None if none may be.
+        raises: whether it is an error that no environment has a finite gradient.
     """
     status, diverged_step = ends
     completed = status == OK
     finite = completed & finite_rows(pulled.values())
-    if not finite.any():
+    if raises and not np.count_nonzero(finite):
         raise not_finite("backward", completed)
     marked = np.where(completed & ~finite, NOT_FINITE, status).astype(np.int32)
     shaped = {name: _shaped(model, name, pulled.pop(name), inputs, finite, has_k) for name in list(pulled)}
-    return Gradient(shaped, marked if inputs.batched else marked[0, ...], diverged_step, report)
+    if clipped is not None:
+        clipped = clipped if inputs.batched else clipped[:, 0]
+        clipped = clipped if has_k else clipped[0, ...]
+    status = marked if inputs.batched else marked[0, ...]
+    return Gradient(shaped, status, diverged_step, report, clipped, zero_notes(shaped))
+
+
+def zero_notes(arrays: Mapping[str, Float64Array]) -> tuple[str, ...]:
+    """Return a note for each gradient that is exactly zero."""
+    return tuple(
+        f"{name}: the gradient is exactly zero; nothing that the cotangents weigh depends on {name} at this "
+        "trajectory (contacts that stick or do not touch pass nothing on)"
+        for name, array in arrays.items()
+        if array.size and not array.reshape(-1)[:64].any() and not array.any()
+    )
 
 
 def finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
@@ -205,11 +251,37 @@ def _shaped(
     has_k: bool,
 ) -> Float64Array:
     """Give one gradient the shape of its input. Diverged environments are NaN, or left out of a sum."""
+    if name in inputs.control.arrays:
+        return _shaped_of_controller(name, pulled, inputs, completed, has_k)
     if name in PARAMETERS:
         pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
         if not (name in inputs.params and is_per_environment(name, inputs.params[name])):
-            summed = summed_over_environments(pulled, completed)
+            summed = _summed(pulled, completed)
             return summed if has_k else summed[0, ...]
     pulled[:, ~completed] = np.nan
     gradient = pulled if inputs.batched else pulled[:, 0]
     return gradient if has_k else gradient[0]
+
+
+def _shaped_of_controller(
+    name: str,
+    pulled: Float64Array,
+    inputs: Problem | Rollout,
+    completed: npt.NDArray[np.bool_],
+    has_k: bool,
+) -> Float64Array:
+    """Give the gradient [K, batch, …] by an array of a controller the shape of that array."""
+    given = inputs.control.arrays[name]
+    if name not in AXES_OF_OWN or is_shared(given, AXES_OF_OWN[name], len(completed)):
+        pulled = _summed(pulled, completed)
+    else:
+        pulled[:, ~completed] = np.nan
+    gradient = pulled.reshape(len(pulled), *given.shape)
+    return gradient if has_k else gradient[0]
+
+
+def _summed(pulled: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
+    """Sum gradients [K, batch, …] over the completed environments; NaN if there are none."""
+    if not completed.any():
+        return np.full(pulled.shape[:1] + pulled.shape[2:], np.nan)
+    return summed_over_environments(pulled, completed)

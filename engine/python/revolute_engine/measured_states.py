@@ -33,6 +33,7 @@ class States(NamedTuple):
         qpos: [batch, count, nq].
         qvel: [batch, count, nv].
         ctrl: [batch, count, nu], or None.
+        qfrc_applied: forces besides those of actuators [batch, count, nv], or None.
         time: time of each of the `count` states in s.
         params: parameters by name, without or with batch axis.
         lead: axes of the results before those of the quantity.
@@ -41,6 +42,7 @@ class States(NamedTuple):
     qpos: Float64Array
     qvel: Float64Array
     ctrl: Float64Array | None
+    qfrc_applied: Float64Array | None
     time: Float64Array
     params: dict[str, Float64Array]
     lead: tuple[int, ...]
@@ -97,6 +99,7 @@ def check_states(
         positions.reshape(*shape, model.nq),
         velocities,
         arrays["ctrl"],
+        None,
         np.ascontiguousarray(np.broadcast_to(clock, shape[1])),
         check_params(model, params, shape[0], bool(lead)),
         lead,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.checkpoints import EVERY, Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import RevoluteError
 from revolute.contract.loss import Loss, check_loss
 
@@ -26,7 +27,7 @@ from ._engine import Engine
 from ._failures import all_diverged, not_finite
 from ._model import Model
 from ._results import OK, Gradient, Rollout
-from ._shaping import LossTuple, bound_terms, evaluated, rollout_result, with_batch
+from ._shaping import LossTuple, bound_terms, evaluated, rollout_result, with_batch, zero_notes
 from .parameters import PARAMETERS, default_parameter, is_per_environment, summed_over_environments
 
 Float64Array = npt.NDArray[np.float64]
@@ -45,6 +46,7 @@ class RolloutCall:
     params: Mapping[str, Any] | None = None
     checkpoints: Checkpoints = EVERY
     states: str | None = None
+    control: Control = PLAIN
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,9 @@ class BackwardCall:
     qvel_bar: Any = None
     wrt: Iterable[str] = INPUTS
     times: Any = None
+    clip: float | None = None
+    on_diverged: str = "raise"
+    ctrl_bar: Any = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class ValueAndGradientCall:
     inputs: RolloutCall
     loss: Loss
     wrt: Iterable[str] = INPUTS
+    clip: float | None = None
+    on_diverged: str = "raise"
 
 
 ValueAndGradientResult = tuple[Float64Array | float, Gradient]
@@ -82,7 +89,7 @@ def rollout_together(
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps and checkpoints "every".
+        calls: the calls; all have the same number of steps, checkpoints "every" and plain controls.
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
@@ -117,7 +124,8 @@ def backward_together(
         engine: the engine.
         model: the model of all trajectories.
         calls: the calls; all have the same number of steps, the same number of cotangents K, cotangents of
-            all states, and trajectories with checkpoints "every".
+            all states without `clip` and `ctrl_bar`, and trajectories with checkpoints "every" and plain
+            controls.
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
@@ -166,7 +174,8 @@ def value_and_gradient_together(
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps and checkpoints "every".
+        calls: the calls; all have the same number of steps, checkpoints "every" and plain controls, and
+            neither `clip` nor `on_diverged`.
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
@@ -300,7 +309,9 @@ class _CheckedBackward:
         arrays = {name: self._array(name, merged.arrays[name][:, rows], completed) for name in self.names}
         batched = self.rollout.batched
         marked = status if batched else status[0, ...]
-        return Gradient(arrays, marked, self.rollout.diverged_step, self.rollout.report)
+        return Gradient(
+            arrays, marked, self.rollout.diverged_step, self.rollout.report, notes=zero_notes(arrays)
+        )
 
     def _array(self, name: str, rows: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
         """Give a gradient [K, batch, …] the shape of this call's input; sum a shared parameter."""

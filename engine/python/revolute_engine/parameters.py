@@ -238,7 +238,7 @@ def check_params(
         _check_shape(model, name, name, value, batch, batched)
         check_finite(name, value)
         _check_bounds(model, name, value)
-    return checked
+    return {name: _repeated(name, value, batch) for name, value in checked.items()}
 
 
 def check_params_tan(
@@ -259,7 +259,13 @@ def check_params_tan(
     for name, value in checked.items():
         _check_shape(model, name, f"params_tan.{name}", value, batch, batched)
         check_finite(f"params_tan.{name}", value)
-    return checked
+    return {name: _repeated(name, value, batch) for name, value in checked.items()}
+
+
+def _repeated(name: str, value: Float64Array, batch: int) -> Float64Array:
+    """Return a parameter whose batch axis of length 1 is repeated."""
+    repeats = is_per_environment(name, value) and len(value) < batch
+    return np.repeat(value, batch, axis=0) if repeats else value
 
 
 def is_per_environment(name: str, value: Float64Array) -> bool:
@@ -297,16 +303,24 @@ def _by_name(model: Model, argument: str, given: Mapping[str, Any] | None) -> di
     known = parameters_of(model)
     for name in given:
         if name not in known:
-            raise ArgumentError.expected(argument, f"names among {', '.join(known)}", repr(name))
+            raise ArgumentError.expected(
+                argument, f"names among {', '.join(known)}", repr(name), advice=_advice(name)
+            )
     prefix = "" if argument == "params" else f"{argument}."
     return {name: owned_float64(prefix + name, value) for name, value in given.items()}
+
+
+def _advice(name: str) -> str | None:
+    """Return how to load a model that reads a parameter, if another contact model has it."""
+    known = PARAMETERS.get(name) if isinstance(name, str) else None
+    return f'load the model with contact_model="{known.contact_model}"' if known else None
 
 
 def _check_shape(model: Model, name: str, label: str, value: Float64Array, batch: int, batched: bool) -> None:
     """Refuse a shape that is neither the parameter's nor that with a batch axis."""
     parameter = PARAMETERS[name]
     shape = parameter.shape(model)
-    if value.shape == shape or (batched and value.shape == (batch, *shape)):
+    if value.shape == shape or (batched and value.shape in ((batch, *shape), (1, *shape))):
         return
     axes = [
         f"{axis}={size}" if isinstance(axis, str) else f"{size}"

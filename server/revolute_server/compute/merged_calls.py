@@ -1,8 +1,8 @@
 """Merged calls: steps, rollouts and gradients of several clients, computed as one batch.
 
 Calls may be merged if they use the same model, take the same number of steps and are small. Long trajectories
-are computed alone, because merging copies them. Trajectories that do not keep every state are computed alone,
-too.
+are computed alone, because merging copies them. Trajectories that do not keep every state, that hold controls
+or have a controller are computed alone, too.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def rollout_work(engine: Engine, model: Model, call: RolloutCall) -> Work:
             only.qpos,
             only.qvel,
             only.ctrl,
+            control=only.control,
             params=only.params,
             checkpoints=only.checkpoints,
             states=only.states,
@@ -75,15 +76,20 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
             only.qvel_bar,
             times=only.times,
             wrt=only.wrt,
+            ctrl_bar=only.ctrl_bar,
+            clip=only.clip,
+            on_diverged=only.on_diverged,
             cancel=token,
         )
 
     rollout = call.rollout
     size = len(rollout.ctrl) if rollout.batched else 1
     bar = call.qpos_bar if call.qpos_bar is not None else call.qvel_bar
+    bar = call.ctrl_bar if bar is None else bar
     cotangents = len(bar) if np.ndim(bar) == np.ndim(rollout.kept_qpos) + 1 else 1
     small = size <= MOST_ENVIRONMENTS and rollout.report.checkpoint_bytes * cotangents <= MOST_BYTES
-    plain = rollout.checkpoints == EVERY and call.times is None
+    plain = rollout.checkpoints == EVERY and call.times is None and rollout.control.is_plain
+    plain = plain and call.ctrl_bar is None and call.clip is None and call.on_diverged == "raise"
     key = ("backward", model.id, rollout.steps, cotangents) if small and plain else None
     return _work(one, partial(backward_together, engine, model), call, key, size, size * rollout.steps)
 
@@ -99,13 +105,18 @@ def value_and_gradient_work(engine: Engine, model: Model, call: ValueAndGradient
             inputs.qvel,
             inputs.ctrl,
             only.loss,
+            control=inputs.control,
             params=inputs.params,
             wrt=only.wrt,
             checkpoints=inputs.checkpoints,
+            clip=only.clip,
+            on_diverged=only.on_diverged,
             cancel=token,
         )
 
     key, size, steps = _rollout_key("value_and_gradient", model, call.inputs)
+    if call.clip is not None or call.on_diverged != "raise":
+        key = None
     return _work(one, partial(value_and_gradient_together, engine, model), call, key, size, steps)
 
 
@@ -115,9 +126,9 @@ def _rollout_key(verb: str, model: Model, call: RolloutCall) -> tuple[Hashable, 
     if len(shape) not in (2, 3):
         return None, 1, 0
     size = shape[0] if len(shape) == 3 else 1
-    steps = shape[-2]
+    steps = shape[-2] * call.control.hold
     small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nv) <= MOST_BYTES
-    plain = call.checkpoints == EVERY
+    plain = call.checkpoints == EVERY and call.control.is_plain
     key = (verb, model.id, steps) if small and plain and size and steps else None
     return key, size, size * steps
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from revolute.contract.arrays import Float64Array, as_float64
 from revolute.contract.errors import ArgumentError, DivergedError, RevoluteError
-from revolute_engine import CancelToken, Engine, Model, StepJacobian
+from revolute_engine import CancelToken, Engine, Model, StepJacobian, native
 
 MOST_STEPS = 2**63 - 1
 """Largest number of steps since a reset; it is sent as int64."""
@@ -111,11 +111,11 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
     _check_steps(state, steps)
     controls = _checked_control(model, len(state.status), ctrl)
     status, qpos, qvel = state.status, state.qpos, state.qvel
-    if steps and not status.all():
+    if steps and np.count_nonzero(status) < len(status):
         start = _without_diverged(model, status, qpos, qvel)
         qpos, qvel, now_diverged = engine.advance(model, *start, controls, steps, cancel=cancel)
         status = status | now_diverged
-    if status.any():
+    if np.count_nonzero(status):
         diverged = (status != 0)[:, None]
         qpos, qvel = np.where(diverged, np.nan, qpos), np.where(diverged, np.nan, qvel)
     return _stepped(model, state, steps, qpos, qvel, status)
@@ -245,7 +245,7 @@ def _without_diverged(
     model: Model, status: np.ndarray, qpos: Float64Array, qvel: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
     """Replace the state of diverged environments by the model's default, so that they stay finite."""
-    if not status.any():
+    if not np.count_nonzero(status):
         return qpos, qvel
     diverged = (status != 0)[:, None]
     return np.where(diverged, model.qpos0, qpos), np.where(diverged, model.qvel0, qvel)
@@ -261,8 +261,7 @@ def _checked_control(model: Model, batch: int, ctrl: Any) -> Float64Array:
             list(array.shape),
             advice=f"model '{model.name}' has {model.nu} actuators and this session {batch} environments",
         )
-    finite = np.isfinite(array)
-    if not finite.all():
-        bad = np.argwhere(~finite)[0]
+    if not native.all_finite(array):
+        bad = np.argwhere(~np.isfinite(array))[0]
         raise ArgumentError.expected("ctrl", "finite values", array[tuple(bad)], at=str(bad.tolist()))
-    return array if array.ndim == 2 else np.repeat(array[None], batch, axis=0)
+    return array if array.ndim == 2 else array[None].repeat(batch, 0)

@@ -8,34 +8,54 @@ from typing import Any
 import numpy as np
 
 from revolute.contract.checkpoints import Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute_engine import Model, Rollout
 
 
-def _batch_and_time(ctrl: Any) -> tuple[int, int]:
-    """Return batch and time of controls; zeros for an invalid shape, which is refused later."""
+def _batch_and_rows(ctrl: Any) -> tuple[int, int]:
+    """Return batch and rows of controls; zeros for an invalid shape, which is refused later."""
     shape = np.shape(ctrl)
     if len(shape) not in (2, 3):
         return 0, 0
     return (shape[0] if len(shape) == 3 else 1), shape[-2]
 
 
-def kept_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints) -> int:
+def kept_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints, control: Control = PLAIN) -> int:
     """Return the bytes that a rollout with these controls keeps, including controls and final state."""
-    batch, steps = _batch_and_time(ctrl)
-    states = checkpoints.kept_states(steps) + (checkpoints.policy != "every")
-    return 8 * batch * (states * (model.nq + model.nv) + steps * model.nu)
+    batch, rows = _batch_and_rows(ctrl)
+    states = checkpoints.kept_states(rows * control.hold) + (checkpoints.policy != "every")
+    controller = sum(array.nbytes for array in control.arrays.values())
+    return controller + 8 * batch * (states * (model.nq + model.nv) + rows * model.nu)
 
 
-def working_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints) -> int:
+def working_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints, control: Control = PLAIN) -> int:
     """Return the bytes of states that a backward pass holds at a time, if all environments run at once."""
-    batch, steps = _batch_and_time(ctrl)
-    return 8 * batch * checkpoints.working_states(steps) * (model.nq + model.nv)
+    batch, rows = _batch_and_rows(ctrl)
+    return 8 * batch * checkpoints.working_states(rows * control.hold) * (model.nq + model.nv)
 
 
-def states_bytes(model: Model, ctrl: Any) -> int:
+def states_bytes(model: Model, ctrl: Any, control: Control = PLAIN) -> int:
     """Return the bytes of all states."""
-    batch, steps = _batch_and_time(ctrl)
-    return 8 * batch * (steps + 1) * (model.nq + model.nv)
+    batch, rows = _batch_and_rows(ctrl)
+    return 8 * batch * (rows * control.hold + 1) * (model.nq + model.nv)
+
+
+def controller_bytes(model: Model, ctrl: Any, control: Control, wrt: Sequence[str]) -> int:
+    """Return the bytes of the gradients by a controller's arrays, before they are summed."""
+    batch, rows = _batch_and_rows(ctrl)
+    each = {
+        "feedback.gain": rows * 2 * model.nu * model.nv,
+        "feedback.qpos": rows * model.nq,
+        "feedback.qvel": rows * model.nv,
+        "qfrc_applied": rows * model.nv,
+    }
+    if control.policy is not None:
+        goal = control.policy.goal
+        each |= {
+            "policy.weights": control.policy.weights.size,
+            "policy.goal": 0 if goal is None else rows * goal.shape[-1],
+        }
+    return 8 * batch * sum(each[name] for name in set(wrt) & set(control.arrays))
 
 
 def gradient_bytes(
@@ -51,4 +71,6 @@ def gradient_bytes(
     states = rollout.batch * (rollout.steps + 1 if times is None else max(1, len(times)))
     sizes = (np.size(qpos_bar) // max(1, states * model.nq), np.size(qvel_bar) // max(1, states * model.nv))
     by_ctrl = rollout.ctrl.size if "ctrl" in wrt else 0
-    return 8 * (given + max(1, *sizes) * by_ctrl) + working_bytes(model, rollout.ctrl, rollout.checkpoints)
+    by_controller = controller_bytes(model, rollout.ctrl, rollout.control, wrt)
+    working = working_bytes(model, rollout.ctrl, rollout.checkpoints, rollout.control)
+    return 8 * given + max(1, *sizes) * (8 * by_ctrl + by_controller) + working

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from revolute.contract.checkpoints import Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.gradient_report import GradientReport
 from revolute.contract.loss import Loss
 from revolute_engine import Engine, Gradient, StepJacobian, check_gradient
@@ -21,7 +22,7 @@ from ..compute.memory_budget import MemoryBudget
 from ..compute.merged_calls import value_and_gradient_work
 from ..compute.pool import EnginePool
 from ..compute.stepping import jacobian_bytes
-from ..compute.trajectory_bytes import kept_bytes, working_bytes
+from ..compute.trajectory_bytes import controller_bytes, kept_bytes, working_bytes
 from .models import Models
 
 
@@ -77,7 +78,10 @@ class Derivatives:
         params: Mapping[str, Any] | None,
         wrt: Sequence[str],
         *,
+        control: Control = PLAIN,
         checkpoints: str,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> ValueAndGradient:
         """Simulate, evaluate a loss, and return its value and gradient; no record is kept.
 
@@ -89,7 +93,10 @@ class Derivatives:
             loss: the loss.
             params: model parameters by name.
             wrt: names of inputs and parameters to differentiate by.
+            control: how the rows of ctrl act.
             checkpoints: which states are kept for the backward pass.
+            clip: largest norm of a state's cotangent; None for no bound.
+            on_diverged: "raise" or "inf".
 
         Raises:
             ArgumentError: shapes or values do not fit the model, or the loss does not fit the trajectory.
@@ -99,12 +106,12 @@ class Derivatives:
         model = await self._models.get(model_id)
         policy = Checkpoints.parse(checkpoints)
         # bytes of the checkpoints and of the states that the backward pass replays
-        size = kept_bytes(model, ctrl, policy) + working_bytes(model, ctrl, policy)
+        size = kept_bytes(model, ctrl, policy, control) + working_bytes(model, ctrl, policy, control)
+        size += controller_bytes(model, ctrl, control, wrt)
         with self._budget.reserve("a value and gradient", size):
-            inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy)
-            work = value_and_gradient_work(
-                self._engine, model, ValueAndGradientCall(inputs, loss, tuple(wrt))
-            )
+            inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy, control=control)
+            call = ValueAndGradientCall(inputs, loss, tuple(wrt), clip, on_diverged)
+            work = value_and_gradient_work(self._engine, model, call)
             value, gradient = await self._pool.run_work(work)
             return ValueAndGradient(np.asarray(value), gradient)
 

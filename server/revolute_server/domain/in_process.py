@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.metadata
+import itertools
 import math
+import secrets
 import sys
 import threading
 import time
@@ -26,6 +28,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
 from revolute.contract.loss import Loss
 from revolute_engine import CancelToken, Engine, Gradient, Model, load_model, native
@@ -35,7 +38,6 @@ from ..compute.batching import Work, alone
 from ..compute.stepping import State, advance
 from ..settings import Settings
 from .derivatives import Derivatives, ValueAndGradient
-from .identifiers import new_id
 from .measurements import Measurements
 from .models import Models, Source, check_source
 from .pagination import Page
@@ -46,8 +48,15 @@ from .trajectories import Trajectories, Trajectory
 
 Result = TypeVar("Result")
 
+_PROCESS, _COUNTER = secrets.token_hex(8), itertools.count()
+
 _LONG = 1000
 """Work of at least this many environment steps (some 10 ms) runs on another thread."""
+
+
+def new_id() -> str:
+    """Return a unique id. Nobody can guess ids in process, so a number is enough; it is faster."""
+    return f"{_PROCESS}{next(_COUNTER):016x}"
 
 
 def finished(work: Any) -> Any:
@@ -284,7 +293,10 @@ class _Derivatives(Derivatives):
         params: Mapping[str, Any] | None,
         wrt: Sequence[str],
         *,
+        control: Control = PLAIN,
         checkpoints: str,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> ValueAndGradient:
         model = await self._models.get(model_id)
         value, gradient = await self._pool.run(
@@ -294,12 +306,15 @@ class _Derivatives(Derivatives):
                 qvel,
                 ctrl,
                 loss,
+                control=control,
                 params=params or None,
                 wrt=wrt,
                 checkpoints=checkpoints,
+                clip=clip,
+                on_diverged=on_diverged,
                 cancel=token,
             ),
-            _steps(ctrl),
+            _steps(ctrl) * control.hold,
         )
         return ValueAndGradient(np.asarray(value), gradient)
 
@@ -388,6 +403,7 @@ class _Trajectories(Trajectories):
         params: Mapping[str, Any] | None,
         ticket: Ticket,
         *,
+        control: Control = PLAIN,
         checkpoints: str = "every",
         states: str | None = None,
         forget: Sequence[str] = (),
@@ -399,12 +415,13 @@ class _Trajectories(Trajectories):
                 qpos,
                 qvel,
                 ctrl,
+                control=control,
                 params=params or None,
                 checkpoints=checkpoints,
                 states=states,
                 cancel=token,
             ),
-            _steps(ctrl),
+            _steps(ctrl) * control.hold,
         )
         for identifier in forget:
             self.kept.pop(identifier, None)
@@ -440,11 +457,24 @@ class _Trajectories(Trajectories):
         qvel_bar: Any,
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
+        *,
+        ctrl_bar: Any = None,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> Gradient:
         rollout = trajectory.rollout
         return await self._pool.run(
             lambda token: self._engine.backward(
-                trajectory.model, rollout, qpos_bar, qvel_bar, times=times, wrt=wrt, cancel=token
+                trajectory.model,
+                rollout,
+                qpos_bar,
+                qvel_bar,
+                ctrl_bar=ctrl_bar,
+                times=times,
+                wrt=wrt,
+                clip=clip,
+                on_diverged=on_diverged,
+                cancel=token,
             ),
             rollout.batch * rollout.steps,
         )

@@ -31,19 +31,26 @@ from .trajectories import Trajectories
 
 API_VERSIONS = ("v1",)
 FEATURES = (
+    "backward.clip",
+    "backward.ctrl_bar",
     "backward.many_cotangents",
     "check_gradient",
     *(f"backward.{name}" for name in PARAMETERS),
     "jacobian",
     "jvp",
     "measure",
+    "rollout.feedback",
     "rollout.forget",
+    "rollout.hold",
     "rollout.params",
     *(f"rollout.params.{name}" for name in PARAMETERS),
+    "rollout.policy",
+    "rollout.qfrc_applied",
     "session.jacobian",
     "stream_rollout",
     "value_and_gradient.loss_terms",
     "value_and_gradient.measured_terms",
+    "value_and_gradient.on_diverged",
     "value_and_gradient.own_loss",
 )
 
@@ -173,12 +180,12 @@ class Service:
     def _gauges(self) -> Iterator[tuple[str, str, Callable[[], float]]]:
         """Yield name, description and value of each gauge at /metrics."""
         pool, budget = self.pool, self.budget
-        yield "revolute_queue_length", "Engine calls that wait for a worker.", lambda: pool.waiting
-        yield "revolute_workers", "Engine calls that may run at once.", lambda: pool.workers
-        yield "revolute_workers_busy", "Engine calls that run.", lambda: pool.busy
-        yield "revolute_compilers_busy", "Models that are compiled.", lambda: self.compiler.running
-        yield "revolute_models", "Models kept.", lambda: len(self.models)
-        yield "revolute_sessions", "Sessions kept.", lambda: len(self.sessions)
+        yield "revolute_queue_length", "Waiting engine calls.", lambda: pool.waiting
+        yield "revolute_workers", "Engine calls that may run at the same time.", lambda: pool.workers
+        yield "revolute_workers_busy", "Running engine calls.", lambda: pool.busy
+        yield "revolute_compilers_busy", "Running compilations.", lambda: self.compiler.running
+        yield "revolute_models", "Stored models.", lambda: len(self.models)
+        yield "revolute_sessions", "Stored sessions.", lambda: len(self.sessions)
         yield "revolute_trajectories", "Trajectories kept.", lambda: len(self.trajectories)
         yield "revolute_requests_remembered", "Mutations remembered by id.", lambda: len(self.requests)
         yield (

@@ -11,7 +11,10 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from revolute.contract.checkpoints import EVERY, Checkpoints
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout
 from revolute_engine.merged_calls import BackwardCall, RolloutCall
@@ -39,7 +42,7 @@ _REPEAT_SECONDS = 600.0
 
 _log = logging.getLogger("revolute.server")
 
-Pull = Callable[[Any, Any, Sequence[str], Sequence[int] | None], Awaitable[Gradient]]
+Pull = Callable[..., Awaitable[Gradient]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +86,7 @@ class Trajectories:
         params: Mapping[str, Any] | None,
         ticket: Ticket,
         *,
+        control: Control = PLAIN,
         checkpoints: str = "every",
         states: str | None = None,
         forget: Sequence[str] = (),
@@ -96,6 +100,7 @@ class Trajectories:
             ctrl: controls, [batch, time, nu] or [time, nu].
             params: model parameters by name.
             ticket: ticket of the request.
+            control: how the rows of ctrl act.
             checkpoints: which states are kept for gradients.
             states: which states the caller asks for, "all" or "final".
             forget: ids of trajectories of the caller to delete in the same transaction.
@@ -110,16 +115,16 @@ class Trajectories:
         """
         model = await self._models.get(model_id)
         policy = Checkpoints.parse(checkpoints)
-        size = kept_bytes(model, ctrl, policy)
+        size = kept_bytes(model, ctrl, policy, control)
         if policy.differentiable:
             self._store.check_room(TRAJECTORY, current_client(), size)
-        extra = states_bytes(model, ctrl) if policy.policy != "every" and states == "all" else 0
+        extra = states_bytes(model, ctrl, control) if policy.policy != "every" and states == "all" else 0
         with (
             self._budget.reserve("a trajectory", size) as reservation,
             self._budget.reserve("all its states", extra),
         ):
             trajectory_id = new_id() if policy.differentiable else ""
-            call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states)
+            call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states, control)
             rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
             answered = dataclasses.replace(rollout, all_states=None) if states == "final" else rollout
             answer = Trajectory(trajectory_id, model, answered)
@@ -240,7 +245,7 @@ class Trajectories:
             return dataclasses.replace(kept, rollout=dataclasses.replace(kept.rollout, all_states=None))
         if kept.rollout.all_states is not None:
             return kept
-        with self._budget.reserve("all its states", states_bytes(kept.model, kept.rollout.ctrl)):
+        with self._budget.reserve("all its states", _states_bytes(kept)):
             found = await self._pool.run(
                 lambda token: self._engine.states(kept.model, kept.rollout, cancel=token), _steps(kept)
             )
@@ -253,7 +258,10 @@ class Trajectories:
         qvel_bar: Any,
         wrt: Sequence[str],
         *,
+        ctrl_bar: Any = None,
         times: Sequence[int] | None = None,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> Gradient:
         """Pull one or K cotangents back through a kept trajectory.
 
@@ -262,7 +270,11 @@ class Trajectories:
             qpos_bar: d loss / d qpos, [batch, time + 1, nq], with a leading axis K for K gradients; or None.
             qvel_bar: d loss / d qvel, [batch, time + 1, nv], with the same leading axis; or None.
             wrt: names of inputs and parameters to differentiate by.
+            ctrl_bar: d loss / d ctrl at fixed states, [batch, periods, nu], with the same leading axis; or
+                None.
             times: times of the states in `qpos_bar` and `qvel_bar`; None for all.
+            clip: largest norm of a state's cotangent; None for no bound.
+            on_diverged: "raise" or "inf".
 
         Raises:
             ArgumentError: shapes do not fit the trajectory, or a name in `wrt` is unknown.
@@ -270,7 +282,9 @@ class Trajectories:
             DivergedError: no environment stayed finite.
         """
         kept = await self.get(trajectory_id)
-        return await self._pull(kept, qpos_bar, qvel_bar, wrt, times)
+        return await self._pull(
+            kept, qpos_bar, qvel_bar, wrt, times, ctrl_bar=ctrl_bar, clip=clip, on_diverged=on_diverged
+        )
 
     async def _pull(
         self,
@@ -279,10 +293,16 @@ class Trajectories:
         qvel_bar: Any,
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
+        *,
+        ctrl_bar: Any = None,
+        clip: float | None = None,
+        on_diverged: str = "raise",
     ) -> Gradient:
         size = gradient_bytes(trajectory.model, trajectory.rollout, qpos_bar, qvel_bar, wrt, times)
+        size += 8 * np.size(ctrl_bar)
         with self._cache.using(trajectory.id), self._budget.reserve("a gradient", size):
-            call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt), times)
+            bars = qpos_bar, qvel_bar, tuple(wrt), times
+            call = BackwardCall(trajectory.rollout, *bars, clip, on_diverged, ctrl_bar)
             return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
 
     async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
@@ -301,7 +321,7 @@ class Trajectories:
         controls = kept.rollout.ctrl.nbytes
         states = 8 * 2 * kept.model.nv * kept.rollout.batch * (kept.rollout.steps + 1)
         if kept.rollout.all_states is None:
-            states += states_bytes(kept.model, kept.rollout.ctrl)
+            states += _states_bytes(kept)
         with self._cache.using(trajectory_id), self._budget.reserve("tangents", controls + states):
             return await self._pool.run(
                 lambda token: self._engine.jvp(kept.model, kept.rollout, **tangents, cancel=token),
@@ -317,12 +337,14 @@ class Trajectories:
         ctrl: Any,
         params: Mapping[str, Any] | None = None,
         *,
+        control: Control = PLAIN,
         checkpoints: str = "every",
     ) -> AsyncIterator[tuple[Trajectory, Pull]]:
         """Simulate a trajectory that is dropped at the end of the block.
 
         Yields:
-            The trajectory, and a function that pulls (qpos_bar, qvel_bar, wrt, times) back through it.
+            The trajectory, and a function that pulls (qpos_bar, qvel_bar, wrt, times) back through it, with
+            `ctrl_bar`, `clip` and `on_diverged`.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.
@@ -330,11 +352,11 @@ class Trajectories:
             LimitError: a limit leaves no room for the trajectory.
         """
         model, policy = await self._models.get(model_id), Checkpoints.parse(checkpoints)
-        size = kept_bytes(model, ctrl, policy)
+        size = kept_bytes(model, ctrl, policy, control)
         if policy != EVERY:
-            size += states_bytes(model, ctrl)
+            size += states_bytes(model, ctrl, control)
         with self._budget.reserve("a trajectory", size):
-            call = RolloutCall(qpos, qvel, ctrl, params or None, policy, "all")
+            call = RolloutCall(qpos, qvel, ctrl, params or None, policy, "all", control)
             rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
             trajectory = Trajectory("", model, rollout)
             yield trajectory, functools.partial(self._pull, trajectory)
@@ -463,3 +485,9 @@ class Trajectories:
 def _steps(trajectory: Trajectory) -> int:
     """Return the number of steps of a trajectory, summed over environments."""
     return trajectory.rollout.batch * trajectory.rollout.steps
+
+
+def _states_bytes(trajectory: Trajectory) -> int:
+    """Return the bytes of all states of a trajectory."""
+    rollout = trajectory.rollout
+    return states_bytes(trajectory.model, rollout.ctrl, rollout.control)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from revolute.contract.codec.npy import head_of, read_header
-from revolute.contract.codec.npz import HEADER, BytesReader, member_content
+from revolute.contract.codec.npz import HEADER, BytesReader, keys_of, member_content
 from revolute.contract.codec.tensor import check_axes
 from revolute.contract.errors import ArgumentError, LimitError
 
@@ -41,7 +41,6 @@ _DAMAGED = (
 )
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the methods that NumPy writes
 _PLAIN_KINDS = "biufcSUMm"  # one value per element; the verbs check which kinds a field takes
-_MAPS = ("params", "params_tan", "assets")  # map fields, whose keys may contain dots
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +173,7 @@ def join(document: dict[str, Any], arrays: Mapping[str, np.ndarray], bounds: Bou
         ArgumentError: a path does not fit the document.
     """
     for path, value in arrays.items():
-        *parents, name = _keys(path)
+        *parents, name = keys_of(path)
         if len(parents) >= bounds.depth:
             raise ArgumentError.expected(
                 path[:80], f"a path of at most {bounds.depth} names", len(parents) + 1
@@ -186,15 +185,6 @@ def join(document: dict[str, Any], arrays: Mapping[str, np.ndarray], bounds: Bou
             raise ArgumentError.expected(path[:80], "a path that fits the header", "one that does not")
         parent[name] = value
     return document
-
-
-def _keys(path: str) -> list[str]:
-    """Split a path at its dots; the rest after a map field is one key."""
-    keys = path.split(".")
-    for position, key in enumerate(keys[:-1]):
-        if key in _MAPS:
-            return [*keys[: position + 1], ".".join(keys[position + 1 :])]
-    return keys
 
 
 def _too_many(bounds: Bounds, got: str) -> LimitError:

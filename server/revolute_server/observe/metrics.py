@@ -39,28 +39,30 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         self.requests = Counter(
             "revolute_requests",
-            "Calls that ended, by verb, transport and reason (OK, or that of the error).",
+            "Finished calls, by verb, transport and reason (OK or the error's reason).",
             ("verb", "transport", "reason"),
             registry=self.registry,
         )
         self.request_seconds = self._histogram(
             "revolute_request_seconds",
-            "From the first byte of a request to the last one of its answer.",
+            "Time from a request's first byte to its answer's last byte.",
             ("verb", "transport"),
         )
         self.stage_seconds = {
-            "queue": self._histogram("revolute_queue_wait_seconds", "Wait of an engine call for a worker."),
+            "queue": self._histogram(
+                "revolute_queue_wait_seconds", "Time that an engine call waited for a worker."
+            ),
             "compute": self._histogram("revolute_compute_seconds", "Time of an engine call on its worker."),
             "compile": self._histogram("revolute_compile_seconds", "Time to compile a model."),
             "serialise": self._histogram(
-                "revolute_serialise_seconds", "Time to write an answer.", ("transport",)
+                "revolute_serialise_seconds", "Time to encode an answer.", ("transport",)
             ),
             "store": self._histogram(
                 "revolute_store_seconds", "Time of an operation of the store.", ("operation",)
             ),
         }
         self.batch_environments = self._histogram(
-            "revolute_batch_environments", "Environments of one engine call.", buckets=_ENVIRONMENTS
+            "revolute_batch_environments", "Environments per engine call.", buckets=_ENVIRONMENTS
         )
 
     def watch(self, gauges: Iterable[tuple[str, str, Callable[[], float]]]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
+from revolute.contract.arrays import repeated_controls
+from revolute.contract.controllers import Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.loss import Loss
 from revolute_engine.segments import Segment
@@ -20,6 +22,7 @@ from ..domain.trajectories import Trajectory
 from .base import ServiceVerbs
 from .body import (
     EXAMPLE_MODEL,
+    NUMBER_OR_NUMBERS,
     REQUEST_ID,
     AnyShape,
     Array,
@@ -44,12 +47,36 @@ _EXAMPLE_ROLLOUT: dict[str, Any] = {
 }
 
 
+class Feedback(Body):
+    """Linear feedback."""
+
+    example = {"gain": [[-1.0, -10.0, -1.0, -2.0]], "qpos": [0.0, 0.0], "qvel": [0.0, 0.0]}
+
+    gain: Array
+    qpos: Array
+    qvel: Array
+
+
+class Policy(Body):
+    """A network that acts as the policy."""
+
+    example = {"weights": [0.0, 1.0, 0.0], "sizes": [2, 1], "observe": ["qvel"], "activation": "tanh"}
+
+    weights: Array
+    sizes: list[int]
+    observe: list[str]
+    activation: str = ""
+    scale: Annotated[Any, WithJsonSchema({"anyOf": [*NUMBER_OR_NUMBERS["anyOf"], {"type": "null"}]})] = None
+    squash: bool = False
+    goal: OptionalArray = None
+
+
 class RolloutInputs(Body):
     """Inputs of a rollout."""
 
     example = {
         **_EXAMPLE_ROLLOUT,
-        "params": {"gravity": [0.0, 0.0, -1.62], "restitution": 0.5},
+        "params": {"gravity": [0.0, 0.0, -1.62], "dof_damping": [0.1, 0.05]},
         "checkpoints": "slots=2",
     }
 
@@ -62,6 +89,20 @@ class RolloutInputs(Body):
     states: str | None = None
     request_id: str = REQUEST_ID
     forget: list[str] = Field(default_factory=list, max_length=1000, json_schema_extra={"default": []})
+    hold: int | None = None
+    feedback: Feedback | None = None
+    policy: Policy | None = None
+    qfrc_applied: OptionalArray = None
+
+    @property
+    def control(self) -> Control:
+        """How the rows of ctrl act.
+
+        Raises:
+            ArgumentError: one of these fields is wrong.
+        """
+        given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(self, name))}
+        return Control.from_dict({"hold": self.hold, "qfrc_applied": self.qfrc_applied, **given})
 
 
 class StreamRolloutInputs(Body):
@@ -90,6 +131,9 @@ class Cotangents(Body):
     qvel_bar: OptionalArray = None
     wrt: list[str] = []
     times: list[int] | None = None
+    clip: float | None = None
+    on_diverged: str = "raise"
+    ctrl_bar: OptionalArray = None
 
 
 class Tangents(Body):
@@ -181,6 +225,8 @@ class ValueAndGradientInputs(Body):
     inputs: RolloutInputs
     loss: dict[str, Any]
     wrt: list[str] = []
+    clip: float | None = None
+    on_diverged: str = "raise"
 
 
 class ClientLossInputs(Body):
@@ -188,6 +234,8 @@ class ClientLossInputs(Body):
 
     inputs: RolloutInputs
     wrt: list[str] = []
+    clip: float | None = None
+    on_diverged: str = "raise"
 
 
 class ClientLossCotangents(Body):
@@ -195,6 +243,7 @@ class ClientLossCotangents(Body):
 
     qpos_bar: OptionalArray = None
     qvel_bar: OptionalArray = None
+    ctrl_bar: OptionalArray = None
     times: list[int] | None = None
 
 
@@ -207,6 +256,11 @@ class TrajectoryVerbs(ServiceVerbs):
         chosen: dict[str, Any] = {"checkpoints": body.checkpoints, "states": body.states}
         if body.forget:
             chosen["forget"] = body.forget
+        # the fields that are set, so that requests of earlier versions keep their fingerprints
+        control = body.control
+        given = {**chosen, **control.to_dict()}
+        if not control.is_plain:
+            chosen["control"] = control
         states = body.states or ("all" if body.checkpoints == "every" else "final")
 
         async def replay(known: Document) -> Document:
@@ -216,7 +270,7 @@ class TrajectoryVerbs(ServiceVerbs):
         return await self._once(
             body.request_id,
             "Rollout",
-            {"model_id": body.model_id, "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "params": params, **chosen},
+            {"model_id": body.model_id, "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "params": params, **given},
             lambda ticket: self.service.trajectories.rollout(
                 body.model_id, qpos, qvel, ctrl, params, ticket, **chosen
             ),
@@ -237,6 +291,13 @@ class TrajectoryVerbs(ServiceVerbs):
         if inputs.checkpoints != "every":
             raise ArgumentError.expected(
                 "inputs.checkpoints", "'every'", repr(inputs.checkpoints)[:60], advice="use Rollout"
+            )
+        if not inputs.control.is_plain:
+            raise ArgumentError.expected(
+                "inputs",
+                "neither hold, feedback, policy nor qfrc_applied",
+                "one of them",
+                advice="use Rollout",
             )
         qpos, qvel, ctrl, params = self._inputs(inputs)
         arguments: dict[str, Any] = {
@@ -275,7 +336,16 @@ class TrajectoryVerbs(ServiceVerbs):
         qpos_bar, qvel_bar = array("qpos_bar", body.qpos_bar), array("qvel_bar", body.qvel_bar)
         wrt = tuple(body.wrt) or _STATE_AND_CONTROL
         return answers.gradient(
-            await self.service.trajectories.backward(trajectory_id, qpos_bar, qvel_bar, wrt, times=body.times)
+            await self.service.trajectories.backward(
+                trajectory_id,
+                qpos_bar,
+                qvel_bar,
+                wrt,
+                ctrl_bar=array("ctrl_bar", body.ctrl_bar),
+                times=body.times,
+                clip=body.clip,
+                on_diverged=body.on_diverged,
+            )
         )
 
     @takes(Tangents)
@@ -353,7 +423,10 @@ class TrajectoryVerbs(ServiceVerbs):
             Loss.from_dict(body.loss),
             params,
             tuple(body.wrt) or _STATE_AND_CONTROL,
+            control=body.inputs.control,
             checkpoints=body.inputs.checkpoints,
+            clip=body.clip,
+            on_diverged=body.on_diverged,
         )
         return answers.value_and_gradient(found)
 
@@ -370,7 +443,7 @@ class TrajectoryVerbs(ServiceVerbs):
         body = validate(ClientLossInputs, request)
         inputs = body.inputs
         found = self.service.trajectories.unkept(
-            inputs.model_id, *self._inputs(inputs), checkpoints=inputs.checkpoints
+            inputs.model_id, *self._inputs(inputs), control=inputs.control, checkpoints=inputs.checkpoints
         )
         async with found as (trajectory, pull):
 
@@ -381,6 +454,9 @@ class TrajectoryVerbs(ServiceVerbs):
                     array("qvel_bar", bars.qvel_bar),
                     tuple(body.wrt) or _STATE_AND_CONTROL,
                     bars.times,
+                    ctrl_bar=array("ctrl_bar", bars.ctrl_bar),
+                    clip=body.clip,
+                    on_diverged=body.on_diverged,
                 )
                 return answers.client_loss_gradient(trajectory, gradient)
 
@@ -396,7 +472,9 @@ class TrajectoryVerbs(ServiceVerbs):
     ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None, dict[str, Any]]:
         """Return the state, controls and parameters of a rollout or a step as arrays."""
         qpos, qvel, ctrl = array("qpos", body.qpos), array("qvel", body.qvel), array("ctrl", body.ctrl)
-        if ctrl is not None and ctrl.ndim == (3 if isinstance(body, RolloutInputs) else 2):
+        axes = 2 if isinstance(body, RolloutInputs) else 1
+        if ctrl is not None and ctrl.ndim == axes + 1:
+            ctrl = repeated_controls(ctrl, qpos, qvel, axes=axes)
             self._check_batch("ctrl", len(ctrl))
         return qpos, qvel, ctrl, arrays("params", body.params)
 

@@ -24,6 +24,9 @@ from .npy import read_array
 MEDIA_TYPE = "application/x-npz"
 HEADER = "header"
 
+_MAPS = ("params", "params_tan", "arrays", "assets")
+"""Map fields, whose keys may contain dots."""
+
 BLOCK_BYTES = 512 * 1024
 """Size in bytes of the blocks in which a body is sent."""
 
@@ -181,6 +184,15 @@ def unpack_npz(data: bytes | memoryview) -> dict[str, Any]:
     return document
 
 
+def keys_of(path: str) -> list[str]:
+    """Split the path of a member at its dots; the rest after a map field is one key."""
+    keys = path.split(".")
+    for position, key in enumerate(keys[:-1]):
+        if key in _MAPS:
+            return [*keys[: position + 1], ".".join(keys[position + 1 :])]
+    return keys
+
+
 def member_content(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, data: bytes | memoryview
 ) -> bytes | memoryview:
@@ -244,7 +256,7 @@ def _take_arrays(document: Mapping[str, Any], prefix: str, members: dict[str, np
 
 def _put(document: dict[str, Any], path: str, array: np.ndarray) -> None:
     """Set the entry of a document at a path, and create missing parents."""
-    *parents, name = path.split(".")
+    *parents, name = keys_of(path)
     place: Any = document
     for parent in parents:
         place = place.setdefault(parent, {}) if isinstance(place, dict) else None

@@ -33,12 +33,12 @@ def check_text(document: Mapping[str, Any]) -> None:
             continue
         if isinstance(value, str):
             _check_word(name, value)
+        elif isinstance(value, (list, tuple)):
+            _check_entries(name, value)
         elif isinstance(value, Mapping):
             for key in value:
                 _check_name(name, key)
             check_text(value)
-        elif isinstance(value, (list, tuple)):
-            _check_entries(name, value)
 
 
 def _check_entries(name: str, values: list[Any] | tuple[Any, ...]) -> None:

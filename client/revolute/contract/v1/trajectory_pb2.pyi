@@ -18,7 +18,7 @@ class RolloutRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[RolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class RolloutInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget", "hold", "feedback", "policy", "qfrc_applied")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +35,10 @@ class RolloutInputs(_message.Message):
     STATES_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FORGET_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    FEEDBACK_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -44,7 +48,39 @@ class RolloutInputs(_message.Message):
     states: str
     request_id: str
     forget: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ...) -> None: ...
+    hold: int
+    feedback: Feedback
+    policy: Policy
+    qfrc_applied: _tensor_pb2.Tensor
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class Feedback(_message.Message):
+    __slots__ = ("gain", "qpos", "qvel")
+    GAIN_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    gain: _tensor_pb2.Tensor
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    def __init__(self, gain: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class Policy(_message.Message):
+    __slots__ = ("weights", "sizes", "observe", "activation", "scale", "squash", "goal")
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    SIZES_FIELD_NUMBER: _ClassVar[int]
+    OBSERVE_FIELD_NUMBER: _ClassVar[int]
+    ACTIVATION_FIELD_NUMBER: _ClassVar[int]
+    SCALE_FIELD_NUMBER: _ClassVar[int]
+    SQUASH_FIELD_NUMBER: _ClassVar[int]
+    GOAL_FIELD_NUMBER: _ClassVar[int]
+    weights: _tensor_pb2.Tensor
+    sizes: _containers.RepeatedScalarFieldContainer[int]
+    observe: _containers.RepeatedScalarFieldContainer[str]
+    activation: str
+    scale: _tensor_pb2.Tensor
+    squash: bool
+    goal: _tensor_pb2.Tensor
+    def __init__(self, weights: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., sizes: _Optional[_Iterable[int]] = ..., observe: _Optional[_Iterable[str]] = ..., activation: _Optional[str] = ..., scale: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., squash: bool = ..., goal: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class RolloutResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -55,7 +91,7 @@ class RolloutResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Trajectory(_message.Message):
-    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints")
+    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints", "hold")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +103,7 @@ class Trajectory(_message.Message):
     FINAL_QPOS_FIELD_NUMBER: _ClassVar[int]
     FINAL_QVEL_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     model_id: str
     qpos: _tensor_pb2.Tensor
@@ -78,7 +115,8 @@ class Trajectory(_message.Message):
     final_qpos: _tensor_pb2.Tensor
     final_qvel: _tensor_pb2.Tensor
     checkpoints: str
-    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ...) -> None: ...
+    hold: int
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ..., hold: _Optional[int] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("states_stored", "checkpoint_bytes", "replayed_steps")
@@ -165,18 +203,24 @@ class BackwardRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[Cotangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Cotangents(_message.Message):
-    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt", "times")
+    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt", "times", "clip", "on_diverged", "ctrl_bar")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_BAR_FIELD_NUMBER: _ClassVar[int]
     QVEL_BAR_FIELD_NUMBER: _ClassVar[int]
     WRT_FIELD_NUMBER: _ClassVar[int]
     TIMES_FIELD_NUMBER: _ClassVar[int]
+    CLIP_FIELD_NUMBER: _ClassVar[int]
+    ON_DIVERGED_FIELD_NUMBER: _ClassVar[int]
+    CTRL_BAR_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     qpos_bar: _tensor_pb2.Tensor
     qvel_bar: _tensor_pb2.Tensor
     wrt: _containers.RepeatedScalarFieldContainer[str]
     times: EntryList
-    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ...) -> None: ...
+    clip: float
+    on_diverged: str
+    ctrl_bar: _tensor_pb2.Tensor
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ..., clip: _Optional[float] = ..., on_diverged: _Optional[str] = ..., ctrl_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class BackwardResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -187,7 +231,7 @@ class BackwardResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Gradient, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Gradient(_message.Message):
-    __slots__ = ("arrays", "status", "report")
+    __slots__ = ("arrays", "status", "report", "clipped", "notes")
     class ArraysEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -198,10 +242,14 @@ class Gradient(_message.Message):
     ARRAYS_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
+    CLIPPED_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
     arrays: _containers.MessageMap[str, _tensor_pb2.Tensor]
     status: _tensor_pb2.Tensor
     report: CheckpointReport
-    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+    clipped: _tensor_pb2.Tensor
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., clipped: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ValueAndGradientRequest(_message.Message):
     __slots__ = ("start", "chunk", "cotangents")
@@ -214,14 +262,18 @@ class ValueAndGradientRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[ValueAndGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., cotangents: _Optional[_Union[Cotangents, _Mapping]] = ...) -> None: ...
 
 class ValueAndGradientInputs(_message.Message):
-    __slots__ = ("inputs", "loss", "wrt")
+    __slots__ = ("inputs", "loss", "wrt", "clip", "on_diverged")
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     LOSS_FIELD_NUMBER: _ClassVar[int]
     WRT_FIELD_NUMBER: _ClassVar[int]
+    CLIP_FIELD_NUMBER: _ClassVar[int]
+    ON_DIVERGED_FIELD_NUMBER: _ClassVar[int]
     inputs: RolloutInputs
     loss: Loss
     wrt: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, inputs: _Optional[_Union[RolloutInputs, _Mapping]] = ..., loss: _Optional[_Union[Loss, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ...) -> None: ...
+    clip: float
+    on_diverged: str
+    def __init__(self, inputs: _Optional[_Union[RolloutInputs, _Mapping]] = ..., loss: _Optional[_Union[Loss, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., clip: _Optional[float] = ..., on_diverged: _Optional[str] = ...) -> None: ...
 
 class Loss(_message.Message):
     __slots__ = ("terms",)

@@ -1,7 +1,8 @@
-// Cotangents by the components of qpos from those by its tangent.
+// Cotangents by the numbers of qpos, from those by its tangent.
 #pragma once
 
 #include "revolute/model/joints/ball.hpp"
+#include "revolute/model/model.hpp"
 
 namespace revolute {
 
@@ -10,22 +11,22 @@ Real quaternion_length(const Real* q) {
   return sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
 }
 
-// tangent [nv], out [nq]; the model reads quaternions as q / |q|.
+// The cotangent by the tangent of qpos as one by qpos, where qpos / |qpos| is read.
 template <class Real>
-void to_ambient(const Model& model, const Real* qpos, const Real* tangent, Real* out) {
+void ambient_cotangents(const Model& model, const Real* qpos, const Real* tangent, Real* ambient) {
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     const int linear = linear_coordinates(joint.type);
-    for (int i = 0; i < linear; ++i) out[joint.qpos + i] = tangent[joint.dof + i];
+    for (int i = 0; i < linear; ++i) ambient[joint.qpos + i] = tangent[joint.dof + i];
     if (joint.type > JointType::ball) continue;
     const Real* q = qpos + joint.qpos + linear;
     const Quaternion<Real> bar = ambient_cotangent(
         load_quaternion(q), (Real(1) / quaternion_length(q)) * load3(tangent + joint.dof + linear));
-    Real* to = out + joint.qpos + linear;
-    to[0] = bar.w;
-    to[1] = bar.x;
-    to[2] = bar.y;
-    to[3] = bar.z;
+    Real* out = ambient + joint.qpos + linear;
+    out[0] = bar.w;
+    out[1] = bar.x;
+    out[2] = bar.y;
+    out[3] = bar.z;
   }
 }
 

@@ -1,0 +1,121 @@
+// What a policy observes: one struct per kind, each with
+//   size       how many numbers it gives
+//   observe    writes them
+//   adjoint    adds their cotangents to those of the state (in tangent coordinates) and of the other inputs.
+// A new kind is one struct, one case of with_observation(), and its name in client/revolute/contract/controllers.py.
+#pragma once
+
+#include "revolute/model/joints/ball.hpp"
+#include "revolute/model/model.hpp"
+
+namespace revolute {
+
+enum class ObservationKind : int { qpos, qvel, previous_ctrl, goal };
+
+// What can be observed at the start of a period.
+template <class Real>
+struct Observable {
+  const Real *qpos, *qvel, *previous_ctrl, *goal;
+};
+template <class Real>
+struct ObservableCotangent {
+  Real *qpos, *qvel, *previous_ctrl, *goal;  // qpos by its tangent
+};
+
+// Coordinates of hinges and slides as they are, positions of free joints, and for each quaternion the first two columns of
+// its rotation matrix R, which q and -q share. A tangent d of q moves column R e by R (d x e), so d_bar += e x R' column_bar.
+struct QposObservation {
+  static int size(const Model& model, int /*goal_size*/) {
+    int count = model.nq;
+    for (int j = 0; j < model.njnt; ++j) count += model.joints[j].type <= JointType::ball ? 2 : 0;
+    return count;
+  }
+  template <class Real>
+  static void observe(const Model& model, const Observable<Real>& at, int /*size*/, Real* out) {
+    for (int j = 0; j < model.njnt; ++j) {
+      const Joint& joint = model.joints[j];
+      const int linear = linear_coordinates(joint.type);
+      for (int i = 0; i < linear; ++i) *out++ = at.qpos[joint.qpos + i];
+      if (joint.type > JointType::ball) continue;
+      const Matrix3<Real> R = rotation_matrix(load_quaternion(at.qpos + joint.qpos + linear));
+      for (int axis = 0; axis < 2; ++axis)
+        for (int row = 0; row < 3; ++row) *out++ = R(row, axis);
+    }
+  }
+  template <class Real>
+  static void adjoint(const Model& model, const Observable<Real>& at, int /*size*/, const Real* out_bar,
+                      const ObservableCotangent<Real>& bar) {
+    const Real zero(0), one(1);
+    const Vector3<Real> axes[2] = {{one, zero, zero}, {zero, one, zero}};
+    for (int j = 0; j < model.njnt; ++j) {
+      const Joint& joint = model.joints[j];
+      const int linear = linear_coordinates(joint.type);
+      for (int i = 0; i < linear; ++i) bar.qpos[joint.dof + i] += *out_bar++;
+      if (joint.type > JointType::ball) continue;
+      const Matrix3<Real> R = rotation_matrix(load_quaternion(at.qpos + joint.qpos + linear));
+      for (const Vector3<Real>& axis : axes) {
+        add3(bar.qpos + joint.dof + linear, cross(axis, transpose_times(R, load3(out_bar))));
+        out_bar += 3;
+      }
+    }
+  }
+};
+
+// An array as it is; Derived::of gives it, or its cotangent.
+template <class Derived>
+struct PlainObservation {
+  template <class Real>
+  static void observe(const Model&, const Observable<Real>& at, int size, Real* out) {
+    const Real* from = Derived::of(at);
+    for (int i = 0; i < size; ++i) out[i] = from[i];
+  }
+  template <class Real>
+  static void adjoint(const Model&, const Observable<Real>&, int size, const Real* out_bar,
+                      const ObservableCotangent<Real>& bar) {
+    Real* to = Derived::of(bar);
+    for (int i = 0; i < size; ++i) to[i] += out_bar[i];
+  }
+};
+struct QvelObservation : PlainObservation<QvelObservation> {
+  static int size(const Model& model, int /*goal_size*/) { return model.nv; }
+  template <class Arrays>
+  static auto of(const Arrays& arrays) {
+    return arrays.qvel;
+  }
+};
+// The control of the period before; zero in the first one.
+struct PreviousCtrlObservation : PlainObservation<PreviousCtrlObservation> {
+  static int size(const Model& model, int /*goal_size*/) { return model.nu; }
+  template <class Arrays>
+  static auto of(const Arrays& arrays) {
+    return arrays.previous_ctrl;
+  }
+};
+// Numbers of the caller's own, such as a phase or a target.
+struct GoalObservation : PlainObservation<GoalObservation> {
+  static int size(const Model&, int goal_size) { return goal_size; }
+  template <class Arrays>
+  static auto of(const Arrays& arrays) {
+    return arrays.goal;
+  }
+};
+
+template <class Call>
+auto with_observation(ObservationKind kind, const Call& call) {
+  switch (kind) {
+    case ObservationKind::qpos:
+      return call(QposObservation());
+    case ObservationKind::qvel:
+      return call(QvelObservation());
+    case ObservationKind::previous_ctrl:
+      return call(PreviousCtrlObservation());
+    default:
+      return call(GoalObservation());
+  }
+}
+
+inline int observation_size(const Model& model, ObservationKind kind, int goal_size) {
+  return with_observation(kind, [&](auto observation) { return observation.size(model, goal_size); });
+}
+
+}  // namespace revolute

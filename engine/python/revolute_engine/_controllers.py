@@ -1,0 +1,133 @@
+"""Binds the controllers of a rollout to its model and shape, in the compiled engine's form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from revolute.contract.controllers import ACTIVATIONS, MLP, OBSERVATIONS, Control, Feedback
+from revolute.contract.errors import ArgumentError
+
+from ._model import Model
+
+Float64Array = npt.NDArray[np.float64]
+
+NativeController = dict[str, Any] | None
+"""The arrays of a controller, broadcast to [batch, periods, n], and its numbers, by name."""
+
+
+def bind(model: Model, control: Control, batch: int, periods: int, batched: bool) -> NativeController:
+    """Return a controller in the compiled engine's form.
+
+    Args:
+        model: the model.
+        control: how the rows of ctrl act.
+        batch: number of environments.
+        periods: rows of ctrl.
+        batched: whether ctrl has a batch axis.
+
+    Raises:
+        ArgumentError: an array or a layer does not fit the model or ctrl.
+    """
+    axes = (batch, periods, batched)
+    found: dict[str, Any] = {}
+    if control.feedback is not None:
+        found = _feedback(model, control.feedback, axes)
+    if control.policy is not None:
+        found = _policy(model, control.policy, axes)
+    if control.qfrc_applied is not None:
+        found["qfrc_applied"] = _periods("qfrc_applied", control.qfrc_applied, (model.nv,), axes)
+    return found or None
+
+
+def _feedback(model: Model, feedback: Feedback, axes: tuple[int, int, bool]) -> dict[str, Any]:
+    sizes = {"gain": (model.nu, 2 * model.nv), "qpos": (model.nq,), "qvel": (model.nv,)}
+    found = {
+        name: _periods(f"feedback.{name}", getattr(feedback, name), size, axes)
+        for name, size in sizes.items()
+    }
+    for _joint, start in model.quaternions:
+        if not (np.linalg.norm(feedback.qpos[..., start : start + 4], axis=-1) > 0).all():
+            raise ArgumentError.expected(
+                "feedback.qpos", "quaternions (w x y z) of non-zero length", "one of zeros"
+            )
+    return found
+
+
+def _policy(model: Model, policy: MLP, axes: tuple[int, int, bool]) -> dict[str, Any]:
+    goal = np.empty(0) if policy.goal is None else policy.goal
+    if goal.ndim == 0:
+        raise ArgumentError.expected("policy.goal", "shape [n], [time, n] or [batch, time, n]", "a number")
+    counts = {
+        "qpos": model.nq + 2 * len(model.quaternions),
+        "qvel": model.nv,
+        "previous_ctrl": model.nu,
+        "goal": goal.shape[-1],
+    }
+    inputs = sum(counts[name] for name in policy.observe)
+    if (policy.sizes[0], policy.sizes[-1]) != (inputs, model.nu):
+        parts = ", ".join(f"{name} {counts[name]}" for name in policy.observe)
+        raise ArgumentError.expected(
+            "policy.weights",
+            f"a network of {inputs} inputs ({parts}) and nu={model.nu} outputs",
+            f"one of {policy.sizes[0]} and {policy.sizes[-1]}",
+        )
+    if policy.scale.shape not in ((), (model.nu,)):
+        raise ArgumentError.expected(
+            "policy.scale", f"a number or shape [nu={model.nu}]", list(policy.scale.shape)
+        )
+    return {
+        "observe": [OBSERVATIONS.index(name) for name in policy.observe],
+        "hidden": list(policy.sizes[1:-1]),
+        "activation": ACTIVATIONS.index(policy.activation),
+        "squash": policy.squash,
+        "weights": policy.weights,
+        "scale": np.array(np.broadcast_to(policy.scale, (model.nu,))),
+        "goal": _periods("policy.goal", goal, goal.shape[-1:], axes),
+    }
+
+
+def _periods(
+    name: str, array: Float64Array, size: Sequence[int], axes: tuple[int, int, bool]
+) -> Float64Array:
+    """Broadcast an array to [batch, periods, n], one row for each row of ctrl."""
+    batch, periods, batched = axes
+    leading = (batch, periods) if batched else (periods,)
+    given, tail = array.shape[: array.ndim - len(size)], array.shape[array.ndim - len(size) :]
+    fits = len(given) <= len(leading) and all(
+        here in (1, there) for here, there in zip(given[::-1], leading[::-1], strict=False)
+    )
+    if tail != tuple(size) or not fits:
+        own, first = ", ".join(map(str, size)), f"batch={batch}, " if batched else ""
+        raise ArgumentError.expected(
+            name,
+            f"shape [{own}] or [{first}time={periods}, {own}]",
+            list(array.shape),
+            advice="an axis of length 1 repeats; there is one time per row of ctrl",
+        )
+    count = int(np.prod(size))
+    return np.broadcast_to(array.reshape(*given, count), (batch, periods, count))
+
+
+def is_shared(array: Float64Array, axes_of_own: int, batch: int) -> bool:
+    """Tell whether all environments share an array of a controller.
+
+    Args:
+        array: the array as given.
+        axes_of_own: number of its axes without batch and time.
+        batch: number of environments.
+    """
+    return array.ndim < axes_of_own + 2 or (len(array) == 1 and batch > 1)
+
+
+AXES_OF_OWN = {
+    "feedback.gain": 2,
+    "feedback.qpos": 1,
+    "feedback.qvel": 1,
+    "policy.goal": 1,
+    "qfrc_applied": 1,
+}
+"""Axes of a controller's arrays besides batch and time; weights have neither."""

@@ -1,0 +1,193 @@
+"""revolute.gym: Gymnasium's checkers, its own environments step by step, vectors, resets and derivatives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import revolute
+from revolute.gym import NAMED_TASKS, Env, Task, VectorEnv, noise
+from tests.server.conftest import CART
+
+COUNT = 3
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Silence advice about models of others, e.g. zero poses beyond limits."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def cartpole(sim: revolute.Simulator) -> tuple[revolute.ModelHandle, Task]:
+    """Return cartpoles whose episodes end soon, some by themselves and some by their length."""
+    task = Task(
+        reward=revolute.Loss([revolute.Term("qpos"), revolute.Term("ctrl", weight=0.1)]),
+        terminated=lambda moved: np.abs(moved.qpos[:, 1]) > 0.12,
+        start=noise(0.1, normal_velocity=True),
+        hold=3,
+        episode_length=7,
+    )
+    return sim.load_model("cartpole"), task
+
+
+def actions(envs: Any, steps: int = 30) -> Iterator[np.ndarray]:
+    """Yield the same random actions for every environment of one shape."""
+    envs.action_space.seed(5)
+    for _ in range(steps):
+        yield envs.action_space.sample()
+
+
+@pytest.mark.parametrize("name", NAMED_TASKS)
+def test_gymnasium_checks_every_registered_environment(name: str) -> None:
+    env = gymnasium.make(f"revolute/{name}")
+    check_env(env.unwrapped, skip_render_check=True)
+    envs = gymnasium.make_vec(f"revolute/{name}", num_envs=2, vectorization_mode="vector_entry_point")
+    observation, _ = envs.reset(seed=0)
+    assert observation.shape == envs.observation_space.shape
+    for each in (env, envs):
+        each.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["Hopper-v5", "Walker2d-v5", "HalfCheetah-v5", "InvertedPendulum-v5", "Ant-v5"]
+)
+def test_version_5_is_gymnasiums_own_step_by_step(name: str) -> None:
+    """Both simulate the same state, so that chaos does not add up; Ant's reward differs as documented."""
+    options = {"include_cfrc_ext_in_observation": False, "contact_cost_weight": 0} if "Ant" in name else {}
+    theirs, ours = gymnasium.make(name, **options), gymnasium.make(f"revolute/{name}")
+    theirs.unwrapped.model.opt.tolerance = 0  # type: ignore[attr-defined]
+    started = [env.reset(seed=3)[0] for env in (theirs, ours)]
+    np.testing.assert_allclose(*started, rtol=0, atol=1e-15)
+    for action in actions(theirs, 40):
+        data = theirs.unwrapped.data  # type: ignore[attr-defined]
+        ours.reset(options={"qpos": data.qpos, "qvel": data.qvel})
+        expected, reward, ended, *_ = theirs.step(action)
+        found, our_reward, our_end, *_ = ours.step(action)
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(our_reward, reward, atol=0.1 if "Ant" in name else 1e-7)
+        assert our_end == ended
+        if ended:
+            theirs.reset()
+
+
+def test_a_vector_equals_single_environments(simulator: revolute.Simulator) -> None:
+    model, task = cartpole(simulator)
+    ours = VectorEnv(simulator, model, task, COUNT)
+    single = SyncVectorEnv([lambda: Env(simulator, model, task)] * COUNT)
+    for found, expected in zip(ours.reset(seed=1)[:1], single.reset(seed=1)[:1], strict=True):
+        np.testing.assert_array_equal(found, expected)
+    ends = 0
+    for action in actions(ours):
+        results = ours.step(action), single.step(action)
+        for found, expected in zip(results[0][:4], results[1][:4], strict=True):
+            np.testing.assert_array_equal(found, expected)
+        ends += int(results[0][2].sum() + results[0][3].sum())
+    assert ends > COUNT
+    ours.close()
+    single.close()
+
+
+def test_same_step_resets_have_the_final_observation(in_process: revolute.Simulator) -> None:
+    model, task = cartpole(in_process)
+    ours = VectorEnv(in_process, model, task, COUNT, autoreset_mode="SameStep")
+    make = [lambda: Env(in_process, model, task)] * COUNT
+    single = SyncVectorEnv(make, autoreset_mode=AutoresetMode.SAME_STEP)
+    ours.reset(seed=1), single.reset(seed=1)
+    for action in actions(ours):
+        results = ours.step(action), single.step(action)
+        for found, expected in zip(results[0][:4], results[1][:4], strict=True):
+            np.testing.assert_array_equal(found, expected)
+        infos = [result[4] for result in results]
+        assert ("final_obs" in infos[0]) == ("final_obs" in infos[1])
+        if "final_obs" in infos[0]:
+            np.testing.assert_array_equal(infos[0]["_final_obs"], infos[1]["_final_obs"])
+            for number in np.flatnonzero(infos[0]["_final_obs"]):
+                np.testing.assert_array_equal(infos[0]["final_obs"][number], infos[1]["final_obs"][number])
+
+
+def test_without_autoreset_the_caller_chooses(in_process: revolute.Simulator) -> None:
+    model, task = cartpole(in_process)
+    envs = VectorEnv(in_process, model, task, COUNT, autoreset_mode=AutoresetMode.DISABLED)
+    before, _ = envs.reset(seed=1)
+    mask = np.array([False, True, False])
+    after, _ = envs.reset(options={"reset_mask": mask})
+    np.testing.assert_array_equal(np.any(before != after, axis=1), mask)
+    with pytest.raises(revolute.ArgumentError, match="reset_mask: expected 3 booleans"):
+        envs.reset(options={"reset_mask": np.ones(2, bool)})
+
+
+def test_derivatives_in_info_against_differences(in_process: revolute.Simulator) -> None:
+    model, task = cartpole(in_process)
+    env = Env(in_process, model, task, derivatives=True)
+
+    def step(push: float) -> tuple[Any, ...]:
+        env.reset(seed=2)
+        return env.step(np.array([push]))
+
+    observation, reward, *_, info = step(0.5)
+    plain = Env(in_process, model, task)
+    plain.reset(seed=2)
+    np.testing.assert_array_equal(observation, plain.step(np.array([0.5]))[0])
+    above, below = step(0.5 + 1e-5), step(0.5 - 1e-5)
+    np.testing.assert_allclose(info["state_by_action"][:, 0], (above[0] - below[0]) / 2e-5, rtol=1e-7)
+    np.testing.assert_allclose(info["reward_by_action"][0], (above[1] - below[1]) / 2e-5, rtol=1e-7)
+    assert reward == plain.step(np.zeros(1))[1] or np.isfinite(reward)
+
+
+def test_an_environment_that_diverges_ends_and_its_neighbours_go_on(in_process: revolute.Simulator) -> None:
+    model = in_process.load_model(CART)
+    task = Task(reward=lambda moved: moved.qpos[:, 0], diverged_reward=-5.0, hold=3000, action_limit=1e308)
+    envs = VectorEnv(in_process, model, task, 2)
+    start, _ = envs.reset()
+    for _ in range(2):
+        found, reward, terminated, _, info = envs.step(np.array([[1e308], [1.0]]))
+        np.testing.assert_array_equal(terminated, [True, False])
+        np.testing.assert_array_equal(info["diverged"], [True, False])
+        np.testing.assert_array_equal(found[0], start[0])
+        assert reward[0] == -5.0 and np.isfinite(found).all()
+        # the first one starts again
+        found, _, terminated, *_ = envs.step(np.zeros((2, 1)))
+        assert not terminated.any()
+
+
+def test_a_session_that_has_ended_is_opened_again(over_grpc: revolute.Simulator) -> None:
+    model, task = cartpole(over_grpc)
+    envs, reference = (VectorEnv(over_grpc, model, task, 2) for _ in range(2))
+    envs.reset(seed=0), reference.reset(seed=0)
+    for number, action in enumerate(actions(envs, 6)):
+        if number == 3:
+            envs._episodes._session.close()  # type: ignore[union-attr]
+        np.testing.assert_array_equal(envs.step(action)[0], reference.step(action)[0])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"hold": 0}, "hold: expected a whole number of at least 1, got 0"),
+        ({"action_limit": None}, "action_limit: expected a limit for actuators without ctrlrange"),
+        ({"observe": lambda qpos, qvel: qpos[0]}, r"observe: expected shape \[batch=1, n\]"),
+    ],
+)
+def test_tasks_that_do_not_fit(in_process: revolute.Simulator, fields: dict[str, Any], message: str) -> None:
+    model = in_process.load_model("laikago")
+    with pytest.raises(revolute.ArgumentError, match=message):
+        Env(in_process, model, Task(**{"action_limit": 1.0, **fields}))
+
+
+def test_actions_and_rewards_of_a_wrong_shape(in_process: revolute.Simulator) -> None:
+    model, _ = cartpole(in_process)
+    env = Env(in_process, model, Task(reward=lambda moved: 1.0, action_limit=1.0))
+    env.reset()
+    with pytest.raises(revolute.ArgumentError, match=r"action: expected shape \[1\], got \[2\]"):
+        env.step(np.zeros(2))
+    with pytest.raises(revolute.ArgumentError, match=r"reward: expected shape \[batch=1\], got \[\]"):
+        env.step(np.zeros(1))

@@ -1,0 +1,180 @@
+"""revolute.jax against differences and against the plain API, under every transformation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+import revolute
+import revolute.jax as adapter
+
+BATCH, STEPS, ROWS = 3, 5, 2
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+class Cartpole:
+    """A rollout of cartpoles with their gravity as a parameter, and random inputs."""
+
+    def __init__(self, sim: revolute.Simulator) -> None:
+        self.sim, self.model = sim, sim.load_model("cartpole")
+        random = np.random.default_rng(0)
+        self.qpos = random.normal(size=(BATCH, self.model.nq))
+        self.qvel = random.normal(size=(BATCH, self.model.nv))
+        self.ctrl = random.normal(size=(BATCH, STEPS, self.model.nu))
+        self.gravity = np.array(self.model.params["gravity"])
+        self.rows = random.normal(size=(ROWS, BATCH, self.model.nq))
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        return self.qpos, self.qvel, self.ctrl, self.gravity
+
+    def states(self, qpos: Any, qvel: Any, ctrl: Any, gravity: Any, **options: Any) -> Any:
+        return adapter.rollout(self.sim, self.model, qpos, qvel, ctrl, {"gravity": gravity}, **options)
+
+    def loss(self, *inputs: Any) -> Any:
+        return sum(jnp.sum(array[..., -1, :] ** 2) for array in self.states(*inputs))
+
+
+@pytest.fixture
+def cart(in_process: revolute.Simulator) -> Cartpole:
+    return Cartpole(in_process)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Return the shapes of the controls of all rollouts."""
+    seen: list[tuple[int, ...]] = []
+    rollout = revolute.Simulator.rollout
+
+    def counted(self: Any, model: Any, qpos: Any, qvel: Any, ctrl: Any, **options: Any) -> Any:
+        seen.append(np.shape(ctrl))
+        return rollout(self, model, qpos, qvel, ctrl, **options)
+
+    monkeypatch.setattr(revolute.Simulator, "rollout", counted)
+    return seen
+
+
+def test_gradients_against_differences(cart: Cartpole) -> None:
+    check_grads(cart.states, cart.inputs, 1, modes=["rev"])
+
+
+def test_the_final_state_of_one_environment(cart: Cartpole) -> None:
+    def final(qpos: Any, ctrl: Any) -> Any:
+        return cart.states(qpos, cart.qvel[0], ctrl, cart.gravity, states="final", checkpoints="slots=2")
+
+    check_grads(final, (cart.qpos[0], cart.ctrl[0]), 1, modes=["rev"])
+
+
+def test_jit_is_rollout_and_backward_on_every_transport(simulator: revolute.Simulator) -> None:
+    cart = Cartpole(simulator)
+    gradient = jax.jit(jax.grad(cart.loss, (0, 1, 2, 3)))(*cart.inputs)
+    trajectory = simulator.rollout(cart.model, *cart.inputs[:3], params={"gravity": cart.gravity})
+    bars = np.zeros(trajectory.qpos.shape), np.zeros(trajectory.qvel.shape)
+    bars[0][:, -1], bars[1][:, -1] = 2 * trajectory.final_qpos, 2 * trajectory.final_qvel
+    expected = trajectory.backward(*bars, wrt=("qpos", "qvel", "ctrl", "gravity"))
+    for found, name in zip(gradient, expected, strict=True):
+        np.testing.assert_array_equal(found, expected[name])
+
+
+def test_vmap_of_grad_is_one_call(cart: Cartpole, calls: list[tuple[int, ...]]) -> None:
+    rowwise = jax.vmap(jax.grad(cart.loss, (0, 1, 2, 3)), in_axes=(0, None, None, None))
+    found = rowwise(cart.rows, *cart.inputs[1:])
+    assert calls == [(ROWS * BATCH, STEPS, cart.model.nu)]
+    each = [jax.grad(cart.loss, (0, 1, 2, 3))(row, *cart.inputs[1:]) for row in cart.rows]
+    for number, array in enumerate(found):
+        expected = np.stack([gradients[number] for gradients in each])
+        np.testing.assert_allclose(array, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_grad_of_vmap_is_one_call(cart: Cartpole, calls: list[tuple[int, ...]]) -> None:
+    def total(rows: Any, gravity: Any) -> Any:
+        rowwise = jax.vmap(cart.loss, in_axes=(0, None, None, None))
+        return rowwise(rows, cart.qvel, cart.ctrl, gravity).sum()
+
+    found = jax.grad(total, (0, 1))(cart.rows, cart.gravity)
+    assert calls == [(ROWS * BATCH, STEPS, cart.model.nu)]
+    each = [jax.grad(cart.loss, (0, 3))(row, *cart.inputs[1:]) for row in cart.rows]
+    np.testing.assert_allclose(found[0], np.stack([by_qpos for by_qpos, _ in each]), rtol=1e-12)
+    np.testing.assert_allclose(found[1], sum(by_gravity for _, by_gravity in each), rtol=1e-12)
+
+
+def test_vmap_of_one_environment_with_its_own_parameters(cart: Cartpole) -> None:
+    gravities = cart.gravity * np.arange(1, BATCH + 1)[:, None]
+    found = jax.vmap(jax.grad(cart.loss, 3))(cart.qpos, cart.qvel, cart.ctrl, gravities)
+    trajectory = cart.sim.rollout(cart.model, *cart.inputs[:3], params={"gravity": gravities})
+    bars = [2 * array[:, None] for array in (trajectory.final_qpos, trajectory.final_qvel)]
+    expected = trajectory.backward(*bars, times=[-1], wrt=("gravity",)).gravity
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_jacrev_is_one_rollout_and_one_backward(cart: Cartpole, calls: list[tuple[int, ...]]) -> None:
+    def last(ctrl: Any) -> Any:
+        return cart.states(cart.qpos[0], cart.qvel[0], ctrl, cart.gravity)[0][-1]
+
+    found = jax.jacrev(last)(cart.ctrl[0])
+    assert len(calls) == 1
+    step = 1e-6 * np.eye(STEPS)[:, :, None]
+    expected = [(last(cart.ctrl[0] + each) - last(cart.ctrl[0] - each)) / 2e-6 for each in step]
+    np.testing.assert_allclose(found[..., 0], np.stack(expected, -1), atol=1e-8)
+
+
+def test_a_closed_loop_by_scan(cart: Cartpole) -> None:
+    def closed(ctrl: Any) -> Any:
+        def step(state: Any, each: Any) -> Any:
+            qpos, qvel = adapter.rollout(cart.sim, cart.model, *state, each[None], states="final")
+            return (qpos, qvel), qpos
+
+        return jax.lax.scan(step, (jnp.asarray(cart.qpos[0]), jnp.asarray(cart.qvel[0])), ctrl)[1]
+
+    def opened(ctrl: Any) -> Any:
+        return cart.states(cart.qpos[0], cart.qvel[0], ctrl, cart.gravity)[0][1:]
+
+    np.testing.assert_array_equal(jax.jit(closed)(cart.ctrl[0]), opened(cart.ctrl[0]))
+    found, expected = (
+        jax.jit(jax.grad(lambda ctrl, states=states: jnp.sum(states(ctrl) ** 2)))(cart.ctrl[0])
+        for states in (closed, opened)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def test_states_that_were_dropped_are_simulated_again(
+    cart: Cartpole, calls: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = jax.grad(cart.loss, 2)(*cart.inputs)
+    monkeypatch.setattr(adapter, "_KEPT_BYTES", 0)
+    value, pull = jax.vjp(lambda ctrl: cart.loss(*cart.inputs[:2], ctrl, cart.gravity), cart.ctrl)
+    cart.loss(*cart.inputs)
+    jax.grad(cart.loss)(*cart.inputs)
+    calls.clear()
+    np.testing.assert_array_equal(pull(jnp.ones_like(value))[0], expected)
+    assert len(calls) == 1
+
+
+def test_float32_in_float32_out(in_process: revolute.Simulator) -> None:
+    with jax.enable_x64(False):
+        cart = Cartpole(in_process)
+        found = jax.grad(cart.loss, 2)(*cart.inputs)
+        assert found.dtype == jnp.float32 and cart.states(*cart.inputs)[0].dtype == jnp.float32
+
+
+def test_a_tracer_in_the_plain_call_is_told_of_the_adapter(cart: Cartpole) -> None:
+    with pytest.raises(revolute.ArgumentError, match=r"qpos: .*tracer.*revolute\.jax\.rollout"):
+        jax.jit(lambda qpos: cart.sim.rollout(cart.model, qpos, cart.qvel, cart.ctrl).qpos)(cart.qpos)
+
+
+def test_shapes_are_checked_before_the_call(cart: Cartpole) -> None:
+    with pytest.raises(revolute.ArgumentError, match=r"qpos: expected shape \[3, 2\] or \[2\], got \[3, 1\]"):
+        cart.states(cart.qpos[:, :1], cart.qvel, cart.ctrl, cart.gravity)
+    with pytest.raises(revolute.ArgumentError, match="ctrl: expected shape"):
+        cart.states(cart.qpos, cart.qvel, cart.ctrl[0, 0], cart.gravity)
