@@ -1,6 +1,7 @@
 // Measurement: its adjoint by state, control and parameters in a crowd of contacts, and no allocation. That the numbers are
 // MuJoCo's, and that packs give the bits of single states, is checked in tests/revolute_engine/test_sensors.py.
 #include "allocation.hpp"
+#include "models.hpp"
 #include "revolute/probes.hpp"
 #include "revolute/stages/measurement_adjoint.hpp"
 #include "states.hpp"
@@ -22,6 +23,9 @@ Probes every_kind(const ModelStorage& storage) {
   for (std::size_t kind = 0; kind < sizeof probe_sizes / sizeof *probe_sizes; ++kind) {
     ProbeRequest request{};
     request.kind = ProbeKind(kind);
+    const bool of_ball =
+        request.kind == ProbeKind::ball_quaternion || request.kind == ProbeKind::ball_velocity;
+    if (of_ball && m.joints[ball].type != JointType::ball) continue;
     request.type = PlaceType::body;
     request.id = body;
     request.shape = 2;

@@ -36,7 +36,7 @@ void rays_meet_what_they_pass_through() {
   for (int shape = 2; shape <= 6; ++shape) {
     int met = 0, missed = 0;
     for (int trial = 0; trial < 300; ++trial) {
-      const Point p = {random.normal(), random.normal(), random.normal()},
+      const Point p = 0.6 * Point{random.normal(), random.normal(), random.normal()},
                   d = {random.normal(), random.normal(), trial % 7 == 0 ? 0.0 : random.normal()};
       double deepest = -1;
       for (int i = 0; i <= 4000; ++i) deepest = std::max(deepest, depth(shape, size, p + (i * 2e-3) * d));
