@@ -164,6 +164,8 @@ class Simulator(Unpicklable):
             raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
         readings = sensor_quantities(model, sensors) if sensors is not False else None
+        if readings and not kept.differentiable:
+            raise ArgumentError.expected("checkpoints", "a policy that keeps states for sensors", "'none'")
         control = Control(hold, feedback, policy, qfrc_applied)
         if kept.differentiable and not control.has_controller and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
