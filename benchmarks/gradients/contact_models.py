@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 
 from benchmarks.laikago import START, controls
+from revolute.contract.load_options import ContactModel
 from revolute_engine import Engine, Model, load_model
 
 from .differences import Array, ambient, final_state_cotangents
@@ -26,7 +27,7 @@ def _start(name: str, model: Model, steps: int) -> tuple[Array, Array, Array]:
     return settled.qpos[-1].copy(), settled.qvel[-1].copy(), ctrl[SETTLING:]
 
 
-def errors(name: str, steps: int, contact_model: str) -> list[float]:
+def errors(name: str, steps: int, contact_model: ContactModel) -> list[float]:
     """Return the relative error of the derivative by qpos along one direction, for each width."""
     model, engine = load_model(name, contact_model=contact_model, warn=False), Engine(threads=1)
     qpos, qvel, ctrl = _start(name, model, steps)

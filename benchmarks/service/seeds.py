@@ -32,6 +32,7 @@ ARRAYS: dict[str, Any] = {
     "qvel_bar": np.ones((STEPS + 1, 1)),
     "ctrl_bar": np.ones((STEPS, 1)),
     "qfrc_applied": [0.3],
+    "gain": [[-1.0, -0.1]],
     "qpos_tan": [1.0],
     "qvel_tan": [1.0],
     "ctrl_tan": np.ones((STEPS, 1)),
@@ -55,6 +56,7 @@ WORDS: dict[str, Any] = {
     "tolerance": 1e-4,
     "name": "x",
     "checkpoints": "every",
+    "contact_model": "hard",
     "states": "all",
     "lease": 600.0,
 }
@@ -69,13 +71,12 @@ LEFT_OUT = {
     "ModelOptions.fuse_fixed",
     "ModelOptions.solver",
     "Cotangents.times",
-    # Jvp would refuse the trajectory
-    "RolloutInputs.feedback",
+    # not beside a feedback
     "RolloutInputs.policy",
 }
 """Fields without which a request is valid and with which it would not be."""
 
-STREAM_LEFT_OUT = ("hold", "qfrc_applied")
+STREAM_LEFT_OUT = ("hold", "feedback", "qfrc_applied")
 """Fields of a rollout that StreamRollout refuses."""
 
 

@@ -108,6 +108,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "aio":
+        return importlib.import_module(".aio", __name__)
     if name not in _HOME:
         raise AttributeError(f"module 'revolute' has no attribute '{name}'")
     value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from .derivatives import Jvp
 from .link import Link
 from .measured import Contacts, Kinematics, default_quantities, read_sensors, sensor_quantities
 from .model import ModelHandle
+from .trajectory_file import write
 from .unpicklable import Unpicklable
 
 STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
@@ -107,6 +109,7 @@ class Trajectory(Unpicklable):
         final_qvel: velocity at time T, [batch, nv].
         ctrl: controls as they acted, [batch, T / hold, nu], with the part of a feedback or policy.
         hold: steps that each row of `ctrl` acted for.
+        params: model parameters that the rollout replaced, by name.
         checkpoints: which states are kept for the gradient.
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
             diverged environment are NaN after its last finite one.
@@ -124,6 +127,8 @@ class Trajectory(Unpicklable):
         ctrl: np.ndarray,
         *,
         owned: bool,
+        params: Mapping[str, np.ndarray],
+        has_forces: bool = False,
     ) -> None:
         self.id: str = document["trajectory_id"]
         self.model = model
@@ -132,6 +137,8 @@ class Trajectory(Unpicklable):
         self.final_qvel: Float64Array = _read_only(document["final_qvel"])
         self._states = _states(document) if "qpos" in document else None
         self.ctrl: Float64Array = _read_only(ctrl)
+        self.params: Mapping[str, Float64Array] = {name: _read_only(value) for name, value in params.items()}
+        self._has_forces = has_forces
         # servers of earlier versions do not send it
         self.hold: int = document.get("hold") or 1
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
@@ -160,8 +167,18 @@ class Trajectory(Unpicklable):
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities at times 0 … T, [batch, T + 1, nv]; replayed like `qpos`."""
+        """Velocities at times 0 … T, and behind them activations, [batch, T + 1, nv + na]; see `qpos`."""
         return self._all_states()[1]
+
+    @property
+    def has_states(self) -> bool:
+        """Whether `qpos` and `qvel` are here, so that reading them asks no engine."""
+        return self._states is not None
+
+    @property
+    def act(self) -> Float64Array:
+        """Activations at times 0 … T, [batch, T + 1, na]: the end of `qvel`."""
+        return self.qvel[..., self.model.nv :]
 
     @property
     def sensordata(self) -> Float64Array:
@@ -369,7 +386,7 @@ class Trajectory(Unpicklable):
                 tangent of a quaternion is a rotation vector in the moving frame; None for zero.
             qvel_tan: tangent of the start velocity, [batch, nv] or [nv]; None for zero.
             ctrl_tan: tangent of the controls, shaped like `ctrl`, or [T, nu] for all environments; None for
-                zero.
+                zero. A controller of the rollout answers to the states' tangents by itself.
             params_tan: tangents of model parameters by name, shaped like the parameters.
 
         Returns:
@@ -389,6 +406,22 @@ class Trajectory(Unpicklable):
             "params_tan": named_float64("params_tan", params_tan),
         }
         return Jvp.from_document(self._link.call("Jvp", document))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trajectory to an NPZ file for `Simulator.load_trajectory`, with its model.
+
+        The file has the start state, the controls as they acted and the parameters, not the states, which are
+        simulated again. A feedback or policy is not in it.
+
+        Raises:
+            ArgumentError: the file cannot be written, the rollout ran with checkpoints "none", or forces were
+                applied to it.
+        """
+        if self._has_forces:
+            raise ArgumentError.expected(
+                "trajectory", "one without qfrc_applied", "one with", advice="save these"
+            )
+        write(self, path)
 
     def delete(self) -> None:
         """Delete the trajectory in the engine or on the server. The arrays of this object remain valid.

@@ -163,7 +163,7 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
                        nullptr};
   py::dict out;
   const auto states = [&](const char* name, py::ssize_t count) {
-    Array qpos(Shape{batch, count, m.nq}), qvel(Shape{batch, count, m.nv});
+    Array qpos(Shape{batch, count, m.nq}), qvel(Shape{batch, count, velocities(m)});
     out[name] = py::make_tuple(qpos, qvel);
     return StateArrays{qpos.mutable_data(), qvel.mutable_data()};
   };
@@ -192,7 +192,7 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
                           const Array& ctrl, std::int64_t steps, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
-  Array qpos(Shape{batch, m.nq}), qvel(Shape{batch, m.nv});
+  Array qpos(Shape{batch, m.nq}), qvel(Shape{batch, velocities(m)});
   py::array_t<std::int32_t> status(batch);
   std::vector<std::int64_t> diverged_step(batch);
   RolloutArrays arrays{};
@@ -227,7 +227,7 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
     if (name == "qpos") {
       arrays.qpos0_bar = result(name, {cotangents, batch, m.nq});
     } else if (name == "qvel") {
-      arrays.qvel0_bar = result(name, {cotangents, batch, m.nv});
+      arrays.qvel0_bar = result(name, {cotangents, batch, velocities(m)});
     } else if (name == "ctrl") {
       arrays.ctrl_bar = result(name, {cotangents, batch, periods, m.nu});
     } else if (name == "feedback.gain") {
@@ -360,7 +360,7 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
   const py::ssize_t steps = ctrl.shape(1) * hold;
-  Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, m.nv});
+  Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, velocities(m)});
   std::vector<StridedArray> controller_owners;
   std::vector<Array> owners;
   JvpArrays arrays = {{batch, steps, hold},
@@ -374,18 +374,18 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
                       parameter_inputs(parameter_tangents, owners),
                       qpos_out.mutable_data(),
                       qvel_out.mutable_data()};
-  arrays.qfrc_applied = read_controller(controller, controller_owners).qfrc_applied;
+  arrays.controller = read_controller(controller, controller_owners);
   if (!unlocked([&] { return jvp(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos_out, qvel_out);
 }
 
 py::object jacobian_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
                            const py::dict& parameters, int threads, const CancelToken* cancel) {
-  const py::ssize_t nv = model.model().nv, nu = model.model().nu;
+  const py::ssize_t nx = model.model().nv + velocities(model.model()), nu = model.model().nu;
   const bool batched = ctrl.ndim() == 2;
   const int batch = batched ? int(ctrl.shape(0)) : 1;
-  Array A = batched ? Array({py::ssize_t(batch), 2 * nv, 2 * nv}) : Array({2 * nv, 2 * nv});
-  Array B = batched ? Array({py::ssize_t(batch), 2 * nv, nu}) : Array({2 * nv, nu});
+  Array A = batched ? Array({py::ssize_t(batch), nx, nx}) : Array({nx, nx});
+  Array B = batched ? Array({py::ssize_t(batch), nx, nu}) : Array({nx, nu});
   std::vector<Array> owners;
   std::vector<std::uint8_t> finite(batch);
   const JacobianArrays arrays = {batch,
@@ -413,7 +413,7 @@ bool is_sound_step(const ModelStorage& model, const Array& qpos, const Array& qv
            all_finite(values.data(), values.size());
   };
   return batch > 0 && batch <= few_environments && sound(ctrl, m.nu) && sound(qpos, m.nq) &&
-         sound(qvel, m.nv) && quaternions_within(m, qpos.data(), batch, least, most);
+         sound(qvel, velocities(m)) && quaternions_within(m, qpos.data(), batch, least, most);
 }
 
 py::object sound_jacobian(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
@@ -500,7 +500,7 @@ py::object measure_backward_python(const ModelStorage& model, const py::list& re
     } else if (name == "tangent") {
       arrays.tangent_bar = result({cotangents, batch, count, m.nv});
     } else if (name == "qvel") {
-      arrays.qvel_bar = result({cotangents, batch, count, m.nv});
+      arrays.qvel_bar = result({cotangents, batch, count, velocities(m)});
     } else if (name == "ctrl") {
       arrays.ctrl_bar = result({cotangents, batch, count, m.nu});
     } else {
@@ -554,8 +554,8 @@ py::dict contact_forces_python(const ModelStorage& model, const Array& qpos, con
         const std::size_t size = model.parameter_size(Parameter(p)), row = inputs[p].rows > 1 ? i : 0;
         values[p] = inputs[p].values ? inputs[p].values + row * size : model.parameters().defaults[p].data();
       }
-      const auto found = find_contact_forces(model, values, qpos.data() + i * m.nq, qvel.data() + i * m.nv,
-                                             ctrl.data() + i * m.nu,
+      const auto found = find_contact_forces(model, values, qpos.data() + i * m.nq,
+                                             qvel.data() + i * velocities(m), ctrl.data() + i * m.nu,
                                              qfrc_applied ? qfrc_applied->data() + i * m.nv : nullptr);
       counts.push_back(std::int64_t(found.size()));
       all.insert(all.end(), found.begin(), found.end());

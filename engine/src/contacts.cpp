@@ -17,8 +17,8 @@ struct Workspace {
       : parameters(model, arena), kinematics(model, arena), contacts(model, arena) {}
 };
 
-ContactRecord record(const Model& model, const Contact<double>& contact) {
-  const Candidate& candidate = model.candidates[contact.candidate];
+ContactRecord record(const Contact<double>& contact) {
+  const Candidate& candidate = *contact.candidate;
   ContactRecord out{candidate.geom_a, candidate.geom_b, contact.gap, {}, {}, {}};
   const auto write = [](const Vector3<double>& a, double* to) { to[0] = a.x, to[1] = a.y, to[2] = a.z; };
   write(contact.at.point, out.position);
@@ -35,12 +35,12 @@ struct StepAt {
       : parameters(model, arena),
         step(model, arena),
         qpos_next(arena.take<double>(model.nq)),
-        qvel_next(arena.take<double>(model.nv)) {}
+        qvel_next(arena.take<double>(velocities(model))) {}
 };
 
 std::vector<ContactRecord> soft_forces(const Model& model, const SoftStage<double>& stage) {
   std::vector<ContactRecord> out;
-  for (int c = 0; c < stage.contacts.count; ++c) out.push_back(record(model, stage.contacts.list[c]));
+  for (int c = 0; c < stage.contacts.count; ++c) out.push_back(record(stage.contacts.list[c]));
   for (int i = 0; i < stage.constraints.count; ++i) {
     const SoftConstraint<double>& c = stage.constraints.list[i];
     for (int r = 0; c.source == RowSource::contact && r < c.cost.rows; ++r)
@@ -51,7 +51,7 @@ std::vector<ContactRecord> soft_forces(const Model& model, const SoftStage<doubl
 
 std::vector<ContactRecord> hard_forces(const Model& model, const StepWorkspace<double>& step) {
   std::vector<ContactRecord> out;
-  for (int c = 0; c < step.contacts.count; ++c) out.push_back(record(model, step.contacts.list[c]));
+  for (int c = 0; c < step.contacts.count; ++c) out.push_back(record(step.contacts.list[c]));
   for (int r = 0; r < step.rows.count; ++r) {
     const RowOrigin& origin = step.rows.origin[r];
     if (origin.source == RowSource::contact)
@@ -92,7 +92,7 @@ std::vector<ContactRecord> find_contacts(const ModelStorage& storage, const doub
   kinematics(model, at.parameters, qpos, still.data(), at.kinematics);
   collision_detection(model, at.kinematics, at.kinematics.V, model.timestep, at.contacts);
   std::vector<ContactRecord> out;
-  for (int c = 0; c < at.contacts.count; ++c) out.push_back(record(model, at.contacts.list[c]));
+  for (int c = 0; c < at.contacts.count; ++c) out.push_back(record(at.contacts.list[c]));
   return out;
 }
 

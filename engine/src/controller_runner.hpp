@@ -55,9 +55,11 @@ class ControllerRunner {
   void add(const Slice& slice, std::int64_t c, const Real* qpos, const Real* qvel, Real* ctrl) {
     evaluate(slice, c, qpos, qvel);
     if (feedback_) add_feedback(model_, *feedback_, ctrl);
-    if (!mlp_) return;
-    add_policy(model_, inputs_.mlp, *mlp_, ctrl);
-    std::copy_n(ctrl, model_.nu, mlp_->previous_ctrl);
+    if (mlp_) add_policy(model_, inputs_.mlp, *mlp_, ctrl);
+  }
+  // Keeps a period's controls for the observations of the next one.
+  void remember(const Real* ctrl) {
+    if (mlp_) std::copy_n(ctrl, model_.nu, mlp_->previous_ctrl);
   }
 
   // Before a backward pass: no cotangents yet.

@@ -18,7 +18,7 @@ struct ForwardRunner {
 
   ForwardRunner(const Model& model, Arena& arena)
       : qpos(arena.take<Real>(model.nq)),
-        qvel(arena.take<Real>(model.nv)),
+        qvel(arena.take<Real>(velocities(model))),
         ctrl(arena.take<Real>(model.nu)),
         qfrc_applied(arena.take<Real>(model.nv)),
         parameters(model, arena),
@@ -51,7 +51,7 @@ struct ForwardRunner {
     load(storage, arrays.parameters, slice, arrays.loss);
     take_forces(arrays.controller);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
-    gather(arrays.qvel0, model.nv, 0, model.nv, slice, qvel);
+    gather(arrays.qvel0, velocities(model), 0, velocities(model), slice, qvel);
     std::fill_n(ctrl, model.nu, Real(0));  // what is measured at time T without steps
     if (arrays.held) load_ctrl(model, arrays.ctrl, {1, 1}, 0, slice);
     OptionalController<Real> controller(model, arrays.controller);
@@ -103,12 +103,14 @@ struct ForwardRunner {
   void gather_state(const Model& model, const ConstStateArrays& from, std::int64_t count, std::int64_t index,
                     const Slice& slice) {
     gather(from.qpos, std::size_t(count) * model.nq, std::size_t(index) * model.nq, model.nq, slice, qpos);
-    gather(from.qvel, std::size_t(count) * model.nv, std::size_t(index) * model.nv, model.nv, slice, qvel);
+    const std::size_t nv = velocities(model);
+    gather(from.qvel, std::size_t(count) * nv, std::size_t(index) * nv, int(nv), slice, qvel);
   }
   void scatter_state(const Model& model, const StateArrays& to, std::int64_t count, std::int64_t index,
                      const Slice& slice) const {
     scatter(qpos, std::size_t(count) * model.nq, std::size_t(index) * model.nq, model.nq, slice, to.qpos);
-    scatter(qvel, std::size_t(count) * model.nv, std::size_t(index) * model.nv, model.nv, slice, to.qvel);
+    const std::size_t nv = velocities(model);
+    scatter(qvel, std::size_t(count) * nv, std::size_t(index) * nv, int(nv), slice, to.qvel);
   }
 
   // One step in place; returns which environments stayed finite. One with a non-finite state becomes NaN throughout, so that
@@ -117,11 +119,11 @@ struct ForwardRunner {
     step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
     MaskOf<Real> finite = is_finite(qpos[0]);
     for (int i = 1; i < model.nq; ++i) finite = finite & is_finite(qpos[i]);
-    for (int i = 0; i < model.nv; ++i) finite = finite & is_finite(qvel[i]);
+    for (int i = 0; i < velocities(model); ++i) finite = finite & is_finite(qvel[i]);
     if (all(finite)) return finite;
     const Real nan(std::numeric_limits<double>::quiet_NaN());
     for (int i = 0; i < model.nq; ++i) qpos[i] = select(finite, qpos[i], nan);
-    for (int i = 0; i < model.nv; ++i) qvel[i] = select(finite, qvel[i], nan);
+    for (int i = 0; i < velocities(model); ++i) qvel[i] = select(finite, qvel[i], nan);
     return finite;
   }
 
@@ -141,6 +143,7 @@ struct ForwardRunner {
     const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
     if (controller) {
       controller->add(slice, c, qpos, qvel, ctrl);
+      controller->remember(ctrl);
       scatter(ctrl, std::size_t(periods) * model.nu, std::size_t(c) * model.nu, model.nu, slice,
               arrays.applied);
     }

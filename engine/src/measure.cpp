@@ -23,7 +23,8 @@ struct MeasureRunner {
   MeasureRunner(const Model& model, const Probes* probes, int groups, Arena& arena)
       : parameters(model, arena), at(model, *probes, arena), adjoint(model, *probes, arena) {
     for (Real** array : {&qpos, &ambient}) *array = arena.take<Real>(model.nq);
-    for (Real** array : {&qvel, &qfrc_applied, &tangent, &qvel_bar}) *array = arena.take<Real>(model.nv);
+    for (Real** array : {&qvel, &qvel_bar}) *array = arena.take<Real>(velocities(model));
+    for (Real** array : {&qfrc_applied, &tangent}) *array = arena.take<Real>(model.nv);
     for (Real** array : {&ctrl, &ctrl_bar}) *array = arena.take<Real>(model.nu);
     for (Real** array : {&values, &bar}) *array = arena.take<Real>(probes->size);
     for (int g = 0; g < groups; ++g) {
@@ -46,7 +47,7 @@ struct MeasureRunner {
     for (std::int64_t i = 0; i < count; ++i) {
       if (cancel && cancel->cancelled()) return false;
       gather(arrays.qpos, count * model.nq, i * model.nq, model.nq, slice, qpos);
-      gather(arrays.qvel, count * model.nv, i * model.nv, model.nv, slice, qvel);
+      gather(arrays.qvel, count * velocities(model), i * velocities(model), velocities(model), slice, qvel);
       if (arrays.ctrl) gather(arrays.ctrl, count * model.nu, i * model.nu, model.nu, slice, ctrl);
       if (arrays.qfrc_applied)
         gather(arrays.qfrc_applied, count * model.nv, i * model.nv, model.nv, slice, qfrc_applied);
@@ -68,7 +69,7 @@ struct MeasureRunner {
                  std::int64_t i) {
     const int size = arrays.probes->size;
     std::fill_n(tangent, model.nv, Real(0));
-    std::fill_n(qvel_bar, model.nv, Real(0));
+    std::fill_n(qvel_bar, velocities(model), Real(0));
     std::fill_n(ctrl_bar, model.nu, Real(0));
     const std::size_t count = arrays.shape.steps;
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
@@ -85,7 +86,7 @@ struct MeasureRunner {
       }
     };
     write(tangent, model.nv, arrays.tangent_bar);
-    write(qvel_bar, model.nv, arrays.qvel_bar);
+    write(qvel_bar, velocities(model), arrays.qvel_bar);
     write(ctrl_bar, model.nu, arrays.ctrl_bar);
     if (!arrays.qpos_bar) return;
     ambient_cotangents(model, qpos, tangent, ambient);
@@ -98,7 +99,7 @@ struct MeasureRunner {
 bool measure(const ModelStorage& storage, const MeasureArrays& arrays, const Execution& execution) {
   const Model& model = model_for(storage, arrays.parameters);
   const double states = double(arrays.shape.batch) * double(arrays.shape.steps) * (1 + arrays.cotangents);
-  return spread(slices(arrays.shape.batch), worthwhile_threads(execution, model, states),
+  return spread(slices(model, arrays.shape.batch), worthwhile_threads(execution, model, states),
                 worker<MeasureRunner>(storage, arrays, execution, arrays.probes, arrays.cotangents));
 }
 

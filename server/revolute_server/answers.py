@@ -100,6 +100,7 @@ def session_handle(session: Session) -> Document:
         "model_id": session.model.id,
         "batch": session.batch,
         "lease": session.lease,
+        "durable": session.durable,
     }
 
 
@@ -123,13 +124,16 @@ def session_state(state: State) -> Document:
         "time": state.time,
         "step_count": state.step_count,
         "status": state.status,
+        "step_counts": state.step_counts,
     }
 
 
 def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
     """Return a trajectory (message Trajectory)."""
     rollout = kept.rollout
-    arrays = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
+    arrays: Document = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
+    if with_ctrl:
+        arrays["params"] = dict(rollout.params)
     if rollout.all_states is not None:
         arrays |= {"qpos": rollout.qpos, "qvel": rollout.qvel}
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from revolute.contract.transport import IN_PROCESS
 from revolute.contract.verbs import VERBS
+from revolute_engine import load_model, to_mjcf
 
 from .answers import Document
 from .domain.derivatives import reporting_progress
@@ -59,6 +61,20 @@ class LocalTransport:
                 return await differentiate(respond(trajectory))
 
         return _unshared(finished(converse()))
+
+    @staticmethod
+    def mjcf(source: str | bytes, assets: Mapping[str, bytes], options: Mapping[str, Any]) -> str:
+        """Return MJCF text of a model; see `revolute_engine.to_mjcf`."""
+        return to_mjcf(source, assets=assets, **options)
+
+    @staticmethod
+    def mujoco_model(source: str | bytes, assets: Mapping[str, bytes], options: Mapping[str, Any]) -> Any:
+        """Return a model as MuJoCo compiles it."""
+        model = load_model(source, assets=assets, allow_files=False, warn=False, **options).mujoco_model
+        # a copy, which the caller may change
+        compiled = copy.copy(model)
+        compiled.opt.timestep = options.get("timestep") or compiled.opt.timestep
+        return compiled
 
     def close(self) -> None:
         """Drop all models, sessions and trajectories."""

@@ -285,7 +285,7 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
     ),
     "loss function": (
         revolute.ArgumentError,
-        "loss: expected a function that returns (value, qpos_bar, qvel_bar), got States",
+        "loss: expected a function that returns (value, qpos_bar, qvel_bar), or ctrl_bar too, got States",
         lambda sim, m: sim.value_and_gradient(m, [0.0], [0.0], [[1.0]], lambda x: x),
     ),
     "negative timestep": (

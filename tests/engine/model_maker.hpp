@@ -43,6 +43,7 @@ class ModelMaker {
     append(a.body_iquat, exponential(Point{0.3, -0.4, 0.2}));
     a.body_mass.push_back(mass);
     append(a.body_inertia, mass * Point{0.02, 0.03, 0.04});
+    a.body_gravcomp.push_back(0);
     return a.nbody++;
   }
   void centre_mass(int body, Point inertia) {
@@ -62,6 +63,9 @@ class ModelMaker {
     append(a.jnt_axis, axis);
     a.jnt_stiffness.push_back(0);
     a.jnt_limited.push_back(0);
+    a.jnt_actfrclimited.push_back(0);
+    a.jnt_actgravcomp.push_back(0);
+    a.jnt_actfrcrange.insert(a.jnt_actfrcrange.end(), {0, 0});
     a.jnt_range.insert(a.jnt_range.end(), {0, 0});
     if (type == JointType::free)
       append(a.qpos0, Point{a.body_pos[3 * body], a.body_pos[3 * body + 1], a.body_pos[3 * body + 2]});
@@ -194,7 +198,14 @@ class ModelMaker {
     append(a.act_bias, bias);
     a.act_ctrllimited.push_back(0);
     a.act_forcelimited.push_back(0);
-    for (Doubles* range : {&a.act_ctrlrange, &a.act_forcerange}) range->insert(range->end(), {0, 0});
+    for (Doubles* range : {&a.act_ctrlrange, &a.act_forcerange, &a.act_actrange, &a.act_lengthrange})
+      range->insert(range->end(), {0, 0});
+    for (Ints* index : {&a.act_tendon, &a.act_trn}) index->push_back(-1);
+    for (Ints* flag :
+         {&a.act_dyn, &a.act_adr, &a.act_early, &a.act_actlimited, &a.act_musclegain, &a.act_musclebias})
+      flag->push_back(0);
+    append(a.act_dynprm, Point{1, 1, 1});
+    for (Doubles* prm : {&a.act_musclegainprm, &a.act_musclebiasprm}) prm->resize(prm->size() + 9, 1.0);
     return a.nu++;
   }
   void limit_ctrl(int actuator, double lower, double upper) {

@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,14 @@ from .arrays import Float64Array, as_float64, owned_float64
 from .errors import ArgumentError
 from .measures import KINDS, MEASURES, as_elements
 
+Moment = Literal["final", "running"]
+Form = Literal["squared", "linear"]
+
 QUANTITIES = ("qpos", "qvel", "ctrl", *MEASURES)
 STATE_KINDS = {"qpos": "joint", "qvel": "joint", "ctrl": "actuator"}
 """Kind of element by whose name entries of a state or control are selected."""
-MOMENTS = ("final", "running")
-FORMS = ("squared", "linear")
+MOMENTS = get_args(Moment)
+FORMS = get_args(Form)
 
 
 class LossValue(NamedTuple):
@@ -120,9 +123,9 @@ class Term:
     quantity: str
     weight: Any = 1.0
     target: Any = 0.0
-    when: str = "final"
+    when: Moment = "final"
     index: Sequence[int] | None = None
-    form: str = "squared"
+    form: Form = "squared"
     times: Sequence[int] | None = None
     elements: Sequence[str] | None = None
     relative_to: str | None = None

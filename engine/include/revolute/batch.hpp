@@ -113,12 +113,12 @@ struct ValueAndGradientArrays {
 // of the configuration (nv).
 struct JvpArrays {
   BatchShape shape;
-  const double *qpos, *qvel, *ctrl;  // the rollout, without feedback and policy
+  const double *qpos, *qvel, *ctrl;  // the rollout; ctrl as applied
   ParameterInputs parameters;
   const double *qpos0_tan, *qvel0_tan, *ctrl_tan;  // [B, nv], [B, nv], [B, C, nu]; null is zero
   ParameterInputs parameter_tangents;              // rows as in `parameters`, or one; null is zero
   double *qpos_tan, *qvel_tan;                     // [B, T + 1, nv] each
-  BroadcastInput qfrc_applied{};                   // of the rollout
+  ControllerInputs controller{};                   // of the rollout
 };
 
 // The Jacobian of one step, in the tangent convention of MuJoCo's mjd_transitionFD: state (dq, v), 2 nv coordinates.
@@ -136,7 +136,7 @@ struct MeasureArrays {
   BatchShape shape;  // .steps: count
   const Probes* probes;
   const double *qpos, *qvel,
-      *ctrl;                   // [B, count, nq], [B, count, nv], [B, count, nu] (null: the probes need none)
+      *ctrl;                   // [B, count, nq], [B, count, nv + na], [B, count, nu] (null: not needed)
   const double* qfrc_applied;  // [B, count, nv], or null: none
   const double* time;          // [count] of the clock, in s
   ParameterInputs parameters;

@@ -4,7 +4,7 @@ from revolute.contract.gradient_report import GradientReport
 
 from . import _mujoco as _mujoco  # before anything else imports MuJoCo
 from ._engine import Engine
-from ._load import load_model, models
+from ._load import load_model, models, to_mjcf
 from ._model import Model
 from ._results import Cancelled, Gradient, Jvp, Rollout, StepJacobian
 from .gradient_check import check_gradient
@@ -23,4 +23,5 @@ __all__ = [
     "check_gradient",
     "load_model",
     "models",
+    "to_mjcf",
 ]

@@ -314,7 +314,7 @@ class Engine:
         count = rollout.steps + 1 if indices is None else len(indices)
         shapes = {
             "qpos_bar": (rollout.batch, count, model.nq),
-            "qvel_bar": (rollout.batch, count, model.nv),
+            "qvel_bar": (rollout.batch, count, model.nqvel),
             "ctrl_bar": (rollout.batch, *rollout.ctrl.shape[-2:]),
         }
         given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar, "ctrl_bar": ctrl_bar}
@@ -479,7 +479,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The tangents of all states.
+            The tangents of all states. A controller answers to them; `ctrl_tan` is that of the controls
+            that it adds to.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is not known.
@@ -491,14 +492,13 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
-        _check_without_controller(rollout)
         ctrl, status = (with_batch(array, rollout.batched) for array in (rollout.ctrl, rollout.status))
         batch = len(ctrl)
         given = {"qpos_tan": qpos_tan, "qvel_tan": qvel_tan, "ctrl_tan": ctrl_tan}
         if params_tan is None and all(value is None for value in given.values()):
             names = ", ".join(given)
             raise ArgumentError.expected(f"{names}, params_tan", "a tangent in at least one", "None in all")
-        shapes = {"qpos_tan": (batch, model.nv), "qvel_tan": (batch, model.nv), "ctrl_tan": ctrl.shape}
+        shapes = {"qpos_tan": (batch, model.nv), "qvel_tan": (batch, model.nqvel), "ctrl_tan": ctrl.shape}
         tangents = check_tangents(shapes, given, rollout.batched)
         params_tangents = check_params_tan(model, params_tan, batch, rollout.batched)
         completed = status == OK
@@ -847,16 +847,6 @@ def _check_differentiable(rollout: Rollout) -> None:
             "a trajectory with checkpoints",
             "one with checkpoints 'none'",
             advice="simulate it with checkpoints='slots=32' or another policy",
-        )
-
-
-def _check_without_controller(rollout: Rollout) -> None:
-    if rollout.control.has_controller:
-        raise ArgumentError.expected(
-            "trajectory",
-            "one without feedback and policy for a forward derivative",
-            "one with a controller",
-            advice="use backward; or roll out its `ctrl` without the controller",
         )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
+import numpy.typing as npt
 
 from revolute.contract.errors import ArgumentError
 from revolute.contract.measures import find_elements, measure_of
@@ -266,11 +267,35 @@ def sensor_fault(model: mujoco.MjModel, sensor: int, contact_model: str) -> tupl
         return of_kind, "it needs accelerations and forces: load the model with contact_model='mujoco'"
     if kind in ("FORCE", "TORQUE") and _is_fixed(model, int(model.sensor_objid[sensor])):
         return f"{of_kind} on a body that does not move", "put its site on a body with a joint above it"
+    if kind in _OF_ACTUATORS and not _drive_joints(model, _actuators_of(model, kind, probe)):
+        return f"{of_kind} of an actuator with activation or not on a joint", "leave it out"
     if kind == "ACTUATORFRC" and model.jnt_actfrclimited[model.actuator_trnid[probe.place, 0]]:
         return f"{of_kind} on a joint with actuatorfrcrange", "set forcerange on the actuator in its place"
     if kind.startswith("SUBTREE") and model.body_subtreemass[probe.place] <= 0:
         return f"{of_kind} of a subtree without mass", "leave it out"
     return None
+
+
+_OF_ACTUATORS = ("ACTUATORPOS", "ACTUATORVEL", "ACTUATORFRC", "JOINTACTFRC")
+
+
+def _actuators_of(model: mujoco.MjModel, kind: str, probe: Probe) -> npt.NDArray[np.int64]:
+    """Return the actuators that a sensor reads; for the force on a joint all of them, as any may pull it."""
+    return np.arange(model.nu) if kind == "JOINTACTFRC" else np.array([probe.place])
+
+
+def _drive_joints(model: mujoco.MjModel, actuators: npt.NDArray[np.int64]) -> bool:
+    """Return whether actuators act on hinges or slides, without activation or a limit on a joint's sum."""
+    joint_transmissions = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
+    on_joints = np.isin(model.actuator_trntype[actuators], [int(kind) for kind in joint_transmissions])
+    plain = model.actuator_dyntype[actuators] == int(mujoco.mjtDyn.mjDYN_NONE)
+    if not (on_joints & plain).all():
+        return False
+    joints = model.actuator_trnid[actuators, 0]
+    shared = np.bincount(joints, minlength=model.njnt)[joints] > 1
+    scalar = np.isin(model.jnt_type[joints], (2, 3))  # slide, hinge
+    muscles = model.actuator_gaintype[actuators] == int(mujoco.mjtGain.mjGAIN_MUSCLE)
+    return bool((scalar & ~muscles & ~(shared & model.jnt_actfrclimited[joints].astype(bool))).all())
 
 
 def _kind(model: mujoco.MjModel, sensor: int) -> str:

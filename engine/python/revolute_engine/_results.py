@@ -33,7 +33,8 @@ class Rollout:
         checkpoints: which states are kept for the gradient.
         kept_qpos: positions of the kept states [batch, states, nq], in order of time; NaN after the last
             finite state of a diverged environment.
-        kept_qvel: velocities of the kept states [batch, states, nv], in the same form.
+        kept_qvel: velocities of the kept states, and behind them activations [batch, states, nv + na], in the
+            same form.
         final_qpos: positions after the last step [batch, nq].
         final_qvel: velocities after the last step [batch, nv].
         ctrl: controls as they acted [batch, periods, nu], with the controller's part; with checkpoints "none"
@@ -74,7 +75,7 @@ class Rollout:
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities [batch, time + 1, nv]; see `qpos`."""
+        """Velocities, and behind them activations [batch, time + 1, nv + na]; see `qpos`."""
         return self._held("qvel")[1]
 
     @property
@@ -187,11 +188,11 @@ class Jvp:
 class StepJacobian:
     """The derivative of one step in tangent coordinates, in the order of MuJoCo's `mjd_transitionFD`.
 
-    With x = (dq, v) and dq a tangent of the positions: dx+ = A dx + B du.
+    With x = (dq, v, act) and dq a tangent of the positions: dx+ = A dx + B du; nx = 2 nv + na.
 
     Attributes:
-        A: derivative by the state [batch, 2 nv, 2 nv]. NaN for an environment whose step diverges.
-        B: derivative by the controls [batch, 2 nv, nu], NaN for the same environments.
+        A: derivative by the state [batch, nx, nx]. NaN for an environment whose step diverges.
+        B: derivative by the controls [batch, nx, nu], NaN for the same environments.
     """
 
     A: Float64Array

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.checkpoints import CheckpointReport, Checkpoints
+from revolute.contract.controllers import PLAIN
 from revolute.contract.loss import FORMS, Loss, check_within_float64
 
 from . import native
@@ -87,7 +88,7 @@ def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
     """
     batch, periods, nu = problem.ctrl.shape
     times = problem.steps + 1
-    shapes = {"qpos": (times, model.nq), "qvel": (times, model.nv), "ctrl": (periods, nu)}
+    shapes = {"qpos": (times, model.nq), "qvel": (times, model.nqvel), "ctrl": (periods, nu)}
     bound: list[LossTuple] = []
     for position, term in enumerate(loss.terms):
         name = f"loss.terms.{position}"
@@ -147,7 +148,7 @@ def evaluated(
     diverged_step.setflags(write=False)
     ends = status, diverged_step if problem.batched else diverged_step[0, ...]
     report = checkpoint_report(
-        model.nq + model.nv, checkpoints, batch, steps, int(found.replayed_steps.sum())
+        model.nq + model.nqvel, checkpoints, batch, steps, int(found.replayed_steps.sum())
     )
     clipped = found.clipped if clip else None
     gradient = gradient_result(
@@ -229,12 +230,15 @@ def gradient_result(
 
 def zero_notes(arrays: Mapping[str, Float64Array]) -> tuple[str, ...]:
     """Return a note for each gradient that is exactly zero."""
-    return tuple(
-        f"{name}: the gradient is exactly zero; nothing that the cotangents weigh depends on {name} at this "
-        "trajectory (contacts that stick or do not touch pass nothing on)"
-        for name, array in arrays.items()
-        if array.size and not array.reshape(-1)[:64].any() and not array.any()
-    )
+    notes: tuple[str, ...] = ()
+    for name, array in arrays.items():
+        # the first number tells of most that they are not
+        if array.size and array.item(0) == 0.0 and not np.count_nonzero(array):
+            notes += (
+                f"{name}: the gradient is exactly zero; nothing that the cotangents weigh depends on {name} "
+                "at this trajectory (contacts that stick or do not touch pass nothing on)",
+            )
+    return notes
 
 
 def finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
@@ -251,7 +255,7 @@ def _shaped(
     has_k: bool,
 ) -> Float64Array:
     """Give one gradient the shape of its input. Diverged environments are NaN, or left out of a sum."""
-    if name in inputs.control.arrays:
+    if inputs.control is not PLAIN and name in inputs.control.arrays:
         return _shaped_of_controller(name, pulled, inputs, completed, has_k)
     if name in PARAMETERS:
         pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))

@@ -31,7 +31,7 @@ class States(NamedTuple):
 
     Attributes:
         qpos: [batch, count, nq].
-        qvel: [batch, count, nv].
+        qvel: [batch, count, nv + na], activations behind velocities.
         ctrl: [batch, count, nu], or None.
         qfrc_applied: forces besides those of actuators [batch, count, nv], or None.
         time: time of each of the `count` states in s.
@@ -83,7 +83,7 @@ def check_states(
         check_finite("qpos", positions)
         check_quaternions(model, positions)
     arrays: dict[str, Float64Array | None] = {}
-    for name, value, size in (("qvel", qvel, model.nv), ("ctrl", ctrl, model.nu)):
+    for name, value, size in (("qvel", qvel, model.nqvel), ("ctrl", ctrl, model.nu)):
         if value is None:
             arrays[name] = None
             continue
@@ -91,7 +91,7 @@ def check_states(
         if not (diverged and name == "qvel"):
             check_finite(name, array)
         arrays[name] = array.reshape(*shape, size)
-    velocities = np.zeros((*shape, model.nv)) if arrays["qvel"] is None else arrays["qvel"]
+    velocities = np.zeros((*shape, model.nqvel)) if arrays["qvel"] is None else arrays["qvel"]
     clock = np.zeros(1) if time is None else as_float64("time", time)
     if clock.ndim > 1 or clock.size not in (1, shape[1]):
         raise ArgumentError.expected("time", f"a number or {shape[1]} numbers", list(clock.shape))

@@ -54,7 +54,7 @@ class SegmentedRollout:
         self._problem = check_rollout(model, qpos, qvel, ctrl, params)
         batch, self.steps = self._problem.ctrl.shape[:2]
         self._qpos = np.empty((batch, self.steps + 1, model.nq))
-        self._qvel = np.empty((batch, self.steps + 1, model.nv))
+        self._qvel = np.empty((batch, self.steps + 1, model.nqvel))
         self._status = np.zeros(batch, np.int32)
         self._diverged_step = np.full(batch, -1, np.int64)
         self._started = False
@@ -73,7 +73,7 @@ class SegmentedRollout:
             steps: length of the segment; None for a default that suits a network.
         """
         problem, model = self._problem, self._model
-        count = _default_steps(len(self._status) * (model.nq + model.nv)) if steps is None else steps
+        count = _default_steps(len(self._status) * (model.nq + model.nqvel)) if steps is None else steps
         ctrl = problem.ctrl[:, self.done : self.done + count]
         if not self._started:
             return RolloutCall(problem.qpos, problem.qvel, ctrl, problem.params)

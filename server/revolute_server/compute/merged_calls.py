@@ -41,7 +41,8 @@ def step_work(engine: Engine, model: Model, call: StepCall) -> Work:
         return advance(engine, model, only.state, only.ctrl, only.steps, token)
 
     size = len(call.state.status)
-    key = ("step", model.id, call.steps) if size <= MOST_ENVIRONMENTS and call.steps > 0 else None
+    alike = size <= MOST_ENVIRONMENTS and call.steps > 0 and not call.state.params
+    key = ("step", model.id, call.steps) if alike else None
     return _work(one, partial(advance_together, engine, model), call, key, size, size * call.steps)
 
 
@@ -127,7 +128,7 @@ def _rollout_key(verb: str, model: Model, call: RolloutCall) -> tuple[Hashable, 
         return None, 1, 0
     size = shape[0] if len(shape) == 3 else 1
     steps = shape[-2] * call.control.hold
-    small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nv) <= MOST_BYTES
+    small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nqvel) <= MOST_BYTES
     plain = call.checkpoints == EVERY and call.control.is_plain
     key = (verb, model.id, steps) if small and plain and size and steps else None
     return key, size, size * steps

@@ -132,7 +132,7 @@ class Derivatives:
                 lambda token: self._engine.jacobian(
                     model, qpos, qvel, ctrl, params=params or None, cancel=token
                 ),
-                batch * 2 * model.nv,
+                batch * (model.nv + model.nqvel),
             )
 
     async def check_gradient(

@@ -37,6 +37,7 @@ from revolute_engine.segments import Segment, SegmentedRollout
 from ..compute.batching import Work, alone
 from ..compute.stepping import State, advance
 from ..settings import Settings
+from ..store.split import session_id
 from .derivatives import Derivatives, ValueAndGradient
 from .measurements import Measurements
 from .models import Models, Source, check_source
@@ -277,6 +278,7 @@ class _Session(Session):
             lease=self.lease,
             expires_in=math.inf,
             age=time.monotonic() - self.created,
+            durable=self.durable,
         )
 
 
@@ -353,8 +355,10 @@ class _Sessions(Sessions):
     async def delete(self, session_id: str, ticket: Ticket) -> None:
         _remove("session", self.kept, session_id)
 
-    async def _open(self, model: Model, batch: int, lease: float, state: State, ticket: Ticket) -> Session:
-        session = _Session(new_id(), model, batch, lease, "", state, 1, None)
+    async def _open(
+        self, model: Model, batch: int, lease: float, state: State, ticket: Ticket, *, durable: bool
+    ) -> Session:
+        session = _Session(session_id(new_id(), durable=durable), model, batch, lease, "", state, 1, None)
         self.kept[session.id] = session
         return session
 
@@ -496,8 +500,13 @@ def _steps(ctrl: Any) -> int:
 
 
 def _copied(state: State) -> State:
-    qpos, qvel, status = np.array(state.qpos), np.array(state.qvel), np.array(state.status)
-    return State(qpos, qvel, state.step_count, state.time, status)
+    return dataclasses.replace(
+        state,
+        qpos=np.array(state.qpos),
+        qvel=np.array(state.qvel),
+        status=np.array(state.status),
+        step_counts=np.array(state.step_counts),
+    )
 
 
 def _remove(noun: str, kept: dict[str, Any], identifier: str) -> None:

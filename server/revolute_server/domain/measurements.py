@@ -164,6 +164,7 @@ class Measurements:
                 state.qvel,
                 source.ctrl,
                 time=state.step_count * model.timestep,
+                params=state.params or None,
                 diverged=True,
             )
             return model, states

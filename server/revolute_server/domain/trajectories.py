@@ -319,7 +319,7 @@ class Trajectories:
         """
         kept = await self.get(trajectory_id)
         controls = kept.rollout.ctrl.nbytes
-        states = 8 * 2 * kept.model.nv * kept.rollout.batch * (kept.rollout.steps + 1)
+        states = 8 * (kept.model.nv + kept.model.nqvel) * kept.rollout.batch * (kept.rollout.steps + 1)
         if kept.rollout.all_states is None:
             states += _states_bytes(kept)
         with self._cache.using(trajectory_id), self._budget.reserve("tangents", controls + states):

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, WithJsonSchema
 
 from revolute.contract.arrays import repeated_controls
-from revolute.contract.controllers import Control
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.loss import Loss
 from revolute_engine.segments import Segment
@@ -101,6 +101,8 @@ class RolloutInputs(Body):
         Raises:
             ArgumentError: one of these fields is wrong.
         """
+        if self.hold is None and self.feedback is None and self.policy is None and self.qfrc_applied is None:
+            return PLAIN
         given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(self, name))}
         return Control.from_dict({"hold": self.hold, "qfrc_applied": self.qfrc_applied, **given})
 

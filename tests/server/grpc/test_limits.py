@@ -229,7 +229,7 @@ def test_bytes_are_counted_as_they_arrive(wire: GrpcWire, cart: str) -> None:
     for request in empty:
         assert request.error() is grpc.StatusCode.INVALID_ARGUMENT
     # what has come does
-    full = [Unfinished(wire, cart, MEMORY // 2, MEMORY // 2 - 10**6) for _ in range(2)]
+    full = [Unfinished(wire, cart, MEMORY // 2, MEMORY // 2 - 4 * 10**6) for _ in range(2)]
     deadline = time.monotonic() + 30.0
     while (found := wire.error("Rollout", rollout) if _refused(wire, rollout) else None) is None:
         assert time.monotonic() < deadline, "unfinished requests are not counted"

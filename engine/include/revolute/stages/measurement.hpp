@@ -21,14 +21,16 @@ template <class Real>
 struct Measurement {
   Kinematics<Real> own;  // without an acceleration; with one those of the stage count
   SoftStage<Real> stage;
-  Real* raw;  // before the cutoff
+  Real* raw;      // before the cutoff
+  Real* no_ctrl;  // [nu] zeros
   const Kinematics<Real>* kinematics;
   const Motion<Real>* A;
 
   Measurement(const Model& model, const Probes& probes, Arena& arena)
       : own(model_if(!probes.acceleration, model), arena),
         stage(model_if(probes.acceleration, model), arena),
-        raw(arena.take<Real>(probes.size)) {}
+        raw(arena.take<Real>(probes.size)),
+        no_ctrl(arena.take<Real>(model.nu)) {}
 };
 
 namespace detail {
@@ -76,6 +78,17 @@ REVOLUTE_HD inline Vector3<Real> relative_velocity(const FramePair<Real>& pair) 
          cross(pair.reference_motion.w, pair.of.p - pair.reference.p);
 }
 
+REVOLUTE_HD inline bool holds_bodies(const Equality& equality) {
+  return equality.type == EqualityType::connect || equality.type == EqualityType::weld;
+}
+// An actuator on a hinge or slide, without activation; others are not measured. `ctrl` may be null where no force is asked for.
+template <class Real>
+REVOLUTE_HD ActuatorState<Real> joint_actuator(const Model& model, const Parameters<Real>& parameters, int a,
+                                               const Real* qpos, const Real* qvel, const Real* ctrl,
+                                               const Measurement<Real>& at) {
+  const ActuationInput<Real> input = {qpos, qvel, ctrl ? ctrl : at.no_ctrl, nullptr, nullptr};
+  return actuator_state(model, parameters, a, input);
+}
 // Forces of the constraints on the bodies of a subtree, about the world's origin: visit(constraint, row, side, wrench at the
 // reference point of its link, that point).
 template <class Real, class Visit>
@@ -86,10 +99,10 @@ REVOLUTE_HD void for_wrenches(const Model& model, const SoftStage<Real>& stage, 
     const SoftConstraint<Real>& c = stage.constraints.list[i];
     int body[2];
     if (c.source == RowSource::contact) {
-      const Candidate& candidate = model.candidates[stage.contacts.list[c.index].candidate];
+      const Candidate& candidate = *stage.contacts.list[c.index].candidate;
       body[0] = model.geoms[candidate.geom_a].body;
       body[1] = model.geoms[candidate.geom_b].body;
-    } else if (c.source == RowSource::equality && model.equalities[c.index].type != EqualityType::joint) {
+    } else if (c.source == RowSource::equality && holds_bodies(model.equalities[c.index])) {
       body[0] = model.equalities[c.index].body_a;
       body[1] = model.equalities[c.index].body_b;
     } else {
@@ -126,7 +139,7 @@ REVOLUTE_HD void for_touches(const Model& model, const SoftStage<Real>& stage, c
     const SoftConstraint<Real>& c = stage.constraints.list[i];
     if (c.source != RowSource::contact) continue;
     const Contact<Real>& contact = stage.contacts.list[c.index];
-    const Candidate& candidate = model.candidates[contact.candidate];
+    const Candidate& candidate = *contact.candidate;
     const bool on_a = model.geoms[candidate.geom_a].body == probe.of.body,
                on_b = model.geoms[candidate.geom_b].body == probe.of.body;
     if (!on_a && !on_b) continue;
@@ -249,8 +262,7 @@ REVOLUTE_HD Real measure_number(const Model& model, const Parameters<Real>& para
     case ProbeKind::actuator_position:
     case ProbeKind::actuator_velocity:
     case ProbeKind::force_of_actuator: {
-      const Real u = probe.kind == ProbeKind::force_of_actuator ? ctrl[probe.index] : Real(0);
-      const ActuatorState<Real> s = actuator_state(model, parameters, probe.index, qpos, qvel, u);
+      const ActuatorState<Real> s = joint_actuator(model, parameters, probe.index, qpos, qvel, ctrl, at);
       return probe.kind == ProbeKind::actuator_position   ? s.length
              : probe.kind == ProbeKind::actuator_velocity ? s.velocity
                                                           : s.force;
@@ -258,7 +270,7 @@ REVOLUTE_HD Real measure_number(const Model& model, const Parameters<Real>& para
     case ProbeKind::actuator_force_on_joint:
       for (int a = 0; a < model.nu; ++a)
         if (model.actuators[a].dof == probe.index)
-          sum += parameters.gear[a] * actuator_state(model, parameters, a, qpos, qvel, ctrl[a]).force;
+          sum += parameters.gear[a] * joint_actuator(model, parameters, a, qpos, qvel, ctrl, at).force;
       return sum;
     case ProbeKind::touch: {
       const MeasuredFrame<Real> frame = measured_frame(model, parameters, *at.kinematics, probe.of);
@@ -309,6 +321,7 @@ template <class Real>
 REVOLUTE_HD void measurement(const Model& model, const Parameters<Real>& parameters, const Probes& probes,
                              const Real& time, const Real* qpos, const Real* qvel, const Real* ctrl,
                              Measurement<Real>& ws, Real* values) {
+  for (int a = 0; a < model.nu; ++a) ws.no_ctrl[a] = Real(0);
   ws.A = nullptr;
   ws.kinematics = &ws.own;
   if (probes.acceleration) {

@@ -178,11 +178,11 @@ REVOLUTE_HD void subtree_probe_adjoint(const Model& model, const Parameters<Real
 // From the cotangents of an actuator's length, velocity and force.
 template <class Real>
 REVOLUTE_HD void actuator_probe_adjoint(const Model& model, const Parameters<Real>& parameters, int a,
-                                        const Real* qpos, const Real* qvel, const Real& ctrl, Real length_bar,
-                                        Real velocity_bar, const Real& force_bar,
-                                        const InputCotangents<Real>& inputs) {
+                                        const Real* qpos, const Real* qvel, const Real* ctrl,
+                                        const Measurement<Real>& at, Real length_bar, Real velocity_bar,
+                                        const Real& force_bar, const InputCotangents<Real>& inputs) {
   const Actuator& actuator = model.actuators[a];
-  const ActuatorState<Real> s = actuator_state(model, parameters, a, qpos, qvel, ctrl);
+  const ActuatorState<Real> s = joint_actuator(model, parameters, a, qpos, qvel, ctrl, at);
   const Real* const gain = parameters.gain + 3 * a;
   const Real f_bar = s.force_cut * force_bar, gear = parameters.gear[a];
   const Real one_length_velocity[3] = {Real(1), s.length, s.velocity};
@@ -233,7 +233,6 @@ REVOLUTE_HD void probe_adjoint(const Model& model, const Parameters<Real>& param
   if (is_frame(probe.kind))
     return frame_probe_adjoint(model, parameters, probes, probe, qpos, at, bar, ws, inputs);
   const Real zero(0);
-  const auto ctrl_of = [&](int a) { return ctrl ? ctrl[a] : zero; };
   switch (probe.kind) {
     case ProbeKind::clock:
       return;
@@ -260,20 +259,20 @@ REVOLUTE_HD void probe_adjoint(const Model& model, const Parameters<Real>& param
     case ProbeKind::subtree_angular_momentum:
       return subtree_probe_adjoint(model, parameters, probes, probe, at, bar, ws, inputs);
     case ProbeKind::actuator_position:
-      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, zero, bar[0], zero, zero,
+      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, ctrl, at, bar[0], zero, zero,
                                     inputs);
     case ProbeKind::actuator_velocity:
-      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, zero, zero, bar[0], zero,
+      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, ctrl, at, zero, bar[0], zero,
                                     inputs);
     case ProbeKind::force_of_actuator:
-      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, ctrl_of(probe.index), zero,
-                                    zero, bar[0], inputs);
+      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, ctrl, at, zero, zero, bar[0],
+                                    inputs);
     case ProbeKind::actuator_force_on_joint:
       for (int a = 0; a < model.nu; ++a) {
         if (model.actuators[a].dof != probe.index) continue;
-        const ActuatorState<Real> s = actuator_state(model, parameters, a, qpos, qvel, ctrl_of(a));
+        const ActuatorState<Real> s = joint_actuator(model, parameters, a, qpos, qvel, ctrl, at);
         inputs.parameters->gear[a] += s.force * bar[0];
-        actuator_probe_adjoint(model, parameters, a, qpos, qvel, ctrl_of(a), zero, zero,
+        actuator_probe_adjoint(model, parameters, a, qpos, qvel, ctrl, at, zero, zero,
                                parameters.gear[a] * bar[0], inputs);
       }
       return;
@@ -350,8 +349,8 @@ REVOLUTE_HD void measurement_adjoint(const Model& model, const Parameters<Real>&
   for (int k = 0; k < model.nv; ++k) ws.zero[k] = Real(0);
   const SoftForceCotangent<Real> forces = {ws.force_bar, ws.on_a, ws.on_b};
   soft_stage_adjoint(model, parameters, qpos, qvel, ctrl, at.stage, ws.a_bar,
-                     IntegratorCotangent<Real, Real>{nullptr, nullptr, ws.zero, nullptr}, ws.stage,
-                     inputs.qpos, inputs.qvel, inputs.ctrl, *inputs.parameters, &forces);
+                     IntegratorCotangent<Real, Real>{nullptr, nullptr, ws.zero, nullptr, nullptr, nullptr},
+                     ws.stage, inputs.qpos, inputs.qvel, inputs.ctrl, *inputs.parameters, &forces);
 }
 
 }  // namespace revolute
