@@ -15,7 +15,19 @@ from typing import Any
 
 from .autodiff import tables as autodiff
 from .measure import machine
-from .ours import batch, chain, contact, cost, first_call, instruction_sets, memory, policies, robots, step
+from .ours import (
+    batch,
+    chain,
+    contact,
+    contacts,
+    cost,
+    first_call,
+    instruction_sets,
+    memory,
+    policies,
+    robots,
+    step,
+)
 from .peers import compare
 from .script import ROOT, Effort, Measure, add_effort, effort, read_report, write_report
 from .table import Table
@@ -27,6 +39,7 @@ OURS: dict[str, Measure] = {
     "robots": robots.measure,
     "contact": contact.measure,
     "chain": chain.measure,
+    "contacts": contacts.measure,
     "cost": cost.measure,
     "memory": memory.measure,
     "policies": policies.measure,

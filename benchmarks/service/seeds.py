@@ -17,6 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.parts import to_parts
+from revolute.contract.load_options import OPTIONS
 from revolute.contract.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 
 CART = b"""<mujoco model="cart"><option timestep="0.001" gravity="0 0 0"/><worldbody><body name="cart">
@@ -38,6 +39,7 @@ ARRAYS: dict[str, Any] = {
     "ctrl_tan": np.ones((STEPS, 1)),
     "weight": 2.0,
     "target": [0.5],
+    "where": [1.0],
 }
 """Tensors by field name."""
 
@@ -69,7 +71,9 @@ LEFT_OUT = {
     "ListSessionsRequest.page_token",
     "ModelOptions.base",
     "ModelOptions.fuse_fixed",
-    "ModelOptions.solver",
+    # beside step_count
+    "SetStateInputs.step_counts",
+    *(f"ModelOptions.{name}" for name, option in OPTIONS.items() if option.contact_model == "hard"),
     "Cotangents.times",
     # not beside a feedback
     "RolloutInputs.policy",

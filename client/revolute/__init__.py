@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .session import Session, SessionInfo, State
     from .simulator import Simulator
     from .trajectory import CheckpointReport, Gradient, Trajectory
+    from .unsettled import UnsettledWarning
 
 __version__ = "0.1.0"
 
@@ -65,6 +66,7 @@ _HOME = {
     "StepJacobian": "derivatives",
     "Term": "contract.loss",
     "Trajectory": "trajectory",
+    "UnsettledWarning": "unsettled",
     "connect": "connection",
     "models": "connection",
 }
@@ -101,6 +103,7 @@ __all__ = [
     "Trajectory",
     "UnauthenticatedError",
     "UnavailableError",
+    "UnsettledWarning",
     "__version__",
     "connect",
     "models",

@@ -73,7 +73,7 @@ class ModelHandle:
         jnt_range: range of each joint in m or rad, [njnt, 2]; infinite for a joint without limits.
         ctrlrange: range of each control, [nu, 2].
         body_mass: mass of each body in kg, [nbody].
-        geom_friction: sliding friction coefficient of each shape, [ngeom].
+        geom_friction: sliding, torsional and rolling friction of each shape, [ngeom, 3].
         options: all options in effect, defaults included.
         notes: decisions of the loader, one sentence each.
         source: text and assets that were sent; empty text for a built-in model.

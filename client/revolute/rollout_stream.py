@@ -15,6 +15,7 @@ from .link import Link
 from .model import ModelHandle
 from .trajectory import Trajectory
 from .unpicklable import Unpicklable
+from .unsettled import warn_unsettled
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,13 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
 
     def _finish(self, document: Mapping[str, Any]) -> None:
         final = {f"final_{name}": states[..., -1, :] for name, states in self._states.items()}
+        warn_unsettled(
+            "stream_rollout",
+            self.model,
+            document.get("unsettled_step"),
+            document.get("residual"),
+            stacklevel=3,
+        )
         whole = {**document, **self._states, **final, "checkpoints": "every"}
         self.trajectory = Trajectory(
             self._link, self.model, whole, self._ctrl, owned=True, params=self._params

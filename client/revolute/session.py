@@ -19,6 +19,7 @@ from .link import Link
 from .measured import Contacts, Kinematics, default_quantities, read_sensors, sensor_quantities
 from .model import ModelHandle, check_params
 from .unpicklable import Unpicklable
+from .unsettled import warn_unsettled
 
 _MAX_STEPS = 2**62
 MAX_BATCH = 2**31 - 1
@@ -38,6 +39,9 @@ class State:
         status: [batch] int32, 0 for a finite environment, 1 for one that diverged since the last reset.
             The state of a diverged environment is NaN until the next reset.
         sensordata: readings of the sensors that were asked for, [batch, numbers]; else None.
+        unsettled_step: [batch] int64, number since the last reset of the first step whose constraints the
+            solver did not settle, or -1; None from a server of an earlier release.
+        residual: [batch], largest `Trajectory.residual` since the last reset; None like `unsettled_step`.
     """
 
     qpos: Float64Array
@@ -47,6 +51,8 @@ class State:
     status: npt.NDArray[np.int32]
     step_counts: npt.NDArray[np.int64]
     sensordata: Float64Array | None = None
+    unsettled_step: npt.NDArray[np.int64] | None = None
+    residual: Float64Array | None = None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
@@ -149,7 +155,7 @@ class Session(Unpicklable):
                 as `sensors` does.
 
         Returns:
-            The new state.
+            The new state. An `UnsettledWarning` tells of steps whose constraints the solver did not settle.
 
         Raises:
             ArgumentError: a shape or value does not fit the model.
@@ -163,6 +169,10 @@ class Session(Unpicklable):
         }
         quantities = None if sensors is False else sensor_quantities(self.model, sensors)
         state = State.from_document(self._link.call("Step", document))
+        if state.unsettled_step is not None:
+            # of this call alone
+            now = np.where(state.unsettled_step >= state.step_count - steps, state.unsettled_step, -1)
+            warn_unsettled("step", self.model, now, state.residual, stacklevel=3)
         if quantities is None:
             return state
         return replace(state, sensordata=self._read(control, quantities))

@@ -15,6 +15,7 @@ from .contract.arrays import Float64Array, as_float64, owned_float64, repeated_c
 from .contract.checkpoints import EVERY, Checkpoints
 from .contract.controllers import MLP, Control, Feedback
 from .contract.errors import ArgumentError, ModelError
+from .contract.gradient_method import EXACT, GradientMethod
 from .contract.gradient_report import GradientReport
 from .contract.load_options import GivenOptions, spell_out_options
 from .contract.loss import Loss, Term, check_loss
@@ -27,9 +28,17 @@ from .model import ModelHandle, Source, check_model, check_options, check_params
 from .rollout_stream import RolloutStream
 from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import add_searched_paths, read_source
-from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names, positive_number
+from .trajectory import (
+    STATE_AND_CONTROL,
+    Gradient,
+    Trajectory,
+    checked_names,
+    method_field,
+    positive_number,
+)
 from .trajectory_file import read
 from .unpicklable import Unpicklable
+from .unsettled import warn_unsettled
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -169,7 +178,8 @@ class Simulator(Unpicklable):
                 it needs checkpoints.
 
         Returns:
-            The trajectory; its `status` reports environments that diverged.
+            The trajectory; its `status` reports environments that diverged. An `UnsettledWarning` tells of
+            steps whose constraints the solver did not settle.
 
         Raises:
             ArgumentError: a shape, value or name does not fit the model.
@@ -188,6 +198,7 @@ class Simulator(Unpicklable):
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(kept), "states": states, **control.to_dict()}
         answer = self._link.rollout(inputs)
+        _warn_unsettled("rollout", model, answer)
         # with a controller the controls come with the answer; in process, share the engine's copy of ctrl
         acted = answer.get("ctrl", _repeated(inputs))
         forces = qfrc_applied is not None
@@ -301,6 +312,7 @@ class Simulator(Unpicklable):
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         checkpoints: str | Checkpoints = EVERY,
+        gradient: str | GradientMethod = EXACT,
         clip: float | None = None,
         on_diverged: str = "raise",
     ) -> tuple[Any, Gradient]:
@@ -324,6 +336,7 @@ class Simulator(Unpicklable):
             wrt: what to differentiate by, as for `Trajectory.backward`.
             checkpoints: which states are kept during the call, as for `rollout`, but not "none". Memory
                 beyond inputs and gradient is proportional to these states.
+            gradient: how to differentiate, as for `Trajectory.backward`.
             clip: bound of the cotangents, as for `Trajectory.backward`.
             on_diverged: "raise": the value of an environment that diverged is NaN, and it is an error if all
                 diverged. "inf", for line searches: the value is infinite, also if the loss overflows, and no
@@ -344,13 +357,15 @@ class Simulator(Unpicklable):
         names = checked_names(wrt)
         document: dict[str, Any] = {"inputs": inputs, "wrt": names, "on_diverged": on_diverged}
         document["clip"] = None if clip is None else positive_number("clip", clip)
+        document |= method_field(gradient)
         if callable(loss):
-            return self._custom_loss(document, loss, names)
-        document["loss"] = check_loss(loss, or_function=True).to_dict()
-        found = self._link.call("ValueAndGradient", document)
-        gradient = Gradient.from_document(found["gradient"], names, found["diverged_step"])
-        value = found["value"]
-        return (value if value.ndim else float(value)), gradient
+            value, found = self._custom_loss(document, loss)
+        else:
+            document["loss"] = check_loss(loss, or_function=True).to_dict()
+            found = self._link.call("ValueAndGradient", document)
+            value = found["value"] if found["value"].ndim else float(found["value"])
+        _warn_unsettled("value_and_gradient", model, found)
+        return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
 
     @reject_unknown_arguments
     def jacobian(
@@ -591,10 +606,8 @@ class Simulator(Unpicklable):
             "params": check_params(model, params),
         }
 
-    def _custom_loss(
-        self, document: dict[str, Any], loss: LossFunction, names: list[str]
-    ) -> tuple[Any, Gradient]:
-        """Differentiate a Python loss function."""
+    def _custom_loss(self, document: dict[str, Any], loss: LossFunction) -> tuple[Any, Mapping[str, Any]]:
+        """Differentiate a Python loss function; return its value and a ValueAndGradientResult document."""
         value: Any = None
         sent, infinite = _repeated(document["inputs"]), document["on_diverged"] == "inf"
 
@@ -607,7 +620,14 @@ class Simulator(Unpicklable):
             return bars
 
         found = self._link.custom_loss(document, respond)
-        return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
+        return value, found
+
+
+def _warn_unsettled(verb: str, model: ModelHandle, document: Mapping[str, Any]) -> None:
+    """Warn the caller of a public method if the solver did not settle."""
+    unsettled, residual = document.get("unsettled_step"), document.get("residual")
+    # above this frame: the method, its check of argument names, and the caller
+    warn_unsettled(verb, model, unsettled, residual, stacklevel=4)
 
 
 def _fraction(name: str, value: Any) -> float:

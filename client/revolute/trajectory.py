@@ -16,6 +16,7 @@ from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import Float64Array, as_float64, named_float64
 from .contract.checkpoints import CheckpointReport, Checkpoints
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
+from .contract.gradient_method import EXACT, GradientMethod
 from .derivatives import Jvp
 from .link import Link
 from .measured import Contacts, Kinematics, default_quantities, read_sensors, sensor_quantities
@@ -35,6 +36,7 @@ class Gradient(Mapping[str, Float64Array]):
             whose states are finite but whose gradient is not. Rows with status 1 or 2 are NaN.
         diverged_step: [batch] int64, first step whose result is not finite, or -1.
         report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
+        method: how it was differentiated, "exact" or "contact_from_distance=…" with the distance in metres.
         clipped: [batch] int64, number of steps whose cotangent was scaled down to `clip`, with a leading axis
             K like the arrays; None without `clip`.
         notes: what is remarkable, such as an input whose gradient is exactly zero.
@@ -48,11 +50,13 @@ class Gradient(Mapping[str, Float64Array]):
         report: CheckpointReport,
         clipped: npt.NDArray[np.int64] | None = None,
         notes: Sequence[str] = (),
+        method: str = "exact",
     ) -> None:
         self._arrays = dict(arrays)
         self.status = status
         self.diverged_step = diverged_step
         self.report = report
+        self.method = method
         self.clipped = clipped
         self.notes = tuple(notes)
 
@@ -64,7 +68,9 @@ class Gradient(Mapping[str, Float64Array]):
         arrays = {name: document["arrays"][name] for name in names}
         report = CheckpointReport(**document["report"])
         clipped, notes = document.get("clipped"), document.get("notes", ())
-        return cls(arrays, document["status"], diverged_step, report, clipped, notes)
+        # a server of an earlier release knows no other method
+        method = document.get("method") or "exact"
+        return cls(arrays, document["status"], diverged_step, report, clipped, notes, method)
 
     def __getitem__(self, name: str) -> Float64Array:
         try:
@@ -114,6 +120,11 @@ class Trajectory(Unpicklable):
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
             diverged environment are NaN after its last finite one.
         diverged_step: [batch] int64, first step whose result is not finite, or -1.
+        unsettled_step: [batch] int64, first step whose constraints the solver did not settle, or -1; None
+            from a server of an earlier release. Newton's method of contact_model="mujoco" and
+            solver="exact" settle at rounding, sweeps when they leave at most 1 mm/s.
+        residual: [batch], largest violation of a constraint that the solver of contact_model="hard" left, in
+            m/s or rad/s; 0 with "mujoco"; None like `unsettled_step`.
         report: cost of the checkpoints.
     """
 
@@ -143,6 +154,8 @@ class Trajectory(Unpicklable):
         self.hold: int = document.get("hold") or 1
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
+        self.unsettled_step: npt.NDArray[np.int64] | None = _read_only_or_none(document, "unsettled_step")
+        self.residual: Float64Array | None = _read_only_or_none(document, "residual")
         self.report = CheckpointReport(**document["report"])
         self._sensordata: Float64Array | None = None
         self._sensor_quantities: list[str] = []
@@ -273,6 +286,7 @@ class Trajectory(Unpicklable):
         times: Sequence[int] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         clip: float | None = None,
+        gradient: str | GradientMethod = EXACT,
     ) -> Gradient:
         """Pull the gradient of a loss back through this trajectory.
 
@@ -294,6 +308,8 @@ class Trajectory(Unpicklable):
                 longer ones are scaled down before they are pulled back through a step, for each environment
                 and step. This tames gradients through chaotic contacts, and biases them: the result is no
                 longer the gradient of the loss. None for no bound.
+            gradient: "exact", or "contact_from_distance[=metres]": shapes that do not touch answer by a weak
+                force in the derivative alone. It needs contact_model="mujoco"; docs/gradients.md explains it.
 
         Returns:
             Gradient with one array per name in `wrt`, shaped like that input, with a leading axis K if the
@@ -318,6 +334,7 @@ class Trajectory(Unpicklable):
             **given,
             "wrt": names,
             "times": None if times is None else _whole_numbers("times", times),
+            **method_field(gradient),
             "clip": None if clip is None else positive_number("clip", clip),
         }
         found = self._link.call("Backward", document)
@@ -421,7 +438,18 @@ class Trajectory(Unpicklable):
             raise ArgumentError.expected(
                 "trajectory", "one without qfrc_applied", "one with", advice="save these"
             )
-        write(self, path)
+        run = {
+            "checkpoints": str(self.checkpoints),
+            "hold": self.hold,
+            "inputs": {
+                "qpos": np.array(self.qpos[..., 0, :]),
+                "qvel": np.array(self.qvel[..., 0, :]),
+                "ctrl": np.array(self.ctrl),
+            },
+            "params": {name: np.asarray(value) for name, value in self.params.items()},
+            "final": {"qpos": np.array(self.final_qpos), "qvel": np.array(self.final_qvel)},
+        }
+        write(self.model.source, run, path)
 
     def delete(self) -> None:
         """Delete the trajectory in the engine or on the server. The arrays of this object remain valid.
@@ -464,6 +492,12 @@ class Trajectory(Unpicklable):
         )
 
 
+def method_field(gradient: Any) -> dict[str, str]:
+    """Return the field of a request that says how to differentiate; empty for the exact gradient."""
+    method = GradientMethod.parse(gradient)
+    return {} if method.is_exact else {"gradient": str(method)}
+
+
 def checked_names(wrt: Any) -> list[str]:
     """Return `wrt` as a list of names.
 
@@ -501,6 +535,11 @@ def _whole_numbers(name: str, values: Any) -> list[int]:
 
 def _states(document: Mapping[str, Any]) -> tuple[Float64Array, Float64Array]:
     return _read_only(document["qpos"]), _read_only(document["qvel"])
+
+
+def _read_only_or_none(document: Mapping[str, Any], name: str) -> Any:
+    array = document.get(name)
+    return None if array is None else _read_only(array)
 
 
 def _read_only(array: np.ndarray) -> Any:

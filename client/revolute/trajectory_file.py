@@ -6,7 +6,7 @@ import base64
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,19 +14,20 @@ from .contract.codec.npz import pack_npz, unpack_npz
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .model import Source
 
-if TYPE_CHECKING:
-    from .trajectory import Trajectory
-
 _FORMAT = 1
 
 
-def write(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
-    """Write the inputs of a trajectory, its model's source and its final state as an NPZ file.
+def write(source: Source, run: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a rollout as an NPZ file.
+
+    Args:
+        source: the model's.
+        run: `checkpoints`, `hold`, `inputs` (qpos, qvel, ctrl), `params` and `final` (qpos, qvel).
+        path: the file.
 
     Raises:
         ArgumentError: the file cannot be written.
     """
-    source = trajectory.model.source
     document = {
         "revolute_trajectory": _FORMAT,
         "model": {
@@ -36,15 +37,7 @@ def write(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
             "options": dict(source.options),
             "assets": [[name, base64.b64encode(content).decode()] for name, content in source.assets.items()],
         },
-        "checkpoints": str(trajectory.checkpoints),
-        "hold": trajectory.hold,
-        "inputs": {
-            "qpos": np.array(trajectory.qpos[..., 0, :]),
-            "qvel": np.array(trajectory.qvel[..., 0, :]),
-            "ctrl": np.array(trajectory.ctrl),
-        },
-        "params": {name: np.asarray(value) for name, value in trajectory.params.items()},
-        "final": {"qpos": np.array(trajectory.final_qpos), "qvel": np.array(trajectory.final_qvel)},
+        **run,
     }
     content = pack_npz(document)
     try:

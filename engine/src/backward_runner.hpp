@@ -10,6 +10,7 @@
 #include "measured_loss.hpp"
 #include "seats.hpp"
 #include "state_replay.hpp"
+#include "widened_model.hpp"
 
 namespace revolute {
 
@@ -51,6 +52,7 @@ struct BackwardRunner {
     const std::int64_t steps = arrays.shape.steps;
     const Seats<Real> seats = {slice, arrays.cotangents};
     forward.load(storage, arrays.parameters, slice, arrays.loss);
+    const SeenFromDistance<Real> seen(model, arrays.contact_distance, forward.workspace.soft);
     forward.take_forces(arrays.controller);
     StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
     std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken

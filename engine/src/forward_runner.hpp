@@ -1,6 +1,7 @@
 // One thread's workspace for forward steps, one pack at a time.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -60,6 +61,7 @@ struct ForwardRunner {
       arrays.status[slice.environment(lane)] = std::int32_t(Status::completed);
       arrays.diverged_step[slice.environment(lane)] = -1;
       if (arrays.unsettled_step) arrays.unsettled_step[slice.environment(lane)] = -1;
+      if (arrays.residual) arrays.residual[slice.environment(lane)] = 0;
     }
     for (std::int64_t t = 0;; ++t) {
       if (arrays.states.qpos) scatter_state(model, arrays.states, steps + 1, t, slice);
@@ -75,7 +77,7 @@ struct ForwardRunner {
       if (arrays.loss) add_measured_values(model, arrays, slice, t, sums);
       const MaskOf<Real> finite = advance(model);
       note_divergence(finite, arrays, slice, t);
-      if (arrays.unsettled_step && is_soft(model)) note_unsettled(arrays, slice, t);
+      if (arrays.unsettled_step) note_report(solver_report(model, workspace), arrays, slice, t);
       if (arrays.held && !any(finite)) break;  // NaN for good, and nobody counts the steps
     }
     if (arrays.last.qpos) scatter_state(model, arrays.last, 1, 0, slice);
@@ -149,11 +151,16 @@ struct ForwardRunner {
     }
     if (arrays.loss) add_ctrl_values(arrays, slice, c, sums);
   }
-  void note_unsettled(const RolloutArrays& arrays, const Slice& slice, std::int64_t t) const {
-    if (all(workspace.soft.settled)) return;
+  // An environment that diverged is not judged.
+  void note_report(const SolverReport<Real>& report, const RolloutArrays& arrays, const Slice& slice,
+                   std::int64_t t) const {
     for (int lane = 0; lane < slice.count; ++lane) {
-      std::int64_t& first = arrays.unsettled_step[slice.environment(lane)];
-      if (!get_lane(workspace.soft.settled, lane) && first < 0) first = t;
+      const int environment = slice.environment(lane);
+      if (arrays.diverged_step[environment] >= 0) continue;
+      double& largest = arrays.residual[environment];
+      largest = std::max(largest, get_lane(report.violation, lane));
+      std::int64_t& first = arrays.unsettled_step[environment];
+      if (!get_lane(report.settled, lane) && first < 0) first = t;
     }
   }
   void note_divergence(const MaskOf<Real>& finite, const RolloutArrays& arrays, const Slice& slice,

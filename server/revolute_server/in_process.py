@@ -91,6 +91,7 @@ def _unshared(answer: Document) -> Document:
     gradient = answer.get("gradient", answer)
     if "arrays" in gradient:
         gradient["status"] = np.array(gradient["status"])
-    if "diverged_step" in answer:
-        answer["diverged_step"] = np.array(answer["diverged_step"])
+    for name in ("diverged_step", "unsettled_step", "residual"):
+        if name in answer:
+            answer[name] = np.array(answer[name])
     return answer

@@ -39,7 +39,7 @@ def _results(
     qpos[:, 2] += lift
     qvel = 0.1 * random.normal(size=(2, model.nv))
     ctrl = 0.1 * random.normal(size=(2, steps, model.nu))
-    friction = model.geom_friction * np.array([[1.0], [0.5]])
+    friction = model.geom_friction * np.array([1.0, 0.5])[:, None, None]
     wrt = ("qpos", "qvel", "ctrl", *model.params)
     found: dict[str, np.ndarray] = {"body_mass": model.body_mass, "ctrlrange": model.ctrlrange}
     found |= {f"params.{name}": array for name, array in model.params.items()}

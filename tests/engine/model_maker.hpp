@@ -109,9 +109,7 @@ class ModelMaker {
     append(a.geom_pos, position);
     append(a.geom_quat, exponential(turn));
     append(a.geom_size, size);
-    a.geom_friction.push_back(friction);
-    a.geom_torsional_friction.push_back(0.02);
-    a.geom_rolling_friction.push_back(0.003);
+    append(a.geom_friction, Point{friction, 0.02, 0.003});
     a.geom_rbound.push_back(std::sqrt(dot(size, size)));
     a.hull_adr.push_back(int(a.hull_vert.size() / 3));
     a.hull_num.push_back(0);
@@ -173,8 +171,8 @@ class ModelMaker {
                                 {&a.geom_solimp, ng},
                                 {&a.pair_solimp, np}})
       repeat(*array, count, solimp);
-    repeat(a.geom_torsional_friction, ng, {0.005});
-    repeat(a.geom_rolling_friction, ng, {0.0001});
+    for (std::size_t g = 0; g < ng; ++g)
+      a.geom_friction[3 * g + 1] = 0.005, a.geom_friction[3 * g + 2] = 0.0001;
     repeat(a.pair_weight, np, {0.5});
     repeat(a.pair_solreffriction, np, {0, 0});
     repeat(a.pair_friction5, np, {1, 1, 0.005, 0.0001, 0.0001});

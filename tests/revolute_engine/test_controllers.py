@@ -369,6 +369,35 @@ def _by_qpos(model: Model, qpos: np.ndarray, bar: np.ndarray) -> np.ndarray:
     return result
 
 
+def test_activations_are_fed_back_and_observed() -> None:
+    """They stand behind the velocities in qvel."""
+    text = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="a" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03" mass="1"/><body pos="0.3 0 0">
+      <joint name="b" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 0 0" size="0.03" mass=".5"/></body>
+      </body></worldbody><actuator><general joint="a" dyntype="filter" dynprm="0.05" gainprm="2"/>
+      <motor joint="b"/></actuator></mujoco>"""
+    model, random = load_model(text.encode()), np.random.default_rng(11)
+    assert (model.nv, model.nqvel) == (2, 3)
+    qpos, qvel, ctrl = random.normal(size=2), random.normal(size=3), random.normal(size=(4, 2))
+    gain, weights = random.normal(size=(2, 5)), [random.normal(size=(2, 3)), np.zeros(2)]
+    bar = random.normal(size=(9, 3))
+
+    def loss(gain: np.ndarray) -> float:
+        control = Control(2, Feedback(gain, np.zeros(2), np.zeros(3)))
+        return float((ENGINE.rollout(model, qpos, qvel, ctrl, control=control).qvel * bar).sum())
+
+    fed = Control(2, Feedback(gain, np.zeros(2), np.zeros(3)))
+    rollout = ENGINE.rollout(model, qpos, qvel, ctrl, control=fed)
+    np.testing.assert_allclose(rollout.ctrl[0], ctrl[0] + gain @ np.concatenate([qpos, qvel]), rtol=1e-12)
+    pulled = ENGINE.backward(model, rollout, None, bar, wrt=["feedback.gain", "feedback.qvel"])
+    direction = random.normal(size=gain.shape)
+    slope = (loss(gain + 1e-5 * direction) - loss(gain - 1e-5 * direction)) / 2e-5
+    np.testing.assert_allclose((pulled["feedback.gain"] * direction).sum(), slope, rtol=1e-6)
+    assert pulled["feedback.qvel"].shape == (3,) and pulled["feedback.qvel"].all()
+    seen = ENGINE.rollout(model, qpos, qvel, ctrl, control=Control(2, policy=MLP(weights, ["qvel"])))
+    np.testing.assert_allclose(seen.ctrl[0], ctrl[0] + weights[0] @ qvel, rtol=1e-12)
+
+
 def test_applied_forces_are_those_of_mujoco() -> None:
     """In smooth motion a step equals mj_step, on a model without actuators too."""
     for text in (FLYER, FLYER[: FLYER.index("<actuator>")] + "</mujoco>"):

@@ -35,7 +35,8 @@ class Feedback:
     """Linear feedback: u = ctrl + gain [qpos (-) qpos_ref; qvel - qvel_ref].
 
     The state is that at the start of a period. The difference has 2 nv entries in the order of MuJoCo's
-    `mjd_transitionFD`; that of two quaternions is a rotation vector in the moving frame.
+    `mjd_transitionFD`; that of two quaternions is a rotation vector in the moving frame. Activations of
+    actuators, which stand behind the velocities in qvel, count among the entries.
 
     Args:
         gain: K, [nu, 2 nv], [time, nu, 2 nv] with one K per row of `ctrl`, or [batch, time, nu, 2 nv]. An

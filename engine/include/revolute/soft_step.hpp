@@ -54,6 +54,15 @@ struct SoftStep {
   REVOLUTE_HD Real* coupling_of(const Model& model) const { return has_coupling(model) ? coupling : nullptr; }
 };
 
+// Has the adjoints of the step's stages see contacts from a distance.
+template <class Real>
+void see_from_distance(const Model& model, const ContactFromDistance<Real>* from_distance,
+                       SoftStep<Real>& ws) {
+  ws.stage.from_distance = from_distance;
+  for (int i = 1; is_runge_kutta(model) && i < runge_kutta_stages; ++i)
+    ws.runge_kutta.stage(i).from_distance = from_distance;
+}
+
 // (1): E, its factors and a^
 template <class Real>
 REVOLUTE_HD void implicit_acceleration(const Model& model, const Parameters<Real>& parameters, Real h,

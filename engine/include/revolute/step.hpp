@@ -54,6 +54,7 @@ struct StepWorkspace {
   Delassus<Real> delassus;
   SolverWorkspace<Real> solver;  // its x is lambda, of either solver
   mutable ExactWorkspace exact;  // scratch
+  SolverReport<Real> exact_report;
   GrowingArray<Real> scaled_memory;
   Real *start_v_free, *velocity_change, *qvel_next, *activation_rates;
   SoftStep<Real> soft;  // of the contact model "mujoco", which needs none of the others
@@ -142,10 +143,21 @@ REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameter
 template <class Real>
 REVOLUTE_HD void solve_rows(const Model& model, bool record, StepWorkspace<Real>& ws) {
 #if !defined(__CUDA_ARCH__)
-  if (model.solver == Solver::exact) return exact(ws.problem(model), ws.exact, ws.solver.x);
+  if (model.solver == Solver::exact) {
+    ws.exact_report = exact(ws.problem(model), ws.exact, ws.solver.x);
+    return;
+  }
 #endif
   ws.solver.scaled = ws.scaled_memory.at_least(ws.rows.matrix_entries());
   projected_gauss_seidel(ws.problem(model), ws.solver, record);
+}
+
+// How well the constraints of the last forward step are solved. Newton's method ends at rounding, or is unsettled.
+template <class Real>
+REVOLUTE_HD SolverReport<Real> solver_report(const Model& model, const StepWorkspace<Real>& ws) {
+  if (is_soft(model)) return {Real(0), ws.soft.settled};
+  if (ws.rows.count == 0) return {Real(0), less_equal(Real(0), Real(0))};
+  return model.solver == Solver::exact ? ws.exact_report : sweeps_report(ws.problem(model), ws.solver);
 }
 
 template <class Real>

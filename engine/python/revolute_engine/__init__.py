@@ -3,7 +3,7 @@
 from revolute.contract.gradient_report import GradientReport
 
 from . import _mujoco as _mujoco  # before anything else imports MuJoCo
-from ._engine import Engine
+from ._engine import Advance, Engine
 from ._load import load_model, models, to_mjcf
 from ._model import Model
 from ._results import Cancelled, Gradient, Jvp, Rollout, StepJacobian
@@ -11,6 +11,7 @@ from .gradient_check import check_gradient
 from .native import CancelToken
 
 __all__ = [
+    "Advance",
     "CancelToken",
     "Cancelled",
     "Engine",

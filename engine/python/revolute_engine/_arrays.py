@@ -50,8 +50,6 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
     arrays.update({name: _integer(getattr(model, name)) for name in _COPIED_INTEGER})
     arrays["timestep"] = float(model.opt.timestep)
     arrays["gravity"] = _real(model.opt.gravity)
-    for column, name in enumerate(("geom_friction", "geom_torsional_friction", "geom_rolling_friction")):
-        arrays[name] = _real(model.geom_friction[:, column])
     arrays.update(_hulls(model, label))
     arrays.update(_actuators(model))
     arrays.update(equality_arrays(model))

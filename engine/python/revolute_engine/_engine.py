@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from revolute.contract.arrays import as_float64
 from revolute.contract.checkpoints import Checkpoints
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss, check_loss
 
 from . import native
@@ -54,6 +55,16 @@ from .parameters import (
 Float64Array = npt.NDArray[np.float64]
 
 MAX_THREADS = 1024
+
+
+class Advance(NamedTuple):
+    """The end of some steps with constant controls; see `Engine.advance`."""
+
+    qpos: Float64Array
+    qvel: Float64Array
+    status: npt.NDArray[np.int32]
+    unsettled_step: npt.NDArray[np.int64]
+    residual: Float64Array
 
 
 class Engine:
@@ -134,7 +145,7 @@ class Engine:
         steps: int,
         *,
         cancel: native.CancelToken | None = None,
-    ) -> tuple[Float64Array, Float64Array, npt.NDArray[np.int32]]:
+    ) -> Advance:
         """Simulate some steps with constant controls, and return only the final state.
 
         Args:
@@ -146,8 +157,9 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            Positions [batch, nq], velocities [batch, nv] and status [batch]. They equal bit for bit the end
-            of a rollout with these controls in every step. The state of a diverged environment is NaN.
+            Positions [batch, nq], velocities [batch, nv], status, unsettled_step and residual [batch]. They
+            equal bit for bit those of a rollout with these controls in every step. The state of a diverged
+            environment is NaN.
 
         Raises:
             ArgumentError: a shape or a number is wrong.
@@ -161,8 +173,7 @@ class Engine:
         )
         if found is None:
             raise cancelled("advance")
-        end: tuple[Float64Array, Float64Array, npt.NDArray[np.int32]] = found
-        return end
+        return Advance(*found)
 
     def start_states(
         self, model: Model, batch: int, qpos: npt.ArrayLike, qvel: npt.ArrayLike, *, own: bool = True
@@ -267,6 +278,7 @@ class Engine:
         ctrl_bar: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
         wrt: Iterable[str] = INPUTS,
+        gradient: str | GradientMethod = EXACT,
         clip: float | None = None,
         on_diverged: str = "raise",
         cancel: native.CancelToken | None = None,
@@ -287,6 +299,8 @@ class Engine:
             wrt: what to differentiate by: qpos, qvel (the start state), ctrl, the arrays of `control`
                 (`feedback.gain`, `feedback.qpos`, `feedback.qvel`, `policy.weights`, `policy.goal`,
                 `qfrc_applied`), and any parameter that `rollout` accepts.
+            gradient: "exact", or "contact_from_distance[=metres]": shapes that do not touch answer by a weak
+                force in the derivative alone; see docs/gradients.md.
             clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel); longer ones are
                 scaled down before they are pulled back through a step. None for no bound.
             on_diverged: "raise" an error if every environment diverged, or "inf" for a gradient of NaN then.
@@ -307,7 +321,7 @@ class Engine:
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
         _check_differentiable(rollout)
-        names = check_wrt(wrt, model, rollout.control)
+        names, method = check_wrt(wrt, model, rollout.control), _checked_method(model, gradient)
         bound, raises = check_clip(clip), _check_on_diverged(on_diverged)
         completed = np.atleast_1d(rollout.status) == OK
         indices = check_times(times, rollout.steps)
@@ -344,6 +358,7 @@ class Engine:
                 indices,
                 names,
                 bound,
+                method.distance,
                 self.threads,
                 cancel,
             )
@@ -355,7 +370,10 @@ class Engine:
         report = replace(rollout.report, replayed_steps=int(replayed.sum()))
         ends = status, rollout.diverged_step
         counts = clipped if bound else None
-        return gradient_result(model, pulled, rollout, ends, report, has_k, clipped=counts, raises=raises)
+        found_gradient = gradient_result(
+            model, pulled, rollout, ends, report, has_k, clipped=counts, raises=raises
+        )
+        return replace(found_gradient, method=str(method))
 
     def value_and_gradient(
         self,
@@ -369,6 +387,7 @@ class Engine:
         params: Mapping[str, npt.ArrayLike] | None = None,
         wrt: Iterable[str] = INPUTS,
         checkpoints: str | Checkpoints = "every",
+        gradient: str | GradientMethod = EXACT,
         clip: float | None = None,
         on_diverged: str = "raise",
         cancel: native.CancelToken | None = None,
@@ -390,6 +409,7 @@ class Engine:
             wrt: what to differentiate by, as in `backward`.
             checkpoints: which states are kept during the call, as in `rollout`, but not "none". Beyond inputs
                 and gradient, only these states grow with time.
+            gradient: how to differentiate, as in `backward`.
             clip: bound of the cotangents, as in `backward`.
             on_diverged: "raise" an error if every environment diverged; or "inf": the value of environments
                 that diverged, or whose loss overflows, is infinite, and no error is raised for them.
@@ -408,6 +428,7 @@ class Engine:
         names = check_wrt(wrt, model, control)
         checked = check_loss(loss)
         bound, raises = check_clip(clip), _check_on_diverged(on_diverged)
+        method = _checked_method(model, gradient)
         _check_cancel(cancel)
         policy = Checkpoints.parse(checkpoints)
         if not policy.differentiable:
@@ -416,8 +437,8 @@ class Engine:
             model, qpos, qvel, ctrl, params, control=control, checkpoints=policy, copy_ctrl=False
         )
         terms = bound_terms(model, checked, problem)
-        found = self._evaluate(model, problem, policy, terms, names, cancel, bound)
-        return evaluated(model, problem, policy, found, clip=bound, raises=raises)
+        found = self._evaluate(model, problem, policy, terms, names, cancel, bound, method)
+        return evaluated(model, problem, policy, found, method, clip=bound, raises=raises)
 
     def _evaluate(
         self,
@@ -428,6 +449,7 @@ class Engine:
         names: Sequence[str],
         cancel: native.CancelToken | None,
         clip: float = 0.0,
+        method: GradientMethod = EXACT,
     ) -> Evaluation:
         """Evaluate and differentiate a loss with checked arguments."""
         try:
@@ -444,6 +466,7 @@ class Engine:
                 list(terms),
                 list(names),
                 clip,
+                method.distance,
                 self.threads,
                 cancel,
             )
@@ -861,3 +884,16 @@ def _wants_all_states(states: Any, checkpoints: Checkpoints) -> bool:
     if states not in (None, "all", "final"):
         raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
     return checkpoints.policy == "every" if states is None else states == "all"
+
+
+def _checked_method(model: Model, gradient: str | GradientMethod) -> GradientMethod:
+    """Return how to differentiate, if the model's contact model knows it."""
+    method = GradientMethod.parse(gradient)
+    if not method.is_exact and model.options["contact_model"] != "mujoco":
+        raise ArgumentError.expected(
+            "gradient",
+            "'exact' with contact_model=\"hard\"",
+            repr(str(method)),
+            advice='load the model with contact_model="mujoco"',
+        )
+    return method

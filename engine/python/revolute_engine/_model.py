@@ -132,7 +132,7 @@ class Model:
 
     @property
     def geom_friction(self) -> npt.NDArray[np.float64]:
-        """Sliding friction coefficients [ngeom]."""
+        """Sliding, torsional and rolling friction coefficients [ngeom, 3]."""
         return self.arrays["geom_friction"]
 
     @property

@@ -44,8 +44,11 @@ class Rollout:
         diverged_step: first step whose result is not finite, or -1, int64 [batch]; 0-d without a batch axis.
         batched: whether the arrays have a batch axis.
         all_states: positions and velocities of all time + 1 states, if they were requested.
-        unsettled_step: first step whose constraints the solver of contact_model="mujoco" did not solve to
-            convergence, or -1, int64 [batch] (0-d without a batch axis); None if it was not recorded.
+        unsettled_step: first step whose constraints the solver did not settle, or -1, int64 [batch] (0-d
+            without a batch axis); None in trajectories of earlier releases. Newton's method of "mujoco" and
+            the solver "exact" settle at rounding, sweeps when they leave at most 1 mm/s.
+        residual: largest violation of a constraint that the solver left, m/s or rad/s [batch]: how much more
+            one update of a row would change its velocity. 0 with "mujoco".
         control: how the rows of ctrl acted.
     """
 
@@ -62,6 +65,7 @@ class Rollout:
     batched: bool
     all_states: tuple[Float64Array, Float64Array] | None
     unsettled_step: npt.NDArray[np.int64] | None = None
+    residual: Float64Array | None = None
     control: Control = PLAIN
 
     @property
@@ -137,6 +141,9 @@ class Gradient:
             rows are NaN.
         diverged_step: as in the rollout.
         report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
+        method: how it was differentiated, "exact" or "contact_from_distance=…".
+        unsettled_step: as in the rollout, from `value_and_gradient` only.
+        residual: as in the rollout, from `value_and_gradient` only.
         clipped: number of steps whose cotangent was scaled down to `clip`, int64 [batch], with a leading axis
             K like the arrays; None without `clip`.
         notes: what is remarkable, such as an input whose gradient is exactly zero.
@@ -148,6 +155,9 @@ class Gradient:
     report: CheckpointReport
     clipped: npt.NDArray[np.int64] | None = None
     notes: tuple[str, ...] = ()
+    method: str = "exact"
+    unsettled_step: npt.NDArray[np.int64] | None = None
+    residual: Float64Array | None = None
 
     def __getitem__(self, name: str) -> Float64Array:
         if name not in self.arrays:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from revolute.contract.checkpoints import CheckpointReport, Checkpoints
 from revolute.contract.controllers import PLAIN
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import FORMS, Loss, check_within_float64
 
 from . import native
@@ -44,6 +46,8 @@ class Evaluation(NamedTuple):
         replayed_steps: [batch].
         cotangents_finite: [batch], 0 if the derivatives of the loss are not finite.
         clipped: [1, batch], number of steps whose cotangent was clipped.
+        unsettled_step: [batch].
+        residual: [batch].
     """
 
     value: Float64Array
@@ -53,6 +57,8 @@ class Evaluation(NamedTuple):
     replayed_steps: npt.NDArray[Any]
     cotangents_finite: npt.NDArray[Any]
     clipped: npt.NDArray[np.int64]
+    unsettled_step: npt.NDArray[np.int64]
+    residual: Float64Array
 
     def of(self, rows: slice, names: Iterable[str]) -> Evaluation:
         """Return a copy with only the given environments and gradients."""
@@ -65,6 +71,8 @@ class Evaluation(NamedTuple):
             self.replayed_steps[rows],
             self.cotangents_finite[rows],
             self.clipped[:, rows],
+            np.array(self.unsettled_step[rows]),
+            np.array(self.residual[rows]),
         )
 
 
@@ -116,6 +124,7 @@ def evaluated(
     problem: Problem,
     checkpoints: Checkpoints,
     found: Evaluation,
+    method: GradientMethod = EXACT,
     *,
     clip: float = 0.0,
     raises: bool = True,
@@ -127,6 +136,7 @@ def evaluated(
         problem: the rollout.
         checkpoints: its checkpoints.
         found: the result.
+        method: how it was differentiated.
         clip: bound of the cotangents; 0 for none.
         raises: whether it is an error that every environment diverged, or that the loss overflows; without,
             the value of these environments is infinite.
@@ -153,6 +163,12 @@ def evaluated(
     clipped = found.clipped if clip else None
     gradient = gradient_result(
         model, found.pulled, problem, ends, report, has_k=False, clipped=clipped, raises=raises
+    )
+    gradient = replace(
+        gradient,
+        method=str(method),
+        unsettled_step=found.unsettled_step if problem.batched else found.unsettled_step[0, ...],
+        residual=found.residual if problem.batched else found.residual[0, ...],
     )
     return (value if problem.batched else float(value[0])), gradient
 
@@ -186,7 +202,7 @@ def rollout_result(
         diverged_step=shaped(found["diverged_step"]),
         batched=problem.batched,
         all_states=(kept_qpos, kept_qvel) if checkpoints.policy == "every" else states,
-        unsettled_step=shaped(found["unsettled_step"]) if "unsettled_step" in found else None,
+        **{name: shaped(found[name]) for name in ("unsettled_step", "residual") if name in found},
         control=problem.control,
     )
 

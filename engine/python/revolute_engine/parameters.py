@@ -1,7 +1,7 @@
 """Model parameters that may be given to a rollout and differentiated by: names, shapes, units and bounds.
 
 The compiled engine has the same list (engine/include/revolute/model/parameter_list.hpp). Names and shapes are
-MuJoCo's, but for `geom_friction` (sliding coefficients only), `actuator_gear` (its first entry)
+MuJoCo's, but for `actuator_gear` (its first entry)
 and `restitution` (one coefficient for all contacts). Each may be given once for all environments, or per
 environment with a leading batch axis.
 """
@@ -36,14 +36,6 @@ def _largest_condim(model: Model) -> int:
 
 def _touch(model: Model) -> bool:
     return _largest_condim(model) > 0
-
-
-def _twist(model: Model) -> bool:
-    return _largest_condim(model) > 3
-
-
-def _roll(model: Model) -> bool:
-    return _largest_condim(model) > 4
 
 
 def _have_springs(model: Model) -> bool:
@@ -108,7 +100,11 @@ _POLYNOMIAL = ("1", "length", "velocity")
 
 PARAMETERS = {
     "geom_friction": Parameter(
-        ("ngeom",), "coefficients", "coefficient of sliding friction", matters=_touch, copied=False
+        ("ngeom", 3),
+        "coefficients",
+        "sliding friction; torsional and rolling friction in metres",
+        columns=("sliding", "torsional", "rolling"),
+        matters=_touch,
     ),
     "body_mass": Parameter(("nbody",), "kg", "mass in kg", positive="masses > 0 for bodies with mass"),
     "body_ipos": Parameter(
@@ -147,12 +143,6 @@ PARAMETERS = {
         contact_model="hard",
         matters=_touch,
         copied=False,
-    ),
-    "geom_torsional_friction": Parameter(
-        ("ngeom",), "coefficients", "coefficient of torsional friction, metres", matters=_twist, copied=False
-    ),
-    "geom_rolling_friction": Parameter(
-        ("ngeom",), "coefficients", "coefficient of rolling friction, metres", matters=_roll, copied=False
     ),
     "actuator_gainprm": Parameter(
         ("nu", 3),

@@ -2,7 +2,7 @@
 
 Calls may be merged if they use the same model, take the same number of steps and are small. Long trajectories
 are computed alone, because merging copies them. Trajectories that do not keep every state, that hold controls
-or have a controller are computed alone, too.
+or have a controller, and gradients that are not exact are computed alone, too.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
             only.qvel_bar,
             times=only.times,
             wrt=only.wrt,
+            gradient=only.gradient,
             ctrl_bar=only.ctrl_bar,
             clip=only.clip,
             on_diverged=only.on_diverged,
@@ -91,6 +92,7 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
     small = size <= MOST_ENVIRONMENTS and rollout.report.checkpoint_bytes * cotangents <= MOST_BYTES
     plain = rollout.checkpoints == EVERY and call.times is None and rollout.control.is_plain
     plain = plain and call.ctrl_bar is None and call.clip is None and call.on_diverged == "raise"
+    plain = plain and call.gradient.is_exact
     key = ("backward", model.id, rollout.steps, cotangents) if small and plain else None
     return _work(one, partial(backward_together, engine, model), call, key, size, size * rollout.steps)
 
@@ -110,13 +112,14 @@ def value_and_gradient_work(engine: Engine, model: Model, call: ValueAndGradient
             params=inputs.params,
             wrt=only.wrt,
             checkpoints=inputs.checkpoints,
+            gradient=only.gradient,
             clip=only.clip,
             on_diverged=only.on_diverged,
             cancel=token,
         )
 
     key, size, steps = _rollout_key("value_and_gradient", model, call.inputs)
-    if call.clip is not None or call.on_diverged != "raise":
+    if call.clip is not None or call.on_diverged != "raise" or not call.gradient.is_exact:
         key = None
     return _work(one, partial(value_and_gradient_together, engine, model), call, key, size, steps)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from revolute.contract.arrays import Float64Array, as_float64
 from revolute.contract.errors import ArgumentError, DivergedError, RevoluteError
-from revolute_engine import CancelToken, Engine, Model, StepJacobian, native
+from revolute_engine import Advance, CancelToken, Engine, Model, StepJacobian, native
 from revolute_engine.parameters import check_params
 
 _CONTROLS = 2**20
@@ -32,6 +32,9 @@ class State:
         status: [batch] int32, 0 running, 1 diverged since the last reset.
         step_counts: [batch] int64, steps of each environment since its last reset.
         params: parameters of the session's model by name; others have the model's values.
+        unsettled_step: [batch] int64, number since its last reset of an environment's first step whose
+            constraints the solver did not settle, or -1.
+        residual: [batch], largest violation that the solver left since the last reset.
     """
 
     qpos: Float64Array
@@ -41,6 +44,14 @@ class State:
     status: np.ndarray
     step_counts: np.ndarray
     params: Mapping[str, Float64Array] = dataclasses.field(default_factory=dict)
+    unsettled_step: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    residual: Float64Array = dataclasses.field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        # a new state, and one that an earlier release stored
+        if len(self.residual) != len(self.status):
+            object.__setattr__(self, "unsettled_step", np.full(len(self.status), -1))
+            object.__setattr__(self, "residual", np.zeros(len(self.status)))
 
 
 def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel: Any = None) -> State:
@@ -89,6 +100,8 @@ def reset_state(engine: Engine, model: Model, state: State, qpos: Any, qvel: Any
         status=np.where(mask, np.int32(0), state.status),
         step_counts=counts,
         params=state.params,
+        unsettled_step=np.where(mask, -1, state.unsettled_step),
+        residual=np.where(mask, 0.0, state.residual),
     )
 
 
@@ -158,6 +171,8 @@ def changed_state(
         status=status,
         step_counts=counts,
         params=state.params,
+        unsettled_step=start.unsettled_step if whole else state.unsettled_step,
+        residual=start.residual if whole else state.residual,
     )
 
 
@@ -198,14 +213,19 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
     _check_steps(state, steps)
     controls = _checked_control(model, len(state.status), ctrl)
     status, qpos, qvel = state.status, state.qpos, state.qvel
+    unsettled, residual = np.full(len(status), -1), np.zeros(len(status))
     if steps and np.count_nonzero(status) < len(status):
         start = _without_diverged(model, status, qpos, qvel)
-        qpos, qvel, now_diverged = _advanced(engine, model, start, controls, steps, state.params, cancel)
-        status = status | now_diverged
+        end = _advanced(engine, model, start, controls, steps, state.params, cancel)
+        qpos, qvel = end.qpos, end.qvel
+        # what diverged before is not judged
+        unsettled = np.where(status == 0, end.unsettled_step, -1)
+        residual = np.where(status == 0, end.residual, 0.0)
+        status = status | end.status
     if np.count_nonzero(status):
         diverged = (status != 0)[:, None]
         qpos, qvel = np.where(diverged, np.nan, qpos), np.where(diverged, np.nan, qvel)
-    return _stepped(model, state, steps, qpos, qvel, status)
+    return _stepped(model, state, steps, Advance(qpos, qvel, status, unsettled, residual))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,8 +278,8 @@ def advance_together(
             continue
         rows = slice(first, first + len(ctrl))
         first += len(ctrl)
-        qpos, qvel, status = (np.array(part[rows]) for part in (after.qpos, after.qvel, after.status))
-        results.append(_stepped(model, call.state, steps, qpos, qvel, status))
+        parts = (after.qpos, after.qvel, after.status, after.unsettled_step, after.residual)
+        results.append(_stepped(model, call.state, steps, Advance(*(np.array(part[rows]) for part in parts))))
     return results
 
 
@@ -302,12 +322,19 @@ def jacobian_bytes(model: Model, batch: int) -> int:
     return 8 * batch * size * (size + model.nu)
 
 
-def _stepped(
-    model: Model, before: State, steps: int, qpos: Float64Array, qvel: Float64Array, status: np.ndarray
-) -> State:
+def _stepped(model: Model, before: State, steps: int, end: Advance) -> State:
     """Return the state after `steps` more steps, with step counts and time advanced."""
-    counts = before.step_counts + steps
-    return _counted(model, qpos=qpos, qvel=qvel, status=status, step_counts=counts, params=before.params)
+    first = np.where(end.unsettled_step >= 0, before.step_counts + end.unsettled_step, -1)
+    return _counted(
+        model,
+        qpos=end.qpos,
+        qvel=end.qvel,
+        status=end.status,
+        step_counts=before.step_counts + steps,
+        params=before.params,
+        unsettled_step=np.where(before.unsettled_step >= 0, before.unsettled_step, first),
+        residual=np.maximum(before.residual, end.residual),
+    )
 
 
 def _counted(model: Model, *, step_counts: np.ndarray, **fields: Any) -> State:
@@ -324,11 +351,12 @@ def _advanced(
     steps: int,
     params: Mapping[str, Float64Array],
     cancel: CancelToken,
-) -> tuple[Float64Array, Float64Array, np.ndarray]:
-    """Return positions, velocities and status after some steps with constant controls."""
+) -> Advance:
+    """Return the end of some steps with constant controls."""
     if not params:
         return engine.advance(model, *start, ctrl, steps, cancel=cancel)
     status = np.zeros(len(ctrl), np.int32)
+    unsettled, residual = np.full(len(ctrl), -1), np.zeros(len(ctrl))
     # in parts, because a rollout has the controls of each step
     most = max(1, _CONTROLS // max(1, ctrl.size))
     for first in range(0, steps, most):
@@ -337,8 +365,12 @@ def _advanced(
         found = engine.rollout(
             model, *start, held, params=dict(params), checkpoints="none", states="final", cancel=cancel
         )
+        assert found.unsettled_step is not None and found.residual is not None
+        judged = (status == 0) & (unsettled < 0) & (found.unsettled_step >= 0)
+        unsettled = np.where(judged, first + found.unsettled_step, unsettled)
+        residual = np.where(status == 0, np.maximum(residual, found.residual), residual)
         start, status = (found.final_qpos, found.final_qvel), status | found.status
-    return *start, status
+    return Advance(*start, status, unsettled, residual)
 
 
 def _check_steps(state: State, steps: int) -> None:

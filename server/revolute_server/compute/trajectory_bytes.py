@@ -44,9 +44,9 @@ def controller_bytes(model: Model, ctrl: Any, control: Control, wrt: Sequence[st
     """Return the bytes of the gradients by a controller's arrays, before they are summed."""
     batch, rows = _batch_and_rows(ctrl)
     each = {
-        "feedback.gain": rows * 2 * model.nu * model.nv,
+        "feedback.gain": rows * model.nu * (model.nv + model.nqvel),
         "feedback.qpos": rows * model.nq,
-        "feedback.qvel": rows * model.nv,
+        "feedback.qvel": rows * model.nqvel,
         "qfrc_applied": rows * model.nv,
     }
     if control.policy is not None:

@@ -30,6 +30,7 @@ import numpy as np
 
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss
 from revolute_engine import CancelToken, Engine, Gradient, Model, load_model, native
 from revolute_engine.segments import Segment, SegmentedRollout
@@ -297,11 +298,12 @@ class _Derivatives(Derivatives):
         *,
         control: Control = PLAIN,
         checkpoints: str,
+        gradient: GradientMethod = EXACT,
         clip: float | None = None,
         on_diverged: str = "raise",
     ) -> ValueAndGradient:
         model = await self._models.get(model_id)
-        value, gradient = await self._pool.run(
+        value, found = await self._pool.run(
             lambda token: self._engine.value_and_gradient(
                 model,
                 qpos,
@@ -312,13 +314,14 @@ class _Derivatives(Derivatives):
                 params=params or None,
                 wrt=wrt,
                 checkpoints=checkpoints,
+                gradient=gradient,
                 clip=clip,
                 on_diverged=on_diverged,
                 cancel=token,
             ),
             _steps(ctrl) * control.hold,
         )
-        return ValueAndGradient(np.asarray(value), gradient)
+        return ValueAndGradient(np.asarray(value), found)
 
 
 class _Sessions(Sessions):
@@ -461,6 +464,7 @@ class _Trajectories(Trajectories):
         qvel_bar: Any,
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
+        gradient: GradientMethod = EXACT,
         *,
         ctrl_bar: Any = None,
         clip: float | None = None,
@@ -476,6 +480,7 @@ class _Trajectories(Trajectories):
                 ctrl_bar=ctrl_bar,
                 times=times,
                 wrt=wrt,
+                gradient=gradient,
                 clip=clip,
                 on_diverged=on_diverged,
                 cancel=token,
@@ -500,13 +505,9 @@ def _steps(ctrl: Any) -> int:
 
 
 def _copied(state: State) -> State:
-    return dataclasses.replace(
-        state,
-        qpos=np.array(state.qpos),
-        qvel=np.array(state.qvel),
-        status=np.array(state.status),
-        step_counts=np.array(state.step_counts),
-    )
+    names = ("qpos", "qvel", "status", "step_counts", "unsettled_step", "residual")
+    arrays: dict[str, Any] = {name: np.array(getattr(state, name)) for name in names}
+    return dataclasses.replace(state, **arrays)
 
 
 def _remove(noun: str, kept: dict[str, Any], identifier: str) -> None:

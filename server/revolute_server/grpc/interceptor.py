@@ -42,8 +42,12 @@ _PARTS_HEADER = "x-parts"
 """Metadata with which older clients ask for an answer in one part; when it is refused, they call again
 without it."""
 
-_CALL_BYTES = 32 * 1024
-"""Bytes of memory that a call takes besides its arrays."""
+_CALL_BYTES, _CALLS_SHARE, _FEWEST_CALLS = 32 * 1024, 4, 1024
+"""Bytes of memory that a call takes besides its arrays, the part of `--memory` that calls may take so, and
+the number of calls that may always be under way."""
+
+_RETRY_SECONDS = 0.5
+"""Time after which a call that is one too many may be repeated."""
 
 _HALF_PART = 3 * LARGEST_PART // 2
 """Bytes that gRPC may take for an unfinished message: those of the message, in pieces with gaps."""
@@ -130,10 +134,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             headers = metadata_of(context)
             with _opened(self._calls, reader.verb, context, headers) as call:
                 try:
-                    with (
-                        self._budget.reserve("a call", _CALL_BYTES).shared(),
-                        self._peers.working(context.peer()),
-                    ):
+                    self._check_number()
+                    with self._peers.working(context.peer()):
                         _admit(call, self._calls, reader, headers, context)
                         client = self._client(context, is_conversation=reader.verb == _CONVERSATION)
                         answers = inner(await reader.read(client.parts(stream)), context)
@@ -166,6 +168,23 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 await context.abort(grpc.StatusCode[kind_of(error).grpc_code], error.message)
 
         return bounded
+
+    def _check_number(self) -> None:
+        """Refuse a call if those under way take too much memory besides their arrays.
+
+        They do not count in the budget: a call that deletes must be possible when it is full.
+
+        Raises:
+            LimitError: there are too many calls.
+        """
+        most = max(_FEWEST_CALLS, self._budget.limit // _CALLS_SHARE // _CALL_BYTES)
+        if self._calls.running > most:
+            raise LimitError(
+                f"calls: expected at most {most} calls under way, got one more; call again later, or start "
+                "the server with a larger --memory",
+                argument="calls",
+                retry_after=_RETRY_SECONDS,
+            )
 
     @contextmanager
     def _watch(self, handler: Any) -> Iterator[None]:

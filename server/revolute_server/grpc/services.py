@@ -188,7 +188,7 @@ class _Services:
             async for part in self._send(verb, trajectory, "trajectory"):
                 yield part
             cotangents = await self._one(parts, memory, "cotangents")
-            for name in ("trajectory_id", "wrt"):
+            for name in ("trajectory_id", "wrt", "gradient"):
                 if cotangents.pop(name):
                     raise ArgumentError.expected(f"cotangents.{name}", "nothing", "a value")
             document = await differentiate(cotangents)

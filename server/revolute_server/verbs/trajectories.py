@@ -12,6 +12,7 @@ from pydantic import Field, WithJsonSchema
 from revolute.contract.arrays import repeated_controls
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss
 from revolute_engine.segments import Segment
 
@@ -133,6 +134,7 @@ class Cotangents(Body):
     qvel_bar: OptionalArray = None
     wrt: list[str] = []
     times: list[int] | None = None
+    gradient: str = ""
     clip: float | None = None
     on_diverged: str = "raise"
     ctrl_bar: OptionalArray = None
@@ -227,6 +229,7 @@ class ValueAndGradientInputs(Body):
     inputs: RolloutInputs
     loss: dict[str, Any]
     wrt: list[str] = []
+    gradient: str = ""
     clip: float | None = None
     on_diverged: str = "raise"
 
@@ -236,6 +239,7 @@ class ClientLossInputs(Body):
 
     inputs: RolloutInputs
     wrt: list[str] = []
+    gradient: str = ""
     clip: float | None = None
     on_diverged: str = "raise"
 
@@ -345,6 +349,7 @@ class TrajectoryVerbs(ServiceVerbs):
                 wrt,
                 ctrl_bar=array("ctrl_bar", body.ctrl_bar),
                 times=body.times,
+                gradient=_method(body.gradient),
                 clip=body.clip,
                 on_diverged=body.on_diverged,
             )
@@ -427,6 +432,7 @@ class TrajectoryVerbs(ServiceVerbs):
             tuple(body.wrt) or _STATE_AND_CONTROL,
             control=body.inputs.control,
             checkpoints=body.inputs.checkpoints,
+            gradient=_method(body.gradient),
             clip=body.clip,
             on_diverged=body.on_diverged,
         )
@@ -443,7 +449,7 @@ class TrajectoryVerbs(ServiceVerbs):
             (message ValueAndGradientResult).
         """
         body = validate(ClientLossInputs, request)
-        inputs = body.inputs
+        inputs, method = body.inputs, _method(body.gradient)
         found = self.service.trajectories.unkept(
             inputs.model_id, *self._inputs(inputs), control=inputs.control, checkpoints=inputs.checkpoints
         )
@@ -456,6 +462,7 @@ class TrajectoryVerbs(ServiceVerbs):
                     array("qvel_bar", bars.qvel_bar),
                     tuple(body.wrt) or _STATE_AND_CONTROL,
                     bars.times,
+                    method,
                     ctrl_bar=array("ctrl_bar", bars.ctrl_bar),
                     clip=body.clip,
                     on_diverged=body.on_diverged,
@@ -479,6 +486,11 @@ class TrajectoryVerbs(ServiceVerbs):
             ctrl = repeated_controls(ctrl, qpos, qvel, axes=axes)
             self._check_batch("ctrl", len(ctrl))
         return qpos, qvel, ctrl, arrays("params", body.params)
+
+
+def _method(text: str) -> GradientMethod:
+    """Return how to differentiate; exactly if the request does not say."""
+    return GradientMethod.parse(text) if text else EXACT
 
 
 def _trajectory_id(kept: Trajectory) -> Document:

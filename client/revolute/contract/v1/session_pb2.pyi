@@ -98,20 +98,24 @@ class KeepAliveResponse(_message.Message):
     def __init__(self, lease: _Optional[float] = ...) -> None: ...
 
 class SessionState(_message.Message):
-    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts")
+    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts", "unsettled_step", "residual")
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     STEP_COUNT_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     STEP_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
+    RESIDUAL_FIELD_NUMBER: _ClassVar[int]
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     time: float
     step_count: int
     status: _tensor_pb2.Tensor
     step_counts: _tensor_pb2.Tensor
-    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    unsettled_step: _tensor_pb2.Tensor
+    residual: _tensor_pb2.Tensor
+    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class ResetRequest(_message.Message):
     __slots__ = ("start", "chunk")

@@ -17,10 +17,8 @@ namespace revolute {
   DIRECT(jnt_stiffness, jnt_stiffness, m.njnt, stiffness)                                                  \
   MAPPED(gravity, gravity, 3)                                                                              \
   DIRECT(actuator_gear, act_gear, m.nu, gear)                                                              \
-  MAPPED(geom_friction, geom_friction, m.ngeom)                                                            \
+  MAPPED(geom_friction, geom_friction, 3 * m.ngeom) /* sliding, torsional, rolling */                      \
   DIRECT(restitution, restitution, 1, restitution)                                                         \
-  MAPPED(geom_torsional_friction, geom_torsional_friction, m.ngeom)                                        \
-  MAPPED(geom_rolling_friction, geom_rolling_friction, m.ngeom)                                            \
   DIRECT(actuator_gainprm, act_gain, 3 * m.nu, gain) /* by 1, length, velocity */                          \
   DIRECT(actuator_biasprm, act_bias, 3 * m.nu, bias) /* by 1, length, velocity */                          \
   DIRECT(qpos_spring, qpos_spring, m.nq, spring)     /* where the springs are at rest */                   \

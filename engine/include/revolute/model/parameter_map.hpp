@@ -260,31 +260,31 @@ void add_array(const Real* bar, int count, int lane, double* out) {
 
 namespace detail {
 
-// columns of MuJoCo's geom_friction
-constexpr Parameter friction_columns[3] = {Parameter::geom_friction, Parameter::geom_torsional_friction,
-                                           Parameter::geom_rolling_friction};
-constexpr Parameter rotational_columns[2] = {Parameter::geom_torsional_friction,
-                                             Parameter::geom_rolling_friction};
+constexpr int friction_columns = 3;  // of geom_friction: sliding, torsional, rolling
 
-// The coefficient of a pair in one column of MuJoCo's geom_friction.
+// The coefficient of a pair in one column of geom_friction.
 template <class Value>
-Value pair_friction(const FrictionPair& pair, double fixed, const Value* column) {
+Value pair_friction(const FrictionPair& pair, double fixed, const Value* friction, int column) {
   if (!pair.from_a && !pair.from_b) return Value(fixed);
-  if (!pair.from_b) return column[pair.geom_a];
-  return pair.from_a ? larger(column[pair.geom_a], column[pair.geom_b]) : column[pair.geom_b];
+  const Value &a = friction[friction_columns * pair.geom_a + column],
+              &b = friction[friction_columns * pair.geom_b + column];
+  if (!pair.from_b) return a;
+  return pair.from_a ? larger(a, b) : b;
 }
 
 // Adds mu_bar to the column's entries of the two geoms.
-inline void add_pair_friction(const FrictionPair& pair, const double* column, double mu_bar, double* bar) {
+inline void add_pair_friction(const FrictionPair& pair, const double* friction, int column, double mu_bar,
+                              double* bar) {
   if (!bar) return;
+  const int at_a = friction_columns * pair.geom_a + column, at_b = friction_columns * pair.geom_b + column;
   double share_a = pair.from_a, share_b = pair.from_b;
   if (pair.from_a && pair.from_b) {
-    const double a = column[pair.geom_a], b = column[pair.geom_b];
+    const double a = friction[at_a], b = friction[at_b];
     share_a = a > b ? 1.0 : a < b ? 0.0 : 0.5;
     share_b = 1.0 - share_a;
   }
-  bar[pair.geom_a] += share_a * mu_bar;
-  bar[pair.geom_b] += share_b * mu_bar;
+  bar[at_a] += share_a * mu_bar;
+  bar[at_b] += share_b * mu_bar;
 }
 
 }  // namespace detail
@@ -316,14 +316,14 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
 #undef REVOLUTE_LOAD
   for (int p = 0; p < m.nfriction_pair; ++p) {
     const FrictionPair& pair = map.pairs[p];
-    put(out.friction[p], lane, pair_friction(pair, pair.fixed, of(values, Parameter::geom_friction)));
+    const Value* const friction = of(values, Parameter::geom_friction);
+    put(out.friction[p], lane, pair_friction(pair, pair.fixed, friction, 0));
     for (int i = 0; i < 2; ++i)
       put(out.rotational_friction[2 * p + i], lane,
-          pair_friction(pair, pair.fixed_rotational[i], of(values, rotational_columns[i])));
+          pair_friction(pair, pair.fixed_rotational[i], friction, 1 + i));
   }
   if (m.contact_model != ContactModel::mujoco) return;
-  for (int i = 0; i < 3; ++i)
-    load_array(of(values, friction_columns[i]), m.ngeom, lane, out.geom_friction + i * m.ngeom);
+  load_array(of(values, Parameter::geom_friction), friction_columns * m.ngeom, lane, out.geom_friction);
 }
 
 // Sets those of the bodies, which only what is measured reads.
@@ -361,15 +361,15 @@ void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& 
 #undef REVOLUTE_ADD
   for (int p = 0; p < m.nfriction_pair; ++p) {
     const FrictionPair& pair = map.pairs[p];
-    const auto add = [&](Parameter column, const Real& mu_bar) {
-      add_pair_friction(pair, of(values, column), get_lane(mu_bar, lane), of(out, column));
+    const auto add = [&](int column, const Real& mu_bar) {
+      add_pair_friction(pair, of(values, Parameter::geom_friction), column, get_lane(mu_bar, lane),
+                        of(out, Parameter::geom_friction));
     };
-    add(Parameter::geom_friction, bar.friction[p]);
-    for (int i = 0; i < 2; ++i) add(rotational_columns[i], bar.rotational_friction[2 * p + i]);
+    add(0, bar.friction[p]);
+    for (int i = 0; i < 2; ++i) add(1 + i, bar.rotational_friction[2 * p + i]);
   }
   if (m.contact_model != ContactModel::mujoco) return;
-  for (int i = 0; i < 3; ++i)
-    add_array(bar.geom_friction + i * m.ngeom, m.ngeom, lane, of(out, friction_columns[i]));
+  add_array(bar.geom_friction, friction_columns * m.ngeom, lane, of(out, Parameter::geom_friction));
 }
 
 }  // namespace revolute

@@ -37,7 +37,7 @@ struct Parameters {
 #undef REVOLUTE_MEMBER
   Real* friction;                  // hard: [nfriction_pair] sliding
   Real* rotational_friction;       // hard: [nfriction_pair, 2] torsional, rolling
-  Real* geom_friction;             // mujoco: [3, ngeom] sliding, torsional, rolling
+  Real* geom_friction;             // mujoco: [ngeom, 3] sliding, torsional, rolling
   Vector3<Real>* gravity;          // [1]
   MassMoment<Real>* compensation;  // [nv] of models with gravity compensation: the masses that it carries
   MediumDrag<Real>* drag;          // [nmedium]

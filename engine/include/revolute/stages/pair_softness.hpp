@@ -64,8 +64,8 @@ REVOLUTE_HD PairSoftness<Real> pair_softness(const Model& model, const Parameter
   }
   const int a = candidate.geom_a, b = candidate.geom_b;
   for (int i = 0; i < 5; ++i) {
-    const Real* const column = parameters.geom_friction + friction_column(i) * model.ngeom;
-    out.friction[i] = detail::friction_shares(mixing, column[a], column[b]).friction;  // (1)
+    const Real* const column = parameters.geom_friction + friction_column(i);
+    out.friction[i] = detail::friction_shares(mixing, column[3 * a], column[3 * b]).friction;  // (1)
   }
   const Real w(mixing.weight_a), rest(1.0 - mixing.weight_a);
   for (int i = 0; i < 5; ++i)
@@ -87,11 +87,11 @@ REVOLUTE_HD void pair_softness_adjoint(const Model& model, const Parameters<Real
   if (mixing.own >= 0) return;
   const int a = candidate.geom_a, b = candidate.geom_b;
   for (int i = 0; i < 5; ++i) {
-    const int column = friction_column(i) * model.ngeom;
-    const detail::FrictionShares<Real> shares = detail::friction_shares(
-        mixing, parameters.geom_friction[column + a], parameters.geom_friction[column + b]);
-    parameters_bar.geom_friction[column + a] += shares.a * bar.friction[i];
-    parameters_bar.geom_friction[column + b] += shares.b * bar.friction[i];
+    const int at_a = 3 * a + friction_column(i), at_b = 3 * b + friction_column(i);
+    const detail::FrictionShares<Real> shares =
+        detail::friction_shares(mixing, parameters.geom_friction[at_a], parameters.geom_friction[at_b]);
+    parameters_bar.geom_friction[at_a] += shares.a * bar.friction[i];
+    parameters_bar.geom_friction[at_b] += shares.b * bar.friction[i];
   }
   const Real w(mixing.weight_a), rest(1.0 - mixing.weight_a);
   for (int i = 0; i < 5; ++i) {

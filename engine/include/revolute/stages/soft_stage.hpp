@@ -19,6 +19,7 @@
 #include "revolute/solvers/newton.hpp"
 #include "revolute/stages/actuation.hpp"
 #include "revolute/stages/collision_detection.hpp"
+#include "revolute/stages/contact_from_distance.hpp"
 #include "revolute/stages/implicit_velocity.hpp"
 #include "revolute/stages/soft_constraints_adjoint.hpp"
 
@@ -38,6 +39,7 @@ struct SoftStage {
   Real* force;              // [nv] f
   Force<Real>* constraint;  // [nv] forces of the constraints on the links, summed towards the root
   Motion<Real>* A;          // [nv] S a summed from the root
+  const ContactFromDistance<Real>* from_distance = nullptr;  // of the adjoint; null: exact
 
   SoftStage(const Model& model, Arena& arena)
       : kinematics(model, arena),
@@ -173,15 +175,18 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
   else
     solve(model, at.factors, ws.w);
   ws.kinematics.clear(model);
+  if (rows || at.from_distance) link_velocities(model, kin.S, ws.w, ws.W);
   ws.transmissions.clear(model);
   if (rows) {
-    link_velocities(model, kin.S, ws.w, ws.W);
     const SoftAdjointInput<Real, Bar> in = {at.newton.a,         at.A, at.newton.y, at.newton.slope,
                                             at.newton.curvature, ws.w, ws.W,        forces};
     soft_constraints_adjoint(model, parameters, SoftContext<Real>{h, &kin, qpos, qvel, &at.transmissions},
                              at.contacts, at.constraints, in, ws.constraints, ws.transmissions, ws.F_v,
                              qpos_bar, qvel_bar, ws.kinematics, parameters_bar);
   }
+  if (at.from_distance)
+    contact_from_distance_adjoint(model, parameters, h, kin, *at.from_distance, ws.w, ws.W, ws.F_v, qvel_bar,
+                                  ws.kinematics);
   medium_adjoint(model, parameters, kin, at.link_forces, ws.w, ws.acceleration.Z, ws.F_v, ws.kinematics,
                  parameters_bar);
   const AccelerationAdjointInput<Real, Bar> in = {ws.w, integrator.p, integrator.x, ws.F_v};
