@@ -93,8 +93,9 @@ REVOLUTE_HD void multiply(const Model& model, const MassMatrix<Real>& M, const i
 template <class Real>
 REVOLUTE_HD void factorize(const Model& model, const MassMatrix<Real>& M, const Real* added,
                            const Real* coupling, MassFactors<Real>& out) {
-  for (int i = 0; i < model.mass_rows[model.nv]; ++i)
-    out.entries[i] = coupling ? M.entries[i] + coupling[i] : M.entries[i];
+  const int count = model.mass_rows[model.nv];
+  for (int i = 0; i < count; ++i) out.entries[i] = M.entries[i];
+  for (int i = 0; coupling && i < count; ++i) out.entries[i] += coupling[i];
   for (int k = 0; added && k < model.nv; ++k) out.entries[model.mass_rows[k]] += added[k];
   for (int k = model.nv - 1; k >= 0; --k) {
     const MatrixRow row = tree_row(model, k);

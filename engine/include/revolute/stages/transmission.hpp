@@ -286,8 +286,8 @@ REVOLUTE_HD Vector3<Real> site_rotation(const Model& model, const Kinematics<Rea
                      y = one - R.m[0] + R.m[4] - R.m[8], z = one - R.m[0] - R.m[4] + R.m[8];
   const Real wx = R.m[7] - R.m[5], wy = R.m[2] - R.m[6], wz = R.m[3] - R.m[1], xy = R.m[3] + R.m[1],
              xz = R.m[2] + R.m[6], yz = R.m[7] + R.m[5];
-  const auto by_w = less_equal(one, w), by_x = !by_w & less_equal(one, x),
-             by_y = !by_w & !by_x & less_equal(one, y);
+  const auto by_w = less_equal(one, w), by_x = (!by_w) & less_equal(one, x),
+             by_y = (!by_w) & (!by_x) & less_equal(one, y);
   const auto pick = [&](const Real& a, const Real& b, const Real& c, const Real& d) {
     return select(by_w, a, select(by_x, b, select(by_y, c, d)));
   };

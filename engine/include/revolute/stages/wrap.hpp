@@ -73,7 +73,7 @@ REVOLUTE_HD inline MaskOf<T> segments_meet(const Vector2<T>& p1, const Vector2<T
   const auto parallel = less(abs(det), T(least_length));
   const T inverse = one / select(parallel, one, det);
   const T a = (v.x * w.y - v.y * w.x) * inverse, b = (u.x * w.y - u.y * w.x) * inverse;
-  return !parallel & less_equal(zero, a) & less_equal(a, one) & less_equal(zero, b) & less_equal(b, one);
+  return (!parallel) & less_equal(zero, a) & less_equal(a, one) & less_equal(zero, b) & less_equal(b, one);
 }
 
 // A bend within a plane.
@@ -105,7 +105,8 @@ REVOLUTE_HD PlaneBend<T> bend_outside(const Vector2<T>& d0, const Vector2<T>& d1
   auto bends = less_equal(square, s0) & less_equal(square, s1) & less_equal(T(least_length), dd);
   const T share = clamp(-dot2(along, d0) / select(bends, dd, one), zero, one);
   const Vector2<T> nearest = d0 + share * along;
-  const auto passes = less(square, dot2(nearest, nearest)) & (!sided | less_equal(zero, dot2(side, nearest)));
+  const auto passes =
+      less(square, dot2(nearest, nearest)) & ((!sided) | less_equal(zero, dot2(side, nearest)));
   bends = bends & !passes;
   const T root0 = sqrt(select(bends, s0 - square, one)), root1 = sqrt(select(bends, s1 - square, one));
   const T inverse0 = one / select(bends, s0, one), inverse1 = one / select(bends, s1, one);
@@ -163,7 +164,7 @@ REVOLUTE_HD PlaneBend<T> bend_inside(const Vector2<T>& d0, const Vector2<T>& d1,
     const auto root = [&](const T& a) { return maximum(tiny, sqrt(maximum(zero, one - z * z * a * a))); };
     const T slope = A / root(A) + B / root(B) - T(2) / root(one);
     const T next = z - f / select(less(slope, -tiny), slope, -one);
-    sound = sound & (!goes_on | (less_equal(slope, -tiny) & less_equal(next, z)));
+    sound = sound & ((!goes_on) | (less_equal(slope, -tiny) & less_equal(next, z)));
     z = select(goes_on, next, z);
     f = select(goes_on, value(z), f);
     sound = sound & !less(T(tolerance), f);
@@ -224,7 +225,7 @@ REVOLUTE_HD Bend<T> bend(bool cylinder, const T& radius, const Vector3<T>& p0, c
   detail::PlaneBend<T> found = detail::bend_outside(d0, d1, radius, has_side ? !none : none, beside);
   if (has_side && any(inside)) {
     const detail::PlaneBend<T> from_inside = detail::bend_inside(d0, d1, radius);
-    found.bends = (inside & from_inside.bends) | (!inside & found.bends);
+    found.bends = (inside & from_inside.bends) | ((!inside) & found.bends);
     found.first = detail::either(inside, from_inside.first, found.first);
     found.second = detail::either(inside, from_inside.second, found.second);
     found.length = select(inside, from_inside.length, found.length);
