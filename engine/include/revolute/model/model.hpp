@@ -333,8 +333,8 @@ struct Model : Options {
   const Candidate* candidates;
   int nalways, nswept, nswept_group, npartner;  // broad phase
   const int* always;  // [nalways] pairs that are looked at in every step: their first candidates, ascending
-  const int*
-      swept;  // [nswept] shapes of the other pairs, those of a tree together; shapes fixed in the world one by one
+  // [nswept] shapes of the other pairs, those of a tree together; shapes fixed in the world one by one
+  const int* swept;
   const int* swept_begin;     // [nswept_group + 1] where each tree's begin
   const Partner* partners;    // [npartner] of each shape those of higher index, ascending
   const int* partners_begin;  // [ngeom + 1]; null without swept shapes

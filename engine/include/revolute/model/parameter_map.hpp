@@ -3,8 +3,9 @@
 //
 // A body with mass m, mass centre c and rotational inertia J about it (all in its link's frame) adds to its link
 //   m,   h = m c,   I = J + m (c.c 1 - c c')                                                  (1)
-// A pair's friction (hard; of the contact model "mujoco" see stages/pair_softness.hpp) is the larger of its geoms' sliding coefficients, or that of the geom with priority, or its own. Where
-// the two are equal each gets half of the cotangent (the central difference of max).
+// A pair's friction (hard; of the contact model "mujoco" see stages/pair_softness.hpp) is the larger of its geoms' sliding
+// coefficients, or that of the geom with priority, or its own. Where the two are equal each gets half of the cotangent (the
+// central difference of max).
 #pragma once
 
 #include <algorithm>
