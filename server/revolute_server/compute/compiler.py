@@ -39,6 +39,9 @@ _RETRY_SECONDS = 1.0
 
 _MIB = 1024**2
 
+_UNCOUNTED = 4 * _MIB
+"""Bytes of each worker that do not count, so that small models compile when memory is short."""
+
 _IDLE_WORKERS = 2
 _IDLE_BYTES = 16 * _MIB
 """Number of workers kept for the next model, and the memory that each may have beyond that at its start."""
@@ -235,7 +238,7 @@ class Compiler:
         Raises:
             LimitError: the worker uses too much memory.
         """
-        used = worker.memory
+        used = max(0, worker.memory - _UNCOUNTED)
         if used > self._settings.compile_memory:
             raise self._too_large()
         if used > memory.count:

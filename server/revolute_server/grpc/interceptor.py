@@ -230,6 +230,8 @@ class _Client:
         self._wait = wait
         self._settings = settings
         self._pause = pause
+        # with little memory, one slow client must not take all of it
+        self._half_part = min(_HALF_PART, settings.memory // 16)
 
     async def parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yield the parts of the request."""
@@ -244,7 +246,7 @@ class _Client:
         while True:
             try:
                 content = await self._wait.for_client(
-                    lambda: anext(iterator), _HALF_PART, seconds, late, "a part of a request"
+                    lambda: anext(iterator), self._half_part, seconds, late, "a part of a request"
                 )
             except StopAsyncIteration:
                 return
