@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .contract.arrays import Float64Array
+from .contract.arrays import Float64Array, as_float64, named_float64
 from .contract.errors import ArgumentError
 from .contract.load_options import OPTIONS
+from .contract.measures import as_elements, find_elements
 from .local_engine import local_engine
 
 _MAX_COUNT = 2**31 - 1
@@ -64,6 +65,12 @@ class ModelHandle:
         geom_names: an unnamed shape is `<body>/<number among the body's shapes>`.
         actuator_names: an unnamed actuator has the name of its joint.
         dof_names: one per entry of qvel.
+        joint_types: "free", "ball", "slide" or "hinge".
+        site_names: an unnamed site is `<body>/<number among the body's sites>`.
+        sensor_names: an unnamed sensor is `sensor_<number>`.
+        sensor_types: MuJoCo's types in lower case, e.g. "gyro".
+        sensor_dims: numbers that each sensor gives.
+        jnt_range: range of each joint in m or rad, [njnt, 2]; infinite for a joint without limits.
         ctrlrange: range of each control, [nu, 2].
         body_mass: mass of each body in kg, [nbody].
         geom_friction: sliding friction coefficient of each shape, [ngeom].
@@ -100,6 +107,34 @@ class ModelHandle:
     warnings: Sequence[str] = ()
     params: Mapping[str, Float64Array] = field(default_factory=dict)
     keyframes: Mapping[str, Float64Array] = field(default_factory=dict)
+    joint_types: Sequence[str] = ()
+    site_names: Sequence[str] = ()
+    sensor_names: Sequence[str] = ()
+    sensor_types: Sequence[str] = ()
+    sensor_dims: Sequence[int] = ()
+    jnt_range: Float64Array = field(default_factory=lambda: np.zeros((0, 2)))
+
+    def qpos_index(self, joint: str) -> list[int]:
+        """Return the entries of qpos of a joint: one of a hinge or slide, 4 of a ball, 7 of a free joint.
+
+        Raises:
+            ArgumentError: there is no such joint.
+        """
+        return self._entries(joint, {"free": 7, "ball": 4})
+
+    def qvel_index(self, joint: str) -> list[int]:
+        """Return the entries of qvel of a joint: one of a hinge or slide, 3 of a ball, 6 of a free joint.
+
+        Raises:
+            ArgumentError: there is no such joint.
+        """
+        return self._entries(joint, {"free": 6, "ball": 3})
+
+    def _entries(self, joint: str, counts: Mapping[str, int]) -> list[int]:
+        place = find_elements("joint", "joint", self.joint_names, as_elements("joint", joint))[0]
+        sizes = [counts.get(kind, 1) for kind in self.joint_types]
+        first = sum(sizes[:place])
+        return list(range(first, first + sizes[place]))
 
     @property
     def na(self) -> int:
@@ -160,6 +195,62 @@ def check_model(model: Any) -> ModelHandle:
     raise ArgumentError.expected(
         "model", "a model", type(model).__name__, advice="load it first: model = sim.load_model(...)"
     )
+
+
+def check_params(model: ModelHandle, params: Mapping[str, Any] | None) -> dict[str, Float64Array]:
+    """Return parameters as arrays by name; values by element are put into the model's own.
+
+    Args:
+        model: the model.
+        params: arrays by name, or mappings of names of elements to values, e.g.
+            {"body_mass": {"chassis": 5.1}}. A value with a leading batch axis gives each environment its own.
+
+    Raises:
+        ArgumentError: a value is not an array of numbers, or there is no such element.
+    """
+    if isinstance(params, Mapping):
+        params = {
+            name: _by_element(model, name, value) if isinstance(value, Mapping) else value
+            for name, value in params.items()
+        }
+    return named_float64("params", params)
+
+
+def _by_element(model: ModelHandle, name: str, values: Mapping[str, Any]) -> Float64Array:
+    """Return a parameter with the values of some elements replaced."""
+    lists = {
+        "body": model.body_names,
+        "geom": model.geom_names,
+        "jnt": model.joint_names,
+        "dof": model.dof_names,
+        "actuator": model.actuator_names,
+    }
+    kind = name.partition("_")[0]
+    if name not in model.params or kind not in lists:
+        known = [each for each in model.params if each.partition("_")[0] in lists]
+        raise ArgumentError.expected(
+            "params", f"a parameter of elements among {', '.join(known)}", repr(name)
+        )
+    own = model.params[name]
+    given: dict[int, Float64Array] = {}
+    for element, value in values.items():
+        label = f"params.{name}.{element}"
+        wanted = as_elements(label, element)
+        index = find_elements(label, "joint" if kind == "jnt" else kind, lists[kind], wanted)[0]
+        array = as_float64(label, value)
+        if array.shape[array.ndim - own.ndim + 1 :] != own.shape[1:] or array.ndim > own.ndim:
+            raise ArgumentError.expected(
+                label, f"shape {list(own.shape[1:])}, or with a batch axis in front", list(array.shape)
+            )
+        given[index] = array
+    batches = {len(array) for array in given.values() if array.ndim == own.ndim}
+    if len(batches) > 1:
+        raise ArgumentError.expected(f"params.{name}", "the same batch for all elements", sorted(batches))
+    out = np.array(np.broadcast_to(own, (*batches, *own.shape)))
+    rows = np.moveaxis(out, len(batches), 0)
+    for index, array in given.items():
+        rows[index] = array
+    return out
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:

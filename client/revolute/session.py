@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .contract.argument_names import reject_unknown_arguments
-from .contract.arrays import Float64Array, as_float64, named_float64
+from .contract.arrays import Float64Array, as_float64
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
 from .link import Link
-from .model import ModelHandle
+from .measured import Contacts, Kinematics, default_quantities, read_sensors, sensor_quantities
+from .model import ModelHandle, check_params
 from .unpicklable import Unpicklable
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class State:
         step_counts: [batch] int64, steps of each environment since its last reset.
         status: [batch] int32, 0 for a finite environment, 1 for one that diverged since the last reset.
             The state of a diverged environment is NaN until the next reset.
+        sensordata: readings of the sensors that were asked for, [batch, numbers]; else None.
     """
 
     qpos: Float64Array
@@ -47,11 +49,12 @@ class State:
     step_count: int
     status: npt.NDArray[np.int32]
     step_counts: npt.NDArray[np.int64]
+    sensordata: Float64Array | None = None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
         """Build a state from a SessionState document."""
-        return cls(**{name: document[name] for name in cls.__dataclass_fields__})
+        return cls(**{name: document[name] for name in cls.__dataclass_fields__ if name in document})
 
 
 @dataclass(frozen=True)
@@ -136,15 +139,17 @@ class Session(Unpicklable):
             ArgumentError: a name, shape or value does not fit the model.
             NotFoundError: the session was closed, or its lease ended.
         """
-        self._link.call("SetParams", {"session_id": self.id, "params": named_float64("params", params)})
+        self._link.call("SetParams", {"session_id": self.id, "params": check_params(self.model, params)})
 
     @reject_unknown_arguments
-    def step(self, ctrl: Any, steps: int = 1) -> State:
+    def step(self, ctrl: Any, steps: int = 1, *, sensors: bool | Sequence[str] = False) -> State:
         """Advance all environments with constant controls. If the call fails, no environment advances.
 
         Args:
             ctrl: controls, [batch, nu], or [nu] for all environments.
             steps: number of steps; 0 leaves the state as it is.
+            sensors: True, or names of sensors of the file, to read in the new state with the same controls,
+                as `sensors` does.
 
         Returns:
             The new state.
@@ -153,12 +158,66 @@ class Session(Unpicklable):
             ArgumentError: a shape or value does not fit the model.
             NotFoundError: the session was closed.
         """
+        control = as_float64("ctrl", ctrl)
         document = {
             "session_id": self.id,
-            "ctrl": as_float64("ctrl", ctrl),
+            "ctrl": control,
             "steps": whole_number("steps", steps, least=0),
         }
-        return State.from_document(self._link.call("Step", document))
+        quantities = None if sensors is False else sensor_quantities(self.model, sensors)
+        state = State.from_document(self._link.call("Step", document))
+        if quantities is None:
+            return state
+        return replace(state, sensordata=self._read(control, quantities))
+
+    def sensors(self, names: bool | Sequence[str] = True, *, ctrl: Any = None) -> Float64Array:
+        """Read sensors in the current state, as MuJoCo computes them.
+
+        Args:
+            names: names of sensors of the file; True for all.
+            ctrl: controls, [batch, nu] or [nu], which sensors of forces and accelerations depend on; None
+                for zero.
+
+        Returns:
+            The readings, [batch, numbers], one sensor after the other.
+
+        Raises:
+            ArgumentError: there is no such sensor, or the engine does not compute it.
+            NotFoundError: the session was closed.
+        """
+        return self._read(self._control(ctrl), sensor_quantities(self.model, names))
+
+    def kinematics(self, *, quantities: Sequence[str] | None = None) -> Kinematics:
+        """Measure poses and velocities in the current state; see `Simulator.kinematics`.
+
+        Args:
+            quantities: names; by default all poses and velocities.
+
+        Raises:
+            ArgumentError: a name is unknown.
+            NotFoundError: the session was closed.
+        """
+        names = default_quantities(self.model, True) if quantities is None else list(quantities)
+        return Kinematics(self._link, self.model, {"session_id": self.id}, names)
+
+    def contacts(self, ctrl: Any = None) -> Contacts:
+        """Find the contacts in the current state, and their forces.
+
+        Args:
+            ctrl: controls, [batch, nu] or [nu], which the forces depend on; None for zero.
+
+        Raises:
+            ArgumentError: a shape does not fit the model.
+            NotFoundError: the session was closed.
+        """
+        states = {"session_id": self.id, "ctrl": self._control(ctrl)}
+        return Contacts.find(self._link, self.model, states, [0])
+
+    def _control(self, ctrl: Any) -> Float64Array:
+        return np.zeros(self.model.nu) if ctrl is None else as_float64("ctrl", ctrl)
+
+    def _read(self, ctrl: Float64Array, quantities: Sequence[str]) -> Float64Array:
+        return read_sensors(self._link, {"session_id": self.id, "ctrl": ctrl}, quantities)
 
     @reject_unknown_arguments
     def jacobian(self, ctrl: Any) -> StepJacobian:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .contract.argument_names import reject_unknown_arguments
-from .contract.arrays import Float64Array, as_float64, named_float64, owned_float64, repeated_controls
+from .contract.arrays import Float64Array, as_float64, owned_float64, repeated_controls
 from .contract.checkpoints import EVERY, Checkpoints
 from .contract.controllers import MLP, Control, Feedback
 from .contract.errors import ArgumentError, ModelError
@@ -22,7 +22,8 @@ from .contract.transport import IN_PROCESS, Transport
 from .derivatives import StepJacobian
 from .link import Link
 from .loss_function import LossFunction, States, evaluate, infinite_where_diverged
-from .model import ModelHandle, Source, check_model, check_options
+from .measured import Kinematics, default_quantities, sensor_quantities
+from .model import ModelHandle, Source, check_model, check_options, check_params
 from .rollout_stream import RolloutStream
 from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import add_searched_paths, read_source
@@ -138,6 +139,7 @@ class Simulator(Unpicklable):
         params: Mapping[str, Any] | None = None,
         checkpoints: str | Checkpoints = EVERY,
         states: Literal["all", "final"] | None = None,
+        sensors: bool | Sequence[str] = False,
     ) -> Trajectory:
         """Simulate a batch of environments under given controls.
 
@@ -156,12 +158,15 @@ class Simulator(Unpicklable):
                 a row per row of `ctrl`, or [batch, T, nv]. An axis of length 1, and one that is left out,
                 repeats.
             params: model parameters to replace, by name. A leading batch axis gives each environment its own
-                value. `model.params` has the names and the model's values, e.g. body_mass [nbody].
+                value. `model.params` has the names and the model's values, e.g. body_mass [nbody]. Some
+                elements are replaced by name: {"body_mass": {"chassis": 5.1}}.
             checkpoints: which states are kept for the gradient: "every" (all T + 1 states), "interval=k"
                 (each k-th), "slots=s" (at most s, for any length), or "none" (no gradient; nothing is kept
                 or copied). The gradient is bit-identical under every policy.
             states: which states the call returns: "all" or "final". The default is "all" with checkpoints
                 "every", else "final".
+            sensors: True, or names of sensors of the file, to compute `trajectory.sensordata` with the call;
+                it needs checkpoints.
 
         Returns:
             The trajectory; its `status` reports environments that diverged.
@@ -175,6 +180,9 @@ class Simulator(Unpicklable):
         if states not in (None, "all", "final"):
             raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
+        readings = sensor_quantities(model, sensors) if sensors is not False else None
+        if readings and not kept.differentiable:
+            raise ArgumentError.expected("checkpoints", "a policy that keeps states for sensors", "'none'")
         control = Control.of(hold, feedback, policy, qfrc_applied)
         if kept.differentiable and not control.has_controller and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
@@ -183,9 +191,12 @@ class Simulator(Unpicklable):
         # with a controller the controls come with the answer; in process, share the engine's copy of ctrl
         acted = answer.get("ctrl", _repeated(inputs))
         forces = qfrc_applied is not None
-        return Trajectory(
+        trajectory = Trajectory(
             self._link, model, answer, acted, owned=True, params=inputs["params"], has_forces=forces
         )
+        if readings is not None:
+            trajectory.read_sensors(readings)
+        return trajectory
 
     @reject_unknown_arguments
     def stream_rollout(
@@ -366,6 +377,49 @@ class Simulator(Unpicklable):
         return StepJacobian.from_document(self._link.call("Jacobian", inputs))
 
     @reject_unknown_arguments
+    def kinematics(
+        self,
+        model: ModelHandle,
+        qpos: Any,
+        qvel: Any = None,
+        *,
+        ctrl: Any = None,
+        params: Mapping[str, Any] | None = None,
+        quantities: Sequence[str] | None = None,
+    ) -> Kinematics:
+        """Measure poses and velocities of bodies, shapes and sites, and centres of mass, in the world frame.
+
+        Args:
+            model: the model.
+            qpos: configurations, [nq], [batch, nq] or [batch, time, nq].
+            qvel: velocities with the same leading axes, or [nv] for all; None for zero.
+            ctrl: controls with the same leading axes, or [nu] for all; only sensors of forces and
+                accelerations need them.
+            params: model parameters to replace, as for `rollout`.
+            quantities: names such as "site_pos" or, of one element, "site_pos:hand"; "sensor" for all
+                sensors. By default all poses, and with qvel all velocities: `body_pos`, `body_quat`,
+                `body_mat`, `body_linvel`, `body_angvel`, the same of `geom` and `site`, `body_com`,
+                `subtree_com`, `subtree_linvel`, `subtree_angmom`.
+
+        Returns:
+            The quantities, with `backward` and `jacobian`.
+
+        Raises:
+            ArgumentError: a shape, value or name does not fit the model.
+        """
+        states = {
+            "model_id": self._id(model),
+            "qpos": as_float64("qpos", qpos),
+            "qvel": None if qvel is None else as_float64("qvel", qvel),
+            "ctrl": None if ctrl is None else as_float64("ctrl", ctrl),
+            "params": check_params(model, params),
+        }
+        names = (
+            default_quantities(model, qvel is not None) if quantities is None else checked_names(quantities)
+        )
+        return Kinematics(self._link, model, states, names)
+
+    @reject_unknown_arguments
     def check_gradient(
         self,
         model: ModelHandle,
@@ -412,7 +466,7 @@ class Simulator(Unpicklable):
         document: dict[str, Any] = {
             "model_id": self._id(model),
             **{name: None if value is None else as_float64(name, value) for name, value in given.items()},
-            "params": named_float64("params", params),
+            "params": check_params(model, params),
             "wrt": [] if wrt is None else checked_names(wrt),
             "steps": whole_number("steps", steps, least=1),
             "directions": whole_number("directions", directions, least=1),
@@ -534,7 +588,7 @@ class Simulator(Unpicklable):
             "qpos": as_float64("qpos", qpos),
             "qvel": as_float64("qvel", qvel),
             "ctrl": as_float64("ctrl", ctrl),
-            "params": named_float64("params", params),
+            "params": check_params(model, params),
         }
 
     def _custom_loss(

@@ -20,6 +20,7 @@ from .contract.checkpoints import CheckpointReport, Checkpoints
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import Jvp
 from .link import Link
+from .measured import Contacts, Kinematics, default_quantities, read_sensors, sensor_quantities
 from .model import ModelHandle
 from .trajectory_file import write
 from .unpicklable import Unpicklable
@@ -149,6 +150,8 @@ class Trajectory(Unpicklable):
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
         self.report = CheckpointReport(**document["report"])
+        self._sensordata: Float64Array | None = None
+        self._sensor_quantities: list[str] = []
         self._link = link
         kept = owned and self.checkpoints.differentiable
         self._finalizer = weakref.finalize(self, link.delete_later, self.id) if kept else None
@@ -183,6 +186,72 @@ class Trajectory(Unpicklable):
         """Activations at times 0 … T, [batch, T + 1, na]: the end of `qvel`."""
         return self.qvel[..., self.model.nv :]
 
+    @property
+    def sensordata(self) -> Float64Array:
+        """Readings of the sensors at times 0 … T, [batch, T + 1, nsensordata], as MuJoCo computes them.
+
+        Those of forces and accelerations at time t are with the control of step t, at time T with that of the
+        last step. The first access computes all sensors of the file, unless `rollout` was given `sensors`.
+
+        Raises:
+            ArgumentError: the file has no sensors or one that the engine does not compute; the text names it.
+            NotFoundError: the trajectory was deleted.
+        """
+        if self._sensordata is None:
+            self.read_sensors(sensor_quantities(self.model, True))
+        assert self._sensordata is not None
+        return self._sensordata
+
+    def read_sensors(self, quantities: Sequence[str]) -> None:
+        """Compute `sensordata` of the given quantities, such as "sensor:imu"."""
+        self._check_kept()
+        self._sensor_quantities = list(quantities)
+        self._sensordata = read_sensors(self._link, {"trajectory_id": self.id}, quantities)
+
+    @reject_unknown_arguments
+    def kinematics(
+        self, times: Sequence[int] | None = None, *, quantities: Sequence[str] | None = None
+    ) -> Kinematics:
+        """Measure poses and velocities at states of this trajectory, with its parameters.
+
+        Args:
+            times: indices of the states, ascending, e.g. [-1] for the final one; None for all T + 1 states.
+            quantities: names as for `Simulator.kinematics`; by default all poses and velocities.
+
+        Returns:
+            The quantities, [batch, times, …]. Their `backward` gives cotangents for `Trajectory.backward` at
+            the same times.
+
+        Raises:
+            ArgumentError: a name is unknown, or times do not fit the trajectory.
+            NotFoundError: the trajectory was deleted.
+        """
+        names = default_quantities(self.model, True) if quantities is None else checked_names(quantities)
+        return Kinematics(self._link, self.model, self._states_at(times), names)
+
+    @reject_unknown_arguments
+    def contacts(self, times: Sequence[int] | None = None) -> Contacts:
+        """Find the contacts at states of this trajectory, and their forces.
+
+        Args:
+            times: indices of the states, as for `kinematics`.
+
+        Raises:
+            ArgumentError: times do not fit the trajectory.
+            NotFoundError: the trajectory was deleted.
+        """
+        count = self.ctrl.shape[-2] * self.hold + 1
+        chosen = list(range(count)) if times is None else _whole_numbers("times", times)
+        indices = [time + count if time < 0 else time for time in chosen]
+        return Contacts.find(self._link, self.model, self._states_at(times), indices)
+
+    def _states_at(self, times: Sequence[int] | None) -> dict[str, Any]:
+        self._check_kept()
+        return {
+            "trajectory_id": self.id,
+            "times": None if times is None else _whole_numbers("times", times),
+        }
+
     def _all_states(self) -> tuple[Float64Array, Float64Array]:
         if self._states is None:
             self._check_kept()
@@ -206,6 +275,7 @@ class Trajectory(Unpicklable):
         qvel_bar: Any = None,
         *,
         ctrl_bar: Any = None,
+        sensordata_bar: Any = None,
         times: Sequence[int] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         clip: float | None = None,
@@ -218,6 +288,8 @@ class Trajectory(Unpicklable):
             qvel_bar: d loss / d qvel, shaped like `qvel`; None for zero. It has the axis K if `qpos_bar` has.
             ctrl_bar: d loss / d ctrl at fixed states, shaped like `ctrl`, also with `times`; None for zero.
                 It has the axis K if the others have.
+            sensordata_bar: d loss / d sensordata, shaped like `sensordata`; None for zero. It takes neither
+                an axis K nor `times`.
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all T + 1 states.
             wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", any parameter that
@@ -241,17 +313,68 @@ class Trajectory(Unpicklable):
         """
         names = checked_names(wrt)
         self._check_kept()
+        bars = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar, "ctrl_bar": ctrl_bar}
+        given = {name: None if bar is None else as_float64(name, bar) for name, bar in bars.items()}
+        if sensordata_bar is not None:
+            if times is not None:
+                raise ArgumentError.expected("times", "None beside sensordata_bar", repr(times)[:60])
+            return self._backward_of_sensors(given, sensordata_bar, names, clip)
         document = {
             "trajectory_id": self.id,
-            "qpos_bar": None if qpos_bar is None else as_float64("qpos_bar", qpos_bar),
-            "qvel_bar": None if qvel_bar is None else as_float64("qvel_bar", qvel_bar),
-            "ctrl_bar": None if ctrl_bar is None else as_float64("ctrl_bar", ctrl_bar),
+            **given,
             "wrt": names,
             "times": None if times is None else _whole_numbers("times", times),
             "clip": None if clip is None else positive_number("clip", clip),
         }
         found = self._link.call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
+
+    def _backward_of_sensors(
+        self,
+        bars: Mapping[str, Float64Array | None],
+        sensordata_bar: Any,
+        names: Sequence[str],
+        clip: float | None,
+    ) -> Gradient:
+        """Pull cotangents of the sensors back to the states, and these with the given ones to the inputs."""
+        shape, bar = self.sensordata.shape, as_float64("sensordata_bar", sensordata_bar)
+        if bar.shape != shape:
+            raise ArgumentError.expected("sensordata_bar", f"shape {list(shape)}", list(bar.shape))
+        if "qfrc_applied" in names:
+            raise ArgumentError.expected("wrt", "no qfrc_applied beside sensordata_bar", "qfrc_applied")
+        parameters = [name for name in names if name in self.model.params]
+        document = {
+            "states": {"trajectory_id": self.id},
+            "cotangents": self._split_sensors(bar),
+            "wrt": [*STATE_AND_CONTROL, *parameters],
+        }
+        direct = self._link.call("Measure", document)["gradient"]
+        total = {f"{name}_bar": direct[name] for name in ("qpos", "qvel")}
+        if self.ctrl.shape[-2]:
+            total["ctrl_bar"] = self._by_period(direct["ctrl"])
+        for name, given in bars.items():
+            if given is not None:
+                total[name] = total[name] + given
+        found = self.backward(**total, wrt=names, clip=clip)
+        for name in parameters:
+            found._arrays[name] = found[name] + direct[name]
+        return found
+
+    def _by_period(self, by_ctrl: Float64Array) -> Float64Array:
+        """Sum cotangents of controls at states 0 … T over the states that each row of `ctrl` acts at."""
+        steps = np.array(by_ctrl[..., :-1, :])
+        # the state at time T is measured with the last control
+        steps[..., -1, :] += by_ctrl[..., -1, :]
+        return steps.reshape(*self.ctrl.shape[:-1], -1, self.ctrl.shape[-1]).sum(axis=-2)
+
+    def _split_sensors(self, bar: Float64Array) -> dict[str, Float64Array]:
+        """Return cotangents by the quantities that `sensordata` consists of."""
+        if self._sensor_quantities == ["sensor"]:
+            return {"sensor": bar}
+        sizes = dict(zip(self.model.sensor_names, self.model.sensor_dims, strict=True))
+        counts = [sizes[name.partition(":")[2]] for name in self._sensor_quantities]
+        parts = np.split(bar, np.cumsum(counts)[:-1], axis=-1)
+        return dict(zip(self._sensor_quantities, parts, strict=True))
 
     @reject_unknown_arguments
     def jvp(

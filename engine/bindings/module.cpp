@@ -14,6 +14,7 @@
 #include "read_arrays.hpp"
 #include "revolute/batch.hpp"
 #include "revolute/contacts.hpp"
+#include "revolute/probes.hpp"
 #include "revolute/sound_inputs.hpp"
 
 #ifndef REVOLUTE_MODULE_NAME
@@ -66,16 +67,36 @@ BroadcastInput broadcast_input(const StridedArray& array) {
   return {array.data(), stride(0), stride(1), stride(2)};
 }
 
-// Tuples (quantity, running, squared, entries, weight, target), the last two broadcast to [B, time, entries].
-Loss read_loss(const py::list& terms, std::vector<StridedArray>& owners) {
+// Appends tuples (kind, index, type, id, reference type, reference id, shape, vector, cutoff, positive), as of ProbeRequest.
+void read_probes(const ModelStorage& model, const py::handle& requests, Probes& out) {
+  for (const py::handle& entry : requests) {
+    const auto request = entry.cast<py::tuple>();
+    const auto number = [&](int i) { return request[i].cast<int>(); };
+    add_probe(model,
+              {ProbeKind(number(0)), number(1), PlaceType(number(2)), number(3), PlaceType(number(4)),
+               number(5), number(6), request[7].cast<std::array<double, 3>>(), request[8].cast<double>(),
+               request[9].cast<bool>()},
+              out);
+  }
+}
+
+// Tuples (quantity, running, times, form, probes, entries, weight, target), the last two broadcast to [B, time, entries]. Entries
+// of a measured quantity are places in the numbers of the term's own probes.
+Loss read_loss(const ModelStorage& model, const py::list& terms, std::vector<StridedArray>& owners) {
   Loss out;
   for (const py::handle& entry : terms) {
     const auto term = entry.cast<py::tuple>();
-    owners.push_back(term[4].cast<StridedArray>());
+    auto entries = term[5].cast<std::vector<int>>();
+    const int before = out.probes.size;
+    read_probes(model, term[4], out.probes);
+    if (out.probes.size > before)
+      for (int& place : entries) place += before;
+    owners.push_back(term[6].cast<StridedArray>());
     const BroadcastInput weight = broadcast_input(owners.back());
-    owners.push_back(term[5].cast<StridedArray>());
-    out.push_back({Quantity(term[0].cast<int>()), term[1].cast<bool>(), term[2].cast<bool>(),
-                   term[3].cast<std::vector<int>>(), weight, broadcast_input(owners.back())});
+    owners.push_back(term[7].cast<StridedArray>());
+    out.terms.push_back({Quantity(term[0].cast<int>()), term[1].cast<bool>(),
+                         term[2].cast<std::vector<std::int64_t>>(), LossForm(term[3].cast<int>()),
+                         std::move(entries), weight, broadcast_input(owners.back())});
   }
   return out;
 }
@@ -284,7 +305,7 @@ py::object value_and_gradient_python(const ModelStorage& model, const Array& qpo
   const BatchShape shape = {batch, ctrl.shape(1) * hold, hold};
   std::vector<Array> owners;
   std::vector<StridedArray> loss_owners, controller_owners;
-  const Loss loss = read_loss(terms, loss_owners);
+  const Loss loss = read_loss(model, terms, loss_owners);
   Array value(Shape{batch});
   py::array_t<std::int32_t> status(batch);
   py::array_t<std::int64_t> diverged_step(batch), replayed(batch), clipped(Shape{1, batch});
@@ -422,11 +443,80 @@ py::array_t<bool> finite_rows_python(const Array& values) {
   return out;
 }
 
-py::dict contacts_python(const ModelStorage& model, const Array& qpos) {
-  const std::vector<ContactRecord> contacts = find_contacts(model, qpos.data());
+// [B, count, ...] each; ctrl is None where no probe needs it.
+py::object measure_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
+                          const Array& qvel, const std::optional<Array>& ctrl,
+                          const std::optional<Array>& qfrc_applied, const Array& time,
+                          const py::dict& parameters, int threads, const CancelToken* cancel) {
+  const py::ssize_t batch = qpos.shape(0), count = qpos.shape(1);
+  std::vector<Array> owners;
+  Probes probes;
+  read_probes(model, requests, probes);
+  Array values(Shape{batch, count, probes.size});
+  MeasureArrays arrays{{int(batch), count},
+                       &probes,
+                       qpos.data(),
+                       qvel.data(),
+                       ctrl ? ctrl->data() : nullptr,
+                       qfrc_applied ? qfrc_applied->data() : nullptr,
+                       time.data(),
+                       parameter_inputs(parameters, owners)};
+  arrays.values = values.mutable_data();
+  if (!unlocked([&] { return measure(model, arrays, {threads, cancel}); })) return py::none();
+  return std::move(values);
+}
+
+// Names in `wrt`: qpos, tangent, qvel, ctrl and parameters.
+py::object measure_backward_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
+                                   const Array& qvel, const std::optional<Array>& ctrl,
+                                   const std::optional<Array>& qfrc_applied, const Array& time,
+                                   const py::dict& parameters, const Array& values_bar,
+                                   const std::vector<std::string>& wrt, int threads,
+                                   const CancelToken* cancel) {
+  const Model& m = model.model();
+  const py::ssize_t cotangents = values_bar.shape(0), batch = qpos.shape(0), count = qpos.shape(1);
+  std::vector<Array> owners;
+  Probes probes;
+  read_probes(model, requests, probes);
+  MeasureArrays arrays{{int(batch), count},
+                       &probes,
+                       qpos.data(),
+                       qvel.data(),
+                       ctrl ? ctrl->data() : nullptr,
+                       qfrc_applied ? qfrc_applied->data() : nullptr,
+                       time.data(),
+                       parameter_inputs(parameters, owners)};
+  arrays.cotangents = int(cotangents);
+  arrays.values_bar = values_bar.data();
+  py::dict out;
+  for (const std::string& name : wrt) {
+    const auto result = [&](Shape shape) {
+      Array array(shape);
+      out[name.c_str()] = array;
+      return array.mutable_data();
+    };
+    if (name == "qpos") {
+      arrays.qpos_bar = result({cotangents, batch, count, m.nq});
+    } else if (name == "tangent") {
+      arrays.tangent_bar = result({cotangents, batch, count, m.nv});
+    } else if (name == "qvel") {
+      arrays.qvel_bar = result({cotangents, batch, count, velocities(m)});
+    } else if (name == "ctrl") {
+      arrays.ctrl_bar = result({cotangents, batch, count, m.nu});
+    } else {
+      const int p = parameter_index(name);
+      arrays.parameter_bars[p] = result({cotangents, batch, py::ssize_t(model.parameter_size(Parameter(p)))});
+    }
+  }
+  if (!unlocked([&] { return measure(model, arrays, {threads, cancel}); })) return py::none();
+  return std::move(out);
+}
+
+py::dict contact_arrays(const std::vector<ContactRecord>& contacts) {
   const auto count = py::ssize_t(contacts.size());
   py::array_t<int> geom(Shape{count, 2});
-  py::array_t<double> distance(Shape{count}), position(Shape{count, 3}), frame(Shape{count, 3, 3});
+  py::array_t<double> distance(Shape{count}), position(Shape{count, 3}), frame(Shape{count, 3, 3}),
+      force(Shape{count, 6});
   for (py::ssize_t i = 0; i < count; ++i) {
     const ContactRecord& contact = contacts[std::size_t(i)];
     geom.mutable_at(i, 0) = contact.geom_a;
@@ -434,12 +524,46 @@ py::dict contacts_python(const ModelStorage& model, const Array& qpos) {
     distance.mutable_at(i) = contact.distance;
     std::copy_n(contact.position, 3, position.mutable_data(i));
     std::copy_n(contact.frame, 9, frame.mutable_data(i));
+    std::copy_n(contact.force, 6, force.mutable_data(i));
   }
   py::dict out;
   out["geom"] = geom;
   out["distance"] = distance;
   out["position"] = position;
   out["frame"] = frame;
+  out["force"] = force;
+  return out;
+}
+py::dict contacts_python(const ModelStorage& model, const Array& qpos) {
+  return contact_arrays(find_contacts(model, qpos.data()));
+}
+// qpos [N, nq], qvel [N, nv], ctrl [N, nu]; parameters one row for all or one per state
+py::dict contact_forces_python(const ModelStorage& model, const Array& qpos, const Array& qvel,
+                               const Array& ctrl, const std::optional<Array>& qfrc_applied,
+                               const py::dict& parameters) {
+  const Model& m = model.model();
+  std::vector<Array> owners;
+  const ParameterInputs inputs = parameter_inputs(parameters, owners);
+  const py::ssize_t states = qpos.shape(0);
+  std::vector<ContactRecord> all;
+  std::vector<std::int64_t> counts;
+  unlocked([&] {
+    for (py::ssize_t i = 0; i < states; ++i) {
+      ParameterPointers values;
+      for (int p = 0; p < parameter_count; ++p) {
+        const std::size_t size = model.parameter_size(Parameter(p)), row = inputs[p].rows > 1 ? i : 0;
+        values[p] = inputs[p].values ? inputs[p].values + row * size : model.parameters().defaults[p].data();
+      }
+      const auto found = find_contact_forces(model, values, qpos.data() + i * m.nq,
+                                             qvel.data() + i * velocities(m), ctrl.data() + i * m.nu,
+                                             qfrc_applied ? qfrc_applied->data() + i * m.nv : nullptr);
+      counts.push_back(std::int64_t(found.size()));
+      all.insert(all.end(), found.begin(), found.end());
+    }
+    return true;
+  });
+  py::dict out = contact_arrays(all);
+  out["count"] = py::array_t<std::int64_t>(py::ssize_t(counts.size()), counts.data());
   return out;
 }
 
@@ -489,6 +613,28 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
   module.def("contacts", &contacts_python, py::arg("model"), py::arg("qpos"),
              "Dict of the contacts at qpos [nq], at rest: geom [n, 2], distance [n], position [n, 3], frame "
              "[n, 3, 3] (rows: normal from the first shape to the second, two tangents).");
+  module.def("contact_forces", &contact_forces_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
+             py::arg("ctrl"), py::arg("qfrc_applied").none(true), py::arg("params"),
+             "The same of the steps from states [N, nq], [N, nv] with controls [N, nu], one after the other, "
+             "with their "
+             "forces [n, 6] and the number of contacts of each state, count [N].");
+  py::tuple kinds(sizeof probe_names / sizeof *probe_names), sizes(sizeof probe_sizes / sizeof *probe_sizes);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    kinds[i] = probe_names[i];
+    sizes[i] = probe_sizes[i];
+  }
+  module.attr("probe_kinds") = kinds;
+  module.attr("probe_sizes") = sizes;
+  module.def("measure", &measure_python, py::arg("model"), py::arg("probes"), py::arg("qpos"),
+             py::arg("qvel"), py::arg("ctrl").none(true), py::arg("qfrc_applied").none(true), py::arg("time"),
+             py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
+             "What is measured at states [B, n, ...]: [B, n, size], or None when cancelled.");
+  module.def("measure_backward", &measure_backward_python, py::arg("model"), py::arg("probes"),
+             py::arg("qpos"), py::arg("qvel"), py::arg("ctrl").none(true), py::arg("qfrc_applied").none(true),
+             py::arg("time"), py::arg("params"), py::arg("values_bar"), py::arg("wrt"), py::arg("threads"),
+             py::arg("cancel").none(true),
+             "Gradients by name of cotangents [K, B, n, size]: qpos [K, B, n, nq], tangent, qvel, ctrl, and "
+             "parameters [K, B, m]; or None when cancelled.");
   module.def("is_sound_step", &is_sound_step, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
              py::arg("ctrl"), py::arg("least"), py::arg("most"),
              "Whether these are states and controls of one environment, [nq], [nv], [nu], or of few, with an "

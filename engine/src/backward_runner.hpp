@@ -7,32 +7,11 @@
 
 #include <cmath>
 
+#include "measured_loss.hpp"
+#include "seats.hpp"
 #include "state_replay.hpp"
 
 namespace revolute {
-
-// Which cotangent of which environment sits in each lane; all groups share the replayed step.
-template <class Real>
-struct Seats {
-  Slice slice;
-  int cotangents;
-
-  bool by_cotangent() const { return slice.count == 1 && Width<Real>::value > 1; }
-  int groups() const {
-    return by_cotangent() ? (cotangents + Width<Real>::value - 1) / Width<Real>::value : cotangents;
-  }
-  int used(int group) const {
-    return by_cotangent() ? std::min(Width<Real>::value, cotangents - group * Width<Real>::value)
-                          : slice.count;
-  }
-  int cotangent(int group, int lane) const {
-    return by_cotangent() ? std::min(group * Width<Real>::value + lane, cotangents - 1) : group;
-  }
-  // Row of arrays [K, B, ...]
-  std::size_t row(int group, int lane, int batch) const {
-    return std::size_t(cotangent(group, lane)) * batch + slice.environment(lane);
-  }
-};
 
 // Workspace of one thread for the backward pass of one pack: a forward step replayed, then pulled back for each group.
 template <class Real>
@@ -71,7 +50,7 @@ struct BackwardRunner {
     const Model& model = model_for(storage, arrays.parameters);
     const std::int64_t steps = arrays.shape.steps;
     const Seats<Real> seats = {slice, arrays.cotangents};
-    forward.load(storage, arrays.parameters, slice);
+    forward.load(storage, arrays.parameters, slice, arrays.loss);
     forward.take_forces(arrays.controller);
     StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
     std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken
@@ -93,6 +72,7 @@ struct BackwardRunner {
       step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
            qpos_next, qvel_next);
       add_state_cotangents(model, arrays, seats, t + 1, qpos_next, qvel_next, given);
+      const bool measures = arrays.loss && arrays.loss->probes.size > 0;
       const bool starts_period = arrays.shape.starts_period(t);
       const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
       if (controller && starts_period)
@@ -100,10 +80,12 @@ struct BackwardRunner {
       for (int g = 0; g < seats.groups(); ++g) {
         // a thousand cotangents make a step take a thousand times as long
         if (cancel && cancel->cancelled()) return false;
+        if (measures && t == steps - 1) add_measured(model, arrays, seats, g, steps, qpos_next, qvel_next);
         if (arrays.clip > 0) clip_cotangents(model, arrays, seats, g);
         Real* ctrl_bar = ctrl_bars[g];
         step_adjoint(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, forward.workspace,
                      workspace, states[g], ctrl_bar, parameter_bars[g]);
+        if (measures) add_measured(model, arrays, seats, g, t, forward.qpos, forward.qvel);
         if (!starts_period) continue;
         if (controller) controller->add_previous(g, ctrl_bar);
         if (arrays.loss) add_loss_by_ctrl(model, arrays, seats, g, c);
@@ -118,6 +100,9 @@ struct BackwardRunner {
     }
     if (!replay.find(0, cancel)) return false;
     add_state_cotangents(model, arrays, seats, 0, forward.qpos, forward.qvel, given);
+    if (steps == 0 && arrays.loss && arrays.loss->probes.size > 0)
+      for (int g = 0; g < seats.groups(); ++g)
+        add_measured(model, arrays, seats, g, 0, forward.qpos, forward.qvel);
     for (int g = 0; g < seats.groups(); ++g) write_results(storage, arrays, seats, g);
     for (int lane = 0; lane < slice.count; ++lane)
       arrays.replayed_steps[slice.environment(lane)] = replay.replayed() + steps;
@@ -226,16 +211,28 @@ struct BackwardRunner {
     for (int lane = 0; lane < seats.used(group); ++lane)
       if (get_lane(longer, lane)) ++arrays.clipped[seats.row(group, lane, arrays.shape.batch)];
   }
+  // Adds the cotangents of what is measured at time t in the state at hand: to those of that state, the control and parameters.
+  void add_measured(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
+                    std::int64_t t, const Real* qpos, const Real* qvel) {
+    MeasuredLoss<Real>& measured = forward.measured_loss(model, *arrays.loss);
+    if (!measured.counts(*arrays.loss, t, arrays.shape.steps)) return;
+    measured.measure(model, forward.parameters, *arrays.loss, t, qpos, qvel, forward.ctrl);
+    add_loss(arrays, seats, group, Quantity::measured, t, arrays.shape.steps, measured.values(),
+             arrays.loss->probes.size, measured.cleared_bar(*arrays.loss));
+    measured.pull_back(model, forward.parameters, *arrays.loss, qpos, qvel, forward.ctrl,
+                       {states[group].qpos, states[group].qvel, ctrl_bars[group], &parameter_bars[group]});
+  }
   // Adds the cotangents of the loss's terms of one quantity, x at time t; none where the rollout diverged.
   void add_loss(const BackwardArrays& arrays, const Seats<Real>& seats, int group, Quantity quantity,
                 std::int64_t t, std::int64_t last, const Real* x, int size, Real* bar) const {
-    for (const LossTerm& term : *arrays.loss) {
-      if (term.quantity != quantity || !term.counts(t, last)) continue;
+    for (const LossTerm& term : arrays.loss->terms) {
+      const std::int64_t row = term.quantity == quantity ? term.row(t, last) : -1;
+      if (row < 0) continue;
       for (int lane = 0; lane < seats.used(group); ++lane) {
         const int environment = seats.slice.environment(lane);
         if (arrays.status[environment] != std::int32_t(Status::completed)) continue;
         term.add_cotangents(
-            [&](int i) { return get_lane(x[i], lane); }, environment, t,
+            [&](int i) { return get_lane(x[i], lane); }, environment, row,
             [&](int i, double value) { set_lane(bar[i], lane, get_lane(bar[i], lane) + value); });
       }
     }
@@ -271,22 +268,7 @@ struct BackwardRunner {
       ambient_cotangents(model, forward.qpos, states[group].qpos, ambient);
       scatter_group(ambient, model.nq, 0, model.nq, arrays, seats, group, arrays.qpos0_bar);
     }
-    for (int lane = 0; lane < seats.used(group); ++lane) {
-      const int environment = seats.slice.environment(lane);
-      ParameterBarPointers out{};
-      bool wanted = false;
-      for (int p = 0; p < parameter_count; ++p) {
-        if (!arrays.parameter_bars[p]) continue;
-        const std::size_t size = storage.parameter_size(Parameter(p));
-        out[p] = arrays.parameter_bars[p] + seats.row(group, lane, arrays.shape.batch) * size;
-        std::fill_n(out[p], size, 0.0);
-        wanted = true;
-      }
-      if (wanted)
-        add_parameter_cotangents(storage.parameters(),
-                                 parameter_values(storage, arrays.parameters, environment), lane, model,
-                                 parameter_bars[group], out);
-    }
+    write_parameter_bars(storage, arrays, seats, group, model, parameter_bars[group]);
   }
 };
 

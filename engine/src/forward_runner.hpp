@@ -2,8 +2,10 @@
 #pragma once
 
 #include <limits>
+#include <memory>
 
 #include "controller_runner.hpp"
+#include "measured_loss.hpp"
 
 namespace revolute {
 
@@ -22,13 +24,10 @@ struct ForwardRunner {
         parameters(model, arena),
         workspace(model, arena) {}
 
-  void load(const ModelStorage& storage, const ParameterInputs& inputs, const Slice& slice) {
-    const auto load_into = [&](int lane, int environment) {
-      load_parameters(storage.parameters(), parameter_values(storage, inputs, environment), lane,
-                      model_for(storage, inputs), parameters);
-    };
-    if (!per_environment(inputs)) return load_into(every_lane, slice.first);
-    for (int lane = 0; lane < Width<Real>::value; ++lane) load_into(lane, slice.environment(lane));
+  void load(const ModelStorage& storage, const ParameterInputs& inputs, const Slice& slice,
+            const Loss* loss = nullptr) {
+    const bool measured = loss && loss->probes.size > 0;
+    load_parameters_of(storage, inputs, slice, model_for(storage, inputs), measured, parameters);
   }
 
   bool run(const ModelStorage& storage, const RolloutArrays& arrays, const Slice& slice,
@@ -48,11 +47,12 @@ struct ForwardRunner {
     const std::int64_t steps = arrays.shape.steps;
     const KeptSteps kept(arrays.policy, steps);
     std::int64_t place = 0;
-    Doubles sums(arrays.loss ? arrays.loss->size() * slice.count : 0);
-    load(storage, arrays.parameters, slice);
+    Doubles sums(arrays.loss ? arrays.loss->terms.size() * slice.count : 0);
+    load(storage, arrays.parameters, slice, arrays.loss);
     take_forces(arrays.controller);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
     gather(arrays.qvel0, velocities(model), 0, velocities(model), slice, qvel);
+    std::fill_n(ctrl, model.nu, Real(0));  // what is measured at time T without steps
     if (arrays.held) load_ctrl(model, arrays.ctrl, {1, 1}, 0, slice);
     OptionalController<Real> controller(model, arrays.controller);
     if (controller) controller->start();
@@ -65,10 +65,14 @@ struct ForwardRunner {
       if (arrays.states.qpos) scatter_state(model, arrays.states, steps + 1, t, slice);
       if (place < kept.count() && kept.step(place) == t) keep(place++);
       if (arrays.loss) add_state_values(arrays, slice, t, sums);
-      if (t == steps) break;
+      if (t == steps) {
+        if (arrays.loss) add_measured_values(model, arrays, slice, t, sums);
+        break;
+      }
       if (cancel && cancel->cancelled()) return false;
       if (!arrays.held && arrays.shape.starts_period(t))
         begin_period(model, arrays, slice, t, controller, sums);
+      if (arrays.loss) add_measured_values(model, arrays, slice, t, sums);
       const MaskOf<Real> finite = advance(model);
       note_divergence(finite, arrays, slice, t);
       if (arrays.unsettled_step && is_soft(model)) note_unsettled(arrays, slice, t);
@@ -123,7 +127,15 @@ struct ForwardRunner {
     return finite;
   }
 
+  // The workspace for what a loss measures, made when first needed.
+  MeasuredLoss<Real>& measured_loss(const Model& model, const Loss& loss) {
+    if (!measured_) measured_ = std::make_unique<MeasuredLoss<Real>>(model, loss.probes);
+    return *measured_;
+  }
+
  private:
+  std::unique_ptr<MeasuredLoss<Real>> measured_;
+
   // Finds the controls of the period that begins at step t.
   void begin_period(const Model& model, const RolloutArrays& arrays, const Slice& slice, std::int64_t t,
                     OptionalController<Real>& controller, Doubles& sums) {
@@ -158,27 +170,36 @@ struct ForwardRunner {
   // sums: [terms, lanes]
   void add_state_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t t,
                         Doubles& sums) const {
-    add_values(arrays, slice, t, arrays.shape.steps, false, sums);
+    add_values(arrays, slice, t, arrays.shape.steps, Quantity::qpos, qpos, sums);
+    add_values(arrays, slice, t, arrays.shape.steps, Quantity::qvel, qvel, sums);
   }
   void add_ctrl_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t c, Doubles& sums) const {
-    add_values(arrays, slice, c, arrays.shape.periods() - 1, true, sums);
+    add_values(arrays, slice, c, arrays.shape.periods() - 1, Quantity::ctrl, ctrl, sums);
   }
+  void add_measured_values(const Model& model, const RolloutArrays& arrays, const Slice& slice,
+                           std::int64_t t, Doubles& sums) {
+    if (arrays.loss->probes.size == 0) return;
+    MeasuredLoss<Real>& measured = measured_loss(model, *arrays.loss);
+    if (!measured.counts(*arrays.loss, t, arrays.shape.steps)) return;
+    measured.measure(model, parameters, *arrays.loss, t, qpos, qvel, ctrl);
+    add_values(arrays, slice, t, arrays.shape.steps, Quantity::measured, measured.values(), sums);
+  }
+  // Of the terms of one quantity x.
   void add_values(const RolloutArrays& arrays, const Slice& slice, std::int64_t t, std::int64_t last,
-                  bool of_ctrl, Doubles& sums) const {
+                  Quantity quantity, const Real* x, Doubles& sums) const {
     double* sum = sums.data();
-    for (const LossTerm& term : *arrays.loss) {
-      const Real* x = term.quantity == Quantity::qpos ? qpos : term.quantity == Quantity::qvel ? qvel : ctrl;
-      const bool counts = (term.quantity == Quantity::ctrl) == of_ctrl && term.counts(t, last);
+    for (const LossTerm& term : arrays.loss->terms) {
+      const std::int64_t row = term.quantity == quantity ? term.row(t, last) : -1;
       for (int lane = 0; lane < slice.count; ++lane, ++sum)
-        if (counts)
-          term.add_value([&](int i) { return get_lane(x[i], lane); }, slice.environment(lane), t, *sum);
+        if (row >= 0)
+          term.add_value([&](int i) { return get_lane(x[i], lane); }, slice.environment(lane), row, *sum);
     }
   }
   void write_values(const RolloutArrays& arrays, const Slice& slice, const Doubles& sums) const {
     for (int lane = 0; lane < slice.count; ++lane) {
       const int environment = slice.environment(lane);
       double value = 0.0;
-      for (std::size_t i = 0; i < arrays.loss->size(); ++i) value += sums[i * slice.count + lane];
+      for (std::size_t i = 0; i < arrays.loss->terms.size(); ++i) value += sums[i * slice.count + lane];
       arrays.value[environment] = arrays.status[environment] == std::int32_t(Status::completed)
                                       ? value
                                       : std::numeric_limits<double>::quiet_NaN();

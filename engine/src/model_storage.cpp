@@ -44,6 +44,7 @@ class ModelBuilder {
     add_actuators();
     add_link_forces();
     add_geoms();
+    add_sites();
     add_candidates();
     if (in_.unlisted_pairs) add_filters();
     out_.near_pairs_.build(out_.model_, out_.dofs_, out_.candidates_, out_.geoms_);
@@ -88,6 +89,9 @@ class ModelBuilder {
         {"geom_quat", in_.geom_quat.size(), 4 * ng},
         {"geom_size", in_.geom_size.size(), 3 * ng},
         {"geom_rbound", in_.geom_rbound.size(), ng},
+        {"site_bodyid", in_.site_bodyid.size(), std::size_t(in_.nsite)},
+        {"site_pos", in_.site_pos.size(), 3 * std::size_t(in_.nsite)},
+        {"site_quat", in_.site_quat.size(), 4 * std::size_t(in_.nsite)},
         {"hull_adr", in_.hull_adr.size(), ng},
         {"hull_num", in_.hull_num.size(), ng},
         {"hull_polyadr", in_.hull_polyadr.size(), ng},
@@ -170,6 +174,7 @@ class ModelBuilder {
     m.nbody = in_.nbody;
     m.ngeom = in_.ngeom;
     m.njnt = in_.njnt;
+    m.nsite = in_.nsite;
     m.integrator = Integrator(in_.integrator);
     m.friction_to_normal = in_.impratio;
     m.safe_solref = in_.refsafe;
@@ -208,16 +213,18 @@ class ModelBuilder {
     joint.lifted = in_.jnt_actgravcomp[j] != 0;
     const Vector3<double> anchor = vector3<double>(&in_.jnt_pos[3 * j]);
     const bool along_axis = joint.type == JointType::prismatic || joint.type == JointType::revolute;
-    const Pose moved = {along_axis ? frame_with_z(vector3<double>(&in_.jnt_axis[3 * j])) : identity().R,
-                        anchor};
+    const Matrix3<double> axes =
+        along_axis ? frame_with_z(vector3<double>(&in_.jnt_axis[3 * j])) : identity().R;
+    const Pose moved = {axes, anchor, quaternion_of(axes)};
     const Pose frame = at * moved;
     store(frame.R, joint.rotation);
     store(frame.p, joint.position);
+    store(frame.q, joint.orientation);
     add_dofs(joint);
     if (joint.type == JointType::free) {
       at = identity();
     } else {
-      at = {transpose(moved.R), -transpose_times(moved.R, anchor)};
+      at = {transpose(moved.R), -transpose_times(moved.R, anchor), conjugate(moved.q)};
     }
     link = int(out_.dofs_.size()) - 1;
     out_.joints_.push_back(joint);
@@ -472,12 +479,28 @@ class ModelBuilder {
       const ShapeRow& row = shape_row(in_.geom_type[g]);
       geom.shape = row.shape;
       geom.link = body_link_[body];
+      geom.body = body;
       store(at.R, geom.rotation);
       store(at.p, geom.position);
+      store(at.q, geom.orientation);
       row.measure(&in_.geom_size[3 * g], geom);
       geom.bound = in_.geom_rbound[g];
       add_hull(in_, g, at, geom, out_.hulls_);
       out_.geoms_.push_back(geom);
+    }
+  }
+
+  void add_sites() {
+    for (int s = 0; s < in_.nsite; ++s) {
+      const int body = in_.site_bodyid[s];
+      const Pose at = body_pose_[body] * pose(&in_.site_pos[3 * s], &in_.site_quat[4 * s]);
+      FixedFrame site{};
+      site.link = body_link_[body];
+      site.body = body;
+      store(at.R, site.rotation);
+      store(at.p, site.position);
+      store(at.q, site.orientation);
+      out_.sites_.push_back(site);
     }
   }
 
@@ -536,6 +559,19 @@ class ModelBuilder {
       (side ? b : a) = out_.dofs_[k].parent;
     }
     return support_of_[{link_a, link_b}] = add_support(std::move(dofs));
+  }
+  // mujoco: the degrees of freedom that move either link. Two points that should coincide and do not, move against each other
+  // when both turn with the same joint.
+  int whole_support(int link_a, int link_b) {
+    std::vector<std::pair<int, int>> dofs;
+    for (int a = link_a, b = link_b; link_a != link_b && (a >= 0 || b >= 0);) {
+      const int k = std::max(a, b);
+      const bool of_a = a == k, of_b = b == k;
+      dofs.push_back({k, of_a && of_b ? both_sides : int(of_b)});
+      if (of_a) a = out_.dofs_[k].parent;
+      if (of_b) b = out_.dofs_[k].parent;
+    }
+    return add_support(std::move(dofs));
   }
   // Degrees of freedom, each with its side.
   int add_support(std::vector<std::pair<int, int>> dofs) {
@@ -804,7 +840,7 @@ class ModelBuilder {
       return;
     }
     for (int part : {0, 1}) equality.weight[part] = body_weight(a, b, part);
-    equality.support = support(equality.link_a, equality.link_b);
+    equality.support = whole_support(equality.link_a, equality.link_b);
   }
   // MuJoCo's data: polynomial of the second tendon's length beyond that at qpos0
   void add_tendon_equality(int a, int b, const double* data, Equality& out) const {
@@ -845,6 +881,8 @@ class ModelBuilder {
                           in_b = vector3<double>(weld ? data : data + 3);
     out.link_a = body_link_[a];
     out.link_b = body_link_[b];
+    out.body_a = a;
+    out.body_b = b;
     store(body_pose_[a].p + body_pose_[a].R * in_a, out.anchor_a);
     store(body_pose_[b].p + body_pose_[b].R * in_b, out.anchor_b);
     store(body_pose_[a].R * relative.R, out.rotation_a);
@@ -854,11 +892,16 @@ class ModelBuilder {
 
   void add_parameters() {
     for (int b = 0; b < in_.nbody; ++b) {
-      BodyInLink body{};
+      Body body{};
       body.link = body_link_[b];
+      body.body = b;
+      body.parent = in_.body_parentid[b];
       store(body_pose_[b].R, body.rotation);
       store(body_pose_[b].p, body.position);
-      store(body_pose_[b].R * pose(&in_.body_ipos[3 * b], &in_.body_iquat[4 * b]).R, body.principal);
+      const Pose principal = body_pose_[b] * pose(&in_.body_ipos[3 * b], &in_.body_iquat[4 * b]);
+      store(principal.R, body.principal);
+      store(principal.q, body.principal_orientation);
+      store(body_pose_[b].q, body.orientation);
       out_.map_.bodies.push_back(body);
     }
 #define REVOLUTE_DEFAULT(name, array, ...) out_.map_.defaults[int(Parameter::name)] = in_.array;
@@ -876,6 +919,8 @@ class ModelBuilder {
     m.dofs = out_.dofs_.data();
     m.dof_joints = out_.dof_joints_.data();
     m.actuators = out_.actuators_.data();
+    m.bodies = out_.map_.bodies.data();
+    m.sites = out_.sites_.data();
     m.tendons = out_.tendons_.data();
     m.transmissions = out_.transmissions_.data();
     m.tendon_joints = out_.tendon_joints_.data();
@@ -925,7 +970,7 @@ std::size_t ModelStorage::bytes() const {
   };
   std::size_t parameters = sum(map_.bodies, map_.pairs);
   for (const std::vector<double>& values : map_.defaults) parameters += sum(values);
-  return sizeof(*this) + parameters + sum(joints_, dofs_, actuators_, geoms_, candidates_, limits_) +
+  return sizeof(*this) + parameters + sum(joints_, dofs_, actuators_, geoms_, sites_, candidates_, limits_) +
          sum(tendons_, transmissions_, tendon_joints_, path_segments_, path_wraps_, medium_bodies_,
              dof_joints_) +
          sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +

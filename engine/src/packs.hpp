@@ -74,6 +74,19 @@ inline std::vector<Slice> slices(const Model& model, int batch) {
   return out;
 }
 
+// Parameters of a slice's environments; `measured`: those that only what is measured reads as well.
+template <class Real>
+void load_parameters_of(const ModelStorage& storage, const ParameterInputs& inputs, const Slice& slice,
+                        const Model& model, bool measured, Parameters<Real>& out) {
+  const auto load_into = [&](int lane, int environment) {
+    const ParameterPointers values = parameter_values(storage, inputs, environment);
+    load_parameters(storage.parameters(), values, lane, model, out);
+    if (measured) load_body_parameters(storage.parameters(), values, lane, model, out);
+  };
+  if (!per_environment(inputs)) return load_into(every_lane, slice.first);
+  for (int lane = 0; lane < Width<Real>::value; ++lane) load_into(lane, slice.environment(lane));
+}
+
 template <class Runner, class... Extra>
 class LazyRunner {
  public:

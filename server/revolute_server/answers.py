@@ -20,6 +20,7 @@ from revolute_engine.segments import Segment
 
 from .compute.stepping import State
 from .domain.derivatives import ValueAndGradient
+from .domain.measurements import Measured
 from .domain.pagination import Page
 from .domain.service import ServerInfo
 from .domain.sessions import Session, SessionInfo
@@ -71,6 +72,12 @@ def model_info(model: Model) -> Document:
         "warnings": list(model.warnings),
         "params": {name: default_parameter(model, name) for name in parameters_of(model)},
         "keyframes": _keyframes(model),
+        "joint_types": list(model.joint_types),
+        "site_names": list(model.site_names),
+        "sensor_names": list(model.sensor_names),
+        "sensor_types": list(model.sensor_types),
+        "sensor_dims": list(model.sensor_dims),
+        "jnt_range": model.jnt_range,
     }
 
 
@@ -182,6 +189,16 @@ def trajectory_tangent(found: Jvp) -> Document:
 def step_jacobian(found: StepJacobian) -> Document:
     """Return the derivative of a step (message StepJacobian)."""
     return {"A": found.A, "B": found.B}
+
+
+def measured(found: Measured) -> Document:
+    """Return what was measured (message Measured)."""
+    return {"arrays": found.arrays, "jacobians": found.jacobians, "gradient": found.gradient}
+
+
+def contact_list(found: dict[str, np.ndarray]) -> Document:
+    """Return contacts (message ContactList)."""
+    return dict(found)
 
 
 def gradient_report(found: GradientReport) -> Document:

@@ -32,7 +32,7 @@ void links_carry_the_bodies() {
     At at(storage, qpos, random.normals(arrays.nv));
     const ReferencePose pose = reference_pose(arrays, qpos);
     for (int b = 1; b < arrays.nbody; ++b) {
-      const BodyInLink& body = storage.parameters().bodies[b];
+      const Body& body = storage.parameters().bodies[b];
       const Placement<double>& link = at.kinematics->links[body.link];
       const Point origin = at.kinematics->origin[storage.model().dofs[body.link].tree];
       CHECK_CLOSE(numbers(link.R * matrix3<double>(body.rotation)), numbers(pose.bodies[b].R), rounding);

@@ -47,6 +47,23 @@ EQUALITIES = {
 }
 
 
+@pytest.mark.parametrize("kind", ["connect", "weld"])
+def test_a_violated_constraint_feels_joints_that_carry_both_bodies(kind: str) -> None:
+    """The lines of force through two points that are apart turn with a joint above both."""
+    body = {"connect": 'anchor="0 0.1 0.2"', "weld": 'relpose="0.1 0.2 -0.3 1 0.1 0 0"'}[kind]
+    text = BODIES.format(
+        equality=f'<{kind} body1="a2" body2="a" {body}/><{kind} body1="b2" body2="b" {body}/>'
+    )
+    model = load_model(text, contact_model="mujoco")
+    data = mujoco.MjData(model.mujoco_model)
+    model.mujoco_model.opt.tolerance, model.mujoco_model.opt.iterations = 1e-16, 300
+    data.qpos[:] = _random_qpos(model, 3)
+    data.qvel[:] = np.random.default_rng(4).normal(size=model.nv)
+    found = Engine(threads=1).rollout(model, data.qpos, data.qvel, np.zeros((1, 0)))
+    mujoco.mj_step(model.mujoco_model, data)
+    np.testing.assert_allclose(found.qvel[1], data.qvel, rtol=1e-9, atol=1e-9)
+
+
 def _model(name: str) -> Model:
     return load_model(BODIES.format(equality=EQUALITIES[name]), contact_model="hard")
 

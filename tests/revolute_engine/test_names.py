@@ -21,6 +21,20 @@ def test_names_are_unique_and_those_given_stay() -> None:
     assert model.dof_names[4:] == [f"body_4/0.{axis}" for axis in ("x", "y", "z", "rx", "ry", "rz")]
 
 
+def test_sites_and_sensors_have_names() -> None:
+    model = load_model(
+        """<mujoco><worldbody><site name="lamp"/><body name="arm"><joint name="elbow"/><geom size="0.1"/>
+        <site/><site name="hand" pos="0.1 0.2 0.3" quat="0 1 0 0"/></body></worldbody>
+        <sensor><framepos objtype="site" objname="hand"/><jointpos name="angle" joint="elbow"/></sensor>
+        </mujoco>"""
+    )
+    assert model.nsite == 3
+    assert model.site_names == ["lamp", "arm/0", "hand"]
+    assert model.sensor_names == ["sensor_0", "angle"]
+    assert model.arrays["site_bodyid"].tolist() == [0, 1, 1]
+    assert model.arrays["site_pos"][2].tolist() == [0.1, 0.2, 0.3]
+
+
 def test_a_name_that_stands_for_none_may_be_taken() -> None:
     text = (
         '<mujoco><worldbody><body><joint/><geom size="0.1"/></body><body name="body_1" pos="3 0 0"><joint/>'

@@ -5,7 +5,10 @@ A loss is a sum of terms. With x the selected entries of one environment, w the 
     squared:  value = sum w (x - x*)^2     cotangent = 2 w (x - x*)     (1)
     linear:   value = sum w (x - x*)       cotangent = w                (2)
 
-Terms are summed over the selected entries and, if they are running, over time. An environment with a
+and of an orientation (`body_quat`, `geom_quat`, `site_quat`), with e = log(x*^-1 x) the rotation vector from
+the target to x:  value = sum w |e|^2  (3).
+
+Terms are summed over the selected entries and times. An environment with a
 non-finite trajectory has value NaN and zero cotangents; its status reports the divergence. Sums run over
 time, then over entries, one number after the other. The engine (engine/include/revolute/loss.hpp), which
 evaluates the loss during the simulation, uses the same order.
@@ -13,8 +16,9 @@ evaluates the loss during the simulation, uses the same order.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -22,12 +26,14 @@ import numpy.typing as npt
 
 from .arrays import Float64Array, as_float64, owned_float64
 from .errors import ArgumentError
+from .measures import KINDS, MEASURES, as_elements
 
-Quantity = Literal["qpos", "qvel", "ctrl"]
 Moment = Literal["final", "running"]
 Form = Literal["squared", "linear"]
 
-QUANTITIES = get_args(Quantity)
+QUANTITIES = ("qpos", "qvel", "ctrl", *MEASURES)
+STATE_KINDS = {"qpos": "joint", "qvel": "joint", "ctrl": "actuator"}
+"""Kind of element by whose name entries of a state or control are selected."""
 MOMENTS = get_args(Moment)
 FORMS = get_args(Form)
 
@@ -52,9 +58,10 @@ class BoundTerm(NamedTuple):
     """A term broadcast to the shapes of a trajectory.
 
     Attributes:
-        quantity: "qpos", "qvel" or "ctrl".
-        running: whether the term is summed over all times; otherwise it uses the last time only.
-        squared: whether the form is "squared".
+        quantity: "qpos", "qvel", "ctrl" or a measured quantity.
+        running: whether the term is summed over all times.
+        times: chosen times, ascending; empty for all (running) or the last one.
+        form: "squared", "linear" or "rotation" (3).
         entries: selected entries.
         weight: broadcast to [batch, time, entries]; a final term has one time.
         target: broadcast like `weight`.
@@ -62,19 +69,23 @@ class BoundTerm(NamedTuple):
 
     quantity: str
     running: bool
-    squared: bool
+    times: tuple[int, ...]
+    form: str
     entries: list[int]
     weight: Float64Array
     target: Float64Array
 
     def add_to(self, total: LossValue, x: Float64Array) -> None:
         """Add value and cotangent for x [batch, time, n] to `total`."""
-        rows = slice(None) if self.running else slice(-1, None)
-        error = x[:, rows][..., self.entries] - self.target
+        rows: Any = slice(None) if self.running else slice(-1, None)
+        if self.times:
+            rows = np.array(self.times)[:, None]
+        selected = x[:, self.times] if self.times else x[:, rows]
+        error = selected[..., self.entries] - self.target
 
         # value and cotangent, (1) and (2)
-        contribution = self.weight * error * error if self.squared else self.weight * error
-        cotangent = 2.0 * self.weight * error if self.squared else np.array(self.weight)
+        contribution = self.weight * error * error if self.form == "squared" else self.weight * error
+        cotangent = 2.0 * self.weight * error if self.form == "squared" else np.array(self.weight)
         numbers = contribution.reshape(len(x), contribution.shape[1] * contribution.shape[2])
         if numbers.shape[1]:
             total.value[...] += np.add.accumulate(numbers, axis=1)[:, -1]
@@ -87,71 +98,165 @@ class Term:
     """One term of a loss, equations (1) and (2).
 
     Args:
-        quantity: "qpos", "qvel" or "ctrl".
-        weight: factor per entry, a number or an array that broadcasts to the selected numbers.
+        quantity: "qpos", "qvel", "ctrl", or what is measured in the world frame: "body_pos", "body_quat",
+            "body_linvel", "body_angvel", the same of "geom" and "site", "site_distance" of two sites,
+            "body_com", "subtree_com", "sensor", … (`measures.MEASURES`).
+        weight: factor per entry, a number or an array that broadcasts to the selected numbers; per element
+            for an orientation.
         target: value to reach, a number or an array that broadcasts to the selected numbers.
         when: "final" (last state, or last control) or "running" (sum over the states 0 … T, or the controls
-            0 … T - 1).
+            0 … T - 1); without `times`.
         index: selected entries of the last axis, from 0; None for all.
-        form: "squared" or "linear".
+        form: "squared" or "linear"; for an orientation "squared", the squared angle to the target.
+        times: chosen times, ascending; negative ones count from the end, -1 is the last.
+        elements: names, or numbers, of the elements to take; also as `joint` (of qpos and qvel), `actuator`
+            (of ctrl), `body`, `geom`, `site` or `sensor`.
+        relative_to: measure in the frame of a body, geom or site, e.g. "body:chassis".
 
-    The selected numbers have shape [batch, entries] for a final term, [batch, time, entries] for a running
-    one.
+    The selected numbers have shape [batch, entries] for a final term, else [batch, time, entries].
 
     Raises:
         ArgumentError: `quantity`, `when` or `form` is unknown; weight or target is not finite; an index is
-            negative or repeated.
+            negative or repeated; elements are of another kind than the quantity's.
     """
 
-    quantity: Quantity
+    quantity: str
     weight: Any = 1.0
     target: Any = 0.0
     when: Moment = "final"
     index: Sequence[int] | None = None
     form: Form = "squared"
+    times: Sequence[int] | None = None
+    elements: Sequence[str] | None = None
+    relative_to: str | None = None
+    joint: InitVar[Any] = None
+    body: InitVar[Any] = None
+    geom: InitVar[Any] = None
+    site: InitVar[Any] = None
+    sensor: InitVar[Any] = None
+    actuator: InitVar[Any] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, joint: Any, body: Any, geom: Any, site: Any, sensor: Any, actuator: Any) -> None:
         _check_word("quantity", self.quantity, QUANTITIES)
         _check_word("when", self.when, MOMENTS)
         _check_word("form", self.form, FORMS)
         object.__setattr__(self, "weight", _finite("weight", self.weight))
         object.__setattr__(self, "target", _finite("target", self.target))
         object.__setattr__(self, "index", _checked_index(self.index))
+        object.__setattr__(self, "times", _checked_times(self.times))
+        if self.times is not None and self.when == "running":
+            raise ArgumentError.expected("when", "'final' beside chosen times", "'running'")
+        given = dict(zip(KINDS, (joint, body, geom, site, sensor, actuator), strict=True))
+        object.__setattr__(self, "elements", self._checked_elements(given))
+        self._check_relative()
 
-    def bind(self, batch: int, shape: tuple[int, ...], name: str) -> BoundTerm:
+    @property
+    def kind(self) -> str:
+        """Kind of the elements that the quantity is of."""
+        return STATE_KINDS.get(self.quantity) or MEASURES[self.quantity].kind
+
+    @property
+    def is_rotation(self) -> bool:
+        """Whether the term is an orientation's, equation (3)."""
+        return self.quantity in MEASURES and MEASURES[self.quantity].probe == "quaternion"
+
+    def _checked_elements(self, given: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """Return the elements, from `elements` or the keyword of their kind."""
+        named = {kind: value for kind, value in given.items() if value is not None}
+        for kind in named:
+            if kind != self.kind:
+                raise ArgumentError.expected(
+                    kind,
+                    f"the {self.kind} that {self.quantity} is of",
+                    f"a {kind}",
+                    advice=f"give {self.kind}=…",
+                )
+        own = self.elements if self.elements is None or len(self.elements) else None
+        if named and own is not None:
+            raise ArgumentError.expected("elements", f"either these or {self.kind}", "both")
+        value = named.get(self.kind, own)
+        elements = None if value is None else as_elements(self.kind if named else "elements", value)
+        count = MEASURES[self.quantity].elements if self.quantity in MEASURES else 1
+        if count > 1 and (elements is None or len(elements) != count):
+            raise ArgumentError.expected(self.kind, f"{count} elements", _shown(value))
+        if self.is_rotation and self.form != "squared":
+            raise ArgumentError.expected("form", f"'squared' for {self.quantity}", repr(self.form))
+        if self.is_rotation and self.index is not None:
+            raise ArgumentError.expected("index", f"none for {self.quantity}", _shown(self.index))
+        return elements
+
+    def _check_relative(self) -> None:
+        if self.relative_to is None:
+            return
+        frames = self.kind in ("body", "geom", "site") and not self.quantity.startswith("subtree")
+        if not frames or self.quantity.endswith("_distance"):
+            raise ArgumentError.expected("relative_to", f"none for {self.quantity}", _shown(self.relative_to))
+        kind = self.relative_to.partition(":")[0] if isinstance(self.relative_to, str) else ""
+        if kind not in ("body", "geom", "site") or ":" not in self.relative_to:
+            raise ArgumentError.expected(
+                "relative_to", "a frame such as 'body:chassis' or 'site:hand'", _shown(self.relative_to)
+            )
+
+    def bind(
+        self, batch: int, shape: tuple[int, ...], name: str, selection: Sequence[int] | None = None
+    ) -> BoundTerm:
         """Broadcast the term to the shapes of a trajectory.
 
         Args:
             batch: number of environments.
             shape: (times, entries) of the term's quantity.
             name: name of this term in error texts, e.g. "loss.terms.0".
+            selection: entries of the quantity that `elements` stand for, among which `index` selects; None
+                for all.
 
         Raises:
-            ArgumentError: index, weight or target do not fit the trajectory.
+            ArgumentError: index, times, weight or target do not fit the trajectory.
         """
-        entries = self._entries(shape[1], name)
+        entries = self._entries(range(shape[1]) if selection is None else selection, name)
+        times = self._times(shape[0], name)
         running = self.when == "running"
-        selected = (batch, shape[0], len(entries)) if running else (batch, len(entries))
-        weight, target = (
-            _broadcast(f"{name}.{part}", getattr(self, part), selected) for part in ("weight", "target")
+        count = [len(times) or shape[0]] if running or times else []
+        weight = _broadcast(
+            f"{name}.weight", self.weight, (batch, *count, len(entries) // (4 if self.is_rotation else 1))
         )
-        if not running:
+        target = _broadcast(f"{name}.target", self.target, (batch, *count, len(entries)))
+        if self.is_rotation:
+            weight = np.repeat(weight, 4, axis=-1)
+            target = _unit_quaternions(f"{name}.target", target)
+        if not count:
             weight, target = weight[:, None], target[:, None]
-        return BoundTerm(self.quantity, running, self.form == "squared", entries, weight, target)
+        form = "rotation" if self.is_rotation else self.form
+        return BoundTerm(self.quantity, running, times, form, entries, weight, target)
 
-    def _entries(self, size: int, name: str) -> list[int]:
+    def _entries(self, selection: Sequence[int], name: str) -> list[int]:
         """Return the selected entries, checked against the size of the last axis."""
         if self.index is None:
-            return list(range(size))
-        largest = max(self.index, default=-1)
+            return list(selection)
+        size, largest = len(selection), max(self.index, default=-1)
         if largest >= size:
+            of = f"{self.quantity} of {', '.join(self.elements)}" if self.elements else self.quantity
             raise ArgumentError.expected(
                 f"{name}.index",
                 f"entries from 0 to {size - 1}",
                 largest,
-                advice=f"{self.quantity} has {size} entries",
+                advice=f"{of} has {size} entries",
             )
-        return list(self.index)
+        return [selection[entry] for entry in self.index]
+
+    def _times(self, count: int, name: str) -> tuple[int, ...]:
+        """Return the chosen times from 0, checked against the number of times; empty if none are chosen."""
+        if self.times is None:
+            return ()
+        times = [time + count if time < 0 else time for time in self.times]
+        ascending = all(before < after for before, after in itertools.pairwise(times))
+        if not ascending or times[0] < 0 or times[-1] >= count:
+            raise ArgumentError.expected(
+                f"{name}.times",
+                f"times from {-count} to {count - 1}, ascending, each once",
+                _shown(list(self.times)),
+                advice=f"{self.quantity} has {count} times",
+            )
+        return tuple(times)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the term as a document; weight and target are arrays."""
@@ -162,6 +267,9 @@ class Term:
             "when": self.when,
             "index": None if self.index is None else list(self.index),
             "form": self.form,
+            "times": None if self.times is None else list(self.times),
+            "elements": None if self.elements is None else list(self.elements),
+            "relative_to": self.relative_to,
         }
 
 
@@ -213,6 +321,7 @@ class Loss:
             arrays = {name: array[None] for name, array in arrays.items()}
 
         batch = len(arrays["qpos"])
+        self.check_needs_no_model()
         total = LossValue(np.zeros(batch), *(np.zeros_like(array) for array in arrays.values()))
         with np.errstate(invalid="ignore", over="ignore"):
             for term in self.bind(batch, {name: array.shape[1:] for name, array in arrays.items()}):
@@ -220,6 +329,21 @@ class Loss:
         _mark_diverged(total, arrays)
         _check_overflow(total, arrays)
         return total if batched else LossValue(*(part[0, ...] for part in total))
+
+    def check_needs_no_model(self) -> None:
+        """Check that the loss can be evaluated without the model.
+
+        Raises:
+            ArgumentError: a term measures, or names elements.
+        """
+        for position, term in enumerate(self.terms):
+            if term.quantity in MEASURES or term.elements is not None:
+                raise ArgumentError.expected(
+                    f"loss.terms.{position}",
+                    "qpos, qvel or ctrl without names of elements",
+                    term.quantity,
+                    advice="only value_and_gradient, which has the model, evaluates it",
+                )
 
     def bind(self, batch: int, shapes: Mapping[str, tuple[int, ...]]) -> list[BoundTerm]:
         """Broadcast the terms to the shapes of a trajectory. Terms of an empty ctrl (T = 0) are dropped.
@@ -284,7 +408,7 @@ def check_loss(loss: Any, *, or_function: bool = False) -> Loss:
 
 
 def _term_from_dict(data: Any, name: str) -> Term:
-    fields = set(Term.__dataclass_fields__)
+    fields = set(Term.__dataclass_fields__) - set(KINDS)
     if not isinstance(data, Mapping) or "quantity" not in data:
         raise ArgumentError.expected(name, "an object with a field 'quantity'", _shown(data))
     unknown = sorted(set(data) - fields)
@@ -362,6 +486,30 @@ def _checked_index(index: Any) -> tuple[int, ...] | None:
     if len(set(entries)) != len(entries):
         raise ArgumentError.expected("index", "each entry once", list(entries))
     return entries
+
+
+def _checked_times(times: Any) -> tuple[int, ...] | None:
+    """Return times as a tuple of integers."""
+    if times is None:
+        return None
+    try:
+        array = np.atleast_1d(np.asarray(times))
+    except ValueError:  # rows of different lengths
+        array = np.zeros(0)
+    if not array.size or array.dtype.kind not in "iu" or array.ndim != 1:
+        raise ArgumentError.expected("times", "at least one whole number", _shown(times))
+    return tuple(int(time) for time in array)
+
+
+def _unit_quaternions(argument: str, target: Float64Array) -> Float64Array:
+    """Return targets [..., 4 n] with each quaternion normalised."""
+    quaternions = target.reshape(*target.shape[:-1], -1, 4)
+    lengths = np.linalg.norm(quaternions, axis=-1, keepdims=True)
+    if (lengths < 1e-8).any():
+        raise ArgumentError.expected(
+            argument, "a quaternion (w x y z) of non-zero length", "zeros", advice="at rest it is [1 0 0 0]"
+        )
+    return (quaternions / lengths).reshape(target.shape)
 
 
 def _broadcast(argument: str, array: Float64Array, shape: tuple[int, ...]) -> Float64Array:

@@ -130,6 +130,25 @@ struct JacobianArrays {
   std::uint8_t* finite;  // [batch] whether both are
 };
 
+// What is measured at states, `count` of each environment, and cotangents of it pulled back. Results are overwritten; one that is
+// null is not wanted.
+struct MeasureArrays {
+  BatchShape shape;  // .steps: count
+  const Probes* probes;
+  const double *qpos, *qvel,
+      *ctrl;                   // [B, count, nq], [B, count, nv + na], [B, count, nu] (null: not needed)
+  const double* qfrc_applied;  // [B, count, nv], or null: none
+  const double* time;          // [count] of the clock, in s
+  ParameterInputs parameters;
+  double* values = nullptr;  // [B, count, size]
+  int cotangents = 0;
+  const double* values_bar = nullptr;                     // [K, B, count, size]
+  double* tangent_bar = nullptr;                          // [K, B, count, nv] by the tangent of qpos
+  double* qpos_bar = nullptr;                             // [K, B, count, nq]
+  double *qvel_bar = nullptr, *ctrl_bar = nullptr;        // [K, B, count, nv], [K, B, count, nu]
+  std::array<double*, parameter_count> parameter_bars{};  // [K, B, size], summed over the states
+};
+
 struct Execution {
   int threads = 1;
   const CancelToken* cancel = nullptr;
@@ -142,5 +161,6 @@ bool value_and_gradient(const ModelStorage& storage, const ValueAndGradientArray
                         const Execution& execution);
 bool jvp(const ModelStorage& storage, const JvpArrays& arrays, const Execution& execution);
 bool jacobian(const ModelStorage& storage, const JacobianArrays& arrays, const Execution& execution);
+bool measure(const ModelStorage& storage, const MeasureArrays& arrays, const Execution& execution);
 
 }  // namespace revolute

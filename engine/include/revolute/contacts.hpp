@@ -12,9 +12,15 @@ struct ContactRecord {
   double distance;
   double position[3];
   double frame[9];  // rows: normal from a to b, two tangents; as MuJoCo's mjContact.frame
+  double force[6];  // on b along these axes, and torque about them; as MuJoCo's mj_contactForce. Zero at rest
 };
 
 // Contacts at rest, with the parameters' defaults; in the order of the solver's rows.
 std::vector<ContactRecord> find_contacts(const ModelStorage& storage, const double* qpos);
+// Contacts of the step from this state (qfrc_applied may be null), with their forces: the mean ones of the step for ContactModel::hard.
+std::vector<ContactRecord> find_contact_forces(const ModelStorage& storage,
+                                               const ParameterPointers& parameters, const double* qpos,
+                                               const double* qvel, const double* ctrl,
+                                               const double* qfrc_applied);
 
 }  // namespace revolute

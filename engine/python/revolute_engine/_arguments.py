@@ -216,14 +216,14 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
         raise ArgumentError.expected(name, shapes, list(state.shape), advice=advice)
     check_finite(name, state)
     if name == "qpos":
-        _check_quaternions(model, state)
+        check_quaternions(model, state)
     if not shared:
         return state
     row = state.reshape(1, size)
     return row if batch == 1 else np.repeat(row, batch, axis=0)
 
 
-def _check_quaternions(model: Model, qpos: Float64Array) -> None:
+def check_quaternions(model: Model, qpos: Float64Array) -> None:
     """Raise an error for quaternions of zero length. The engine normalises all others."""
     shortest, longest = QUATERNION_SQUARES
     if native.quaternions_within(model.native, qpos, shortest, longest):

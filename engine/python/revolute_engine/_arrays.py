@@ -24,15 +24,15 @@ Arrays = dict[str, Any]
 _COPIED_REAL = (
     *("body_pos", "body_quat", "body_iquat"),
     *("jnt_pos", "jnt_axis", "qpos0"),
-    *("geom_pos", "geom_quat", "geom_size", "geom_rbound"),
+    *("geom_pos", "geom_quat", "geom_size", "geom_rbound", "site_pos", "site_quat"),
     *(name for name, each in PARAMETERS.items() if each.copied and each.contact_model != "mujoco"),
 )
 _COPIED_INTEGER = (
     *("body_parentid", "body_weldid", "body_rootid"),
     *("jnt_type", "jnt_bodyid", "jnt_qposadr", "jnt_dofadr", "jnt_limited"),
-    *("geom_type", "geom_bodyid"),
+    *("geom_type", "geom_bodyid", "site_bodyid"),
 )
-_SIZES = ("nq", "nv", "nu", "nbody", "njnt", "ngeom")
+_SIZES = ("nq", "nv", "nu", "nbody", "njnt", "ngeom", "nsite")
 
 
 def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:

@@ -35,7 +35,21 @@ from ._shaping import (
     rollout_result,
     with_batch,
 )
-from .parameters import check_params_tan, parameter_rows
+from .measured_states import (
+    States,
+    all_probes,
+    check_quantities,
+    check_states,
+    joined_cotangents,
+    split_values,
+)
+from .parameters import (
+    PARAMETERS,
+    check_params_tan,
+    is_per_environment,
+    parameter_rows,
+    summed_over_environments,
+)
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -567,6 +581,240 @@ class Engine:
         if not any_finite:
             raise all_diverged(model, np.zeros(len(by_state) if by_state.ndim == 3 else 1, np.int64))
         return StepJacobian(by_state, by_ctrl)
+
+    def states_to_measure(
+        self,
+        model: Model,
+        qpos: npt.ArrayLike,
+        qvel: npt.ArrayLike | None = None,
+        ctrl: npt.ArrayLike | None = None,
+        *,
+        time: npt.ArrayLike | None = None,
+        params: Mapping[str, npt.ArrayLike] | None = None,
+        diverged: bool = False,
+    ) -> States:
+        """Check states for `measure`, `measure_backward` and `measure_jacobian`.
+
+        Args:
+            model: the model.
+            qpos: configurations, [nq], [batch, nq] or [batch, time, nq].
+            qvel: velocities with the same leading axes, or [nv] for all; None for zero.
+            ctrl: controls with the same leading axes, or [nu] for all; sensors of forces and accelerations
+                need them.
+            time: time in s for clocks, a number or one per time; None for zero.
+            params: model parameters by name, as in `rollout`.
+            diverged: whether states may be NaN; what is measured there is NaN.
+
+        Raises:
+            ArgumentError: a shape, a number or a name is wrong.
+        """
+        _check_model(model)
+        return check_states(model, qpos, qvel, ctrl, time, params, diverged=diverged)
+
+    def states_of(
+        self,
+        model: Model,
+        rollout: Rollout,
+        times: npt.ArrayLike | None = None,
+        *,
+        cancel: native.CancelToken | None = None,
+    ) -> States:
+        """Return the states of a trajectory for `measure`, with the controls that act there.
+
+        The state at time t goes with the control of step t, the last one with that of the last step.
+
+        Args:
+            model: the model of the rollout.
+            rollout: the trajectories.
+            times: indices of states, ascending; negative ones count from the end; None for all.
+            cancel: token whose `cancel()` stops the call within one step.
+
+        Raises:
+            ArgumentError: the rollout is of another model, or times do not fit it.
+            Cancelled: the token was cancelled.
+        """
+        qpos, qvel = self.states(model, rollout, cancel=cancel)
+        chosen = check_times(times, rollout.steps)
+        indices = np.arange(rollout.steps + 1) if chosen is None else chosen
+        states = [with_batch(array, rollout.batched)[:, indices] for array in (qpos, qvel)]
+        ctrl, forces = self._controls_at(model, rollout, indices)
+        lead = (rollout.batch, len(indices)) if rollout.batched else (len(indices),)
+        time = indices.astype(np.float64) * model.timestep
+        return States(states[0], states[1], ctrl, forces, time, dict(rollout.params), lead)
+
+    def _controls_at(
+        self, model: Model, rollout: Rollout, times: npt.NDArray[np.int64]
+    ) -> tuple[Float64Array, Float64Array | None]:
+        """Return the controls and applied forces [batch, times, n] that act at states of a trajectory."""
+        ctrl = with_batch(rollout.ctrl, rollout.batched)
+        if not rollout.steps:
+            return np.zeros((rollout.batch, len(times), model.nu)), None
+        rows = np.minimum(times, rollout.steps - 1) // rollout.control.hold
+        found = bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched) or {}
+        forces = found.get("qfrc_applied")
+        return ctrl[:, rows], None if forces is None else np.ascontiguousarray(forces[:, rows])
+
+    def measure(
+        self,
+        model: Model,
+        quantities: Iterable[str],
+        states: States,
+        *,
+        cancel: native.CancelToken | None = None,
+    ) -> dict[str, Float64Array]:
+        """Measure at states: poses, velocities, centres of mass and sensors.
+
+        Args:
+            model: the model.
+            quantities: names of `contract.measures.MEASURES`, such as "site_pos" for all sites, or
+                "site_pos:hand" for one; "sensor" for all sensors of the file.
+            states: from `states_to_measure` or `states_of`.
+            cancel: token whose `cancel()` stops the call.
+
+        Returns:
+            One array per name: [..., elements, n] of all elements, [..., n] of one element or of sensors,
+            with the leading axes of the states.
+
+        Raises:
+            ArgumentError: a name is unknown, or the engine does not compute a sensor.
+            Cancelled: the token was cancelled.
+        """
+        wanted = check_quantities(model, "quantities", quantities)
+        probes = all_probes(wanted, states)
+        values = native.measure(*_measure_inputs(model, probes, states), self.threads, cancel)
+        if values is None:
+            raise cancelled("measure")
+        return split_values(wanted, values, states.lead)
+
+    def measure_backward(
+        self,
+        model: Model,
+        cotangents: Mapping[str, npt.ArrayLike],
+        states: States,
+        *,
+        wrt: Iterable[str] = ("qpos", "qvel"),
+        cancel: native.CancelToken | None = None,
+    ) -> dict[str, Float64Array]:
+        """Pull cotangents of measured quantities back to the states.
+
+        Args:
+            model: the model.
+            cotangents: d loss / d quantity by name, shaped as from `measure`; with a leading axis K, the call
+                returns K gradients.
+            states: as in `measure`.
+            wrt: what to differentiate by: qpos, qvel, ctrl, and names of parameters.
+            cancel: token whose `cancel()` stops the call.
+
+        Returns:
+            One array per name in `wrt`: with the axes of qpos, qvel and ctrl, or shaped like the parameter,
+            summed over the states.
+
+        Raises:
+            ArgumentError: a name is unknown, or a shape does not fit.
+            Cancelled: the token was cancelled.
+        """
+        names = check_wrt(wrt, model)
+        wanted = check_quantities(model, "cotangents", cotangents)
+        bars, has_k = joined_cotangents(wanted, cotangents, states)
+        probes = all_probes(wanted, states)
+        pulled = native.measure_backward(
+            *_measure_inputs(model, probes, states), bars, names, self.threads, cancel
+        )
+        if pulled is None:
+            raise cancelled("measure_backward")
+        found = {name: self._measured_gradient(model, name, pulled[name], states) for name in names}
+        return found if has_k else {name: array[0] for name, array in found.items()}
+
+    def _measured_gradient(
+        self, model: Model, name: str, pulled: Float64Array, states: States
+    ) -> Float64Array:
+        if name not in PARAMETERS:
+            return pulled.reshape(len(pulled), *states.lead, pulled.shape[-1])
+        pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))
+        if name in states.params and is_per_environment(name, states.params[name]):
+            return pulled
+        return summed_over_environments(pulled, np.full(len(states.qpos), True))
+
+    def measure_jacobian(
+        self,
+        model: Model,
+        quantities: Iterable[str],
+        states: States,
+        *,
+        cancel: native.CancelToken | None = None,
+    ) -> dict[str, Float64Array]:
+        """Differentiate measured quantities by the tangent of qpos, as MuJoCo's Jacobians are.
+
+        Args:
+            model: the model.
+            quantities: names, as in `measure`.
+            states: as in `measure`.
+            cancel: token whose `cancel()` stops the call.
+
+        Returns:
+            For each name an array with the axes of the quantity and then nv.
+
+        Raises:
+            ArgumentError: a name is unknown.
+            Cancelled: the token was cancelled.
+        """
+        wanted = check_quantities(model, "jacobians", quantities)
+        found = {}
+        for name, quantity in wanted.items():
+            probes = all_probes({name: quantity}, states)
+            count = int(np.prod(quantity.shape))
+            unit = np.broadcast_to(np.eye(count)[:, None, None], (count, *states.qpos.shape[:2], count))
+            pulled = native.measure_backward(
+                *_measure_inputs(model, probes, states),
+                np.ascontiguousarray(unit),
+                ["tangent"],
+                self.threads,
+                cancel,
+            )
+            if pulled is None:
+                raise cancelled("measure_jacobian")
+            rows = np.moveaxis(pulled["tangent"], 0, 2)
+            found[name] = np.ascontiguousarray(rows).reshape(*states.lead, *quantity.shape, model.nv)
+        return found
+
+    def contacts(self, model: Model, states: States) -> dict[str, npt.NDArray[Any]]:
+        """Find the contacts at states and their forces.
+
+        Args:
+            model: the model.
+            states: from `states_to_measure` (with controls) or `states_of`.
+
+        Returns:
+            Arrays with a row per contact: state (its place among the states [batch, count], flattened), geom
+            [n, 2], distance [n], position [n, 3], frame [n, 3, 3] (rows: normal from the first shape to the
+            second, two tangents) and force [n, 6] on the second shape along these axes, with the torque.
+
+        Raises:
+            ArgumentError: the states have no controls.
+        """
+        if states.ctrl is None:
+            raise ArgumentError.expected("ctrl", "controls, which forces depend on", "none")
+        batch, count = states.qpos.shape[:2]
+        rows = parameter_rows(states.params)
+        flat = {name: np.repeat(row, count, axis=0) if len(row) > 1 else row for name, row in rows.items()}
+        arrays = (states.qpos, states.qvel, states.ctrl, states.qfrc_applied)
+        inputs = (None if each is None else each.reshape(batch * count, each.shape[-1]) for each in arrays)
+        found = native.contact_forces(model.native, *inputs, flat)
+        return {"state": np.repeat(np.arange(batch * count), found.pop("count")), **found}
+
+
+def _measure_inputs(model: Model, probes: Sequence[Any], states: States) -> tuple[Any, ...]:
+    rows = parameter_rows(states.params)
+    return (
+        model.native,
+        list(probes),
+        states.qpos,
+        states.qvel,
+        states.ctrl,
+        states.qfrc_applied,
+        states.time,
+        rows,
+    )
 
 
 def _check_model(model: Any) -> None:

@@ -8,6 +8,7 @@ table, e.g. of a later MuJoCo, is an error too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import mujoco
 import numpy as np
@@ -35,7 +36,7 @@ SIMULATED = Kind()
 """The engine simulates it."""
 
 NOTED = Kind()
-"""It only measures; a note says that it is not computed."""
+"""It only measures, and has no effect on the motion."""
 
 _JOINT = "drive a joint, a tendon or a site"
 _GAIN = "use a fixed, affine or muscle gain"
@@ -112,6 +113,7 @@ KINDS: dict[str, dict[str, Kind]] = {
 """Treatment of each type: by MuJoCo enumeration, then by member name without the prefix."""
 
 
+@cache
 def members(enumeration: str) -> dict[int, str]:
     """Return the member names of an enumeration, without the prefix, by number.
 

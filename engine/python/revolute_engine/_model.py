@@ -12,7 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from . import native as _native
-from ._names import JOINT_TYPES, actuator_names, body_names, geom_names, joint_names
+from ._names import (
+    JOINT_TYPES,
+    actuator_names,
+    body_names,
+    geom_names,
+    joint_names,
+    sensor_kinds,
+    sensor_names,
+    site_names,
+)
 
 _FREE_SUFFIXES = ("x", "y", "z", "rx", "ry", "rz")
 
@@ -88,6 +97,11 @@ class Model:
         return int(self.arrays["ngeom"])
 
     @property
+    def nsite(self) -> int:
+        """Number of sites."""
+        return int(self.arrays["nsite"])
+
+    @property
     def timestep(self) -> float:
         """Length of one step in seconds."""
         return float(self.arrays["timestep"])
@@ -143,6 +157,34 @@ class Model:
         return geom_names(self.mujoco_model)
 
     @cached_property
+    def site_names(self) -> list[str]:
+        """Names of the sites. An unnamed site is `<body>/<number among the body's sites>`."""
+        return site_names(self.mujoco_model)
+
+    @cached_property
+    def sensor_names(self) -> list[str]:
+        """Names of the sensors, in the order of the file. An unnamed sensor is `sensor_<number>`."""
+        return sensor_names(self.mujoco_model)
+
+    @property
+    def sensor_types(self) -> list[str]:
+        """Types of the sensors, MuJoCo's mjtSensor in lower case."""
+        kinds = sensor_kinds()
+        return [kinds.get(kind, "unknown") for kind in self.mujoco_model.sensor_type.tolist()]
+
+    @property
+    def sensor_dims(self) -> list[int]:
+        """How many numbers each sensor gives."""
+        dims: list[int] = self.mujoco_model.sensor_dim.tolist()
+        return dims
+
+    @property
+    def jnt_range(self) -> npt.NDArray[np.float64]:
+        """Range of each joint [njnt, 2]; infinite for a joint without limits."""
+        limited = self.arrays["jnt_limited"].astype(bool)
+        return np.where(limited[:, None], self.arrays["jnt_range"], [-np.inf, np.inf])
+
+    @cached_property
     def actuator_names(self) -> list[str]:
         """Names of the actuators, in the order of ctrl. An unnamed actuator has the name of its joint."""
         return actuator_names(self.mujoco_model)
@@ -174,8 +216,9 @@ class Model:
 
 
 _INFO_PLAIN = (
-    *("id", "name", "nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep", "notes"),
-    *("body_names", "joint_names", "joint_types", "dof_names", "geom_names", "actuator_names"),
+    *("id", "name", "nq", "nv", "nu", "nbody", "njnt", "ngeom", "nsite", "timestep"),
+    *("body_names", "joint_names", "joint_types", "dof_names", "geom_names", "site_names"),
+    *("actuator_names", "sensor_names", "notes"),
 )
 
 

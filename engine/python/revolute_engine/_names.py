@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 
 import mujoco
 
@@ -29,7 +30,10 @@ def all_joints(spec: mujoco.MjSpec) -> list[mujoco.MjsJoint]:
     return [joint for body in spec.bodies for joint in body.joints]
 
 
-_LISTED = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("actuator", "nu"), ("key", "nkey"))
+_LISTED = (
+    *(("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("site", "nsite"), ("actuator", "nu")),
+    *(("sensor", "nsensor"), ("key", "nkey")),
+)
 """Elements whose names a model lists, and the field with their number."""
 
 
@@ -89,6 +93,28 @@ def geom_names(model: mujoco.MjModel) -> list[str]:
     return _unique(given, _by_body(model, model.geom_bodyid.tolist(), model.body_geomadr.tolist()))
 
 
+def site_names(model: mujoco.MjModel) -> list[str]:
+    """Return unique names of the sites; an unnamed site is `<body>/<number among the body's sites>`."""
+    given = [model.site(index).name for index in range(model.nsite)]
+    owners = model.site_bodyid.tolist()
+    first: dict[int, int] = {}
+    for index, body in enumerate(owners):
+        first.setdefault(body, index)
+    return _unique(given, _by_body(model, owners, first))
+
+
+def sensor_names(model: mujoco.MjModel) -> list[str]:
+    """Return unique names of the sensors; an unnamed sensor is `sensor_<number>`."""
+    given = [model.sensor(index).name for index in range(model.nsensor)]
+    return _unique(given, [f"sensor_{index}" for index in range(model.nsensor)])
+
+
+def sensor_kinds() -> dict[int, str]:
+    """Return the types of sensors by MuJoCo's numbers, in lower case."""
+    members = mujoco.mjtSensor.__members__
+    return {int(kind): name.removeprefix("mjSENS_").lower() for name, kind in members.items()}
+
+
 def actuator_names(model: mujoco.MjModel) -> list[str]:
     """Return unique names of the actuators; an unnamed one has the name of its joint, tendon or site."""
     given = [model.actuator(index).name for index in range(model.nu)]
@@ -104,7 +130,9 @@ def actuator_names(model: mujoco.MjModel) -> list[str]:
     return _unique(given, [driven(index) for index in range(model.nu)])
 
 
-def _by_body(model: mujoco.MjModel, owners: list[int], first: list[int]) -> list[str]:
+def _by_body(
+    model: mujoco.MjModel, owners: Sequence[int], first: Sequence[int] | Mapping[int, int]
+) -> list[str]:
     bodies = body_names(model)
     return [f"{bodies[body]}/{index - first[body]}" for index, body in enumerate(owners)]
 

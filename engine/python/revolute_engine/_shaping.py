@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from revolute.contract.checkpoints import CheckpointReport, Checkpoints
 from revolute.contract.controllers import PLAIN
-from revolute.contract.loss import Loss, check_within_float64
+from revolute.contract.loss import FORMS, Loss, check_within_float64
 
 from . import native
 from ._arguments import Problem
@@ -18,13 +18,19 @@ from ._controllers import AXES_OF_OWN, is_shared
 from ._cotangents import INPUTS
 from ._failures import all_diverged, not_finite
 from ._model import Model
+from ._probes import Probe, numbers_of, quantity_probes, state_entries
 from ._results import NOT_FINITE, OK, Gradient, Rollout, checkpoint_report
 from .parameters import PARAMETERS, is_per_environment, summed_over_environments
 
 Float64Array = npt.NDArray[np.float64]
 
-LossTuple = tuple[int, bool, bool, list[int], Float64Array, Float64Array]
-"""A bound loss term for the compiled engine: quantity, running, squared, entries, weight, target."""
+LossTuple = tuple[int, bool, tuple[int, ...], int, tuple[Probe, ...], list[int], Float64Array, Float64Array]
+"""A bound loss term for the compiled engine: quantity, running, times, form, probes, entries, weight,
+target."""
+
+_FORMS = (*FORMS, "rotation")
+_MEASURED = len(INPUTS)
+"""Number of the quantity whose entries are those of the probes."""
 
 
 class Evaluation(NamedTuple):
@@ -75,14 +81,34 @@ def marked(array: Float64Array, good: npt.NDArray[np.bool_], batched: bool) -> F
 
 
 def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
-    """Bind a loss to a rollout, in the compiled engine's form."""
+    """Bind a loss to a rollout, in the compiled engine's form. Terms of an empty ctrl (T = 0) are dropped.
+
+    Raises:
+        ArgumentError: a term does not fit the model or the trajectory.
+    """
     batch, periods, nu = problem.ctrl.shape
     times = problem.steps + 1
     shapes = {"qpos": (times, model.nq), "qvel": (times, model.nqvel), "ctrl": (periods, nu)}
-    return [
-        (INPUTS.index(term.quantity), term.running, term.squared, term.entries, term.weight, term.target)
-        for term in loss.bind(batch, shapes)
-    ]
+    bound: list[LossTuple] = []
+    for position, term in enumerate(loss.terms):
+        name = f"loss.terms.{position}"
+        selection, probes = None, list[Probe]()
+        if term.quantity in shapes:
+            if term.elements is not None:
+                selection = state_entries(model, f"{name}.{term.kind}", term.quantity, term.elements)
+            shape, quantity = shapes[term.quantity], INPUTS.index(term.quantity)
+        else:
+            probes = quantity_probes(
+                model, f"{name}.{term.kind}", term.quantity, term.elements, term.relative_to
+            )
+            shape, quantity = (times, numbers_of(probes)), _MEASURED
+        if shape[0] == 0:
+            continue
+        found = term.bind(batch, shape, name, selection)
+        form = _FORMS.index(found.form)
+        numbers = (found.entries, found.weight, found.target)
+        bound.append((quantity, found.running, found.times, form, tuple(probes), *numbers))
+    return bound
 
 
 def evaluated(

@@ -18,6 +18,7 @@ from revolute.contract.errors import ModelError
 from ._equalities import check_equalities
 from ._kinds import check_kinds
 from ._names import JOINT_TYPES, element_name
+from ._probes import sensor_fault
 
 _FREE = 0
 
@@ -52,7 +53,7 @@ def check_support(
     check.finite()
     check.signs()
     method = _soft_method_notes if contact_model == "mujoco" else _method_notes
-    return [*method(model), *_observer_notes(model)]
+    return [*method(model), *_observer_notes(model, contact_model)]
 
 
 class _Checker:
@@ -211,6 +212,7 @@ class _Checker:
             ("body", "body_"),
             ("joint", "jnt_"),
             ("geom", "geom_"),
+            ("site", "site_"),
             ("actuator", "actuator_"),
             ("tendon", "tendon_"),
             ("site", "site_"),
@@ -362,9 +364,18 @@ def _differs(model: mujoco.MjModel, kind: str, name: str, default: float | tuple
     return bool(np.any(getattr(model, f"{kind}_{name}") != np.asarray(default)))
 
 
-def _observer_notes(model: mujoco.MjModel) -> list[str]:
+def _observer_notes(model: mujoco.MjModel, contact_model: str) -> list[str]:
     """Return notes on elements that only measure and are not computed."""
-    notes = [f"sensors are not computed ({model.nsensor})"] if model.nsensor else []
+    faults = {
+        sensor: fault
+        for sensor in range(model.nsensor)
+        if (fault := sensor_fault(model, sensor, contact_model)) is not None
+    }
+    notes = []
+    if faults:
+        first, (why, advice) = next(iter(faults.items()))
+        name = model.sensor(first).name or f"sensor_{first}"
+        notes.append(f"sensors that are not computed ({len(faults)}), first '{name}' {why}; {advice}")
     mocap = int(np.count_nonzero(model.body_mocapid >= 0))
     if mocap:
         notes.append(f"mocap bodies stay where the file puts them ({mocap})")

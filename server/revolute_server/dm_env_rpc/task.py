@@ -216,4 +216,6 @@ def _loss(value: Any) -> Loss:
         document = json.loads(value)
     except (ValueError, RecursionError):
         raise ArgumentError.expected("reward", "a loss as JSON text", repr(value[:60])) from None
-    return Loss.from_dict(document)
+    loss = Loss.from_dict(document)
+    loss.check_needs_no_model()
+    return loss

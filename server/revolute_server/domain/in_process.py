@@ -39,6 +39,7 @@ from ..compute.stepping import State, advance
 from ..settings import Settings
 from ..store.split import session_id
 from .derivatives import Derivatives, ValueAndGradient
+from .measurements import Measurements
 from .models import Models, Source, check_source
 from .pagination import Page
 from .request_ids import Ticket
@@ -86,6 +87,14 @@ class InProcessService(Service):
         self.models, self.sessions = models, self._kept_sessions
         self.trajectories = self._kept_trajectories
         self.derivatives = _Derivatives(self.engine, _POOL, _BUDGET, self.models)  # type: ignore[arg-type]
+        self.measurements = Measurements(
+            self.engine,
+            _POOL,  # type: ignore[arg-type]
+            _BUDGET,  # type: ignore[arg-type]
+            self.models,
+            self.trajectories,
+            self.sessions,
+        )
         self.requests = _Requests()  # type: ignore[assignment]
         self.info = ServerInfo(
             version=importlib.metadata.version("revolute-server"),

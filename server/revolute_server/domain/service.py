@@ -32,6 +32,7 @@ from ..store import (
 )
 from .derivatives import Derivatives
 from .leases import Sweeper
+from .measurements import Measurements
 from .models import Models
 from .request_ids import Requests
 from .sessions import Sessions
@@ -47,6 +48,7 @@ FEATURES = (
     *(f"backward.{name}" for name in PARAMETERS),
     "jacobian",
     "jvp",
+    "measure",
     "rollout.feedback",
     "rollout.forget",
     "rollout.hold",
@@ -60,6 +62,7 @@ FEATURES = (
     "session.reset_where",
     "stream_rollout",
     "value_and_gradient.loss_terms",
+    "value_and_gradient.measured_terms",
     "value_and_gradient.on_diverged",
     "value_and_gradient.own_loss",
 )
@@ -149,6 +152,9 @@ class Service:
             self.engine, self.pool, self.budget, self.models, self.store, settings.trajectory_ttl
         )
         self.derivatives = Derivatives(self.engine, self.pool, self.budget, self.models)
+        self.measurements = Measurements(
+            self.engine, self.pool, self.budget, self.models, self.trajectories, self.sessions
+        )
         self._sweeper = Sweeper(self.store, self._forget)
         self.store_watch = StoreWatch(self.store)
         self.info = _server_info(settings)

@@ -370,6 +370,15 @@ class Sessions:
         """
         return (await self._current(session_id)).state
 
+    async def model_and_state(self, session_id: str) -> tuple[Model, State]:
+        """Return the model of a session and its state after the last finished step.
+
+        Raises:
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
+        """
+        session = await self._current(session_id)
+        return session.model, session.state
+
     async def jacobian(self, session_id: str, ctrl: Any) -> StepJacobian:
         """Differentiate one step from the state after the last finished step.
 

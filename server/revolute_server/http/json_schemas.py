@@ -22,8 +22,8 @@ from ..verbs.body import NUMBER_OR_NUMBERS
 
 Schema = dict[str, Any]
 
-_MOST_AXES = 4
-"""Largest number of axes of an array in an answer, [cotangents, batch, time, entries]."""
+_MOST_AXES = 5
+"""Largest number of axes of an array in an answer, [batch, time, elements, entries, nv]."""
 
 _REAL: Schema = {
     "description": "A number; a word where it is not finite.",
@@ -155,6 +155,7 @@ def _loss() -> Schema:
 def _loss_term() -> Schema:
     """Return the schema of a term; in JSON its `index` is a plain list."""
     entries: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "uniqueItems": True}
+    times: Schema = {"type": "array", "items": {"type": "integer"}, "minItems": 1, "uniqueItems": True}
     fields = {
         "quantity": {"type": "string", "enum": list(QUANTITIES)},
         "weight": {**NUMBER_OR_NUMBERS, "default": 1.0},
@@ -162,6 +163,9 @@ def _loss_term() -> Schema:
         "when": {"type": "string", "enum": list(MOMENTS), "default": MOMENTS[0]},
         "index": {"anyOf": [entries, {"type": "null"}], "default": None},
         "form": {"type": "string", "enum": list(FORMS), "default": FORMS[0]},
+        "times": {"anyOf": [times, {"type": "null"}], "default": None},
+        "elements": {"type": "array", "items": {"type": "string"}, "default": []},
+        "relative_to": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
     }
     return _strict("LossTerm", fields, required=["quantity"])
 

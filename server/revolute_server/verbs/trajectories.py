@@ -17,6 +17,7 @@ from revolute_engine.segments import Segment
 
 from .. import answers
 from ..answers import Document
+from ..domain.measurements import Source
 from ..domain.trajectories import Trajectory
 from .base import ServiceVerbs
 from .body import (
@@ -158,6 +159,38 @@ class JacobianInputs(Body):
     qvel: Array
     ctrl: Array
     params: dict[str, AnyShape] = {}
+
+
+class MeasuredStates(Body):
+    """States to measure at."""
+
+    example = {"model_id": EXAMPLE_MODEL, "qpos": [0.0, 0.1], "qvel": [0.0, 0.0], "ctrl": [1.0]}
+
+    model_id: str = ""
+    qpos: OptionalArray = None
+    qvel: OptionalArray = None
+    ctrl: OptionalArray = None
+    time: float | None = None
+    params: dict[str, AnyShape] = {}
+    trajectory_id: str = ""
+    times: list[int] | None = None
+    session_id: str = ""
+
+
+class MeasureInputs(Body):
+    """What to measure, and cotangents to pull back."""
+
+    example = {
+        "states": {"model_id": EXAMPLE_MODEL, "qpos": [0.0, 0.1]},
+        "quantities": ["body_pos", "body_quat"],
+        "jacobians": ["body_pos:pole"],
+    }
+
+    states: MeasuredStates
+    quantities: list[str] = []
+    jacobians: list[str] = []
+    cotangents: dict[str, AnyShape] = {}
+    wrt: list[str] = []
 
 
 class CheckGradientInputs(Body):
@@ -328,6 +361,43 @@ class TrajectoryVerbs(ServiceVerbs):
     async def jacobian(self, body: JacobianInputs) -> Document:
         found = await self.service.derivatives.jacobian(body.model_id, *self._inputs(body))
         return answers.step_jacobian(found)
+
+    @takes(MeasureInputs)
+    async def measure(self, body: MeasureInputs) -> Document:
+        found = await self.service.measurements.measure(
+            self._source(body.states),
+            body.quantities,
+            body.jacobians,
+            arrays("cotangents", body.cotangents),
+            body.wrt,
+        )
+        return answers.measured(found)
+
+    @takes(MeasuredStates)
+    async def find_contacts(self, body: MeasuredStates) -> Document:
+        return answers.contact_list(await self.service.measurements.contacts(self._source(body)))
+
+    def _source(self, states: MeasuredStates) -> Source:
+        """Return the source of states: exactly one of a model, a trajectory and a session."""
+        given = [name for name in ("model_id", "trajectory_id", "session_id") if getattr(states, name)]
+        if len(given) != 1:
+            raise ArgumentError.expected(
+                "states", "one of model_id, trajectory_id and session_id", " and ".join(given) or "none"
+            )
+        read = {name: array(name, getattr(states, name)) for name in _STATE_AND_CONTROL}
+        if states.model_id and read["qpos"] is None:
+            raise ArgumentError.expected("qpos", "an array", "none")
+        if read["qpos"] is not None and read["qpos"].ndim in (2, 3):
+            self._check_batch("qpos", len(read["qpos"]))
+        return Source(
+            states.model_id,
+            states.trajectory_id,
+            states.session_id,
+            states.times,
+            **read,
+            time=states.time,
+            params=arrays("params", states.params),
+        )
 
     @takes(CheckGradientInputs)
     async def check_gradient(self, body: CheckGradientInputs) -> Document:

@@ -9,6 +9,7 @@ import pytest
 
 from revolute import ArgumentError, Loss, Term
 from revolute.contract.codec.json_text import from_json, to_json
+from revolute.contract.measures import MEASURES
 
 RANDOM = np.random.default_rng(7)
 QPOS, QVEL, CTRL = RANDOM.normal(size=(2, 5, 3)), RANDOM.normal(size=(2, 5, 2)), RANDOM.normal(size=(2, 4, 2))
@@ -79,7 +80,10 @@ def test_json_brings_back_the_same_bits() -> None:
 
 
 MISTAKES: dict[str, tuple[Any, str]] = {
-    "quantity": (lambda: Term("qposs"), "quantity: expected one of qpos, qvel, ctrl, got 'qposs'"),
+    "quantity": (
+        lambda: Term("qposs"),
+        f"quantity: expected one of qpos, qvel, ctrl, {', '.join(MEASURES)}, got 'qposs'",
+    ),
     "when": (lambda: Term("qpos", when="always"), "when: expected one of final, running, got 'always'"),
     "weight": (lambda: Term("qpos", weight=np.inf), "weight: expected finite values, got inf"),
     "target": (lambda: Term("qpos", target=[0, np.nan]), "target: expected finite values, got nan at [1]"),
@@ -92,7 +96,8 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "empty": (lambda: Loss([]), "loss.terms: expected at least one term, got none"),
     "unknown field": (
         lambda: Loss.from_dict({"terms": [{"quantity": "qpos", "wieght": 1}]}),
-        "loss.terms.0.wieght: expected a field among form, index, quantity, target, weight, when, got wieght",
+        "loss.terms.0.wieght: expected a field among elements, form, index, quantity, relative_to, "
+        "target, times, weight, when, got wieght",
     ),
     "a word of a document": (
         lambda: Loss.from_dict({"terms": [{"quantity": "qpos"}, {"quantity": "qpos", "when": "now"}]}),

@@ -291,20 +291,26 @@ class Loss(_message.Message):
     def __init__(self, terms: _Optional[_Iterable[_Union[LossTerm, _Mapping]]] = ...) -> None: ...
 
 class LossTerm(_message.Message):
-    __slots__ = ("quantity", "weight", "target", "when", "index", "form")
+    __slots__ = ("quantity", "weight", "target", "when", "index", "form", "times", "elements", "relative_to")
     QUANTITY_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     WHEN_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     FORM_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    ELEMENTS_FIELD_NUMBER: _ClassVar[int]
+    RELATIVE_TO_FIELD_NUMBER: _ClassVar[int]
     quantity: str
     weight: _tensor_pb2.Tensor
     target: _tensor_pb2.Tensor
     when: str
     index: EntryList
     form: str
-    def __init__(self, quantity: _Optional[str] = ..., weight: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., target: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., when: _Optional[str] = ..., index: _Optional[_Union[EntryList, _Mapping]] = ..., form: _Optional[str] = ...) -> None: ...
+    times: EntryList
+    elements: _containers.RepeatedScalarFieldContainer[str]
+    relative_to: str
+    def __init__(self, quantity: _Optional[str] = ..., weight: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., target: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., when: _Optional[str] = ..., index: _Optional[_Union[EntryList, _Mapping]] = ..., form: _Optional[str] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ..., elements: _Optional[_Iterable[str]] = ..., relative_to: _Optional[str] = ...) -> None: ...
 
 class EntryList(_message.Message):
     __slots__ = ("entries",)
@@ -423,6 +429,135 @@ class StepJacobian(_message.Message):
     A: _tensor_pb2.Tensor
     B: _tensor_pb2.Tensor
     def __init__(self, A: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., B: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class MeasuredStates(_message.Message):
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "time", "params", "trajectory_id", "times", "session_id")
+    class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    QPOS_FIELD_NUMBER: _ClassVar[int]
+    QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    qpos: _tensor_pb2.Tensor
+    qvel: _tensor_pb2.Tensor
+    ctrl: _tensor_pb2.Tensor
+    time: float
+    params: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    trajectory_id: str
+    times: EntryList
+    session_id: str
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., trajectory_id: _Optional[str] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ..., session_id: _Optional[str] = ...) -> None: ...
+
+class MeasureRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: MeasureInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[MeasureInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class MeasureInputs(_message.Message):
+    __slots__ = ("states", "quantities", "jacobians", "cotangents", "wrt")
+    class CotangentsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    QUANTITIES_FIELD_NUMBER: _ClassVar[int]
+    JACOBIANS_FIELD_NUMBER: _ClassVar[int]
+    COTANGENTS_FIELD_NUMBER: _ClassVar[int]
+    WRT_FIELD_NUMBER: _ClassVar[int]
+    states: MeasuredStates
+    quantities: _containers.RepeatedScalarFieldContainer[str]
+    jacobians: _containers.RepeatedScalarFieldContainer[str]
+    cotangents: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    wrt: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, states: _Optional[_Union[MeasuredStates, _Mapping]] = ..., quantities: _Optional[_Iterable[str]] = ..., jacobians: _Optional[_Iterable[str]] = ..., cotangents: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., wrt: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class MeasureResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: Measured
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[Measured, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class Measured(_message.Message):
+    __slots__ = ("arrays", "jacobians", "gradient")
+    class ArraysEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    class JacobiansEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    class GradientEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    ARRAYS_FIELD_NUMBER: _ClassVar[int]
+    JACOBIANS_FIELD_NUMBER: _ClassVar[int]
+    GRADIENT_FIELD_NUMBER: _ClassVar[int]
+    arrays: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    jacobians: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    gradient: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., jacobians: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., gradient: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+
+class FindContactsRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: MeasuredStates
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[MeasuredStates, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class FindContactsResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: ContactList
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[ContactList, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class ContactList(_message.Message):
+    __slots__ = ("state", "geom", "distance", "position", "frame", "force")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    GEOM_FIELD_NUMBER: _ClassVar[int]
+    DISTANCE_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    state: _tensor_pb2.Tensor
+    geom: _tensor_pb2.Tensor
+    distance: _tensor_pb2.Tensor
+    position: _tensor_pb2.Tensor
+    frame: _tensor_pb2.Tensor
+    force: _tensor_pb2.Tensor
+    def __init__(self, state: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., geom: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., distance: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., position: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., frame: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., force: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class CheckGradientRequest(_message.Message):
     __slots__ = ("start", "chunk")

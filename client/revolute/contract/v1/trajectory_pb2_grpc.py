@@ -70,6 +70,16 @@ class TrajectoryServiceStub(object):
                 request_serializer=revolute_dot_v1_dot_trajectory__pb2.JacobianRequest.SerializeToString,
                 response_deserializer=revolute_dot_v1_dot_trajectory__pb2.JacobianResponse.FromString,
                 _registered_method=True)
+        self.Measure = channel.stream_stream(
+                '/revolute.v1.TrajectoryService/Measure',
+                request_serializer=revolute_dot_v1_dot_trajectory__pb2.MeasureRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_trajectory__pb2.MeasureResponse.FromString,
+                _registered_method=True)
+        self.FindContacts = channel.stream_stream(
+                '/revolute.v1.TrajectoryService/FindContacts',
+                request_serializer=revolute_dot_v1_dot_trajectory__pb2.FindContactsRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_trajectory__pb2.FindContactsResponse.FromString,
+                _registered_method=True)
         self.CheckGradient = channel.stream_unary(
                 '/revolute.v1.TrajectoryService/CheckGradient',
                 request_serializer=revolute_dot_v1_dot_trajectory__pb2.CheckGradientRequest.SerializeToString,
@@ -142,6 +152,21 @@ class TrajectoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Measure(self, request_iterator, context):
+        """Measures at given states, at states of a kept trajectory, or at that of a session: poses, velocities, centres of mass, and the file's sensors.
+        With cotangents it pulls these back to the states. Errors: NOT_FOUND, INVALID_ARGUMENT.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FindContacts(self, request_iterator, context):
+        """Finds contacts and their forces at states as of Measure. Errors: NOT_FOUND, INVALID_ARGUMENT.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CheckGradient(self, request_iterator, context):
         """Checks the gradients of one trajectory against finite differences and against forward derivatives; nothing is kept.
         A wrong gradient is reported in the answer, not as an error. Errors: NOT_FOUND, INVALID_ARGUMENT, DIVERGED, LIMIT_EXCEEDED.
@@ -194,6 +219,16 @@ def add_TrajectoryServiceServicer_to_server(servicer, server):
                     servicer.Jacobian,
                     request_deserializer=revolute_dot_v1_dot_trajectory__pb2.JacobianRequest.FromString,
                     response_serializer=revolute_dot_v1_dot_trajectory__pb2.JacobianResponse.SerializeToString,
+            ),
+            'Measure': grpc.stream_stream_rpc_method_handler(
+                    servicer.Measure,
+                    request_deserializer=revolute_dot_v1_dot_trajectory__pb2.MeasureRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_trajectory__pb2.MeasureResponse.SerializeToString,
+            ),
+            'FindContacts': grpc.stream_stream_rpc_method_handler(
+                    servicer.FindContacts,
+                    request_deserializer=revolute_dot_v1_dot_trajectory__pb2.FindContactsRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_trajectory__pb2.FindContactsResponse.SerializeToString,
             ),
             'CheckGradient': grpc.stream_unary_rpc_method_handler(
                     servicer.CheckGradient,
@@ -396,6 +431,60 @@ class TrajectoryService(object):
             '/revolute.v1.TrajectoryService/Jacobian',
             revolute_dot_v1_dot_trajectory__pb2.JacobianRequest.SerializeToString,
             revolute_dot_v1_dot_trajectory__pb2.JacobianResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Measure(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/revolute.v1.TrajectoryService/Measure',
+            revolute_dot_v1_dot_trajectory__pb2.MeasureRequest.SerializeToString,
+            revolute_dot_v1_dot_trajectory__pb2.MeasureResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FindContacts(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/revolute.v1.TrajectoryService/FindContacts',
+            revolute_dot_v1_dot_trajectory__pb2.FindContactsRequest.SerializeToString,
+            revolute_dot_v1_dot_trajectory__pb2.FindContactsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -42,7 +42,9 @@ struct Joint {
   int parent;          // link the joint hangs on
   double rotation[9];  // joint frame in the parent link's frame, before the joint moves
   double position[3];
-  double reference;  // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
+  double
+      orientation[4];  // `rotation` as a quaternion, of the sign that MuJoCo's products of quaternions have
+  double reference;    // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
   bool limited;
   bool force_limited;  // whether the sum of its actuators' forces is
   double force_range[2];
@@ -55,6 +57,20 @@ struct Dof {
   int carrier;        // last degree of freedom whose motion carries the axis along; -1: fixed in the world
   int tree;
   bool has_inertia;  // false for the massless links between the degrees of freedom of one body
+};
+
+// A frame that is fixed in a link.
+struct FixedFrame {
+  int link, body;
+  double rotation[9], position[3];
+  double orientation[4];  // `rotation` as a quaternion, of MuJoCo's sign
+};
+
+// A body: its frame, the axes of body_inertia, and the body it hangs on. Its mass centre is a parameter. Link -1: it is fixed in
+// the world.
+struct Body : FixedFrame {
+  double principal[9], principal_orientation[4];
+  int parent;
 };
 
 // A length along the mechanism and its rate J qvel: a tendon's, or what an actuator drives besides hinges and slides.
@@ -141,12 +157,13 @@ struct MediumBody {
 enum class Shape : int { plane, sphere, capsule, ellipsoid, cylinder, box, mesh };
 struct Geom {
   Shape shape;
-  int link;
+  int link, body;
   double rotation[9], position[3];
-  double radius;   // sphere, capsule, cylinder
-  double half[3];  // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
-  double bound;    // radius of a sphere about `position` that holds the shape
-  double watched;  // half of the largest distance at which one of its pairs is watched for contact
+  double orientation[4];  // `rotation` as a quaternion, of MuJoCo's sign
+  double radius;          // sphere, capsule, cylinder
+  double half[3];         // box half sizes, ellipsoid half axes; capsule, cylinder: half length in half[2]
+  double bound;           // radius of a sphere about `position` that holds the shape
+  double watched;         // half of the largest distance at which one of its pairs is watched for contact
   // hull of a box or mesh, and the core of a sphere (one vertex) or capsule (one edge), in the link frame
   int vertex, vertices;  // first vertex and their number
   int face, faces;
@@ -257,6 +274,7 @@ enum class EqualityType : int { connect, weld, joint, tendon };
 struct Equality {
   EqualityType type;
   int link_a, link_b;
+  int body_a, body_b;                   // connect, weld
   double anchor_a[3], anchor_b[3];      // connect, weld: in the link frames
   double rotation_a[9], rotation_b[9];  // weld: frames in the link frames that are to coincide
   int dof_a, dof_b, qpos_a, qpos_b;     // joint
@@ -274,6 +292,7 @@ struct Path {
 };
 
 // mujoco: the degrees of freedom whose motion a constraint feels, descending; `chain`: they lie on one path to the root.
+constexpr int both_sides = 2;
 struct Support {
   int first, count;  // range of all supports' degrees of freedom, while a model is built
   bool chain;
@@ -287,7 +306,7 @@ constexpr int most_slots = 8;  // of any pair
 constexpr int polygon_corners = 24;
 
 struct Model : Options {
-  int nq, nv, nu, na, nbody, ngeom, njnt;
+  int nq, nv, nu, na, nbody, ngeom, njnt, nsite;
   int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair;
   int ntendon, ntransmission, ntransmission_entry;
   bool total_limits;     // whether the forces of several actuators are limited together
@@ -303,6 +322,8 @@ struct Model : Options {
   const Dof* dofs;
   const int* dof_joints;  // [nv]
   const Actuator* actuators;
+  const Body* bodies;
+  const FixedFrame* sites;
   const Tendon* tendons;
   const Transmission* transmissions;  // [ntransmission]
   const TendonJoint* tendon_joints;

@@ -53,6 +53,7 @@ class ModelStorage {
   std::vector<PathWrap> path_wraps_;
   std::vector<MediumBody> medium_bodies_;
   std::vector<Geom> geoms_;
+  std::vector<FixedFrame> sites_;
   Hulls hulls_;
   std::vector<Candidate> candidates_;
   NearPairTables near_pairs_;

@@ -12,7 +12,7 @@ using Doubles = std::vector<double>;
 using Ints = std::vector<int>;
 
 struct MujocoArrays : Options {
-  int nq = 0, nv = 0, nu = 0, na = 0, nbody = 0, njnt = 0, ngeom = 0;
+  int nq = 0, nv = 0, nu = 0, na = 0, nbody = 0, njnt = 0, ngeom = 0, nsite = 0;
   int integrator = 0;  // Integrator
   double impratio = 1;
   bool refsafe = true, eulerdamp = true;
@@ -26,6 +26,8 @@ struct MujocoArrays : Options {
   Doubles qpos0;
   Ints geom_type, geom_bodyid;
   Doubles geom_pos, geom_quat, geom_size, geom_rbound;
+  Ints site_bodyid;
+  Doubles site_pos, site_quat;
   Ints hull_adr, hull_num;
   Doubles hull_vert;
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
@@ -158,6 +160,7 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("nbody", arrays.nbody);
   visit("njnt", arrays.njnt);
   visit("ngeom", arrays.ngeom);
+  visit("nsite", arrays.nsite);
   visit("integrator", arrays.integrator);
   visit("impratio", arrays.impratio);
   visit("refsafe", arrays.refsafe);
@@ -180,6 +183,9 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("geom_quat", arrays.geom_quat);
   visit("geom_size", arrays.geom_size);
   visit("geom_rbound", arrays.geom_rbound);
+  visit("site_bodyid", arrays.site_bodyid);
+  visit("site_pos", arrays.site_pos);
+  visit("site_quat", arrays.site_quat);
   visit("hull_adr", arrays.hull_adr);
   visit("hull_num", arrays.hull_num);
   visit("hull_vert", arrays.hull_vert);

@@ -31,13 +31,6 @@ using ParameterValues = std::array<const Value*, parameter_count>;
 using ParameterPointers = ParameterValues<double>;
 using ParameterBarPointers = std::array<double*, parameter_count>;
 
-// What (1) needs of a body that is fixed in a link's frame.
-struct BodyInLink {
-  int link;                         // -1: fixed in the world, weighs on nothing
-  double rotation[9], position[3];  // body frame in the link frame
-  double principal[9];              // axes of body_inertia in the link frame
-};
-
 // What a medium resists, and gravity compensation carries.
 struct MediumMap {
   double density = 0, viscosity = 0;
@@ -51,7 +44,7 @@ struct FrictionPair {
 };
 
 struct ParameterMap {
-  std::vector<BodyInLink> bodies;
+  std::vector<Body> bodies;
   std::vector<FrictionPair> pairs;  // hard
   std::vector<double> compensated;  // share of each body's weight; empty: none anywhere
   MediumMap medium;
@@ -77,13 +70,13 @@ const Value* of(const ParameterValues<Value>& values, Parameter p) {
 inline double* of(const ParameterBarPointers& values, Parameter p) { return values[int(p)]; }
 
 template <class Value>
-Vector3<Value> mass_centre(const BodyInLink& body, const Value* ipos) {
+Vector3<Value> mass_centre(const Body& body, const Value* ipos) {
   return vector3<Value>(body.position) +
          matrix3<Value>(body.rotation) * Vector3<Value>{ipos[0], ipos[1], ipos[2]};
 }
 
 template <class Value>
-RigidInertia<Value> body_inertia(const BodyInLink& body, Value m, const Value* ipos, const Value* principal) {
+RigidInertia<Value> body_inertia(const Body& body, Value m, const Value* ipos, const Value* principal) {
   const Vector3<Value> c = mass_centre(body, ipos);
   const Value o(0);
   RigidInertia<Value> out = {m, m * c,
@@ -114,7 +107,7 @@ RigidInertia<double> get_inertia(const RigidInertia<Real>& I, int lane) {
 }
 
 // adjoint of (1)
-inline void body_adjoint(const BodyInLink& body, int b, const RigidInertia<double>& bar,
+inline void body_adjoint(const Body& body, int b, const RigidInertia<double>& bar,
                          const ParameterPointers& values, const ParameterBarPointers& out) {
   const double m = of(values, Parameter::body_mass)[b];
   const Vector3<double> c = mass_centre(body, of(values, Parameter::body_ipos) + 3 * b);
@@ -213,7 +206,7 @@ void load_compensation(const ParameterMap& map, const ParameterValues<Value>& va
   if (map.compensated.empty()) return;
   std::vector<MassMoment<Value>> links(m.nv, {Value(0), zero3<Value>()});
   for (int b = 0; b < m.nbody; ++b) {
-    const BodyInLink& body = map.bodies[b];
+    const Body& body = map.bodies[b];
     if (body.link < 0) continue;
     const Value carried = Value(map.compensated[b]) * of(values, Parameter::body_mass)[b];
     links[body.link].m += carried;
@@ -230,7 +223,7 @@ template <class Real>
 void add_compensation(const ParameterMap& map, const ParameterPointers& values, int lane,
                       const Parameters<Real>& bar, const ParameterBarPointers& out) {
   for (std::size_t b = 0; b < map.compensated.size(); ++b) {
-    const BodyInLink& body = map.bodies[b];
+    const Body& body = map.bodies[b];
     if (body.link < 0) continue;
     const MassMoment<Real>& of_link = bar.compensation[body.link];
     const Vector3<double> h = get_lane(of_link.h, lane);
@@ -303,7 +296,7 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
   using namespace detail;
   std::vector<RigidInertia<Value>> links(m.nv, zero_inertia<Value>());
   for (int b = 0; b < m.nbody; ++b) {
-    const BodyInLink& body = map.bodies[b];
+    const Body& body = map.bodies[b];
     if (body.link < 0) continue;
     const RigidInertia<Value> own =
         body_inertia(body, of(values, Parameter::body_mass)[b], of(values, Parameter::body_ipos) + 3 * b,
@@ -333,13 +326,33 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
     load_array(of(values, friction_columns[i]), m.ngeom, lane, out.geom_friction + i * m.ngeom);
 }
 
+// Sets those of the bodies, which only what is measured reads.
+template <class Value, class Real>
+void load_body_parameters(const ParameterMap& map, const ParameterValues<Value>& values, int lane,
+                          const Model& m, Parameters<Real>& out) {
+  using namespace detail;
+  const Value *mass = of(values, Parameter::body_mass), *ipos = of(values, Parameter::body_ipos),
+              *inertia = of(values, Parameter::body_inertia);
+  for (int b = 0; b < m.nbody; ++b)
+    set_inertia(out.bodies[b], lane, body_inertia(map.bodies[b], mass[b], ipos + 3 * b, inertia + 3 * b));
+  load_array(ipos, 3 * m.nbody, lane, out.ipos);
+}
+
 template <class Real>
 void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& values, int lane,
                               const Model& m, const Parameters<Real>& bar, const ParameterBarPointers& out) {
   using namespace detail;
-  for (int b = 0; b < m.nbody; ++b)
-    if (map.bodies[b].link >= 0)
-      body_adjoint(map.bodies[b], b, get_inertia(bar.inertia[map.bodies[b].link], lane), values, out);
+  for (int b = 0; b < m.nbody; ++b) {
+    RigidInertia<double> body_bar = get_inertia(bar.bodies[b], lane);
+    if (map.bodies[b].link >= 0) {
+      const RigidInertia<double> link_bar = get_inertia(bar.inertia[map.bodies[b].link], lane);
+      body_bar.m += link_bar.m;
+      body_bar.h += link_bar.h;
+      body_bar.I += link_bar.I;
+    }
+    body_adjoint(map.bodies[b], b, body_bar, values, out);
+  }
+  add_array(bar.ipos, 3 * m.nbody, lane, of(out, Parameter::body_ipos));
   add_compensation(map, values, lane, bar, out);
   add_medium(map, values, lane, bar, out);
   add_array(&bar.gravity->x, 3, lane, of(out, Parameter::gravity));

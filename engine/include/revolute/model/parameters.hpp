@@ -29,6 +29,9 @@ struct MediumDrag {
 template <class Real>
 struct Parameters {
   RigidInertia<Real>* inertia;  // [nv]
+  RigidInertia<Real>*
+      bodies;  // [nbody] of each body, in its link's frame; what is measured reads them, the step does not
+  Real* ipos;  // [nbody, 3] mass centres in the frames of the bodies; likewise
 #define REVOLUTE_MEMBER(name, array, size, member) Real* member;
   REVOLUTE_PARAMETERS(REVOLUTE_MEMBER, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_MEMBER
@@ -44,6 +47,8 @@ struct Parameters {
 
   Parameters(const Model& m, Arena& arena) {
     inertia = arena.take<RigidInertia<Real>>(m.nv);
+    bodies = arena.take<RigidInertia<Real>>(m.nbody);
+    ipos = arena.take<Real>(3 * std::size_t(m.nbody));
 #define REVOLUTE_TAKE(name, array, size, member) member = arena.take<Real>(size);
     REVOLUTE_PARAMETERS(REVOLUTE_TAKE, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_TAKE
@@ -57,6 +62,8 @@ struct Parameters {
 
   REVOLUTE_HD void clear(const Model& m) {
     for (int k = 0; k < m.nv; ++k) inertia[k] = zero_inertia<Real>();
+    for (int b = 0; b < m.nbody; ++b) bodies[b] = zero_inertia<Real>();
+    for (int i = 0; i < 3 * m.nbody; ++i) ipos[i] = Real(0);
 #define REVOLUTE_CLEAR(name, array, size, member) \
   for (int i = 0; i < (size); ++i) member[i] = Real(0);
     REVOLUTE_PARAMETERS(REVOLUTE_CLEAR, REVOLUTE_NO_PARAMETER)

@@ -187,7 +187,9 @@ REVOLUTE_HD void finish_constraint(const SoftContext<Real>& at, const RowJacobia
       const RowJacobian<Real>& row = J[r];
       Real& entry = entries[r * support.count + i];
       if (row.dofs == 0) {
-        entry = dot(at.kinematics->S[k], side == 0 ? row.force_a : row.force_b);
+        entry = dot(at.kinematics->S[k], side == both_sides ? row.force_a + row.force_b
+                                         : side == 0        ? row.force_a
+                                                            : row.force_b);
         continue;
       }
       for (int d = 0; d < row.dofs; ++d)

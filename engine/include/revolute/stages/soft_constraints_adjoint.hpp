@@ -5,6 +5,15 @@
 
 namespace revolute {
 
+// Cotangents of the forces f = -s'(y) of the rows, for a loss of these beside one of a. A loss of the wrenches on the links,
+// f (force_a . on_a + force_b . on_b), is part of force_bar, and leaves the cotangent f on_a of force_a. Since f moves with y,
+// z = J w + force_bar stands for J w, and a gets a_bar -= J' s'' force_bar before w is solved for.
+template <class Bar>
+struct SoftForceCotangent {
+  const Bar* force;               // [rows]
+  const Motion<Bar>*on_a, *on_b;  // [constraints]
+};
+
 // The solution, and w of the adjoint.
 template <class Real, class Bar>
 struct SoftAdjointInput {
@@ -13,6 +22,7 @@ struct SoftAdjointInput {
   const Real *y, *slope, *curvature;
   const Bar* w;
   const Motion<Bar>* W;  // link velocities of w
+  const SoftForceCotangent<Bar>* forces = nullptr;
 };
 
 template <class Bar>
@@ -43,6 +53,7 @@ REVOLUTE_HD void soft_rows_adjoint(const SoftContext<Real>& at, const SoftConstr
   const Real* const B = in.curvature + c.block;
   Bar z[most_rows] = {};
   constraint_times(constraints, c, in.w, z);
+  for (int r = 0; in.forces && r < rows; ++r) z[r] += in.forces->force[c.row + r];
   out.cost = cost_adjoint(c.cost, in.y + c.row, z);
   out.impedance = out.stiffness = out.damping = out.friction_damping = Bar(0);
   for (int r = 0; r < rows; ++r) {
@@ -55,6 +66,12 @@ REVOLUTE_HD void soft_rows_adjoint(const SoftContext<Real>& at, const SoftConstr
     J_bar.force_a = J_bar.force_b = zero_force<Bar>();
     for (int i = 0; i < row_dofs; ++i) J_bar.coefficient[i] = Bar(0);
     add_row_cotangent(J, force, in.w, in.W, J_bar);
+    if (in.forces) {
+      const Motion<Bar>&on_a = in.forces->on_a[&c - constraints.list],
+            &on_b = in.forces->on_b[&c - constraints.list];
+      J_bar.force_a += force * Force<Bar>{on_a.w, on_a.v};
+      J_bar.force_b += force * Force<Bar>{on_b.w, on_b.v};
+    }
     add_row_cotangent(J, -x_, in.a, in.A, J_bar);
     const Bar velocity_bar = -(damping * x_);
     add_row_cotangent(J, velocity_bar, at.qvel, at.kinematics->V, J_bar);

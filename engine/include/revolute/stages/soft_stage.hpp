@@ -146,7 +146,8 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
                                     const Real* qvel, const Real* ctrl, const SoftStage<Real>& at,
                                     const Bar* a_bar, const IntegratorCotangent<Real, Bar>& integrator,
                                     SoftStageAdjointWorkspace<Bar>& ws, Bar* qpos_bar, Bar* qvel_bar,
-                                    Bar* ctrl_bar, Parameters<Bar>& parameters_bar) {
+                                    Bar* ctrl_bar, Parameters<Bar>& parameters_bar,
+                                    const SoftForceCotangent<Bar>* forces = nullptr) {
   const Real h(model.timestep);
   const Kinematics<Real>& kin = at.kinematics;
   const bool rows = at.constraints.count > 0;
@@ -154,6 +155,18 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
     ws.w[k] = a_bar[k];
     ws.armature_bar[k] = Bar(0);
     ws.F_v[k] = zero_force<Bar>();
+  }
+  if (rows && forces) {
+    for (int i = 0; i < at.constraints.count; ++i) {
+      const SoftConstraint<Real>& c = at.constraints.list[i];
+      const Real* const B = at.newton.curvature + c.block;
+      Bar y_bar[most_rows];
+      for (int r = 0; r < c.cost.rows; ++r) {
+        y_bar[r] = Bar(0);
+        for (int s = 0; s < c.cost.rows; ++s) y_bar[r] -= B[r * c.cost.rows + s] * forces->force[c.row + s];
+      }
+      add_constraint_transpose(at.constraints, c, y_bar, ws.w);
+    }
   }
   if (rows)
     solve(model, at.newton.H, ws.w);  // (1)
@@ -164,7 +177,7 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
   if (rows) {
     link_velocities(model, kin.S, ws.w, ws.W);
     const SoftAdjointInput<Real, Bar> in = {at.newton.a,         at.A, at.newton.y, at.newton.slope,
-                                            at.newton.curvature, ws.w, ws.W};
+                                            at.newton.curvature, ws.w, ws.W,        forces};
     soft_constraints_adjoint(model, parameters, SoftContext<Real>{h, &kin, qpos, qvel, &at.transmissions},
                              at.contacts, at.constraints, in, ws.constraints, ws.transmissions, ws.F_v,
                              qpos_bar, qvel_bar, ws.kinematics, parameters_bar);

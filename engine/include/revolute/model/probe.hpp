@@ -1,0 +1,96 @@
+// What is measured at a state: places in the task space, and MuJoCo's sensors. stages/measurement.hpp computes it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "revolute/model/model.hpp"
+
+namespace revolute {
+
+// X(kind, how many numbers it gives). Kinds from force_of_actuator on depend on the control, those from limit_force on also on
+// the acceleration and the forces of constraints.
+#define REVOLUTE_PROBES(X)       \
+  X(clock, 1)                    \
+  X(joint_position, 1)           \
+  X(joint_velocity, 1)           \
+  X(ball_quaternion, 4)          \
+  X(ball_velocity, 3)            \
+  X(actuator_position, 1)        \
+  X(actuator_velocity, 1)        \
+  X(limit_position, 1)           \
+  X(limit_velocity, 1)           \
+  X(position, 3)                 \
+  X(quaternion, 4)               \
+  X(rotation, 9)                 \
+  X(x_axis, 3)                   \
+  X(y_axis, 3)                   \
+  X(z_axis, 3)                   \
+  X(linear_velocity, 3)          \
+  X(angular_velocity, 3)         \
+  X(local_linear_velocity, 3)    \
+  X(local_angular_velocity, 3)   \
+  X(local_field, 3)              \
+  X(distance, 1)                 \
+  X(subtree_com, 3)              \
+  X(subtree_linear_velocity, 3)  \
+  X(subtree_angular_momentum, 3) \
+  X(force_of_actuator, 1)        \
+  X(actuator_force_on_joint, 1)  \
+  X(limit_force, 1)              \
+  X(local_acceleration, 3)       \
+  X(linear_acceleration, 3)      \
+  X(angular_acceleration, 3)     \
+  X(force, 3)                    \
+  X(torque, 3)                   \
+  X(touch, 1)
+
+#define REVOLUTE_PROBE_KIND(kind, size) kind,
+enum class ProbeKind : int { REVOLUTE_PROBES(REVOLUTE_PROBE_KIND) };
+#undef REVOLUTE_PROBE_KIND
+#define REVOLUTE_PROBE_NAME(kind, size) #kind,
+constexpr const char* probe_names[] = {REVOLUTE_PROBES(REVOLUTE_PROBE_NAME)};
+#undef REVOLUTE_PROBE_NAME
+#define REVOLUTE_PROBE_SIZE(kind, size) size,
+constexpr int probe_sizes[] = {REVOLUTE_PROBES(REVOLUTE_PROBE_SIZE)};
+#undef REVOLUTE_PROBE_SIZE
+
+inline bool needs_ctrl(ProbeKind kind) { return kind >= ProbeKind::force_of_actuator; }
+inline bool needs_acceleration(ProbeKind kind) { return kind >= ProbeKind::limit_force; }
+
+// A frame in its link, the mass centre of its body where `mass_centre`; and the joints that carry the link.
+struct Place : FixedFrame {
+  bool mass_centre;
+  int first_joint, joints;  // range of Probes::joints, root first
+};
+
+// The zone of a touch sensor, by MuJoCo's mjtGeom.
+struct Zone {
+  int shape;
+  double size[3];
+};
+
+struct Probe {
+  ProbeKind kind;
+  int index;      // by kind: qpos, dof, actuator, joint or body
+  bool relative;  // in the frame of `reference`
+  Place of, reference;
+  double field[3];
+  Zone zone;
+  double cutoff;           // 0: none
+  bool positive;           // cut off above only
+  int first, size;         // where its numbers are
+  int first_body, bodies;  // subtree: range of Probes::bodies
+  int membership;          // force, torque: row of Probes::in_subtree
+};
+
+struct Probes {
+  std::vector<Probe> list;
+  std::vector<int> joints, bodies;
+  std::vector<std::uint8_t>
+      in_subtree;  // [probe, nbody] of force and torque; 1: the body is in the probe's subtree
+  int size = 0;
+  bool ctrl = false, acceleration = false;
+};
+
+}  // namespace revolute

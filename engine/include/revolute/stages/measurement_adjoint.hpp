@@ -1,0 +1,356 @@
+// The reverse of measurement.hpp: cotangents of the measured numbers become those of the state, the control and parameters.
+//
+// Each probe adds to the cotangents of frames, links, bodies and rows of constraints. The links' are then summed towards the
+// roots (kinematics.hpp, acceleration.hpp), which leaves a_bar of the acceleration; soft_stage.hpp pulls it and the cotangents of
+// the constraints' forces back. With y_bar of a number, g = R_r y_bar (or R y_bar of a local one):
+//   R_r' u:  u_bar = g,  turn_r -= u x g;    a column e of R:  turn += e x e_bar              (1)
+#pragma once
+
+#include "revolute/stages/measurement.hpp"
+
+namespace revolute {
+
+template <class Real>
+struct MeasurementAdjointWorkspace {
+  LinkCotangents<Real> links;
+  SoftStageAdjointWorkspace<Real> stage;
+  Real *a_bar, *zero, *force_bar, *cut;
+  Motion<Real>*on_a, *on_b;
+
+  MeasurementAdjointWorkspace(const Model& model, const Probes& probes, Arena& arena)
+      : links(model, arena), stage(model_if(probes.acceleration, model), arena) {
+    const Model& soft = model_if(probes.acceleration, model);
+    a_bar = arena.take<Real>(model.nv);
+    zero = arena.take<Real>(model.nv);
+    force_bar = arena.take<Real>(SoftConstraints<Real>::row_capacity(soft));
+    cut = arena.take<Real>(probes.size);
+    on_a = arena.take<Motion<Real>>(SoftConstraints<Real>::capacity(soft));
+    on_b = arena.take<Motion<Real>>(SoftConstraints<Real>::capacity(soft));
+  }
+};
+
+// Where the cotangents of the inputs are added: tangents of the configuration [nv], velocities, controls, parameters.
+template <class Real>
+struct InputCotangents {
+  Real *qpos, *qvel, *ctrl;
+  Parameters<Real>* parameters;
+};
+
+namespace detail {
+
+template <class Real>
+REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                     const Probes& probes, const Probe& probe, const Real* qpos,
+                                     const Measurement<Real>& at, const Real* bar,
+                                     MeasurementAdjointWorkspace<Real>& ws,
+                                     const InputCotangents<Real>& inputs) {
+  const FramePair<Real> pair = frame_pair(model, parameters, at, probe);
+  const Matrix3<Real>&R = pair.of.R, R_r = rotation_of(probe, pair.reference);
+  const Vector3<Real> d = pair.of.p - pair.reference.p;
+  FrameCotangent<Real> of = zero_frame_cotangent<Real>(), reference = of;
+  const bool four = probe.kind == ProbeKind::quaternion, one = probe.kind == ProbeKind::distance,
+             nine = probe.kind == ProbeKind::rotation;
+  const Vector3<Real> y = one || nine ? zero3<Real>() : load3(bar + (four ? 1 : 0));
+  const Vector3<Real> g = R_r * y, local = R * y;
+  switch (probe.kind) {
+    case ProbeKind::position:
+      of.p = g;
+      reference.p = -g;
+      reference.turn = -cross(d, g);  // (1)
+      break;
+    case ProbeKind::quaternion: {
+      Quaternion<Real> q = place_quaternion(model, probes, probe.of, qpos);
+      if (probe.relative) q = conjugate(place_quaternion(model, probes, probe.reference, qpos)) * q;
+      of.turn = R * tangent_cotangent(q, Quaternion<Real>{bar[0], y.x, y.y, y.z});
+      reference.turn = -of.turn;
+      break;
+    }
+    case ProbeKind::rotation:
+      for (int j = 0; j < 3; ++j) {
+        const Vector3<Real> column = R.column(j), G = R_r * Vector3<Real>{bar[j], bar[3 + j], bar[6 + j]};
+        of.turn += cross(column, G);
+      }
+      reference.turn = -of.turn;
+      break;
+    case ProbeKind::x_axis:
+    case ProbeKind::y_axis:
+    case ProbeKind::z_axis:
+      of.turn = cross(R.column(int(probe.kind) - int(ProbeKind::x_axis)), g);
+      reference.turn = -of.turn;
+      break;
+    case ProbeKind::linear_velocity:
+      of.v = g;
+      reference.v = -g;
+      if (!probe.relative) break;
+      reference.w = -cross(d, g);
+      of.p = cross(pair.reference_motion.w, g);
+      reference.p = -of.p;
+      reference.turn = -cross(relative_velocity(pair), g);
+      break;
+    case ProbeKind::angular_velocity:
+      of.w = g;
+      reference.w = -g;
+      reference.turn = -cross(pair.motion.w - pair.reference_motion.w, g);
+      break;
+    case ProbeKind::local_linear_velocity:
+      of.v = local;
+      of.turn = -cross(pair.motion.v, local);
+      break;
+    case ProbeKind::local_angular_velocity:
+      of.w = local;
+      of.turn = -cross(pair.motion.w, local);
+      break;
+    case ProbeKind::local_field:
+      of.turn = -cross(vector3<Real>(probe.field), local);
+      break;
+    case ProbeKind::distance: {
+      const Real length = at.raw[probe.first];
+      const auto apart = less(Real(0), length);
+      of.p = select(apart, bar[0] / select(apart, length, Real(1)), Real(0)) * d;
+      reference.p = -of.p;
+      break;
+    }
+    case ProbeKind::local_acceleration:
+      of.a = local;
+      of.turn = -cross(pair.motion.a, local);
+      break;
+    case ProbeKind::linear_acceleration:
+      of.a = y;
+      break;
+    case ProbeKind::angular_acceleration:
+      of.alpha = y;
+      break;
+    default: {  // force, torque
+      const Force<Real> F = subtree_force(model, parameters, at, probes, probe);
+      Motion<Real> M = {zero3<Real>(), local};
+      if (probe.kind == ProbeKind::force) {
+        of.turn = -cross(F.f, local);
+      } else {
+        M = {local, cross(pair.of.p, local)};
+        of.p = -cross(F.f, local);
+        of.turn = -cross(F.n - cross(pair.of.p, F.f), local);
+      }
+      subtree_inertial_force_adjoint(model, parameters, *at.kinematics, at.A, probes, probe, M, ws.links,
+                                     *inputs.parameters);
+      const auto pull = [&](int constraint, int r, int side, const Force<Real>& wrench,
+                            const Vector3<Real>& o) {
+        const Motion<Real> on = at_reference(o, M);
+        ws.force_bar[r] -= dot(on, wrench);
+        if (r == at.stage.constraints.list[constraint].row) (side == 0 ? ws.on_a : ws.on_b)[constraint] -= on;
+      };
+      for_wrenches(model, at.stage, probes, probe, pull);
+    }
+  }
+  const Kinematics<Real>& kin = *at.kinematics;
+  frame_adjoint(model, kin, at.A, probe.of, pair.of, pair.motion, of, ws.links, *inputs.parameters);
+  if (probe.relative)
+    frame_adjoint(model, kin, at.A, probe.reference, pair.reference, pair.reference_motion, reference,
+                  ws.links, *inputs.parameters);
+}
+
+template <class Real>
+REVOLUTE_HD void subtree_probe_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                       const Probes& probes, const Probe& probe, const Measurement<Real>& at,
+                                       const Real* bar, MeasurementAdjointWorkspace<Real>& ws,
+                                       const InputCotangents<Real>& inputs) {
+  const SubtreeSums<Real> sums = subtree_sums(model, parameters, *at.kinematics, probes, probe);
+  const Real inverse = Real(1) / sums.mass;
+  const Vector3<Real> y = load3(bar), P = sums.momentum.f, com = inverse * sums.h, o = zero3<Real>();
+  Real mass_bar(0);
+  Vector3<Real> h_bar = o;
+  Motion<Real> momentum_bar = {o, o};
+  if (probe.kind == ProbeKind::subtree_com) {
+    h_bar = inverse * y;
+    mass_bar = -inverse * dot(com, y);
+  } else if (probe.kind == ProbeKind::subtree_linear_velocity) {
+    momentum_bar.v = inverse * y;
+    mass_bar = -inverse * inverse * dot(P, y);
+  } else {
+    const Vector3<Real> com_bar = -cross(P, y);  // of -y . (com x P)
+    momentum_bar = {y, cross(com, y)};
+    h_bar = inverse * com_bar;
+    mass_bar = -inverse * dot(com, com_bar);
+  }
+  subtree_adjoint(model, parameters, *at.kinematics, probes, probe, mass_bar, h_bar, momentum_bar, ws.links,
+                  *inputs.parameters);
+}
+
+// From the cotangents of an actuator's length, velocity and force.
+template <class Real>
+REVOLUTE_HD void actuator_probe_adjoint(const Model& model, const Parameters<Real>& parameters, int a,
+                                        const Real* qpos, const Real* qvel, const Real* ctrl,
+                                        const Measurement<Real>& at, Real length_bar, Real velocity_bar,
+                                        const Real& force_bar, const InputCotangents<Real>& inputs) {
+  const Actuator& actuator = model.actuators[a];
+  const ActuatorState<Real> s = joint_actuator(model, parameters, a, qpos, qvel, ctrl, at);
+  const Real* const gain = parameters.gain + 3 * a;
+  const Real f_bar = s.force_cut * force_bar, gear = parameters.gear[a];
+  const Real one_length_velocity[3] = {Real(1), s.length, s.velocity};
+  if (inputs.ctrl)
+    inputs.ctrl[a] += s.ctrl_cut * ((gain[0] + gain[1] * s.length + gain[2] * s.velocity) * f_bar);
+  for (int i = 0; i < 3; ++i) {
+    inputs.parameters->bias[3 * a + i] += one_length_velocity[i] * f_bar;
+    inputs.parameters->gain[3 * a + i] += s.ctrl * one_length_velocity[i] * f_bar;
+  }
+  length_bar += s.by_length * f_bar;
+  velocity_bar += s.by_velocity * f_bar;
+  inputs.qpos[actuator.dof] += gear * length_bar;
+  inputs.qvel[actuator.dof] += gear * velocity_bar;
+  inputs.parameters->gear[a] += qpos[actuator.qpos] * length_bar + qvel[actuator.dof] * velocity_bar;
+}
+
+template <class Real>
+REVOLUTE_HD void limit_probe_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                     const Probe& probe, const Real* qpos, const Real* qvel,
+                                     const Measurement<Real>& at, const Real& bar,
+                                     MeasurementAdjointWorkspace<Real>& ws,
+                                     const InputCotangents<Real>& inputs) {
+  for_limits(model, parameters, qpos, probe.index,
+             [&](int i, const RowJacobian<Real>& J, const Real&, const Real& acts) {
+               const Limit& limit = model.limits_list[i];
+               RowJacobianCotangent<Real> J_bar;
+               J_bar.force_a = J_bar.force_b = zero_force<Real>();
+               for (Real& entry : J_bar.coefficient) entry = Real(0);
+               const Real y = acts * bar;
+               if (probe.kind == ProbeKind::limit_velocity) {
+                 add_row_cotangent(J, y, qvel, at.kinematics->V, J_bar);
+                 add_row_transpose(J, y, inputs.qvel, ws.links.V);
+                 limit_gap_adjoint(limit, qpos, Real(0), J_bar, inputs.qpos, *inputs.parameters);
+               }
+               if (probe.kind == ProbeKind::limit_position)
+                 limit_gap_adjoint(limit, qpos, y, J_bar, inputs.qpos, *inputs.parameters);
+               if (probe.kind != ProbeKind::limit_force) return;
+               const int row = limit_row_of(at.stage.constraints, i);
+               if (row >= 0) ws.force_bar[row] += y;
+             });
+}
+
+template <class Real>
+REVOLUTE_HD void probe_adjoint(const Model& model, const Parameters<Real>& parameters, const Probes& probes,
+                               const Probe& probe, const Real* qpos, const Real* qvel, const Real* ctrl,
+                               const Measurement<Real>& at, const Real* bar,
+                               MeasurementAdjointWorkspace<Real>& ws, const InputCotangents<Real>& inputs) {
+  if (is_frame(probe.kind))
+    return frame_probe_adjoint(model, parameters, probes, probe, qpos, at, bar, ws, inputs);
+  const Real zero(0);
+  switch (probe.kind) {
+    case ProbeKind::clock:
+      return;
+    case ProbeKind::joint_position: {
+      for (int j = 0; j < model.njnt; ++j)
+        if (model.joints[j].qpos == probe.index) inputs.qpos[model.joints[j].dof] += bar[0];
+      return;
+    }
+    case ProbeKind::joint_velocity:
+      inputs.qvel[probe.index] += bar[0];
+      return;
+    case ProbeKind::ball_velocity:
+      return add3(inputs.qvel + probe.index, load3(bar));
+    case ProbeKind::ball_quaternion: {
+      for (int j = 0; j < model.njnt; ++j)
+        if (model.joints[j].qpos == probe.index)
+          add3(inputs.qpos + model.joints[j].dof,
+               tangent_cotangent(load_quaternion(qpos + probe.index),
+                                 Quaternion<Real>{bar[0], bar[1], bar[2], bar[3]}));
+      return;
+    }
+    case ProbeKind::subtree_com:
+    case ProbeKind::subtree_linear_velocity:
+    case ProbeKind::subtree_angular_momentum:
+      return subtree_probe_adjoint(model, parameters, probes, probe, at, bar, ws, inputs);
+    case ProbeKind::actuator_position:
+      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, ctrl, at, bar[0], zero, zero,
+                                    inputs);
+    case ProbeKind::actuator_velocity:
+      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, ctrl, at, zero, bar[0], zero,
+                                    inputs);
+    case ProbeKind::force_of_actuator:
+      return actuator_probe_adjoint(model, parameters, probe.index, qpos, qvel, ctrl, at, zero, zero, bar[0],
+                                    inputs);
+    case ProbeKind::actuator_force_on_joint:
+      for (int a = 0; a < model.nu; ++a) {
+        if (model.actuators[a].dof != probe.index) continue;
+        const ActuatorState<Real> s = joint_actuator(model, parameters, a, qpos, qvel, ctrl, at);
+        inputs.parameters->gear[a] += s.force * bar[0];
+        actuator_probe_adjoint(model, parameters, a, qpos, qvel, ctrl, at, zero, zero,
+                               parameters.gear[a] * bar[0], inputs);
+      }
+      return;
+    case ProbeKind::touch: {
+      const MeasuredFrame<Real> frame = measured_frame(model, parameters, *at.kinematics, probe.of);
+      for_touches(model, at.stage, probe, frame,
+                  [&](int row, const Real& felt) { ws.force_bar[row] += felt * bar[0]; });
+      return;
+    }
+    default:
+      return limit_probe_adjoint(model, parameters, probe, qpos, qvel, at, bar[0], ws, inputs);
+  }
+}
+
+// The links' cotangents of V and A towards the roots: to those of S, qvel and gravity, and a_bar.
+template <class Real>
+REVOLUTE_HD void link_motion_adjoint(const Model& model, const Real* qvel, const Measurement<Real>& at,
+                                     MeasurementAdjointWorkspace<Real>& ws,
+                                     const InputCotangents<Real>& inputs) {
+  const Kinematics<Real>& kin = *at.kinematics;
+  Force<Real>*const V_bar = ws.links.V, *const A_bar = ws.links.A;
+  for (int k = model.nv - 1; k >= 0; --k) {
+    const Dof& dof = model.dofs[k];
+    const Motion<Real>& S = kin.S[k];
+    if (at.A) {
+      const Real a = at.stage.newton.a[k];
+      ws.a_bar[k] = dot(S, A_bar[k]);
+      ws.links.kinematics.S[k] += a * A_bar[k];
+      if (dof.velocity_base >= 0) {
+        const Motion<Real>& base = kin.V[dof.velocity_base];
+        inputs.qvel[k] += dot(cross_motion(base, S), A_bar[k]);
+        ws.links.kinematics.S[k] -= qvel[k] * cross_force(base, A_bar[k]);
+        V_bar[dof.velocity_base] += qvel[k] * cross_force(S, A_bar[k]);
+      }
+      if (dof.parent >= 0)
+        A_bar[dof.parent] += A_bar[k];
+      else
+        *inputs.parameters->gravity -= A_bar[k].f;
+    }
+    inputs.qvel[k] += dot(S, V_bar[k]);
+    ws.links.kinematics.S[k] += qvel[k] * V_bar[k];
+    if (dof.parent >= 0) V_bar[dof.parent] += V_bar[k];
+  }
+}
+
+}  // namespace detail
+
+// Adds to `inputs`. `at` is the workspace of measurement() at this state; bar [probes.size].
+template <class Real>
+REVOLUTE_HD void measurement_adjoint(const Model& model, const Parameters<Real>& parameters,
+                                     const Probes& probes, const Real* qpos, const Real* qvel,
+                                     const Real* ctrl, const Measurement<Real>& at, const Real* bar,
+                                     MeasurementAdjointWorkspace<Real>& ws,
+                                     const InputCotangents<Real>& inputs) {
+  ws.links.clear(model);
+  const SoftConstraints<Real>& constraints = at.stage.constraints;
+  if (probes.acceleration)
+    for (int i = 0; i < constraints.count; ++i) {
+      const SoftConstraint<Real>& c = constraints.list[i];
+      ws.on_a[i] = ws.on_b[i] = zero_motion<Real>();
+      for (int r = c.row; r < c.row + c.cost.rows; ++r) ws.force_bar[r] = Real(0);
+    }
+  for (const Probe& probe : probes.list) {
+    for (int i = probe.first; i < probe.first + probe.size; ++i) {
+      const Real beyond = probe.positive ? at.raw[i] : abs(at.raw[i]);
+      ws.cut[i] = probe.cutoff > 0 ? select(less(Real(probe.cutoff), beyond), Real(0), bar[i]) : bar[i];
+    }
+    detail::probe_adjoint(model, parameters, probes, probe, qpos, qvel, ctrl, at, ws.cut + probe.first, ws,
+                          inputs);
+  }
+  detail::link_motion_adjoint(model, qvel, at, ws, inputs);
+  kinematics_adjoint(model, *at.kinematics, ws.links.kinematics, inputs.qpos, *inputs.parameters);
+  if (!probes.acceleration) return;
+  for (int k = 0; k < model.nv; ++k) ws.zero[k] = Real(0);
+  const SoftForceCotangent<Real> forces = {ws.force_bar, ws.on_a, ws.on_b};
+  soft_stage_adjoint(model, parameters, qpos, qvel, ctrl, at.stage, ws.a_bar,
+                     IntegratorCotangent<Real, Real>{nullptr, nullptr, ws.zero, nullptr, nullptr, nullptr},
+                     ws.stage, inputs.qpos, inputs.qvel, inputs.ctrl, *inputs.parameters, &forces);
+}
+
+}  // namespace revolute
