@@ -6,7 +6,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from .measured import Contacts, Kinematics, default_quantities, read_sensors, se
 from .model import ModelHandle, check_params
 from .unpicklable import Unpicklable
 from .unsettled import warn_unsettled
+
+if TYPE_CHECKING:
+    from .view import SessionViewer
 
 _MAX_STEPS = 2**62
 MAX_BATCH = 2**31 - 1
@@ -298,6 +301,27 @@ class Session(Unpicklable):
         """
         document = {"session_id": self.id, "lease": None if lease is None else seconds("lease", lease)}
         return Session(self._link, self.model, self._link.call("ForkSession", document))
+
+    @reject_unknown_arguments
+    def view(self, *, rate: float = 20.0, host: str = "127.0.0.1", port: int = 8080) -> SessionViewer:
+        """Show the session in a web browser while anyone steps it. Needs the extra `revolute[view]`.
+
+        Args:
+            rate: states to ask for per second; this keeps the lease.
+            host: address to listen at.
+            port: port to listen at; the next free one if it is taken.
+
+        Returns:
+            The viewer; its `address` is the page, and `close` ends it.
+
+        Raises:
+            ImportError: the extra is not installed.
+            NotFoundError: the session was closed, or its lease ended.
+            UnavailableError: nothing can listen at this address.
+        """
+        from .view import SessionViewer
+
+        return SessionViewer(self, rate=rate, host=host, port=port)
 
     def keep_alive(self) -> float:
         """Renew the lease, as every call on the session does.

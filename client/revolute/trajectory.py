@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import math
 import numbers
 import os
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +25,10 @@ from .measured import Contacts, Kinematics, default_quantities, read_sensors, se
 from .model import ModelHandle
 from .trajectory_file import write
 from .unpicklable import Unpicklable
+
+if TYPE_CHECKING:
+    from .render import Camera
+    from .view import TrajectoryViewer
 
 STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
 """Default of `wrt`."""
@@ -451,6 +457,85 @@ class Trajectory(Unpicklable):
         }
         write(self.model.source, run, path)
 
+    @reject_unknown_arguments
+    def render(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        camera: Camera | str | None = None,
+        size: tuple[int, int] | None = None,
+        fps: float | None = None,
+        speed: float = 1.0,
+        frames: int = 6,
+        env: int = 0,
+        contacts: bool = False,
+        gradient: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Draw the motion off-screen and write it to a file. Needs the extra `revolute[render]`.
+
+        Args:
+            path: `.mp4` for a video, `.gif` for an animated picture, `.png` for a film strip.
+            camera: a `revolute.render.Camera`, the name of a camera in the file, or "track" to follow the
+                first body that moves; None for a fixed view of the whole motion.
+            size: width and height of a picture in pixels; None for 640 x 480, of .gif 320 x 240, of each
+                picture of a film strip 240 x 240.
+            fps: pictures per second of a video; None for 30, of .gif 20.
+            speed: seconds of motion per second of video.
+            frames: pictures of a film strip, evenly spaced in time.
+            env: number of the environment in the batch.
+            contacts: draw contact forces as arrows.
+            gradient: what `backward` returned; drawn as arrows at the joints, along which the loss falls.
+
+        Returns:
+            The path.
+
+        Raises:
+            ImportError: the extra is not installed.
+            ArgumentError: an argument does not fit the trajectory.
+            UnavailableError: there is no OpenGL to draw with.
+        """
+        from .render import render
+
+        return render(
+            self,
+            path,
+            camera=camera,
+            size=size,
+            fps=fps,
+            speed=speed,
+            frames=frames,
+            env=env,
+            contacts=contacts,
+            gradient=gradient,
+        )
+
+    @reject_unknown_arguments
+    def view(
+        self,
+        *,
+        gradient: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+    ) -> TrajectoryViewer:
+        """Show the motion in a web browser. Needs the extra `revolute[view]`.
+
+        Args:
+            gradient: what `backward` returned, or a function that returns it, called when somebody asks for
+                it on the page.
+            host: address to listen at.
+            port: port to listen at; the next free one if it is taken.
+
+        Returns:
+            The viewer; its `address` is the page, and `close` ends it.
+
+        Raises:
+            ImportError: the extra is not installed.
+            UnavailableError: nothing can listen at this address.
+        """
+        from .view import TrajectoryViewer
+
+        return TrajectoryViewer(self, gradient=gradient, host=host, port=port)
+
     def delete(self) -> None:
         """Delete the trajectory in the engine or on the server. The arrays of this object remain valid.
 
@@ -484,6 +569,16 @@ class Trajectory(Unpicklable):
             # an exception from inside the block takes precedence
             if kind is None:
                 raise
+
+    def _repr_html_(self) -> str:
+        """Return a summary for notebooks, with a moving picture if it can be drawn."""
+        text = html.escape(repr(self))
+        try:
+            from .render import animated_html
+
+            return f"<div>{animated_html(self)}<br/><code>{text}</code></div>"
+        except (ImportError, RevoluteError):
+            return f"<code>{text}</code>"
 
     def __repr__(self) -> str:
         return (

@@ -1,4 +1,5 @@
-"""The command `revolute`: demo, serve, token, info, models, rollout, gradient, check-gradient.
+"""The command `revolute`: demo, serve, token, info, models, rollout, gradient,
+check-gradient, render, view.
 
 Each command's module is imported only when the command runs, so help and errors appear at once.
 """
@@ -23,6 +24,8 @@ _COMMANDS = {
     "models": ("describe", "list the built-in models"),
     "rollout": ("simulate", "simulate a model and write the trajectory to a file"),
     "gradient": ("simulate", "differentiate a loss of a trajectory and write the gradient to a file"),
+    "render": ("pictures", "draw a trajectory or a model: video, animated picture or film strip"),
+    "view": ("pictures", "show a trajectory, a model or a running session in a web browser"),
     "check-gradient": ("check", "check the gradients of a model against finite differences"),
 }
 

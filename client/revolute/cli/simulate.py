@@ -31,6 +31,9 @@ def add_rollout_arguments(parser: argparse.ArgumentParser) -> None:
         help="write ctrl, status, diverged_step, final_qpos, final_qvel, qpos, qvel to this .npz",
     )
     parser.add_argument(
+        "--save", type=Path, metavar="FILE", help="write an .npz for `revolute render` and `revolute view`"
+    )
+    parser.add_argument(
         "--states", choices=("all", "final"), help="states to write (default: all with every, else final)"
     )
     _add_checkpoints(parser, "every, interval=k, slots=s, or none where no gradient will be asked for")
@@ -41,6 +44,7 @@ def add_rollout_arguments(parser: argparse.ArgumentParser) -> None:
 def run_rollout(arguments: argparse.Namespace) -> int:
     """Simulate, print the final state, and write the trajectory."""
     check_writable("--output", arguments.output)
+    check_writable("--save", arguments.save)
     with open_simulator(arguments) as simulator:
         model = load_model(simulator, arguments)
         inputs = _read_inputs(model, arguments)
@@ -53,12 +57,16 @@ def run_rollout(arguments: argparse.Namespace) -> int:
                 names += ["qpos", "qvel"]
             results = {name: np.asarray(getattr(trajectory, name)) for name in names}
             report = trajectory.report
+            if arguments.save is not None:
+                trajectory.save(arguments.save)
     steps = results["ctrl"].shape[-2]
     print(f"{model.name}: {steps} steps, {results['status'].size} environments, {seconds:.3g} s")
     print(f"diverged: {int(np.count_nonzero(results['status']))}")
     print(f"final qpos: {np.array2string(results['final_qpos'], precision=6, threshold=60)}")
     _print_report(report)
     write_members("--output", arguments.output, results)
+    if arguments.save is not None:
+        print(f"written: {arguments.save}")
     return 0
 
 
@@ -79,7 +87,7 @@ def add_gradient_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_gradient(arguments: argparse.Namespace) -> int:
     """Differentiate a loss, print its value and the norms of the gradients, and write the gradients."""
-    loss = _read_loss(arguments.loss)
+    loss = read_loss(arguments.loss)
     check_writable("--output", arguments.output)
     with open_simulator(arguments) as simulator:
         model = load_model(simulator, arguments)
@@ -145,8 +153,12 @@ def _read_inputs(model: ModelHandle, arguments: argparse.Namespace) -> dict[str,
     return inputs
 
 
-def _read_loss(text: str) -> Loss:
-    """Read a loss from JSON text or from a JSON file."""
+def read_loss(text: str) -> Loss:
+    """Read a loss from JSON text or from a JSON file.
+
+    Raises:
+        ArgumentError: it is neither.
+    """
     if not text.lstrip().startswith("{"):
         try:
             text = Path(text).read_text(encoding="utf-8")

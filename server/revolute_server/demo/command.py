@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _perform(arguments)
     except (RevoluteError, OSError) as error:
         print(f"revolute demo: {error}", file=sys.stderr)
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         advice = (
             "pip install 'revolute-server[demo]' brings it (from a clone: pip install ./client '.[demo]')"
         )
@@ -149,22 +149,19 @@ def _check_text(check: GradientCheck) -> str:
 
 def _draw(out: Path, task: Task, optimum: Optimum, last: revolute.Trajectory) -> str:
     """Write the picture and return its description."""
-    from .film import render_frames
-    from .job import mujoco_model
-    from .picture import MovedPath, draw
+    from .picture import MovedPath, draw, film_strip
 
     scene, steps = task.scene, len(task.scene.ctrl)
     time = np.arange(steps + 1) * scene.model.timestep
     shown = np.linspace(0, steps, FRAMES).round().astype(int)
-    posts = scene.posts(task.first.qpos, task.target)
-    film, how = render_frames(mujoco_model(scene.model), last.qpos[shown], posts)
+    film, failure = film_strip(last, shown.tolist(), scene.posts(task.first.qpos, task.target))
     path = MovedPath(
         scene.label, time, task.first.qpos[:, scene.moved], last.qpos[:, scene.moved], task.target
     )
     draw(
         out, f"{scene.model.name}: {scene.label} moved by gradients", optimum.losses, path, film, time[shown]
     )
-    return str(out) if film is not None else f"{out}, the plots alone: {how}"
+    return str(out) if film else f"{out}, the plots alone: {failure}"
 
 
 def _verdict(check: GradientCheck, optimum: Optimum, same_bits: bool) -> int:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import revolute
-import revolute_engine
 from revolute.contract.errors import DivergedError
 from revolute.contract.load_options import Base
+from revolute.render import compiled_model
 
 from .gradient_check import GradientCheck, check_gradient
 from .scene import Scene, any_robot, laikago
-
-if TYPE_CHECKING:
-    import mujoco
 
 STEPS = 1000
 STEPS_OF_A_FILE = 200  # an unknown robot may fall over, and the derivative of a long fall is useless
@@ -51,7 +48,7 @@ class Robot:
         """Return the start, the controls and the moved coordinate for the loaded robot."""
         if self.path is None:
             return laikago(model, steps)
-        return any_robot(model, mujoco_model(model), steps)
+        return any_robot(model, compiled_model(model), steps)
 
 
 @dataclass(frozen=True)
@@ -65,21 +62,6 @@ class Task:
     value: float
     gradient: np.ndarray
     check: GradientCheck
-
-
-def mujoco_model(model: Any) -> mujoco.MjModel:
-    """Compile the source of a model handle with MuJoCo."""
-    source = model.source
-    with warnings.catch_warnings():
-        # the table shows the same notes
-        warnings.simplefilter("ignore")
-        loaded = revolute_engine.load_model(
-            source.text or source.builtin,
-            assets=source.assets or None,
-            name=source.name or None,
-            **source.options,
-        )
-    return loaded.mujoco_model
 
 
 def prepare(simulator: revolute.Simulator, robot: Robot, steps: int | None) -> Task:

@@ -8,6 +8,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+import revolute
+from revolute.plot import losses as plot_losses
+from revolute.render import Arrows, motion_of, pictures
+
+GREY, RED = (0.4, 0.4, 0.4), (0.85, 0.1, 0.1)
+SIZE = (360, 360)
+
 
 @dataclass(frozen=True)
 class MovedPath:
@@ -20,12 +27,32 @@ class MovedPath:
     target: float
 
 
+def film_strip(
+    trajectory: revolute.Trajectory, steps: list[int], posts: np.ndarray | None
+) -> tuple[list[np.ndarray], str]:
+    """Draw the robot at some states.
+
+    Args:
+        trajectory: the trajectory.
+        steps: numbers of the states.
+        posts: lines to draw, [2 lines, 2 ends, xyz]: the second one, the target, in red; None for no lines.
+
+    Returns:
+        The pictures, and why there are none.
+    """
+    lines = [] if posts is None else [Arrows(posts[:1], GREY), Arrows(posts[1:], RED)]
+    try:
+        return list(pictures(motion_of(trajectory), steps, size=SIZE, lines=lines)), ""
+    except revolute.UnavailableError as error:
+        return [], str(error)
+
+
 def draw(
     file: Path,
     title: str,
     losses: list[float],
     path: MovedPath,
-    film: np.ndarray | None,
+    film: list[np.ndarray],
     film_times: np.ndarray,
 ) -> None:
     """Write the picture as a PNG.
@@ -35,23 +62,22 @@ def draw(
         title: title of the picture.
         losses: loss after each iteration.
         path: the moved coordinate over time.
-        film: pictures [frames, height, width, 3]; None to draw only the plots.
+        film: pictures [height, width, 3]; none to draw only the plots.
         film_times: time of each picture in seconds.
     """
-    figure = Figure(figsize=(12, 4.2 if film is None else 7), layout="constrained")
+    figure = Figure(figsize=(12, 7 if film else 4.2), layout="constrained")
     figure.suptitle(title)
-    plots = figure.subfigures(1 if film is None else 2, 1, squeeze=False)[:, 0]
+    plots = figure.subfigures(2 if film else 1, 1, squeeze=False)[:, 0]
     loss_axes, path_axes = plots[0].subplots(1, 2)
-    loss_axes.semilogy(range(len(losses)), losses, color="tab:blue")
-    loss_axes.set(xlabel="iteration", ylabel="loss", title="loss")
+    plot_losses(losses, axes=loss_axes)
+    loss_axes.set(title="loss")
     path_axes.plot(path.time, path.before, color="tab:gray", label="first controls")
     path_axes.plot(path.time, path.after, color="tab:blue", label="optimised controls")
     path_axes.axhline(path.target, color="tab:red", linestyle="--", label="target")
     path_axes.set(xlabel="time (s)", ylabel=path.label, title=path.label)
     path_axes.legend()
-    for axes in (loss_axes, path_axes):
-        axes.grid(alpha=0.3)
-    if film is not None:
+    path_axes.grid(alpha=0.3)
+    if film:
         for axes, frame, time in zip(plots[1].subplots(1, len(film)), film, film_times, strict=True):
             axes.imshow(frame)
             axes.set_axis_off()

@@ -76,8 +76,8 @@ class Page:
 
 
 @contextlib.contextmanager
-def browser() -> Iterator[Callable[[], Page]]:
-    """Run Chromium; yields a function that opens a new tab."""
+def browser(*more_flags: str) -> Iterator[Callable[[], Page]]:
+    """Run Chromium, with further flags; yields a function that opens a new tab."""
     assert CHROMIUM is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         flags = (
@@ -93,6 +93,7 @@ def browser() -> Iterator[Callable[[], Page]]:
                 CHROMIUM,
                 *flags,
                 *quiet,
+                *more_flags,
                 "--remote-debugging-port=0",
                 f"--user-data-dir={profile}",
                 "about:blank",

@@ -1,0 +1,38 @@
+"""Pictures of a motion, drawn off-screen by MuJoCo's renderer: videos, animated pictures, film strips.
+
+    trajectory.render("hop.mp4")
+    trajectory.render("hop.png", frames=6, camera="track", contacts=True)
+
+`Motion` is what is shown, `Camera` where it is seen from, `Arrows` what is drawn on top.
+"""
+
+from __future__ import annotations
+
+try:
+    import mujoco  # noqa: F401
+    import PIL  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"revolute.render needs {error.name}; install it with: pip install 'revolute[render]'",
+        name=error.name,
+    ) from error
+
+from .arrows import Arrows, contact_arrows, gradient_arrows
+from .camera import Camera
+from .files import render
+from .frames import pictures
+from .html import animated_html
+from .motion import Motion, compiled_model, motion_of
+
+__all__ = [
+    "Arrows",
+    "Camera",
+    "Motion",
+    "animated_html",
+    "compiled_model",
+    "contact_arrows",
+    "gradient_arrows",
+    "motion_of",
+    "pictures",
+    "render",
+]

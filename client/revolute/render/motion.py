@@ -1,0 +1,136 @@
+"""What pictures and the viewer show: the states of one environment, and the compiled model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakKeyDictionary
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.errors import ArgumentError, DivergedError
+from ..model import ModelHandle
+
+if TYPE_CHECKING:
+    from ..measured import Contacts
+
+_compiled: WeakKeyDictionary[ModelHandle, mujoco.MjModel] = WeakKeyDictionary()
+
+
+class Recorded(Protocol):
+    """A trajectory."""
+
+    @property
+    def model(self) -> ModelHandle:
+        """The model."""
+
+    @property
+    def qpos(self) -> npt.NDArray[np.float64]:
+        """Configurations, [batch, T + 1, nq] or [T + 1, nq]."""
+
+    @property
+    def qvel(self) -> npt.NDArray[np.float64]:
+        """Velocities, [batch, T + 1, nv] or [T + 1, nv]."""
+
+    @property
+    def ctrl(self) -> npt.NDArray[np.float64]:
+        """Controls, [batch, T / hold, nu] or [T / hold, nu]."""
+
+    def contacts(self, times: Sequence[int]) -> Contacts:
+        """Return the contacts of all environments at some states."""
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """States of one environment.
+
+    Attributes:
+        handle: the model.
+        model: the model, compiled by MuJoCo.
+        qpos: configurations, [T + 1, nq].
+        qvel: velocities, [T + 1, nv].
+        ctrl: controls, [T, nu].
+        length: steps of the whole trajectory; more than T if the environment diverged.
+        env: number of the environment.
+        contacts: returns the contacts of all environments at some states.
+    """
+
+    handle: ModelHandle
+    model: mujoco.MjModel
+    qpos: npt.NDArray[np.float64]
+    qvel: npt.NDArray[np.float64]
+    ctrl: npt.NDArray[np.float64]
+    length: int
+    env: int
+    contacts: Callable[[Sequence[int]], Contacts]
+
+    @property
+    def timestep(self) -> float:
+        """Time between two states in s."""
+        return self.handle.timestep
+
+    @property
+    def steps(self) -> int:
+        """Number of the last state."""
+        return len(self.qpos) - 1
+
+    @property
+    def duration(self) -> float:
+        """Time of the last state in s."""
+        return self.steps * self.timestep
+
+    def step_at(self, time: float) -> int:
+        """Return the number of the state at a time in s."""
+        return min(self.steps, max(0, round(time / self.timestep)))
+
+
+def motion_of(trajectory: Recorded, env: int = 0) -> Motion:
+    """Return the states of one environment, up to its last finite one.
+
+    Args:
+        trajectory: the trajectory.
+        env: number of the environment.
+
+    Raises:
+        ArgumentError: there is no such environment.
+        DivergedError: its first state is not finite.
+    """
+    qpos, qvel, ctrl = (np.asarray(array) for array in (trajectory.qpos, trajectory.qvel, trajectory.ctrl))
+    if qpos.ndim == 2:
+        qpos, qvel, ctrl = qpos[None], qvel[None], ctrl[None]
+    if not isinstance(env, (int, np.integer)) or not 0 <= env < len(qpos):
+        raise ArgumentError.expected("env", f"a number from 0 to {len(qpos) - 1}", repr(env))
+    finite = np.isfinite(qpos[env]).all(axis=1) & np.isfinite(qvel[env]).all(axis=1)
+    count = len(finite) if finite.all() else int(np.argmin(finite))
+    if not count:
+        raise DivergedError("trajectory: expected a finite state to show, got none")
+    steps = qpos.shape[1] - 1
+    return Motion(
+        handle=trajectory.model,
+        model=compiled_model(trajectory.model),
+        qpos=qpos[env, :count],
+        qvel=qvel[env, :count],
+        ctrl=per_step(ctrl[env], steps)[: count - 1],
+        length=steps,
+        env=int(env),
+        contacts=lambda times: trajectory.contacts(times),
+    )
+
+
+def per_step(rows: npt.NDArray[np.float64], steps: int) -> npt.NDArray[np.float64]:
+    """Return an array of held controls with one row per step."""
+    return np.repeat(rows, steps // len(rows), axis=0) if len(rows) else rows
+
+
+def compiled_model(model: ModelHandle) -> mujoco.MjModel:
+    """Return the model as MuJoCo compiles it, with the shapes and places that the engine simulates.
+
+    Raises:
+        UnavailableError: the model needs the engine's compiler, which is not installed.
+    """
+    if model not in _compiled:
+        _compiled[model] = model.mujoco()
+    return _compiled[model]
