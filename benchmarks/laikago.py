@@ -1,7 +1,7 @@
 """Laikagos standing on four toes, in revolute and in MuJoCo from the same MJCF.
 
-Joint targets through position actuators, h = 2 ms, 50 sweeps; MuJoCo with its defaults (Newton, pyramidal
-cones, Euler). Both start from the same state and follow the same controls.
+Joint targets through position actuators, h = 2 ms, hard contact with 50 sweeps; MuJoCo with its defaults
+(Newton, pyramidal cones, Euler). Both start from the same state and follow the same controls.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Scene:
         self.model = revolute_engine.load_model(
             "laikago" if self.robots == 1 else scene_xml(self.robots),
             timestep=TIMESTEP,
+            contact_model="hard",
             iterations=SWEEPS,
             contact=self.contact,
             limits=self.contact,

@@ -12,6 +12,6 @@ with sim.session(model, batch=64) as session:
     for _ in range(10):
         session.step(pose, steps=20)  # joint targets, held for 20 steps of 2 ms
     with session.fork() as trial:
-        fallen = trial.step(np.zeros(12), steps=500)
+        crouched = trial.step(np.tile([0.0, 0.6, -1.6], 4), steps=500)
     state = session.state()
-print("heights", state.qpos[0, 2].round(3), "and after a trial", fallen.qpos[0, 2].round(3))
+print("heights", state.qpos[0, 2].round(3), "and after a trial", crouched.qpos[0, 2].round(3))

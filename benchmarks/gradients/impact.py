@@ -16,7 +16,7 @@ WINDOWS = (1e-7, 1e-2, 1e-1)
 
 def balls(restitution: float) -> tuple[Array, Array, Array]:
     """Return d (final place of the struck ball) / d (x1, x2, v1, v2): ours, the closed form, event-frozen."""
-    model = load_model(TWO_BALLS, restitution=restitution)
+    model = load_model(TWO_BALLS, contact_model="hard", restitution=restitution)
     steps = round(TIME / model.timestep)
     _, by_qpos, by_qvel = final_gradient(model, np.zeros(2), np.array([SPEED, 0.0]), steps, 1)
     share, impact = (1 + restitution) / 2, DISTANCE / SPEED
@@ -28,7 +28,7 @@ def balls(restitution: float) -> tuple[Array, Array, Array]:
 
 def drop(restitution: float) -> dict[str, float]:
     """Return d (final gap) / d (start gap) of a falling ball: ours, by differences, and in closed form."""
-    model = load_model(DROP, restitution=restitution)
+    model = load_model(DROP, contact_model="hard", restitution=restitution)
     steps = round(DROP_TIME / model.timestep)
 
     def end(height: float) -> float:

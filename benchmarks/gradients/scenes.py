@@ -22,7 +22,7 @@ def standing(steps: int, sweeps: int = SWEEPS, friction: float | None = None) ->
         sweeps: number of solver sweeps.
         friction: sliding coefficient of every shape; by default the model's, 0.8.
     """
-    model = load_model("laikago", iterations=sweeps)
+    model = load_model("laikago", contact_model="hard", iterations=sweeps)
     params = {} if friction is None else {"geom_friction": np.full(model.ngeom, friction)}
     return model, Start(START.copy(), np.zeros(model.nv), controls(steps), params)
 
@@ -39,7 +39,7 @@ def open_loop(steps: int) -> tuple[Model, Start]:
     model, start = standing(steps)
     rollout = Engine(threads=1).rollout(model, start.qpos, start.qvel, start.ctrl)
     torques = STIFFNESS * (start.ctrl - rollout.qpos[:-1, 7:]) - DAMPING * rollout.qvel[:-1, 6:]
-    return load_model("laikago_torque"), Start(start.qpos, start.qvel, torques, {})
+    return load_model("laikago_torque", contact_model="hard"), Start(start.qpos, start.qvel, torques, {})
 
 
 def sliding(steps: int) -> tuple[Model, Start]:

@@ -79,7 +79,7 @@ def row(call: str, policy: str, steps: int) -> Row:
         steps: length of the trajectory.
     """
     simulator = revolute.connect(threads=1)
-    model = simulator.load_model("laikago", timestep=TIMESTEP, iterations=SWEEPS)
+    model = simulator.load_model("laikago", timestep=TIMESTEP, contact_model="hard", iterations=SWEEPS)
     ctrl = controls(steps)
     inputs = START, np.zeros(model.nv), ctrl
     bar = np.zeros((1, model.nq))

@@ -210,7 +210,7 @@ def _http_request(rpc: str, document: Mapping[str, Any]) -> bytes:
 
 def _works(simulator: revolute.Simulator) -> Iterator[_Work]:
     """Yield requests that would take seconds."""
-    model = simulator.load_model("laikago", timestep=2e-3, iterations=1000)
+    model = simulator.load_model("laikago", timestep=2e-3, contact_model="hard", iterations=1000)
     qvel, ctrl = np.zeros(model.nv), np.tile(POSE, (STEPS, 1))
     inputs: dict[str, Any] = {"model_id": model.id, "qpos": START, "qvel": qvel, "ctrl": ctrl}
     for _ in range(2):

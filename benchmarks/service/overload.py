@@ -162,7 +162,7 @@ def run(server: ServerProcess, seconds: float) -> Report:
     report, gauges = Report(), Gauges(server.http)
     context = multiprocessing.get_context("spawn")
     with revolute.connect(server.grpc) as simulator:
-        model = simulator.load_model("laikago", timestep=2e-3, iterations=500)
+        model = simulator.load_model("laikago", timestep=2e-3, contact_model="hard", iterations=500)
         ctrl = np.tile(POSE, (STEPS, 1))
         loss = revolute.Loss([revolute.Term("qpos")])
 

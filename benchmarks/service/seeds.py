@@ -30,6 +30,8 @@ ARRAYS: dict[str, Any] = {
     "ctrl": np.ones((STEPS, 1)),
     "qpos_bar": np.ones((STEPS + 1, 1)),
     "qvel_bar": np.ones((STEPS + 1, 1)),
+    "ctrl_bar": np.ones((STEPS, 1)),
+    "qfrc_applied": [0.3],
     "qpos_tan": [1.0],
     "qvel_tan": [1.0],
     "ctrl_tan": np.ones((STEPS, 1)),
@@ -67,8 +69,14 @@ LEFT_OUT = {
     "ModelOptions.fuse_fixed",
     "ModelOptions.solver",
     "Cotangents.times",
+    # Jvp would refuse the trajectory
+    "RolloutInputs.feedback",
+    "RolloutInputs.policy",
 }
 """Fields without which a request is valid and with which it would not be."""
+
+STREAM_LEFT_OUT = ("hold", "qfrc_applied")
+"""Fields of a rollout that StreamRollout refuses."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +162,8 @@ def _value(kind: Descriptor, field: FieldDescriptor, ids: Mapping[str, str]) -> 
     if inner.name == "EntryList":
         return [0]
     document = _document(inner, ids)
+    if kind.name == "StreamRolloutInputs":
+        document = {name: value for name, value in document.items() if name not in STREAM_LEFT_OUT}
     return [document] if field.is_repeated else document
 
 

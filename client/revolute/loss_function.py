@@ -20,7 +20,7 @@ class States:
     Attributes:
         qpos: configurations at times 0 … T, [batch, T + 1, nq].
         qvel: velocities at times 0 … T, [batch, T + 1, nv].
-        ctrl: controls, [batch, T, nu].
+        ctrl: controls as they acted, [batch, T / hold, nu].
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged.
         diverged_step: [batch] int64, first step whose result is not finite, or -1.
     """
@@ -41,8 +41,9 @@ class States:
         return cls(**arrays)
 
 
-LossFunction = Callable[[States], tuple[Any, Any, Any]]
-"""Returns the loss, d loss / d qpos and d loss / d qvel; a derivative may be None for zero."""
+LossFunction = Callable[[States], tuple[Any, Any, Any] | tuple[Any, Any, Any, Any]]
+"""Returns the loss, d loss / d qpos, d loss / d qvel and, if it likes, d loss / d ctrl at fixed states.
+A derivative may be None for zero."""
 
 
 def evaluate(loss: LossFunction, states: States) -> tuple[Any, dict[str, Float64Array | None]]:
@@ -56,17 +57,18 @@ def evaluate(loss: LossFunction, states: States) -> tuple[Any, dict[str, Float64
         The value, unchanged, and the derivatives by the field names of the message Cotangents.
 
     Raises:
-        ArgumentError: the function does not return three values, or a derivative is not an array of numbers.
+        ArgumentError: the function does not return three or four values, or a derivative is not an array of
+            numbers.
     """
     found = loss(states)
-    if not isinstance(found, tuple) or len(found) != 3:
+    if not isinstance(found, tuple) or len(found) not in (3, 4):
         raise ArgumentError.expected(
             "loss", "a function that returns (value, qpos_bar, qvel_bar)", _shown(found)
         )
     value, *bars = found
     return value, {
         name: None if bar is None else as_float64(name, bar)
-        for name, bar in zip(("qpos_bar", "qvel_bar"), bars, strict=True)
+        for name, bar in zip(("qpos_bar", "qvel_bar", "ctrl_bar"), bars, strict=False)
     }
 
 

@@ -117,6 +117,7 @@ class Simulator(Unpicklable):
         hold: int = 1,
         feedback: Feedback | None = None,
         policy: MLP | None = None,
+        qfrc_applied: Any = None,
         params: Mapping[str, Any] | None = None,
         checkpoints: str | Checkpoints = EVERY,
         states: str | None = None,
@@ -134,6 +135,9 @@ class Simulator(Unpicklable):
             feedback: linear feedback that is added to each row of `ctrl` at its first step.
             policy: network whose output is added to each row of `ctrl` at its first step; not beside
                 `feedback`.
+            qfrc_applied: generalized forces besides those of actuators, held like `ctrl`: [nv], [T, nv] with
+                a row per row of `ctrl`, or [batch, T, nv]. An axis of length 1, and one that is left out,
+                repeats.
             params: model parameters to replace, by name. A leading batch axis gives each environment its own
                 value. `model.params` has the names and the model's values, e.g. body_mass [nbody].
             checkpoints: which states are kept for the gradient: "every" (all T + 1 states), "interval=k"
@@ -154,7 +158,7 @@ class Simulator(Unpicklable):
         if states not in (None, "all", "final"):
             raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
-        control = Control(hold, feedback, policy)
+        control = Control(hold, feedback, policy, qfrc_applied)
         if kept.differentiable and not control.has_controller and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(kept), "states": states, **control.to_dict()}
@@ -235,6 +239,7 @@ class Simulator(Unpicklable):
         hold: int = 1,
         feedback: Feedback | None = None,
         policy: MLP | None = None,
+        qfrc_applied: Any = None,
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         checkpoints: str | Checkpoints = EVERY,
@@ -249,12 +254,14 @@ class Simulator(Unpicklable):
             qvel: start velocity, as for `rollout`.
             ctrl: controls, as for `rollout`.
             loss: the loss as data, or a Python function. The function is called once with the trajectory
-                (`qpos`, `qvel`, `ctrl`, `status`, `diverged_step`) and returns (value, qpos_bar, qvel_bar):
-                the loss, d loss / d qpos and d loss / d qvel for all states; None means zero.
+                (`qpos`, `qvel`, `ctrl`, `status`, `diverged_step`) and returns (value, qpos_bar, qvel_bar),
+                or with ctrl_bar as a fourth: the loss, d loss / d qpos and d loss / d qvel for all states,
+                and d loss / d ctrl at fixed states; None means zero.
             hold: steps that each row of `ctrl` acts for, as for `rollout`. Terms of ctrl weigh the controls
                 as they act, each once.
             feedback: feedback that is added to `ctrl`, as for `rollout`.
             policy: network whose output is added to `ctrl`, as for `rollout`.
+            qfrc_applied: generalized forces besides those of actuators, as for `rollout`.
             params: model parameters to replace, as for `rollout`.
             wrt: what to differentiate by, as for `Trajectory.backward`.
             checkpoints: which states are kept during the call, as for `rollout`, but not "none". Memory
@@ -275,7 +282,7 @@ class Simulator(Unpicklable):
         """
         inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
         inputs["checkpoints"] = str(Checkpoints.parse(checkpoints))
-        inputs |= Control(hold, feedback, policy).to_dict()
+        inputs |= Control(hold, feedback, policy, qfrc_applied).to_dict()
         names = checked_names(wrt)
         document: dict[str, Any] = {"inputs": inputs, "wrt": names, "on_diverged": on_diverged}
         document["clip"] = None if clip is None else positive_number("clip", clip)

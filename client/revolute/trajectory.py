@@ -182,6 +182,7 @@ class Trajectory(Unpicklable):
         qpos_bar: Any = None,
         qvel_bar: Any = None,
         *,
+        ctrl_bar: Any = None,
         times: Sequence[int] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         clip: float | None = None,
@@ -192,11 +193,14 @@ class Trajectory(Unpicklable):
             qpos_bar: d loss / d qpos, shaped like `qpos`; None for zero. With a leading axis K, the call
                 returns K gradients.
             qvel_bar: d loss / d qvel, shaped like `qvel`; None for zero. It has the axis K if `qpos_bar` has.
+            ctrl_bar: d loss / d ctrl at fixed states, shaped like `ctrl`, also with `times`; None for zero.
+                It has the axis K if the others have.
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all T + 1 states.
             wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", any parameter that
                 `Simulator.rollout` takes, and the arrays of its controller: "feedback.gain", "feedback.qpos",
-                "feedback.qvel", "policy.weights" (one vector; `MLP.arrays` splits it), "policy.goal".
+                "feedback.qvel", "policy.weights" (one vector; `MLP.arrays` splits it), "policy.goal",
+                "qfrc_applied".
             clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel, without units);
                 longer ones are scaled down before they are pulled back through a step, for each environment
                 and step. This tames gradients through chaotic contacts, and biases them: the result is no
@@ -218,6 +222,7 @@ class Trajectory(Unpicklable):
             "trajectory_id": self.id,
             "qpos_bar": None if qpos_bar is None else as_float64("qpos_bar", qpos_bar),
             "qvel_bar": None if qvel_bar is None else as_float64("qvel_bar", qvel_bar),
+            "ctrl_bar": None if ctrl_bar is None else as_float64("ctrl_bar", ctrl_bar),
             "wrt": names,
             "times": None if times is None else _whole_numbers("times", times),
             "clip": None if clip is None else positive_number("clip", clip),

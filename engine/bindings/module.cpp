@@ -89,6 +89,7 @@ ControllerInputs read_controller(const py::object& given, std::vector<StridedArr
     owners.push_back(controller[name].cast<StridedArray>());
     return owners.back();
   };
+  if (controller.contains("qfrc_applied")) out.qfrc_applied = broadcast_input(array("qfrc_applied"));
   if (controller.contains("gain")) {
     out.kind = ControllerKind::feedback;
     out.gain = broadcast_input(array("gain"));
@@ -96,6 +97,7 @@ ControllerInputs read_controller(const py::object& given, std::vector<StridedArr
     out.qvel = broadcast_input(array("qvel"));
     return out;
   }
+  if (!controller.contains("observe")) return out;
   out.kind = ControllerKind::policy;
   for (const int kind : controller["observe"].cast<std::vector<int>>())
     out.mlp.observe.push_back(ObservationKind(kind));
@@ -214,6 +216,9 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
       arrays.controller_bars.qpos = result(name, {cotangents, batch, rows(controller.qpos), m.nq});
     } else if (name == "feedback.qvel") {
       arrays.controller_bars.qvel = result(name, {cotangents, batch, rows(controller.qvel), m.nv});
+    } else if (name == "qfrc_applied") {
+      arrays.controller_bars.qfrc_applied =
+          result(name, {cotangents, batch, rows(controller.qfrc_applied), m.nv});
     } else if (name == "policy.weights") {
       arrays.controller_bars.weights =
           result(name, {cotangents, batch, py::ssize_t(controller.mlp.weight_count(m))});
@@ -234,7 +239,7 @@ py::object backward_python(const ModelStorage& model, const std::string& policy,
                            std::int64_t hold, const py::object& controller,
                            const py::array_t<std::int32_t>& status, const py::dict& parameters,
                            int cotangents, const std::optional<Array>& qpos_bar,
-                           const std::optional<Array>& qvel_bar,
+                           const std::optional<Array>& qvel_bar, const std::optional<Array>& ctrl_bar,
                            const std::optional<py::array_t<std::int64_t>>& bar_steps,
                            const std::vector<std::string>& wrt, double clip, int threads,
                            const CancelToken* cancel) {
@@ -256,6 +261,7 @@ py::object backward_python(const ModelStorage& model, const std::string& policy,
                         {}};
   if (qpos_bar) arrays.bars.qpos = qpos_bar->data();
   if (qvel_bar) arrays.bars.qvel = qvel_bar->data();
+  if (ctrl_bar) arrays.bars.ctrl = ctrl_bar->data();
   if (bar_steps) {
     arrays.bars.steps = bar_steps->data();
     arrays.bars.count = bar_steps->size();
@@ -327,25 +333,27 @@ py::object value_and_gradient_python(const ModelStorage& model, const Array& qpo
 }
 
 py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
-                      std::int64_t hold, const py::dict& parameters, const Array& qpos_tan,
-                      const Array& qvel_tan, const Array& ctrl_tan, const py::dict& parameter_tangents,
-                      int threads, const CancelToken* cancel) {
+                      std::int64_t hold, const py::object& controller, const py::dict& parameters,
+                      const Array& qpos_tan, const Array& qvel_tan, const Array& ctrl_tan,
+                      const py::dict& parameter_tangents, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
   const py::ssize_t steps = ctrl.shape(1) * hold;
   Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, m.nv});
+  std::vector<StridedArray> controller_owners;
   std::vector<Array> owners;
-  const JvpArrays arrays = {{batch, steps, hold},
-                            qpos.data(),
-                            qvel.data(),
-                            ctrl.data(),
-                            parameter_inputs(parameters, owners),
-                            qpos_tan.data(),
-                            qvel_tan.data(),
-                            ctrl_tan.data(),
-                            parameter_inputs(parameter_tangents, owners),
-                            qpos_out.mutable_data(),
-                            qvel_out.mutable_data()};
+  JvpArrays arrays = {{batch, steps, hold},
+                      qpos.data(),
+                      qvel.data(),
+                      ctrl.data(),
+                      parameter_inputs(parameters, owners),
+                      qpos_tan.data(),
+                      qvel_tan.data(),
+                      ctrl_tan.data(),
+                      parameter_inputs(parameter_tangents, owners),
+                      qpos_out.mutable_data(),
+                      qvel_out.mutable_data()};
+  arrays.qfrc_applied = read_controller(controller, controller_owners).qfrc_applied;
   if (!unlocked([&] { return jvp(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos_out, qvel_out);
 }
@@ -506,8 +514,9 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       "backward", &backward_python, py::arg("model"), py::arg("policy"), py::arg("policy_count"),
       py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("hold"),
       py::arg("controller").none(true), py::arg("status"), py::arg("params"), py::arg("cotangents"),
-      py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true), py::arg("bar_steps").none(true),
-      py::arg("wrt"), py::arg("clip"), py::arg("threads"), py::arg("cancel").none(true),
+      py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true), py::arg("ctrl_bar").none(true),
+      py::arg("bar_steps").none(true), py::arg("wrt"), py::arg("clip"), py::arg("threads"),
+      py::arg("cancel").none(true),
       "(gradients by name: qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu], parameters [K, B, n]; "
       "replayed steps [B]; clipped cotangents [K, B]), or None when cancelled.");
   module.def(
@@ -519,8 +528,9 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       "steps [B], whether the loss's cotangents are finite [B], clipped cotangents [1, B]), or None when "
       "cancelled.");
   module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
-             py::arg("hold"), py::arg("params"), py::arg("qpos_tan"), py::arg("qvel_tan"),
-             py::arg("ctrl_tan"), py::arg("param_tans"), py::arg("threads"), py::arg("cancel").none(true),
+             py::arg("hold"), py::arg("controller").none(true), py::arg("params"), py::arg("qpos_tan"),
+             py::arg("qvel_tan"), py::arg("ctrl_tan"), py::arg("param_tans"), py::arg("threads"),
+             py::arg("cancel").none(true),
              "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv]), or None when cancelled.");
   module.def(
       "jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),

@@ -55,6 +55,7 @@ struct BackwardRunner {
       states.emplace_back(model, arena);
       ctrl_bars.push_back(arena.take<Real>(model.nu));
       parameter_bars.emplace_back(model, arena);
+      parameter_bars.back().qfrc_applied = arena.take<Real>(model.nv);
     }
   }
 
@@ -71,6 +72,7 @@ struct BackwardRunner {
     const std::int64_t steps = arrays.shape.steps;
     const Seats<Real> seats = {slice, arrays.cotangents};
     forward.load(storage, arrays.parameters, slice);
+    forward.take_forces(arrays.controller);
     StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
     std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken
     OptionalController<Real> controller(model, arrays.controller, seats.groups());
@@ -78,6 +80,7 @@ struct BackwardRunner {
     for (int g = 0; g < seats.groups(); ++g) {
       parameter_bars[g].clear(model);
       std::fill_n(ctrl_bars[g], model.nu, Real(0));
+      std::fill_n(parameter_bars[g].qfrc_applied, model.nv, Real(0));
       std::fill_n(states[g].qpos, model.nv, Real(0));
       std::fill_n(states[g].qvel, model.nv, Real(0));
     }
@@ -86,7 +89,7 @@ struct BackwardRunner {
       for (int lane = 0; lane < slice.count; ++lane) arrays.cotangents_finite[slice.environment(lane)] = 1;
     for (std::int64_t t = steps; t-- > 0;) {
       if (!replay.find(t, cancel)) return false;
-      forward.load_ctrl(model, arrays.ctrl, arrays.shape, t, slice);
+      forward.load_inputs(model, arrays, t, slice);
       step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
            qpos_next, qvel_next);
       add_state_cotangents(model, arrays, seats, t + 1, qpos_next, qvel_next, given);
@@ -104,10 +107,12 @@ struct BackwardRunner {
         if (!starts_period) continue;
         if (controller) controller->add_previous(g, ctrl_bar);
         if (arrays.loss) add_loss_by_ctrl(model, arrays, seats, g, c);
+        if (arrays.bars.ctrl) add_ctrl_cotangents(model, arrays, seats, g, c);
         if (arrays.ctrl_bar)
           scatter_group(ctrl_bar, periods * model.nu, c * model.nu, model.nu, arrays, seats, g,
                         arrays.ctrl_bar);
         if (controller) pull_controller(arrays, seats, g, c, controller);
+        if (arrays.controller_bars.qfrc_applied) write_forces(model, arrays, seats, g, c);
         std::fill_n(ctrl_bar, model.nu, Real(0));
       }
     }
@@ -166,6 +171,22 @@ struct BackwardRunner {
     add_loss(arrays, seats, group, Quantity::ctrl, c, arrays.shape.periods() - 1, forward.ctrl, model.nu,
              loss_by_ctrl);
     for (int i = 0; i < model.nu; ++i) ctrl_bars[group][i] += loss_by_ctrl[i];
+  }
+  // Adds the caller's cotangents of the controls of period c.
+  void add_ctrl_cotangents(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats,
+                           int group, std::int64_t c) {
+    gather_group(arrays.bars.ctrl, arrays.shape.periods() * model.nu, c * model.nu, model.nu, arrays, seats,
+                 group, loss_by_ctrl);
+    for (int i = 0; i < model.nu; ++i) ctrl_bars[group][i] += loss_by_ctrl[i];
+  }
+  void write_forces(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
+                    std::int64_t c) {
+    const PeriodRow place(arrays.controller.qfrc_applied, c, arrays.shape.periods());
+    if (!place.complete) return;
+    Real* bar = parameter_bars[group].qfrc_applied;
+    scatter_group(bar, place.rows * model.nv, place.row * model.nv, model.nv, arrays, seats, group,
+                  arrays.controller_bars.qfrc_applied);
+    std::fill_n(bar, model.nv, Real(0));
   }
   // From the controls' cotangents of period c to those of the controller's arrays and of the state at its start.
   void pull_controller(const BackwardArrays& arrays, const Seats<Real>& seats, int group, std::int64_t c,

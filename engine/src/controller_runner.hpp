@@ -9,6 +9,31 @@
 
 namespace revolute {
 
+// One period's row of an array [B, C, size] for each lane.
+template <class Real>
+void gather_period(const BroadcastInput& input, std::int64_t c, int size, const Slice& slice, Real* out) {
+  if (input.environment_stride == 0) {
+    for (int i = 0; i < size; ++i) out[i] = Real(input.at(0, c, i));
+    return;
+  }
+  for (int lane = 0; lane < Width<Real>::value; ++lane)
+    for (int i = 0; i < size; ++i) set_lane(out[i], lane, input.at(slice.environment(lane), c, i));
+}
+
+// Where the cotangents of period c go in an array [K, B, rows, n], as periods come last to first. Those of an array that is
+// the same in all periods are complete after the first period.
+struct PeriodRow {
+  bool complete;
+  std::size_t rows, row;
+
+  PeriodRow(const BroadcastInput& input, std::int64_t c, std::int64_t periods) {
+    const bool constant = input.time_stride == 0 || periods == 1;
+    complete = !constant || c == 0;
+    rows = constant ? 1 : std::size_t(periods);
+    row = constant ? 0 : std::size_t(c);
+  }
+};
+
 template <class Real>
 class ControllerRunner {
  public:
@@ -75,11 +100,9 @@ class ControllerRunner {
     Cotangent& bar = bars_[group];
     const auto row = [&](const BroadcastInput& input, double* array, Real* values, int size, int written_size,
                          const Real* written) {
-      const bool constant = input.time_stride == 0 || periods == 1;
-      if (!array || size == 0 || (constant && c > 0)) return;
-      const std::size_t rows = constant ? 1 : std::size_t(periods);
-      write(written, rows * written_size, (constant ? 0 : std::size_t(c)) * written_size, written_size,
-            array);
+      const PeriodRow place(input, c, periods);
+      if (!array || !place.complete) return;
+      write(written, place.rows * written_size, place.row * written_size, written_size, array);
       std::fill_n(values, size, Real(0));
     };
     if (feedback_) {
@@ -136,15 +159,6 @@ class ControllerRunner {
     if (!mlp_) return;
     gather_period(inputs_.goal, c, inputs_.mlp.goal_size, slice, mlp_->goal);
     evaluate_mlp(model_, inputs_.mlp, qpos, qvel, *mlp_);
-  }
-  static void gather_period(const BroadcastInput& input, std::int64_t c, int size, const Slice& slice,
-                            Real* out) {
-    if (input.environment_stride == 0) {
-      for (int i = 0; i < size; ++i) out[i] = Real(input.at(0, c, i));
-      return;
-    }
-    for (int lane = 0; lane < Width<Real>::value; ++lane)
-      for (int i = 0; i < size; ++i) set_lane(out[i], lane, input.at(slice.environment(lane), c, i));
   }
 
   const Model& model_;

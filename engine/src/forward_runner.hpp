@@ -10,7 +10,7 @@ namespace revolute {
 // Workspace of one thread for forward steps of one pack at a time.
 template <class Real>
 struct ForwardRunner {
-  Real *qpos, *qvel, *ctrl;
+  Real *qpos, *qvel, *ctrl, *qfrc_applied;
   Parameters<Real> parameters;
   StepWorkspace<Real> workspace;
 
@@ -18,6 +18,7 @@ struct ForwardRunner {
       : qpos(arena.take<Real>(model.nq)),
         qvel(arena.take<Real>(model.nv)),
         ctrl(arena.take<Real>(model.nu)),
+        qfrc_applied(arena.take<Real>(model.nv)),
         parameters(model, arena),
         workspace(model, arena) {}
 
@@ -49,6 +50,7 @@ struct ForwardRunner {
     std::int64_t place = 0;
     Doubles sums(arrays.loss ? arrays.loss->size() * slice.count : 0);
     load(storage, arrays.parameters, slice);
+    take_forces(arrays.controller);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
     gather(arrays.qvel0, model.nv, 0, model.nv, slice, qvel);
     if (arrays.held) load_ctrl(model, arrays.ctrl, {1, 1}, 0, slice);
@@ -83,6 +85,17 @@ struct ForwardRunner {
     gather(values, std::size_t(shape.periods()) * model.nu, std::size_t(shape.period(t)) * model.nu, model.nu,
            slice, ctrl);
   }
+  // Loads controls and applied forces of step t.
+  template <class Arrays>
+  void load_inputs(const Model& model, const Arrays& arrays, std::int64_t t, const Slice& slice) {
+    load_ctrl(model, arrays.ctrl, arrays.shape, t, slice);
+    if (parameters.qfrc_applied)
+      gather_period(arrays.controller.qfrc_applied, arrays.shape.period(t), model.nv, slice, qfrc_applied);
+  }
+  // Makes steps read the applied forces, if there are any.
+  void take_forces(const ControllerInputs& inputs) {
+    parameters.qfrc_applied = inputs.qfrc_applied.values ? qfrc_applied : nullptr;
+  }
   void gather_state(const Model& model, const ConstStateArrays& from, std::int64_t count, std::int64_t index,
                     const Slice& slice) {
     gather(from.qpos, std::size_t(count) * model.nq, std::size_t(index) * model.nq, model.nq, slice, qpos);
@@ -112,7 +125,7 @@ struct ForwardRunner {
   // Finds the controls of the period that begins at step t.
   void begin_period(const Model& model, const RolloutArrays& arrays, const Slice& slice, std::int64_t t,
                     OptionalController<Real>& controller, Doubles& sums) {
-    load_ctrl(model, arrays.ctrl, arrays.shape, t, slice);
+    load_inputs(model, arrays, t, slice);
     const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
     if (controller) {
       controller->add(slice, c, qpos, qvel, ctrl);

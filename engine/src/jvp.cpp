@@ -1,6 +1,6 @@
 // The forward derivative of a rollout: the same step on dual numbers, each from its stored state. An unstable trajectory would
 // otherwise part from the stored one, whose gradient the backward pass gives, by rounding alone.
-#include "packs.hpp"
+#include "controller_runner.hpp"
 #include "revolute/scalar/dual.hpp"
 
 namespace revolute {
@@ -21,7 +21,7 @@ void set_values(const double* values, std::size_t offset, int size, Real* out) {
 }
 
 struct JvpRunner {
-  Real *qpos, *qvel, *ctrl;
+  Real *qpos, *qvel, *ctrl, *qfrc_applied;
   Parameters<Real> parameters;
   StepWorkspace<Real> workspace;
 
@@ -29,6 +29,7 @@ struct JvpRunner {
       : qpos(arena.take<Real>(model.nq)),
         qvel(arena.take<Real>(model.nv)),
         ctrl(arena.take<Real>(model.nu)),
+        qfrc_applied(arena.take<Real>(model.nv)),
         parameters(model, arena),
         workspace(model, arena) {}
 
@@ -37,6 +38,7 @@ struct JvpRunner {
     const Model& model = model_for(storage, arrays.parameters);
     const std::size_t b = slice.first, steps = arrays.shape.steps;
     load_dual_parameters(storage, arrays, int(b));
+    parameters.qfrc_applied = arrays.qfrc_applied.values ? qfrc_applied : nullptr;
     load(arrays.qpos, b * (steps + 1) * model.nq, model.nq, qpos);
     load(arrays.qvel, b * (steps + 1) * model.nv, model.nv, qvel);
     seed(arrays.qvel0_tan, b * model.nv, model.nv, qvel);
@@ -47,6 +49,9 @@ struct JvpRunner {
       const std::size_t row = (b * arrays.shape.periods() + arrays.shape.period(t)) * model.nu;
       load(arrays.ctrl, row, model.nu, ctrl);
       seed(arrays.ctrl_tan, row, model.nu, ctrl);
+      if (parameters.qfrc_applied)
+        gather_period(arrays.qfrc_applied, arrays.shape.period(std::int64_t(t)), model.nv, slice,
+                      qfrc_applied);
       step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
       set_values(arrays.qpos, (b * (steps + 1) + t + 1) * model.nq, model.nq, qpos);
       set_values(arrays.qvel, (b * (steps + 1) + t + 1) * model.nv, model.nv, qvel);

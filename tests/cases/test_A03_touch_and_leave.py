@@ -16,7 +16,7 @@ SOLVER = 1e-6
 
 def _jacobian(gap: float, speed: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the next (z, v) and their derivatives by (z, v), rows first."""
-    model, engine = load_model(case_file("A03", "touch.xml")), Engine(threads=1)
+    model, engine = load_model(case_file("A03", "touch.xml"), contact_model="hard"), Engine(threads=1)
     rollout = engine.rollout(model, [gap], [speed], np.zeros((1, 0)))
     bars = np.zeros((2, 2, 2, 1))
     bars[0, 0, 1] = bars[1, 1, 1] = 1
@@ -48,7 +48,7 @@ def test_a_ball_on_the_floor_stops(name: str) -> None:
 
 def test_a_rollout_through_a_touch_has_a_finite_gradient() -> None:
     numbers = expected("A03")
-    model, engine = load_model(case_file("A03", "touch.xml")), Engine(threads=1)
+    model, engine = load_model(case_file("A03", "touch.xml"), contact_model="hard"), Engine(threads=1)
     rollout = engine.rollout(model, [0.05], [-0.5], np.zeros((200, 0)))
     touching = np.abs(rollout.qpos[:, 0]) < 1e-8
     assert touching[-1] and not touching[:10].any()

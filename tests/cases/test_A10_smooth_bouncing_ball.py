@@ -12,7 +12,7 @@ from tests.cases.final_state import final_gradient
 def test_no_spin_and_an_exact_way_along_the_floor(restitution: float) -> None:
     numbers = expected("A10")
     model, engine = (
-        load_model(case_file("A10", "ball_offset.xml"), restitution=restitution),
+        load_model(case_file("A10", "ball_offset.xml"), restitution=restitution, contact_model="hard"),
         Engine(threads=1),
     )
     start = [numbers["vx"], 0, 0, 0, 0, 0]

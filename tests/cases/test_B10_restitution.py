@@ -11,7 +11,7 @@ G, HEIGHT, RADIUS = 9.81, 10.0, 0.1
 
 
 def _dropped(restitution: float, steps: int) -> Rollout:
-    model = load_model(case_file("B10", "drop.xml"), restitution=restitution)
+    model = load_model(case_file("B10", "drop.xml"), restitution=restitution, contact_model="hard")
     return Engine(threads=1).rollout(model, model.qpos0, model.qvel0, np.zeros((steps, 0)))
 
 
@@ -47,4 +47,4 @@ def test_without_restitution_the_ball_stays_down() -> None:
 @pytest.mark.parametrize("restitution", [-0.1, 1.5, float("nan")])
 def test_a_coefficient_out_of_range_is_refused(restitution: float) -> None:
     with pytest.raises(ArgumentError, match="restitution: expected a number from 0 to 1"):
-        load_model(case_file("B10", "drop.xml"), restitution=restitution)
+        load_model(case_file("B10", "drop.xml"), restitution=restitution, contact_model="hard")

@@ -23,7 +23,9 @@ DOWNHILL = np.array([np.cos(SLOPE), 0, -np.sin(SLOPE)])
 def _model(shape: str, friction: float, **options: bool) -> Model:
     text = BLOCK.replace(BOX, SHAPES[shape])
     assert BOX in BLOCK
-    return load_model(text.replace('friction="0.5 0 0"', f'friction="{friction} 0 0"'), **options)
+    return load_model(
+        text.replace('friction="0.5 0 0"', f'friction="{friction} 0 0"'), contact_model="hard", **options
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -14,7 +14,7 @@ MEAN = 500
 
 def _rest(ratio: int, **options: object) -> tuple[np.ndarray, np.ndarray]:
     """Return the heights after 2 s and the mean forces between the boxes and on the floor."""
-    model = load_model(STACK.replace('mass="100"', f'mass="{ratio}"'), **options)
+    model = load_model(STACK.replace('mass="100"', f'mass="{ratio}"'), contact_model="hard", **options)
     rollout = Engine(threads=1).rollout(model, model.qpos0, model.qvel0, np.zeros((STEPS, 0)))
     upwards = rollout.qvel[:, [2, 8]]
     low, top = np.array([1, ratio]) * ((upwards[-1] - upwards[-1 - MEAN]) / (MEAN * H) + G)

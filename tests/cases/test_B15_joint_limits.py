@@ -16,7 +16,7 @@ RANGES = {"stop.xml": 0.3, "stop_narrow.xml": 0.001}
 @pytest.mark.parametrize("restitution", [0.0, 0.5])
 def test_a_falling_arm_stops_at_its_limit(name: str, speed: float, restitution: float) -> None:
     limit = RANGES[name]
-    model = load_model(case_file("B15", name), restitution=restitution)
+    model = load_model(case_file("B15", name), restitution=restitution, contact_model="hard")
     rollout = Engine(threads=1).rollout(model, [limit], [speed], np.zeros((3000, 0)))
     angle, velocity = rollout.qpos[:, 0], rollout.qvel[:, 0]
     assert np.isfinite(angle).all() and abs(angle).max() < limit + 1e-9
@@ -33,8 +33,8 @@ def test_a_falling_arm_stops_at_its_limit(name: str, speed: float, restitution: 
 
 def test_torque_of_the_stop_and_of_the_free_arm() -> None:
     numbers = expected("B15")
-    model = load_model(case_file("B15", "stop.xml"))
-    free = load_model(case_file("B15", "stop.xml"), limits=False)
+    model = load_model(case_file("B15", "stop.xml"), contact_model="hard")
+    free = load_model(case_file("B15", "stop.xml"), limits=False, contact_model="hard")
     torque = INERTIA * constraint_force(model, free, [numbers["rest"]], [0.0], [])[0]
     assert abs(torque / numbers["torque"] - 1) < 0.005
     # the hinge turns about -y: falling is negative

@@ -11,7 +11,7 @@ from tests.cases.case_files import case_file, expected
 
 
 def test_sliding_blocks_brake_by_the_rule_of_the_format() -> None:
-    model, engine = load_model(case_file("B17", "combine.xml")), Engine(threads=1)
+    model, engine = load_model(case_file("B17", "combine.xml"), contact_model="hard"), Engine(threads=1)
     settled = engine.rollout(model, model.qpos0, model.qvel0, np.zeros((500, 0)))
     qvel = np.array(settled.qvel[-1])
     qvel[::2] = 3.0

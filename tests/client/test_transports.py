@@ -132,6 +132,11 @@ def _diverged_session(simulator: revolute.Simulator) -> revolute.Session:
     return session
 
 
+def _hard(sim: revolute.Simulator) -> revolute.ModelHandle:
+    """Load a cart whose contacts have a coefficient of restitution."""
+    return sim.load_model(CART, contact_model="hard")
+
+
 def _backward(simulator: revolute.Simulator, model: revolute.ModelHandle, *bars: Any, **names: Any) -> None:
     simulator.rollout(model, [0.0], [0.0], np.ones((3, 4, 1))).backward(*bars, **names)
 
@@ -185,13 +190,13 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
     ),
     "no cotangent": (
         revolute.ArgumentError,
-        "qpos_bar and qvel_bar: expected an array in at least one of them, got None in both",
+        "qpos_bar, qvel_bar and ctrl_bar: expected an array in at least one of them, got None in all",
         lambda sim, m: _backward(sim, m),
     ),
     "parameter out of bounds": (
         revolute.ArgumentError,
         "restitution: expected coefficients from 0 to 1, got 1.5",
-        lambda sim, m: sim.rollout(m, [0.0], [0.0], [[1.0]], params={"restitution": 1.5}),
+        lambda sim, _: sim.rollout(_hard(sim), [0.0], [0.0], [[1.0]], params={"restitution": 1.5}),
     ),
     "parameters without names": (
         revolute.ArgumentError,
@@ -427,7 +432,7 @@ def test_every_parameter_is_taken_shared_and_per_environment(simulators: Simulat
 def test_a_check_of_gradients_is_the_same(simulators: Simulators) -> None:
     reports = []
     for simulator in simulators.values():
-        model = simulator.load_model("laikago")
+        model = simulator.load_model("laikago", contact_model="hard")
         report = simulator.check_gradient(
             model, steps=20, params={"restitution": 0.2}, wrt=["ctrl", "body_mass", "restitution"], seed=5
         )

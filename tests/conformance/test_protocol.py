@@ -134,7 +134,7 @@ def test_check_gradient(wire: Wire, cart: str) -> None:
 
 def test_parameters_and_keyframes_of_a_model(wire: Wire) -> None:
     text = CART.replace("</mujoco>", '<keyframe><key name="b" qpos="1"/><key qpos="2"/></keyframe></mujoco>')
-    model = wire.call("RegisterModel", {"text": text})
+    model = wire.call("RegisterModel", {"text": text, "options": {"contact_model": "hard"}})
     for name, value in (
         ("body_inertia", [[0.0] * 3, [0.01] * 3]),
         ("gravity", [0.0] * 3),
@@ -223,7 +223,7 @@ def _mistakes(cart: str) -> list[tuple[str, dict[str, Any], str, str]]:
         ("Rollout", {**good, "params": {"mass": np.ones(2)}}, "INVALID_ARGUMENT", "params"),
         ("ValueAndGradient", {"inputs": good, "loss": loss, "wrt": ["mass"]}, "INVALID_ARGUMENT", "wrt"),
         ("Rollout", {**good, "params": {"gravity": np.ones(2)}}, "INVALID_ARGUMENT", "gravity"),
-        ("Rollout", {**good, "params": {"restitution": np.array(-1.0)}}, "INVALID_ARGUMENT", "restitution"),
+        ("Rollout", {**good, "params": {"dof_damping": np.array([-1.0])}}, "INVALID_ARGUMENT", "dof_damping"),
         ("Jvp", {"trajectory_id": "none", "qpos_tan": np.ones(1)}, "NOT_FOUND", "trajectory_id"),
         ("Jacobian", {**good, "model_id": "none"}, "NOT_FOUND", "model_id"),
         ("Jacobian", good, "INVALID_ARGUMENT", "ctrl"),

@@ -103,13 +103,15 @@ def test_a_bounce_has_the_gradient_of_the_closed_form(restitution: float) -> Non
 
 
 def test_on_the_bound_of_its_range_a_control_counts() -> None:
-    model = load_model(CART.format(limited="false"))
+    model = load_model(CART.format(limited="false"), contact_model="hard")
     derivatives = [one_step(model, 0.0, 0.0, ctrl)[1].ctrl[0, 0] for ctrl in (0.5, 1.0, -1.0, 1.0001)]
     assert derivatives == pytest.approx([H / 2, H / 2, H / 2, 0.0], rel=1e-12)
 
 
 def test_a_row_that_touches_its_bound_exactly_counts_as_clamped() -> None:
-    model = load_model(DROP.replace('timestep="0.001"', 'timestep="0.001" gravity="0 0 0"'))
+    model = load_model(
+        DROP.replace('timestep="0.001"', 'timestep="0.001" gravity="0 0 0"'), contact_model="hard"
+    )
     at_rest = one_step(model, 0.0, 0.0)[1]
     assert at_rest.qvel[0] == 1.0 and at_rest.qpos[0] == 0.0  # as if it left
     assert one_step(model, 0.0, -1e-6)[1].qvel[0] == pytest.approx(0.0, abs=1e-12)
@@ -117,7 +119,12 @@ def test_a_row_that_touches_its_bound_exactly_counts_as_clamped() -> None:
 
 
 def test_the_bias_is_smooth_at_zero_and_has_its_kink_one_fall_deeper() -> None:
-    model, depth, rate, fastest = load_model(DROP, erp=0.2), 10 * H * H, 0.2 / 0.0025, 0.45
+    model, depth, rate, fastest = (
+        load_model(DROP, erp=0.2, contact_model="hard"),
+        10 * H * H,
+        0.2 / 0.0025,
+        0.45,
+    )
     for gap, slope in (
         (0.0, 1 / H),
         (-0.5 * depth, 1 / H),
@@ -130,13 +137,13 @@ def test_the_bias_is_smooth_at_zero_and_has_its_kink_one_fall_deeper() -> None:
         back = -gap / H if gap > -depth else depth / H + min(-rate * (gap + depth), fastest)
         assert rollout.qvel[1, 0] == pytest.approx(back, rel=CLOSED_FORM, abs=1e-12), gap
     rollout, gradient = one_step(
-        load_model(DROP.replace("timestep", 'gravity="0 0 0" timestep')), 1e-5, -1e-3
+        load_model(DROP.replace("timestep", 'gravity="0 0 0" timestep'), contact_model="hard"), 1e-5, -1e-3
     )
     assert gradient.qpos[0] == 0.0 and rollout.qvel[1, 0] == -1e-3  # not reached
 
 
 def test_a_contact_that_the_step_does_not_reach_does_nothing() -> None:
-    model = load_model(DROP)
+    model = load_model(DROP, contact_model="hard")
     for gap in (5e-3, 2e-2):  # within the margin, and beyond
         rollout, gradient = one_step(model, gap, -1.0)
         assert rollout.qvel[1, 0] == pytest.approx(-1.0 - 9.81 * H, rel=1e-12)
@@ -144,7 +151,7 @@ def test_a_contact_that_the_step_does_not_reach_does_nothing() -> None:
 
 
 def test_a_contact_that_is_reached_stays_closed() -> None:
-    rollout, gradient = one_step(load_model(DROP), 4e-4, -1.0)
+    rollout, gradient = one_step(load_model(DROP, contact_model="hard"), 4e-4, -1.0)
     assert rollout.qvel[1, 0] == pytest.approx(0.0, abs=1e-12)
     assert rollout.qpos[1, 0] == pytest.approx(0.0, abs=1e-15)
     assert gradient.qpos[0] == pytest.approx(0.0, abs=1e-9)
@@ -152,7 +159,7 @@ def test_a_contact_that_is_reached_stays_closed() -> None:
 
 
 def test_a_contact_that_is_reached_slowly_closes_its_gap() -> None:
-    rollout, gradient = one_step(load_model(DROP), 4e-6, -4e-3)
+    rollout, gradient = one_step(load_model(DROP, contact_model="hard"), 4e-6, -4e-3)
     assert rollout.qvel[1, 0] == pytest.approx(-4e-3, rel=1e-9)
     assert rollout.qpos[1, 0] == pytest.approx(0.0, abs=1e-15)
     assert gradient.qpos[0] == pytest.approx(-1 / H)
@@ -162,12 +169,12 @@ def test_a_contact_that_is_reached_slowly_closes_its_gap() -> None:
     ("gap", "speed"), [(0.0, 0.5), (-1e-9, -0.5), (-1e-9, 0.0), (0.0, 0.0), (1e-12, 0.0)]
 )
 def test_the_start_of_a_touch_has_a_finite_jacobian(gap: float, speed: float) -> None:
-    matrix = Engine(threads=1).jacobian(load_model(DROP), [gap], [speed], np.zeros(0)).A
+    matrix = Engine(threads=1).jacobian(load_model(DROP, contact_model="hard"), [gap], [speed], np.zeros(0)).A
     assert np.isfinite(matrix).all() and 0 <= matrix[1, 1] <= 1
 
 
 def test_a_limit_stops_and_forgets() -> None:
-    model = load_model(CART.format(limited="true"))
+    model = load_model(CART.format(limited="true"), contact_model="hard")
     engine = Engine(threads=1)
     rollout = engine.rollout(model, [0.9], [2.0], np.zeros((100, 1)))
     bar = np.zeros_like(rollout.qpos)
@@ -178,7 +185,7 @@ def test_a_limit_stops_and_forgets() -> None:
 
 
 def test_equal_frictions_share_the_derivative() -> None:
-    model, engine = load_model(BLOCK), Engine(threads=1)
+    model, engine = load_model(BLOCK, contact_model="hard"), Engine(threads=1)
     shares = []
     for floor, block in ((0.3, 0.3), (0.3, 0.2)):
         params = {"geom_friction": np.array([floor, block])}
@@ -194,7 +201,7 @@ def test_restitution_zero_and_a_little_more_differ_by_a_small_jump() -> None:
     speeds = []
     for restitution in (0.0, 1e-9):
         rollout, gradient = one_step(
-            load_model(DROP, restitution=restitution), 4e-4, -1.0, wrt=("restitution",)
+            load_model(DROP, restitution=restitution, contact_model="hard"), 4e-4, -1.0, wrt=("restitution",)
         )
         speeds.append(rollout.qvel[1, 0])
         # the ball meets the floor after 0.4 ms with 1 m/s and what gravity added
@@ -205,7 +212,7 @@ def test_restitution_zero_and_a_little_more_differ_by_a_small_jump() -> None:
 
 @pytest.mark.parametrize(("loss", "derivative"), [(0.0, 0.0), (1e-12, -H / 2), (0.1, -H / 2)])
 def test_dry_friction_of_exactly_zero_has_no_derivative(loss: float, derivative: float) -> None:
-    model, engine = load_model(CART.format(limited="false")), Engine(threads=1)
+    model, engine = load_model(CART.format(limited="false"), contact_model="hard"), Engine(threads=1)
     params = {"dof_frictionloss": np.array([loss])}
     rollout = engine.rollout(model, [0.0], [1.0], np.zeros((1, 1)), params=params)
     bar = np.zeros_like(rollout.qvel)
@@ -227,7 +234,7 @@ _WEDGED = """<mujoco><option timestep="0.001"/><worldbody>
 def test_where_sweeps_have_not_settled_the_derivative_is_theirs_and_bounded() -> None:
     engine, speeds = Engine(threads=1), []
     for sweeps in (50, 100):
-        model = load_model(_WEDGED, iterations=sweeps)
+        model = load_model(_WEDGED, iterations=sweeps, contact_model="hard")
         start = model.qpos0, np.zeros(model.nv)
         rollout = engine.rollout(model, *start, np.zeros((1, 0)))
         speeds.append(np.abs(rollout.qvel).max())
@@ -245,7 +252,7 @@ def test_an_impact_does_not_move_what_falls_by_itself(restitution: float) -> Non
         <body pos="3 0 5"><joint type="slide" axis="0 0 1"/><geom type="sphere" size="0.1" mass="1"/></body>
         </worldbody></mujoco>"""
     engine, steps = Engine(threads=1), 300
-    model = load_model(text, timestep=H, restitution=restitution)
+    model = load_model(text, timestep=H, restitution=restitution, contact_model="hard")
     rollout = engine.rollout(model, np.zeros(2), np.zeros(2), np.zeros((steps, 0)))
     assert rollout.qpos[-1, 1] == pytest.approx(-9.81 * H * H * steps * (steps + 1) / 2, rel=1e-12)
     gradient = engine.backward(model, rollout, np.array([[0.0, 1.0]]), times=[-1])
@@ -256,7 +263,7 @@ def test_an_impact_does_not_move_what_falls_by_itself(restitution: float) -> Non
 
 
 def test_softness_makes_a_contact_rest_deeper() -> None:
-    model = load_model(DROP, cfm=0.5)
+    model = load_model(DROP, cfm=0.5, contact_model="hard")
     rollout = Engine(threads=1).rollout(model, [0.0], [0.0], np.zeros((50, 0)))
     assert rollout.qpos[-1, 0] == pytest.approx(-H * H * 0.5 * 9.81, rel=1e-6)  # h^2 cfm F, F = 1 kg g
 
@@ -266,7 +273,7 @@ def test_friction_is_the_same_in_every_direction() -> None:
         '<joint name="x" type="slide" axis="1 0 0"/>', '<joint name="x" type="slide" axis="{}"/>'
     )
     for axis in ("1 0 0", "1 1 0", "1 2 0"):
-        model = load_model(text.format(axis))
+        model = load_model(text.format(axis), contact_model="hard")
         params = {"geom_friction": np.full(np.shape(default_parameter(model, "geom_friction")), 0.5)}
         rollout = Engine(threads=1).rollout(model, [0.0, 0.0], [1.0, 0.0], np.zeros((10, 1)), params=params)
         assert (1.0 - rollout.qvel[-1, 0]) / (10 * H) == pytest.approx(0.5 * 9.81, rel=1e-9)

@@ -37,14 +37,14 @@ def controllers(model: revolute.ModelHandle) -> dict[str, dict[str, Any]]:
         goal=goal,
     )
     return {
-        "held": {"hold": HOLD},
+        "held": {"hold": HOLD, "qfrc_applied": 0.1 * random.normal(size=(BATCH, 1, model.nv))},
         "feedback": {"hold": HOLD, "feedback": revolute.Feedback(gain, model.qpos0, qvel)},
         "policy": {"hold": HOLD, "policy": policy},
     }
 
 
 NAMES = {
-    "held": [],
+    "held": ["qfrc_applied"],
     "feedback": ["feedback.gain", "feedback.qpos", "feedback.qvel"],
     "policy": ["policy.weights", "policy.goal"],
 }
@@ -57,11 +57,12 @@ def start(model: revolute.ModelHandle) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return qpos, 0.1 * random.normal(size=(BATCH, model.nv)), random.normal(size=(BATCH, ROWS, model.nu))
 
 
-def height(states: revolute.States) -> tuple[Any, np.ndarray, None]:
-    """Return a loss of a user's own, and its derivative by the states."""
+def height(states: revolute.States) -> tuple[Any, np.ndarray, None, np.ndarray]:
+    """Return a loss of a user's own, and its derivatives."""
     bar = np.zeros(states.qpos.shape)
     bar[..., 2] = 2 * states.qpos[..., 2]
-    return (states.qpos[..., 2] ** 2).sum(axis=-1), bar, None
+    value = (states.qpos[..., 2] ** 2).sum(axis=-1) + states.ctrl.sum(axis=(-1, -2))
+    return value, bar, None, np.ones(states.ctrl.shape)
 
 
 def found_by(simulator: revolute.Simulator, kind: str) -> dict[str, Any]:
@@ -78,6 +79,8 @@ def found_by(simulator: revolute.Simulator, kind: str) -> dict[str, Any]:
         assert np.array_equal(again.ctrl, trajectory.ctrl)
         results = {"qpos": trajectory.qpos, "applied": trajectory.ctrl, "clipped": gradient.clipped}
         results |= {f"backward {name}": gradient[name] for name in names}
+        by_ctrl = trajectory.backward(ctrl_bar=np.ones((1, ROWS, model.nu)), wrt=names)
+        results |= {f"by ctrl {name}": by_ctrl[name] for name in names}
     loss = revolute.Loss(
         [revolute.Term("qpos", index=[2], when="running"), revolute.Term("ctrl", when="running")]
     )
@@ -91,6 +94,8 @@ def found_by(simulator: revolute.Simulator, kind: str) -> dict[str, Any]:
             f"clipped {way}": gradient.clipped,
         }
         results |= {f"{way} {name}": gradient[name] for name in names}
+    shared = simulator.rollout(model, inputs[0], inputs[1][:1], inputs[2][:1], **arguments)
+    results |= {"shared": shared.qpos, "shared ctrl": shared.ctrl}
     inputs[1][1] = 1e200
     for way, given in {"terms": loss, "own": height}.items():
         value, gradient = simulator.value_and_gradient(model, *inputs, given, on_diverged="inf", **arguments)

@@ -24,8 +24,12 @@ def ant(simulator: revolute.Simulator) -> revolute.ModelHandle:
     return simulator.load_model(gymnasium_ant())
 
 
-def soft_ant(simulator: revolute.Simulator) -> revolute.ModelHandle:
-    return simulator.load_model(gymnasium_ant(), contact_model="mujoco", cone="elliptic")
+def elliptic_ant(simulator: revolute.Simulator) -> revolute.ModelHandle:
+    return simulator.load_model(gymnasium_ant(), cone="elliptic")
+
+
+def hard_ant(simulator: revolute.Simulator) -> revolute.ModelHandle:
+    return simulator.load_model(gymnasium_ant(), contact_model="hard", restitution=0.2)
 
 
 def standing(model: revolute.ModelHandle) -> dict[str, np.ndarray]:
@@ -38,7 +42,7 @@ def standing(model: revolute.ModelHandle) -> dict[str, np.ndarray]:
     return {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
 
 
-@pytest.mark.parametrize("load", [laikago, ant, soft_ant])
+@pytest.mark.parametrize("load", [laikago, ant, elliptic_ant, hard_ant])
 def test_rollouts_and_gradients_are_bit_identical(
     simulators: dict[str, revolute.Simulator], load: object
 ) -> None:

@@ -14,7 +14,7 @@ NAN = float("nan")
 
 @pytest.fixture(scope="module")
 def laikago() -> Model:
-    return load_model("laikago")
+    return load_model("laikago", contact_model="hard")
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +220,7 @@ def rollout(laikago: Model, engine: Engine) -> Rollout:
             {"qvel_bar": _put(np.zeros((3, 5, 18)), (0, 4, 2), NAN)},
             "qvel_bar: expected finite values, got nan at [0, 4, 2]; replace it before the call",
         ),
-        ({}, "qpos_bar and qvel_bar: expected an array in at least one of them, got None in both"),
+        ({}, "qpos_bar, qvel_bar and ctrl_bar: expected an array in at least one of them, got None in all"),
         (
             {"qpos_bar": np.zeros((3, 5, 19)), "wrt": ["qpos", "mass"]},
             f"wrt: expected names among qpos, qvel, ctrl, {PARAMETERS}, got 'mass'",
@@ -244,7 +244,7 @@ def test_a_wrong_argument_of_backward_is_named(
 
 
 def test_a_trajectory_of_another_model_is_refused(engine: Engine, rollout: Rollout) -> None:
-    other = load_model("laikago", iterations=49)
+    other = load_model("laikago", contact_model="hard", iterations=49)
     with pytest.raises(ArgumentError, match="rollout: expected a trajectory of model 'laikago'"):
         engine.backward(other, rollout, rollout.qpos)
 

@@ -36,7 +36,7 @@ def _momenta(model: Model, rollout: Rollout) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("restitution", [0.0, 0.7])
 def test_two_spheres_that_collide_with_friction_keep_their_momenta(restitution: float) -> None:
-    model = load_model(SPHERES, restitution=restitution)
+    model = load_model(SPHERES, restitution=restitution, contact_model="hard")
     qvel = np.array([1.0, 0.1, 0, 3, -5, 8, -1.5, 0, 0.2, -7, 2, 4])
     rollout = Engine(threads=1).rollout(model, model.qpos0, qvel, np.zeros((400, 0)))
     # they did touch, and friction changed their spin
@@ -52,7 +52,7 @@ def test_a_ball_bounces_with_its_coefficient(restitution: float) -> None:
         '<mujoco><option timestep="0.0005"/><worldbody><geom type="plane" size="0 0 1"/><body pos="0 0 0.3">'
         '<joint type="slide" axis="0 0 1"/><geom size="0.1" mass="1"/></body></worldbody></mujoco>'
     )
-    model = load_model(text, restitution=restitution)
+    model = load_model(text, restitution=restitution, contact_model="hard")
     rollout = Engine(threads=1).rollout(model, model.qpos0, [-1.0], np.zeros((400, 0)))
     speed = rollout.qvel[:, 0]
     hit = int(np.argmin(speed))
@@ -70,7 +70,7 @@ def test_a_box_sticks_or_slides_down_a_slope_as_coulomb_says(slope: float, frict
         f'<geom type="box" size="0.2 0.2 0.1" mass="2" friction="{friction} 0 0"/></body>'
         "</worldbody></mujoco>"
     )
-    model = load_model(text)
+    model = load_model(text, contact_model="hard")
     rollout = Engine(threads=1).rollout(model, model.qpos0, model.qvel0, np.zeros((500, 0)))
     acceleration = 9.81 * (np.sin(slope) - friction * np.cos(slope))
     expected = max(0.0, acceleration) * 0.5
@@ -78,7 +78,7 @@ def test_a_box_sticks_or_slides_down_a_slope_as_coulomb_says(slope: float, frict
 
 
 def test_without_contact_shapes_pass_through() -> None:
-    model = load_model(SPHERES, contact=False)
+    model = load_model(SPHERES, contact=False, contact_model="hard")
     qvel = np.array([1.0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0])
     rollout = Engine(threads=1).rollout(model, model.qpos0, qvel, np.zeros((400, 0)))
     assert np.array_equal(rollout.qvel[-1], qvel)
@@ -91,7 +91,7 @@ def test_torsional_and_rolling_friction_bound_the_moment_by_the_normal_force() -
         '<body pos="0 0 0.1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="2" condim="4"'
         ' friction="0 0.003 0"/></body></worldbody></mujoco>'
     )
-    model = load_model(text)
+    model = load_model(text, contact_model="hard")
     rollout = Engine(threads=1).rollout(model, model.qpos0, [0, 0, 0, 0, 0, 2.0], np.zeros((100, 0)))
     inertia = model.arrays["body_inertia"][1, 2]
     lost = 0.003 * 2 * 9.81 / inertia * 0.1

@@ -7,6 +7,7 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -55,7 +56,8 @@ def feedback_of(model: Model, seed: int = 1) -> Control:
     gain = size * random.normal(size=(PERIODS, model.nu, 2 * model.nv))
     tangents = 0.4 * random.normal(size=(BATCH, PERIODS, model.nv))
     qpos = move(model, model.qpos0, tangents)
-    return Control(HOLD, Feedback(gain, qpos, random.normal(size=(1, model.nv))))
+    forces = 0.1 * random.normal(size=(PERIODS, model.nv))
+    return Control(HOLD, Feedback(gain, qpos, random.normal(size=(1, model.nv))), qfrc_applied=forces)
 
 
 def observed_size(model: Model) -> int:
@@ -130,7 +132,9 @@ def in_a_loop(model: Model, control: Control) -> tuple[np.ndarray, np.ndarray, n
                 previous = applied[b, c - 1] if c else np.zeros(model.nu)
                 seen = [control.policy.goal[c], observed(model, qpos[b]), previous, qvel[b]]
                 applied[b, c] = ctrl[b, c] + network(control.policy, np.concatenate(seen))
-        qpos, qvel, _ = ENGINE.advance(model, qpos, qvel, applied[:, c], HOLD)
+        forces = None if control.qfrc_applied is None else control.qfrc_applied[c]
+        one = ENGINE.rollout(model, qpos, qvel, applied[:, [c]], control=Control(HOLD, qfrc_applied=forces))
+        qpos, qvel = one.final_qpos, one.final_qvel
     return qpos, qvel, applied
 
 
@@ -170,6 +174,8 @@ def names_of(control: Control) -> list[str]:
 def with_array(control: Control, name: str, value: np.ndarray) -> Control:
     """Return a control with another array in place of one of its own."""
     group, _, field = name.partition(".")
+    if not field:
+        return replace(control, qfrc_applied=value)
     document = {**control.to_dict()[group], field: value}
     made = Feedback(**document) if group == "feedback" else MLP.from_dict(document)
     return replace(control, **{group: made})
@@ -361,6 +367,58 @@ def _by_qpos(model: Model, qpos: np.ndarray, bar: np.ndarray) -> np.ndarray:
             along = rate(model, row, tangent)
             result[b] += along / (along @ along) * (bar[b] @ (8 * slope - far)) / 12e-4
     return result
+
+
+def test_applied_forces_are_those_of_mujoco() -> None:
+    """In smooth motion a step equals mj_step, on a model without actuators too."""
+    for text in (FLYER, FLYER[: FLYER.index("<actuator>")] + "</mujoco>"):
+        model = load_model(text.encode())
+        random = np.random.default_rng(9)
+        qpos, qvel = (
+            move(model, model.qpos0, 0.3 * random.normal(size=model.nv)),
+            random.normal(size=model.nv),
+        )
+        forces, ctrl = random.normal(size=(4, model.nv)), random.normal(size=(4, model.nu))
+        for contact_model in ("hard", "mujoco"):
+            model = load_model(text.encode(), contact_model=contact_model)
+            found = ENGINE.rollout(model, qpos, qvel, ctrl, control=Control(2, qfrc_applied=forces))
+            data = mujoco.MjData(model.mujoco_model)
+            data.qpos[:], data.qvel[:] = qpos, qvel
+            for t in range(8):
+                data.qfrc_applied[:], data.ctrl[:] = forces[t // 2], ctrl[t // 2]
+                mujoco.mj_step(model.mujoco_model, data)
+            np.testing.assert_allclose(found.final_qvel, data.qvel, rtol=0, atol=1e-10)
+
+
+def test_forces_and_forward_derivatives_go_together() -> None:
+    model, random = FLYING, np.random.default_rng(10)
+    qpos, qvel, ctrl = start(model)
+    control = Control(HOLD, qfrc_applied=random.normal(size=model.nv))
+    rollout = ENGINE.rollout(model, qpos, qvel, ctrl, control=control)
+    bar, tangent = random.normal(size=rollout.qvel.shape), random.normal(size=ctrl.shape)
+    pushed = ENGINE.jvp(model, rollout, ctrl_tan=tangent)
+    pulled = ENGINE.backward(model, rollout, None, bar, wrt=["ctrl", "qfrc_applied"])
+    np.testing.assert_allclose((pushed.qvel * bar).sum(), (pulled.ctrl * tangent).sum(), rtol=1e-10)
+    assert pulled["qfrc_applied"].shape == (model.nv,) and pulled["qfrc_applied"].all()
+
+
+@pytest.mark.parametrize("which", range(2))
+def test_cotangents_of_controls_are_those_of_a_loss_of_controls(which: int) -> None:
+    """Controls with feedback depend on the states, so their loss has a gradient by every input."""
+    control, names = controls_of(FLYING)[which], names_of(controls_of(FLYING)[which])
+    inputs = start(FLYING)
+    loss = Term("ctrl", weight=0.3, target=0.1, when="running")
+    _, expected = ENGINE.value_and_gradient(FLYING, *inputs, loss, control=control, wrt=names)
+    rollout = ENGINE.rollout(FLYING, *inputs, control=control)
+    bar = 0.6 * (rollout.ctrl - 0.1)
+    found = ENGINE.backward(FLYING, rollout, ctrl_bar=bar, wrt=names)
+    many = ENGINE.backward(FLYING, rollout, ctrl_bar=np.stack([bar, 2 * bar]), wrt=names)
+    for name in names:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
+        np.testing.assert_array_equal(many[name][0], found[name], err_msg=name)
+        assert found[name].any(), name
+    with pytest.raises(ArgumentError, match=r"^ctrl_bar: expected shape \[3, 5, 2\]"):
+        ENGINE.backward(FLYING, rollout, ctrl_bar=bar[:, 1:])
 
 
 def test_clipped_cotangents_are_those_of_the_recursion() -> None:

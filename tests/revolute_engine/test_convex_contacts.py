@@ -69,7 +69,7 @@ def test_distances_and_normals_are_mujocos(first: str, second: str) -> None:
     compared = 0
     for _ in range(12):
         text, _ = _scene(first, second, random)
-        model = load_model(text, margin=1.0)
+        model = load_model(text, margin=1.0, contact_model="hard")
         found = native.contacts(model.native, model.qpos0)
         deepest = int(np.argmin(found["distance"]))
         gap, normal = found["distance"][deepest], found["frame"][deepest][0]
@@ -143,7 +143,7 @@ def _run(model: Model, steps: int, qvel: np.ndarray | None = None, batch: int | 
 
 @pytest.mark.parametrize("name", RESTING)
 def test_what_rests_stays(name: str) -> None:
-    model = load_model(RESTING[name])
+    model = load_model(RESTING[name], contact_model="hard")
     rollout = _run(model, 1000)
     moved = np.abs(rollout.qpos[-1] - rollout.qpos[0])
     assert rollout.status == 0
@@ -154,7 +154,7 @@ def test_what_rests_stays(name: str) -> None:
 def test_a_mesh_cube_moves_as_a_box() -> None:
     place = 'pos="0 0 .5" euler="20 30 10"'
     box, mesh = (
-        _run(load_model(_world((place, shape), timestep=0.001)), 300)
+        _run(load_model(_world((place, shape), timestep=0.001), contact_model="hard"), 300)
         for shape in (BOX, 'type="mesh" mesh="cube"')
     )
     # the mesh's vertices are in single precision, and its frame is turned to its principal axes
@@ -163,7 +163,9 @@ def test_a_mesh_cube_moves_as_a_box() -> None:
 
 
 def test_a_cylinder_rolls_without_slipping() -> None:
-    model = load_model(_world(('pos="0 0 .1" euler="90 0 0"', CYLINDER), timestep=0.001))
+    model = load_model(
+        _world(('pos="0 0 .1" euler="90 0 0"', CYLINDER), timestep=0.001), contact_model="hard"
+    )
     start = np.array([1.0, 0, 0, 0, 0, 0])
     rollout = _run(model, 1500, start)
     # sliding turns into rolling: the velocity that keeps the moment about the line of contact, v = (2/3) v0
@@ -182,7 +184,10 @@ def _collision(first: str, second: str) -> tuple[Model, Model, np.ndarray, np.nd
         ('pos=".5 .03 .02" euler="70 10 50"', SHAPES[second]),
     )
     text = _world(*bodies, floor="", gravity="0 0 0", timestep=0.001)
-    model, free = load_model(text), load_model(text, contact=False)
+    model, free = (
+        load_model(text, contact_model="hard"),
+        load_model(text, contact=False, contact_model="hard"),
+    )
     flight = _run(model, 400, np.array([0.5, 0, 0, 1, -1, 0.5, -1.5, 0, 0.1, 0.5, 1, -2]))
     hit = int(np.argmax(np.abs(np.diff(flight.qvel[:, 0])) > 1e-3))
     assert hit > 0
@@ -261,7 +266,7 @@ def _gradient_error(
 @pytest.mark.parametrize("name", RESTING)
 def test_gradients_of_what_rests(name: str) -> None:
     # after few sweeps a pile's contacts are still switching, within any difference
-    model = load_model(RESTING[name], iterations=500)
+    model = load_model(RESTING[name], iterations=500, contact_model="hard")
     random = np.random.default_rng(3)
     qpos = model.qpos0 + 1e-5 * random.normal(size=model.nq)
     mujoco.mj_normalizeQuat(model.mujoco_model, qpos)
@@ -289,7 +294,8 @@ def test_environments_do_not_depend_on_their_neighbours() -> None:
             ('pos=".05 0 .6" euler="50 20 30"', CYLINDER),
             ('pos="0 .05 1.0" euler="10 70 30"', 'type="mesh" mesh="rock"'),
             ('pos="0 0 1.4"', 'type="ellipsoid" size=".2 .15 .1"'),
-        )
+        ),
+        contact_model="hard",
     )
     random, engine = np.random.default_rng(7), Engine(threads=1)
     qvel = 0.3 * random.normal(size=(5, model.nv))

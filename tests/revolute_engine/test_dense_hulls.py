@@ -67,7 +67,7 @@ def _gaps(first: str, second: str, poses: list[tuple[Array, Array, Array]]) -> t
             f'<geom name="b" {SHAPES[second]} quat="{" ".join(map(str, turn_b))}" condim="1"/></body>'
             "</worldbody></mujoco>"
         )
-        model = load_model(text, margin=1.0)
+        model = load_model(text, margin=1.0, contact_model="hard")
         ours.append(native.contacts(model.native, model.qpos0)["distance"].min(initial=np.inf))
         reference = model.mujoco_model
         reference.opt.ccd_tolerance, reference.opt.ccd_iterations = 1e-12, 200
@@ -131,7 +131,7 @@ def test_a_sharp_corner_among_rounded_ones_is_kept() -> None:
       <body pos="0 0 -.05"><geom name="top" type="mesh" mesh="plate"/></body>
       <body pos="-.48 .18 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
       <body pos="-.48 -.18 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body></worldbody></mujoco>"""
-    model = load_model(text)
+    model = load_model(text, contact_model="hard")
     assert any("geom 'top' (62)" in note for note in model.notes)
     rollout = Engine(threads=1).rollout(model, model.qpos0, np.zeros(12), np.zeros((500, 0)))
     assert np.abs(rollout.qpos[-1] - rollout.qpos[0]).max() < 1e-3

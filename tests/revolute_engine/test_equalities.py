@@ -48,7 +48,7 @@ EQUALITIES = {
 
 
 def _model(name: str) -> Model:
-    return load_model(BODIES.format(equality=EQUALITIES[name]))
+    return load_model(BODIES.format(equality=EQUALITIES[name]), contact_model="hard")
 
 
 def _random_qpos(model: Model, seed: int) -> np.ndarray:
@@ -105,7 +105,9 @@ def _closed_qpos(model: Model) -> np.ndarray:
 @pytest.mark.parametrize("name", EQUALITIES)
 def test_a_step_gives_back_a_part_of_the_violation(name: str) -> None:
     """J v+ = -erp g / h with MuJoCo's g and J; the weld's differ from ours by terms of second order in g."""
-    model = load_model(BODIES.format(equality=EQUALITIES[name]), iterations=20000, erp=0.2)
+    model = load_model(
+        BODIES.format(equality=EQUALITIES[name]), iterations=20000, erp=0.2, contact_model="hard"
+    )
     qpos = _closed_qpos(model)
     mujoco.mj_integratePos(model.mujoco_model, qpos, np.random.default_rng(8).normal(size=model.nv), 1e-4)
     violation, jacobian = _positions(model.mujoco_model, qpos)
@@ -117,7 +119,7 @@ def test_a_step_gives_back_a_part_of_the_violation(name: str) -> None:
 
 @pytest.mark.parametrize("name", EQUALITIES)
 def test_a_closed_constraint_stays_closed(name: str) -> None:
-    model = load_model(BODIES.format(equality=EQUALITIES[name]), timestep=0.0005)
+    model = load_model(BODIES.format(equality=EQUALITIES[name]), timestep=0.0005, contact_model="hard")
     rollout = Engine(threads=1).rollout(model, _closed_qpos(model), model.qvel0, np.zeros((1000, 0)))
     assert np.abs(rollout.qvel[-1]).max() > 0.1
     for qpos in rollout.qpos[::100]:
@@ -126,7 +128,9 @@ def test_a_closed_constraint_stays_closed(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["joint", "joint held", "connect", "connect world", "connect sites"])
 def test_rows_are_mujocos_away_from_zero_too(name: str) -> None:
-    model = load_model(BODIES.format(equality=EQUALITIES[name]), iterations=20000, erp=0.2)
+    model = load_model(
+        BODIES.format(equality=EQUALITIES[name]), iterations=20000, erp=0.2, contact_model="hard"
+    )
     for seed in range(3):
         qpos = _random_qpos(model, seed)
         qvel = np.random.default_rng(seed).normal(size=model.nv)
@@ -148,7 +152,7 @@ def test_a_four_bar_linkage_closes_and_swings_as_a_parallelogram() -> None:
           <geom type="capsule" fromto="0 0 0 0 0 -1" size="0.02"/></body>
       </worldbody>
       <equality><connect body1="coupler" body2="right" anchor="0.5 0 0"/></equality></mujoco>"""
-    model = load_model(text)
+    model = load_model(text, contact_model="hard")
     angle = 0.8
     qpos = np.zeros(3)
     for joint, value in (("left", angle), ("elbow", -angle), ("right", angle)):
@@ -168,14 +172,16 @@ def test_a_mimic_joint_follows_its_leader() -> None:
         <body pos="0.3 0 0"><joint name="finger" axis="0 0 1"/><geom size="0.1" pos="0.2 0 0"/></body></body>
       </worldbody><equality><joint joint1="finger" joint2="thumb" polycoef="0.1 -0.5 0 0 0"/></equality>
       <actuator><position joint="thumb" kp="20" kv="8"/></actuator></mujoco>"""
-    model = load_model(text)
+    model = load_model(text, contact_model="hard")
     rollout = Engine(threads=1).rollout(model, [0.0, 0.1], np.zeros(2), np.full((3000, 1), 0.6))
     assert rollout.qpos[-1, 0] == pytest.approx(0.6, abs=0.02)
     assert np.abs(rollout.qpos[:, 1] - (0.1 - 0.5 * rollout.qpos[:, 0])).max() < 1e-6
 
 
 def test_inactive_constraints_are_noted() -> None:
-    model = load_model(BODIES.format(equality='<connect body1="a" anchor="0 0 0" active="false"/>'))
+    model = load_model(
+        BODIES.format(equality='<connect body1="a" anchor="0 0 0" active="false"/>'), contact_model="hard"
+    )
     assert len(model.arrays["eq_type"]) == 0
     assert "equality constraints that start inactive stay so (1)" in model.notes
 
@@ -208,4 +214,4 @@ def test_unknown_constraints_are_refused_by_name() -> None:
       <tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>
       <equality><tendon name="e" tendon1="t"/></equality></mujoco>"""
     with pytest.raises(ModelError, match="equality 'e': an equality constraint of type tendon is not supp"):
-        load_model(text)
+        load_model(text, contact_model="hard")

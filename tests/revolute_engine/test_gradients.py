@@ -102,7 +102,7 @@ def _random_start(model: Model, steps: int, seed: int) -> Start:
 @pytest.mark.parametrize("steps", [1, 2, 40])
 @pytest.mark.parametrize("source", ["laikago", "laikago_torque", "ant", "pendulum5", "cartpole"])
 def test_smooth_gradients_of_built_in_models(source: str, steps: int) -> None:
-    model = load_model(source, contact=False, limits=False)
+    model = load_model(source, contact=False, limits=False, contact_model="hard")
     start = _random_start(model, steps, seed=1)
     if source in ("ant", "pendulum5"):
         start["ctrl"] = np.clip(start["ctrl"], -0.9, 0.9)
@@ -138,7 +138,7 @@ def _standing(model: Model, steps: int) -> Start:
 
 @pytest.fixture(scope="module")
 def laikago() -> Model:
-    return load_model("laikago")
+    return load_model("laikago", contact_model="hard")
 
 
 @pytest.mark.parametrize("steps", [1, 10, 50, 200])

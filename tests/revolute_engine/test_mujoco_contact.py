@@ -238,7 +238,7 @@ def test_options_of_the_contact_model() -> None:
         load_model("laikago", contact_model="soft")
     with pytest.raises(ArgumentError, match=r"^cone: expected 'pyramidal', 'elliptic' or None, got 'round'$"):
         load_model("laikago", contact_model="mujoco", cone="round")
-    hard, soft = load_model("laikago"), load_model("laikago", contact_model="mujoco")
+    hard, soft = load_model("laikago", contact_model="hard"), load_model("laikago")
     assert hard.options["contact_model"] == "hard" and soft.options["contact_model"] == "mujoco"
     assert hard.id != soft.id
     assert any("Gauss-Seidel" in note for note in hard.notes)
@@ -246,12 +246,12 @@ def test_options_of_the_contact_model() -> None:
 
 
 def test_parameters_of_the_other_contact_model_are_refused() -> None:
-    hard, soft = load_model("laikago"), load_model("laikago", contact_model="mujoco")
+    hard, soft = load_model("laikago", contact_model="hard"), load_model("laikago")
     assert set(PARAMETERS) - set(parameters_of(hard)) == {"geom_solref", "geom_solimp"}
     assert set(PARAMETERS) - set(parameters_of(soft)) == {"restitution"}
-    for model, name in ((hard, "geom_solref"), (soft, "restitution")):
-        qpos = model.qpos0
-        with pytest.raises(ArgumentError, match=f"^params: expected names among .*, got '{name}'$"):
+    for model, name, other in ((hard, "geom_solref", "mujoco"), (soft, "restitution", "hard")):
+        qpos, advice = model.qpos0, f'load the model with contact_model="{other}"'
+        with pytest.raises(ArgumentError, match=f"^params: expected names among .*, got '{name}'; {advice}$"):
             Engine().rollout(model, qpos, np.zeros(model.nv), np.zeros((1, model.nu)), params={name: 0.0})
 
 
@@ -259,4 +259,4 @@ def test_a_pair_with_friction_by_direction_needs_soft_constraints() -> None:
     text = scene("every kind", "elliptic", "Euler")
     assert loaded(text)
     with pytest.raises(Exception, match="friction that differs by direction"):
-        load_model(text, warn=False)
+        load_model(text, contact_model="hard", warn=False)

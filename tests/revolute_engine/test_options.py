@@ -37,6 +37,7 @@ def test_an_option_out_of_range_is_named(option: str, value: Any, expected: str)
 
 def test_options_reach_the_engine() -> None:
     options: dict[str, Any] = {
+        "contact_model": "hard",
         "timestep": 1e-3,
         "iterations": 7,
         "erp": 0.1,
@@ -50,6 +51,21 @@ def test_options_reach_the_engine() -> None:
     model = load_model("cartpole", **options)
     for name, value in options.items():
         assert model.options[name] == value
-        assert model.arrays[name] == value
+        assert model.arrays[name] == (0 if name == "contact_model" else value)
     assert model.timestep == 1e-3
     assert load_model("cartpole").options["timestep"] == 0.01
+
+
+def test_options_of_the_other_contact_model_are_refused() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        load_model("laikago", restitution=0.5)
+    assert str(caught.value) == (
+        'restitution: expected contact_model="hard", the only one that reads it, got "mujoco"; '
+        'pass contact_model="hard" or leave restitution out'
+    )
+    with pytest.raises(ArgumentError, match=r'^cone: expected contact_model="mujoco"'):
+        load_model("laikago", contact_model="hard", cone="elliptic")
+    # a model's own options load it again
+    for contact_model in ("hard", "mujoco"):
+        model = load_model("laikago", contact_model=contact_model)
+        assert load_model("laikago", **model.options).arrays.keys() == model.arrays.keys()

@@ -42,7 +42,7 @@ SLIDING = tuple(
 
 
 def _slider() -> tuple[Model, dict[str, np.ndarray]]:
-    model = load_model(SLIDER, restitution=0.5)
+    model = load_model(SLIDER, contact_model="hard", restitution=0.5)
     qvel = np.array([1.0, 0.5, 0, 0, 0, 2, 1.5, 0.3, 0.2, -1, 4, -6, 5, 3])
     ctrl = np.random.default_rng(1).normal(size=(80, 2)) * 0.01
     return model, {"qpos": model.qpos0, "qvel": qvel, "ctrl": ctrl}

@@ -17,7 +17,8 @@ def _ball(condim: int, sliding: float = 0.8) -> Model:
         f"""<mujoco><option timestep="0.001"/>
         <default><geom condim="{condim}" friction="{sliding} {TORSION} {ROLLING}"/></default>
         <worldbody><geom type="plane" size="0 0 1"/><body pos="0 0 {RADIUS}"><freejoint/>
-        <geom size="{RADIUS}" mass="{MASS}"/></body></worldbody></mujoco>"""
+        <geom size="{RADIUS}" mass="{MASS}"/></body></worldbody></mujoco>""",
+        contact_model="hard",
     )
 
 
@@ -101,18 +102,18 @@ def _angle(qpos: np.ndarray) -> np.ndarray:
 
 
 def test_a_ball_joint_stops_at_its_limit() -> None:
-    model = load_model(BALL_JOINT)
+    model = load_model(BALL_JOINT, contact_model="hard")
     rollout = _spun(model, [2.0, -1, 3], 3000)
     angle = _angle(rollout.qpos)
     assert angle.max() < 0.5 + 2e-4  # a step turns along the cone's tangent, and depth comes back slowly
     assert angle.max() > 0.5 - 1e-4
-    free = _spun(load_model(BALL_JOINT, limits=False), [2.0, -1, 3], 3000)
+    free = _spun(load_model(BALL_JOINT, limits=False, contact_model="hard"), [2.0, -1, 3], 3000)
     assert _angle(free.qpos).max() > 0.6
 
 
 def test_a_limit_of_a_ball_joint_is_mujocos() -> None:
     """The row's gap and Jacobian: at the limit the speed across it vanishes, with MuJoCo's Jacobian."""
-    model = load_model(BALL_JOINT)
+    model = load_model(BALL_JOINT, contact_model="hard")
     data = mujoco.MjData(model.mujoco_model)
     axis = np.array([0.6, -0.64, 0.48])
     qpos = np.array([np.cos(0.3), *(np.sin(0.3) * axis)])  # 0.6 rad, 0.1 beyond

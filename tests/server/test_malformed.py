@@ -32,7 +32,7 @@ def bodies(cart: str, grpc_wire: GrpcWire) -> dict[str, tuple[dict[str, str], di
         "qpos": [0.0],
         "qvel": [0.0],
         "ctrl": [[1.0], [2.0]],
-        "params": {"body_mass": [0, 1], "gravity": [0, 0, -9.81], "restitution": 0.5},
+        "params": {"body_mass": [0, 1], "gravity": [0, 0, -9.81], "dof_damping": [0.5]},
     }
     step = {"model_id": cart, "qpos": [0.0], "qvel": [0.0], "ctrl": [1.0], "params": {"dof_damping": [0.1]}}
     check = {"wrt": ["ctrl", "gravity"], "steps": 5, "directions": 2, "seed": 1, "tolerance": 1e-4}

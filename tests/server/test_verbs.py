@@ -107,7 +107,7 @@ def test_jvp_equals_the_engine(wire: Wire, cart: str, model: Model, inputs: dict
     tangents = {
         "qpos_tan": random.normal(size=1),
         "ctrl_tan": random.normal(size=(BATCH, STEPS, 1)),
-        "params_tan": {"body_mass": random.normal(size=2), "restitution": np.array(1.0)},
+        "params_tan": {"body_mass": random.normal(size=2), "dof_damping": np.array([1.0])},
     }
     found = wire.call("Jvp", {**trajectory, **tangents})
     pushed = engine.jvp(model, expected, **tangents)

@@ -18,7 +18,7 @@ class Standing:
 
     def __init__(self, job: Job, file: str) -> None:
         self.simulator = revolute.connect(threads=1)
-        self.model = self.simulator.load_model(job.file(file))
+        self.model = self.simulator.load_model(job.file(file), contact_model="hard")
         self.start = job.start()
 
     def rollout(self, controls: np.ndarray) -> revolute.Trajectory:

@@ -6,6 +6,8 @@ Each row of `ctrl` acts for `hold` steps, one period. With x the state at the st
     u_c = ctrl_c + K_c (x - x_ref_c)                 Feedback; the difference is in tangent coordinates
     u_c = ctrl_c + scale network(observations)       MLP
 
+Generalized forces `qfrc_applied_c` act in the same steps.
+
 The engine evaluates them (engine/include/revolute/controllers).
 """
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -188,6 +190,8 @@ class Control:
         hold: steps that each row acts for, at least 1.
         feedback: adds feedback; None for none.
         policy: adds the output of a network; None for none.
+        qfrc_applied: generalized forces besides those of actuators, held like `ctrl`: [nv], [time, nv] or
+            [batch, time, nv]; an axis of length 1, and one that is left out, repeats. None for none.
 
     Raises:
         ArgumentError: a value has the wrong type, or both a feedback and a policy are given.
@@ -196,6 +200,7 @@ class Control:
     hold: int = 1
     feedback: Feedback | None = None
     policy: MLP | None = None
+    qfrc_applied: Any = None
 
     def __post_init__(self) -> None:
         hold = self.hold
@@ -208,6 +213,8 @@ class Control:
                 raise ArgumentError.expected(name, f"a revolute.{kind.__name__}", type(value).__name__)
         if self.feedback is not None and self.policy is not None:
             raise ArgumentError.expected("policy", "none beside feedback", "both", advice="give one of them")
+        if self.qfrc_applied is not None:
+            object.__setattr__(self, "qfrc_applied", _finite("qfrc_applied", self.qfrc_applied))
 
     @property
     def has_controller(self) -> bool:
@@ -216,18 +223,24 @@ class Control:
 
     @property
     def is_plain(self) -> bool:
-        """Whether each row of `ctrl` acts as it is for one step."""
-        return self.hold == 1 and not self.has_controller
+        """Whether each row of `ctrl` acts as it is for one step, and nothing else does."""
+        return self.hold == 1 and not self.has_controller and self.qfrc_applied is None
+
+    @property
+    def as_applied(self) -> Control:
+        """How the controls as they acted, with the controller's part, act again."""
+        return replace(self, feedback=None, policy=None)
 
     @property
     def arrays(self) -> dict[str, Float64Array]:
         """The arrays that gradients may be taken by, by their names in `wrt`."""
+        forces = {} if self.qfrc_applied is None else {"qfrc_applied": self.qfrc_applied}
         if self.feedback is not None:
-            return {f"feedback.{name}": array for name, array in self.feedback.to_dict().items()}
+            return {f"feedback.{name}": array for name, array in self.feedback.to_dict().items()} | forces
         if self.policy is None:
-            return {}
+            return forces
         goal = {} if self.policy.goal is None else {"policy.goal": self.policy.goal}
-        return {"policy.weights": self.policy.weights, **goal}
+        return {"policy.weights": self.policy.weights, **goal, **forces}
 
     def to_dict(self) -> dict[str, Any]:
         """Return fields of a request, without those that have their defaults."""
@@ -236,6 +249,8 @@ class Control:
             found["feedback"] = self.feedback.to_dict()
         if self.policy is not None:
             found["policy"] = self.policy.to_dict()
+        if self.qfrc_applied is not None:
+            found["qfrc_applied"] = self.qfrc_applied
         return found
 
     @classmethod
@@ -245,18 +260,20 @@ class Control:
         Raises:
             ArgumentError: a field is wrong.
         """
-        hold, feedback, policy = (document.get(name) for name in ("hold", "feedback", "policy"))
-        if hold is None and feedback is None and policy is None:
+        names = ("hold", "feedback", "policy", "qfrc_applied")
+        hold, feedback, policy, forces = (document.get(name) for name in names)
+        if hold is None and feedback is None and policy is None and forces is None:
             return PLAIN
         return cls(
             1 if hold is None else hold,
             None if feedback is None else Feedback(**feedback),
             None if policy is None else MLP.from_dict(policy),
+            forces,
         )
 
 
 PLAIN = Control()
-"""Each row of `ctrl` acts as it is for one step."""
+"""Each row of `ctrl` acts as it is for one step, and nothing else does."""
 
 
 def _layers(weights: Sequence[Any]) -> list[Float64Array]:

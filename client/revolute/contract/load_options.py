@@ -33,7 +33,8 @@ class Option:
         least: of a number: smallest value.
         most: of a number: largest value.
         above: of a number: `least` itself is refused.
-        only: the files or models that it is for; empty for all.
+        only: the files that it is for; empty for all.
+        contact_model: the only contact model that reads it; empty for all.
         unset: what a default of None comes to.
         edits_file: `load_model` changes the file by it; the compiled engine does not read it.
     """
@@ -47,6 +48,7 @@ class Option:
     most: float = math.inf
     above: bool = False
     only: str = ""
+    contact_model: str = ""
     unset: str = "the file's"
     edits_file: bool = False
 
@@ -72,15 +74,13 @@ class Option:
     @property
     def text(self) -> str:
         """What it is for and what it does, in one line."""
-        return f"{self.only} only: {self.summary}" if self.only else self.summary
+        only = f'contact_model="{self.contact_model}"' if self.contact_model else self.only
+        return f"{only} only: {self.summary}" if only else self.summary
 
 
 def _option(kind: type, default: Any, summary: str, **details: Any) -> Any:
     """Return a field of `LoadOptions`."""
     return dataclasses.field(default=default, metadata={"option": Option(kind, default, summary, **details)})
-
-
-_HARD = 'contact_model="hard"'
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class LoadOptions:
     timestep: float | None = _option(float, None, "length of a step in seconds", unit="seconds", above=True)
     contact_model: str = _option(
         str,
-        "hard",
-        '"hard", impulses that keep shapes apart, or "mujoco", MuJoCo\'s soft constraints with the file\'s '
-        "solref, solimp, cone and integrator",
+        "mujoco",
+        "\"mujoco\", MuJoCo's soft constraints with the file's solref, solimp, cone and integrator, or "
+        '"hard", impulses that keep shapes apart',
         choices=("hard", "mujoco"),
     )
     cone: str | None = _option(
@@ -115,7 +115,7 @@ class LoadOptions:
         None,
         'friction cone, "pyramidal" or "elliptic"',
         choices=("pyramidal", "elliptic"),
-        only='contact_model="mujoco"',
+        contact_model="mujoco",
     )
     solver: str = _option(
         str,
@@ -123,9 +123,11 @@ class LoadOptions:
         '"pgs", a fixed number of sweeps of projected Gauss-Seidel, or "exact", to convergence, for stacks '
         "and large ratios of masses",
         choices=("pgs", "exact"),
-        only=_HARD,
+        contact_model="hard",
     )
-    iterations: int = _option(int, 50, 'sweeps of "pgs" per step', least=1, most=100_000, only=_HARD)
+    iterations: int = _option(
+        int, 50, 'sweeps of "pgs" per step', least=1, most=100_000, contact_model="hard"
+    )
     contact: bool = _option(bool, True, "simulate contacts")
     limits: bool = _option(bool, True, "simulate joint limits")
     dry_friction: bool = _option(bool, True, "simulate dry friction of joints (frictionloss)")
@@ -134,18 +136,20 @@ class LoadOptions:
         0.2,
         "share of a violation that is repaired: of equalities per step, of penetrations per 2.5 ms",
         most=1.0,
-        only=_HARD,
+        contact_model="hard",
     )
-    cfm: float = _option(float, 0.0, "softness added to the diagonal of the contact system", only=_HARD)
+    cfm: float = _option(
+        float, 0.0, "softness added to the diagonal of the contact system", contact_model="hard"
+    )
     restitution: float = _option(
-        float, 0.0, "coefficient of restitution of all contacts", most=1.0, only=_HARD
+        float, 0.0, "coefficient of restitution of all contacts", most=1.0, contact_model="hard"
     )
     margin: float = _option(
         float,
         0.01,
         "distance in metres below which shapes are watched for contact",
         unit="metres",
-        only=_HARD,
+        contact_model="hard",
     )
 
 

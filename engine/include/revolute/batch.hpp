@@ -34,9 +34,10 @@ struct ParameterRows {
 };
 using ParameterInputs = std::array<ParameterRows, parameter_count>;
 
-// Cotangents of the states of some steps.
+// Cotangents of the states of some steps, and of all controls.
 struct StateCotangents {
   const double *qpos = nullptr, *qvel = nullptr;  // [K, B, count, nq], [K, B, count, nv]
+  const double* ctrl = nullptr;                   // [K, B, C, nu] of the controls as applied
   const std::int64_t* steps = nullptr;            // [count] which, ascending; null: all of 0 .. T
   std::int64_t count = 0;
 };
@@ -112,11 +113,12 @@ struct ValueAndGradientArrays {
 // of the configuration (nv).
 struct JvpArrays {
   BatchShape shape;
-  const double *qpos, *qvel, *ctrl;  // the rollout, without a controller
+  const double *qpos, *qvel, *ctrl;  // the rollout, without feedback and policy
   ParameterInputs parameters;
   const double *qpos0_tan, *qvel0_tan, *ctrl_tan;  // [B, nv], [B, nv], [B, C, nu]; null is zero
   ParameterInputs parameter_tangents;              // rows as in `parameters`, or one; null is zero
   double *qpos_tan, *qvel_tan;                     // [B, T + 1, nv] each
+  BroadcastInput qfrc_applied{};                   // of the rollout
 };
 
 // The Jacobian of one step, in the tangent convention of MuJoCo's mjd_transitionFD: state (dq, v), 2 nv coordinates.

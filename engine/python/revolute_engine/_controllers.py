@@ -33,9 +33,14 @@ def bind(model: Model, control: Control, batch: int, periods: int, batched: bool
         ArgumentError: an array or a layer does not fit the model or ctrl.
     """
     axes = (batch, periods, batched)
+    found: dict[str, Any] = {}
     if control.feedback is not None:
-        return _feedback(model, control.feedback, axes)
-    return None if control.policy is None else _policy(model, control.policy, axes)
+        found = _feedback(model, control.feedback, axes)
+    if control.policy is not None:
+        found = _policy(model, control.policy, axes)
+    if control.qfrc_applied is not None:
+        found["qfrc_applied"] = _periods("qfrc_applied", control.qfrc_applied, (model.nv,), axes)
+    return found or None
 
 
 def _feedback(model: Model, feedback: Feedback, axes: tuple[int, int, bool]) -> dict[str, Any]:
@@ -118,5 +123,11 @@ def is_shared(array: Float64Array, axes_of_own: int, batch: int) -> bool:
     return array.ndim < axes_of_own + 2 or (len(array) == 1 and batch > 1)
 
 
-AXES_OF_OWN = {"feedback.gain": 2, "feedback.qpos": 1, "feedback.qvel": 1, "policy.goal": 1}
+AXES_OF_OWN = {
+    "feedback.gain": 2,
+    "feedback.qpos": 1,
+    "feedback.qvel": 1,
+    "policy.goal": 1,
+    "qfrc_applied": 1,
+}
 """Axes of a controller's arrays besides batch and time; weights have neither."""

@@ -141,7 +141,8 @@ def check_cotangents(
     """
     given = {name: as_float64(name, value) for name, value in values.items() if value is not None}
     if not given:
-        raise ArgumentError.expected(" and ".join(shapes), "an array in at least one of them", "None in both")
+        names = "qpos_bar, qvel_bar and ctrl_bar"
+        raise ArgumentError.expected(names, "an array in at least one of them", "None in all")
     stacked = {name: _with_k(name, array, shapes[name], batched) for name, array in given.items()}
     has_k = {name: array.ndim == len(shapes[name]) + batched for name, array in given.items()}
     counts = {name: len(array) for name, array in stacked.items()}

@@ -202,9 +202,11 @@ class Engine:
             for array in (rollout.kept_qpos, rollout.kept_qvel, rollout.ctrl)
         )
         first = np.ascontiguousarray(qpos[:, 0]), np.ascontiguousarray(qvel[:, 0])
-        # the controls as they acted; the controller has done its part
-        held = Control(rollout.control.hold)
-        problem = Problem(first[0], first[1], ctrl, dict(rollout.params), rollout.batched, held)
+        control = rollout.control.as_applied
+        controller = bind(model, control, ctrl.shape[0], ctrl.shape[1], rollout.batched)
+        problem = Problem(
+            first[0], first[1], ctrl, dict(rollout.params), rollout.batched, control, controller
+        )
         replayed = self._simulate(model, problem, Checkpoints("none"), True, cancel)
         return replayed.qpos, replayed.qvel
 
@@ -248,6 +250,7 @@ class Engine:
         qpos_bar: npt.ArrayLike | None = None,
         qvel_bar: npt.ArrayLike | None = None,
         *,
+        ctrl_bar: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
         wrt: Iterable[str] = INPUTS,
         clip: float | None = None,
@@ -263,11 +266,13 @@ class Engine:
                 call returns K gradients.
             qvel_bar: d loss / d qvel, shape [batch, time + 1, nv]; None for zero. It has the axis K if
                 `qpos_bar` has.
+            ctrl_bar: d loss / d ctrl at fixed states, by the controls as they acted, shape
+                [batch, periods, nu]; None for zero. It has the axis K if the others have.
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all states.
-            wrt: what to differentiate by: qpos, qvel (the start state), ctrl, the arrays of the controller
-                (`feedback.gain`, `feedback.qpos`, `feedback.qvel`, `policy.weights`, `policy.goal`), and any
-                parameter that `rollout` accepts.
+            wrt: what to differentiate by: qpos, qvel (the start state), ctrl, the arrays of `control`
+                (`feedback.gain`, `feedback.qpos`, `feedback.qvel`, `policy.weights`, `policy.goal`,
+                `qfrc_applied`), and any parameter that `rollout` accepts.
             clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel); longer ones are
                 scaled down before they are pulled back through a step. None for no bound.
             on_diverged: "raise" an error if every environment diverged, or "inf" for a gradient of NaN then.
@@ -296,8 +301,9 @@ class Engine:
         shapes = {
             "qpos_bar": (rollout.batch, count, model.nq),
             "qvel_bar": (rollout.batch, count, model.nv),
+            "ctrl_bar": (rollout.batch, *rollout.ctrl.shape[-2:]),
         }
-        given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar}
+        given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar, "ctrl_bar": ctrl_bar}
         bars, cotangents, has_k = check_cotangents(shapes, given, completed, rollout.batched)
         kept_qpos, kept_qvel, ctrl, status = (
             with_batch(array, rollout.batched)
@@ -320,6 +326,7 @@ class Engine:
                 cotangents,
                 bars["qpos_bar"],
                 bars["qvel_bar"],
+                bars["ctrl_bar"],
                 indices,
                 names,
                 bound,
@@ -489,6 +496,7 @@ class Engine:
             *(with_batch(array, rollout.batched) for array in states),
             ctrl,
             rollout.control.hold,
+            bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched),
             parameter_rows(rollout.params),
             *tangents.values(),
             parameter_rows(params_tangents),

@@ -17,9 +17,13 @@ def checked_options(given: Mapping[str, Any]) -> LoadOptions:
     """Return the options in plain Python types.
 
     Raises:
-        ArgumentError: an option has the wrong type or lies outside its range.
+        ArgumentError: an option has the wrong type, lies outside its range, or is set for another contact
+            model.
     """
-    return LoadOptions(**{name: _checked(name, OPTIONS[name], value) for name, value in given.items()})
+    options = LoadOptions(**{name: _checked(name, OPTIONS[name], value) for name, value in given.items()})
+    for name, option in OPTIONS.items():
+        _check_contact_model(name, option, getattr(options, name), options.contact_model)
+    return options
 
 
 def engine_values(options: LoadOptions) -> dict[str, int | float]:
@@ -42,6 +46,18 @@ def _checked(name: str, option: Option, value: Any) -> Any:
     if not _accepts(option, value):
         raise ArgumentError.expected(name, option.expected, repr(value))
     return option.kind(value)
+
+
+def _check_contact_model(name: str, option: Option, value: Any, contact_model: str) -> None:
+    """Refuse a value other than the default if the contact model does not read the option."""
+    if option.contact_model in ("", contact_model) or value == option.default:
+        return
+    raise ArgumentError.expected(
+        name,
+        f'contact_model="{option.contact_model}", the only one that reads it',
+        f'"{contact_model}"',
+        advice=f'pass contact_model="{option.contact_model}" or leave {name} out',
+    )
 
 
 def _accepts(option: Option, value: Any) -> bool:

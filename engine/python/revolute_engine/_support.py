@@ -267,20 +267,15 @@ def _method_notes(model: mujoco.MjModel) -> list[str]:
 
 def _soft_method_notes(model: mujoco.MjModel) -> list[str]:
     """Return notes on differences between the contact model "mujoco" and MuJoCo."""
-    notes = []
-    if model.opt.integrator == int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST) and _has_lone_free_body(model):
-        notes.append("integrator IMPLICITFAST: gyroscopic derivatives of single free bodies are left out")
     plain = mujoco.MjOption()
     unused = [
         name for name in _SOLVER_OPTIONS if not np.array_equal(getattr(model.opt, name), getattr(plain, name))
     ]
     if model.opt.noslip_iterations:
         unused.append("noslip_iterations")
-    if unused:
-        notes.append(
-            f"constraints are solved to convergence from a cold start; not used: {', '.join(unused)}"
-        )
-    return notes
+    if not unused:
+        return []
+    return [f"constraints are solved to convergence from a cold start; not used: {', '.join(unused)}"]
 
 
 _SOLVER_OPTIONS = ("solver", "iterations", "tolerance", "ls_iterations", "ls_tolerance")

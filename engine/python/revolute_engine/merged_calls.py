@@ -60,6 +60,7 @@ class BackwardCall:
     times: Any = None
     clip: float | None = None
     on_diverged: str = "raise"
+    ctrl_bar: Any = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,8 @@ def backward_together(
         engine: the engine.
         model: the model of all trajectories.
         calls: the calls; all have the same number of steps, the same number of cotangents K, cotangents of
-            all states without `clip`, and trajectories with checkpoints "every" and plain controls.
+            all states without `clip` and `ctrl_bar`, and trajectories with checkpoints "every" and plain
+            controls.
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:

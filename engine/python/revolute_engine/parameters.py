@@ -303,9 +303,17 @@ def _by_name(model: Model, argument: str, given: Mapping[str, Any] | None) -> di
     known = parameters_of(model)
     for name in given:
         if name not in known:
-            raise ArgumentError.expected(argument, f"names among {', '.join(known)}", repr(name))
+            raise ArgumentError.expected(
+                argument, f"names among {', '.join(known)}", repr(name), advice=_advice(name)
+            )
     prefix = "" if argument == "params" else f"{argument}."
     return {name: owned_float64(prefix + name, value) for name, value in given.items()}
+
+
+def _advice(name: str) -> str | None:
+    """Return how to load a model that reads a parameter, if another contact model has it."""
+    known = PARAMETERS.get(name) if isinstance(name, str) else None
+    return f'load the model with contact_model="{known.contact_model}"' if known else None
 
 
 def _check_shape(model: Model, name: str, label: str, value: Float64Array, batch: int, batched: bool) -> None:

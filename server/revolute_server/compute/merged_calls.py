@@ -76,6 +76,7 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
             only.qvel_bar,
             times=only.times,
             wrt=only.wrt,
+            ctrl_bar=only.ctrl_bar,
             clip=only.clip,
             on_diverged=only.on_diverged,
             cancel=token,
@@ -84,10 +85,11 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
     rollout = call.rollout
     size = len(rollout.ctrl) if rollout.batched else 1
     bar = call.qpos_bar if call.qpos_bar is not None else call.qvel_bar
+    bar = call.ctrl_bar if bar is None else bar
     cotangents = len(bar) if np.ndim(bar) == np.ndim(rollout.kept_qpos) + 1 else 1
     small = size <= MOST_ENVIRONMENTS and rollout.report.checkpoint_bytes * cotangents <= MOST_BYTES
     plain = rollout.checkpoints == EVERY and call.times is None and rollout.control.is_plain
-    plain = plain and call.clip is None and call.on_diverged == "raise"
+    plain = plain and call.ctrl_bar is None and call.clip is None and call.on_diverged == "raise"
     key = ("backward", model.id, rollout.steps, cotangents) if small and plain else None
     return _work(one, partial(backward_together, engine, model), call, key, size, size * rollout.steps)
 

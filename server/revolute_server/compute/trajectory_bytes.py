@@ -47,6 +47,7 @@ def controller_bytes(model: Model, ctrl: Any, control: Control, wrt: Sequence[st
         "feedback.gain": rows * 2 * model.nu * model.nv,
         "feedback.qpos": rows * model.nq,
         "feedback.qvel": rows * model.nv,
+        "qfrc_applied": rows * model.nv,
     }
     if control.policy is not None:
         goal = control.policy.goal

@@ -23,7 +23,6 @@ STEPS = 1000
 STEPS_OF_A_FILE = 200  # an unknown robot may fall over, and the derivative of a long fall is useless
 FEWEST_STEPS = 25
 TIMESTEP = 2e-3
-SWEEPS = 50
 REPEATS = 5
 
 
@@ -42,10 +41,10 @@ class Robot:
     def load(self, simulator: revolute.Simulator) -> Any:
         """Load the robot and return its handle; a URDF with a free base gets a ground."""
         if self.path is None:
-            return simulator.load_model("laikago", timestep=TIMESTEP, iterations=SWEEPS)
+            return simulator.load_model("laikago", timestep=TIMESTEP)
         urdf = self.path.lower().endswith(".urdf")
         base = self.base or ("free" if urdf else None)
-        return simulator.load_model(self.path, base=base, ground=urdf and base == "free", iterations=SWEEPS)
+        return simulator.load_model(self.path, base=base, ground=urdf and base == "free")
 
     def scene(self, model: Any, steps: int) -> Scene:
         """Return the start, the controls and the moved coordinate for the loaded robot."""

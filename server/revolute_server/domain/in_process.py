@@ -449,6 +449,7 @@ class _Trajectories(Trajectories):
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
         *,
+        ctrl_bar: Any = None,
         clip: float | None = None,
         on_diverged: str = "raise",
     ) -> Gradient:
@@ -459,6 +460,7 @@ class _Trajectories(Trajectories):
                 rollout,
                 qpos_bar,
                 qvel_bar,
+                ctrl_bar=ctrl_bar,
                 times=times,
                 wrt=wrt,
                 clip=clip,

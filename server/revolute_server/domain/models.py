@@ -8,7 +8,7 @@ import hashlib
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -118,7 +118,7 @@ class Models:
             record = await self._store.get(MODEL, model_id)
             if record is None:
                 raise NotFoundError.missing("model", model_id)
-            model = self._compiled.get(model_id) or await self._compile(Source(**decode(record.payload)))
+            model = self._compiled.get(model_id) or await self._compile(_kept_source(record.payload))
             self._seen[model_id] = time.monotonic()
             return model
 
@@ -210,7 +210,8 @@ class Models:
             "nu": model.nu,
             "timestep": model.timestep,
         }
-        put = Put(MODEL, model.id, encode(vars(source)), summary=summary, client=current_client())
+        payload = _payload(source, model)
+        put = Put(MODEL, model.id, payload, summary=summary, client=current_client())
         while True:
             try:
                 known = await self._store.get(MODEL, model.id)
@@ -247,6 +248,25 @@ def check_source(source: Source) -> None:
             raise ArgumentError.expected(
                 "options", f"names among {', '.join(OPTIONS)}", repr(option[:80]), advice="check the spelling"
             )
+
+
+_RECORDED = "contact_model"
+"""The option that a record always names."""
+
+_FORMER_CONTACT_MODEL = "hard"
+"""Contact model of records that do not name one; earlier releases had this default."""
+
+
+def _payload(source: Source, model: Model) -> tuple[Any, ...]:
+    """Return the payload of a model's record, which names the contact model also if the source does not."""
+    options = {**source.options, _RECORDED: model.options[_RECORDED]}
+    return encode(vars(dataclasses.replace(source, options=options)))
+
+
+def _kept_source(payload: Sequence[Any]) -> Source:
+    """Return the source of a record."""
+    source = Source(**decode(payload))
+    return dataclasses.replace(source, options={_RECORDED: _FORMER_CONTACT_MODEL, **source.options})
 
 
 def _digest(source: Source) -> str:

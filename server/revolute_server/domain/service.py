@@ -31,6 +31,7 @@ from .trajectories import Trajectories
 API_VERSIONS = ("v1",)
 FEATURES = (
     "backward.clip",
+    "backward.ctrl_bar",
     "backward.many_cotangents",
     "check_gradient",
     *(f"backward.{name}" for name in PARAMETERS),
@@ -42,6 +43,7 @@ FEATURES = (
     "rollout.params",
     *(f"rollout.params.{name}" for name in PARAMETERS),
     "rollout.policy",
+    "rollout.qfrc_applied",
     "session.jacobian",
     "stream_rollout",
     "value_and_gradient.loss_terms",

@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from revolute.contract.checkpoints import EVERY, Checkpoints
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
@@ -256,6 +258,7 @@ class Trajectories:
         qvel_bar: Any,
         wrt: Sequence[str],
         *,
+        ctrl_bar: Any = None,
         times: Sequence[int] | None = None,
         clip: float | None = None,
         on_diverged: str = "raise",
@@ -267,6 +270,8 @@ class Trajectories:
             qpos_bar: d loss / d qpos, [batch, time + 1, nq], with a leading axis K for K gradients; or None.
             qvel_bar: d loss / d qvel, [batch, time + 1, nv], with the same leading axis; or None.
             wrt: names of inputs and parameters to differentiate by.
+            ctrl_bar: d loss / d ctrl at fixed states, [batch, periods, nu], with the same leading axis; or
+                None.
             times: times of the states in `qpos_bar` and `qvel_bar`; None for all.
             clip: largest norm of a state's cotangent; None for no bound.
             on_diverged: "raise" or "inf".
@@ -277,7 +282,9 @@ class Trajectories:
             DivergedError: no environment stayed finite.
         """
         kept = await self.get(trajectory_id)
-        return await self._pull(kept, qpos_bar, qvel_bar, wrt, times, clip=clip, on_diverged=on_diverged)
+        return await self._pull(
+            kept, qpos_bar, qvel_bar, wrt, times, ctrl_bar=ctrl_bar, clip=clip, on_diverged=on_diverged
+        )
 
     async def _pull(
         self,
@@ -287,12 +294,15 @@ class Trajectories:
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
         *,
+        ctrl_bar: Any = None,
         clip: float | None = None,
         on_diverged: str = "raise",
     ) -> Gradient:
         size = gradient_bytes(trajectory.model, trajectory.rollout, qpos_bar, qvel_bar, wrt, times)
+        size += 8 * np.size(ctrl_bar)
         with self._cache.using(trajectory.id), self._budget.reserve("a gradient", size):
-            call = BackwardCall(trajectory.rollout, qpos_bar, qvel_bar, tuple(wrt), times, clip, on_diverged)
+            bars = qpos_bar, qvel_bar, tuple(wrt), times
+            call = BackwardCall(trajectory.rollout, *bars, clip, on_diverged, ctrl_bar)
             return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
 
     async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
@@ -334,7 +344,7 @@ class Trajectories:
 
         Yields:
             The trajectory, and a function that pulls (qpos_bar, qvel_bar, wrt, times) back through it, with
-            `clip` and `on_diverged`.
+            `ctrl_bar`, `clip` and `on_diverged`.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.

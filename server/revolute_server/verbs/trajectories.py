@@ -75,7 +75,7 @@ class RolloutInputs(Body):
 
     example = {
         **_EXAMPLE_ROLLOUT,
-        "params": {"gravity": [0.0, 0.0, -1.62], "restitution": 0.5},
+        "params": {"gravity": [0.0, 0.0, -1.62], "dof_damping": [0.1, 0.05]},
         "checkpoints": "slots=2",
     }
 
@@ -91,16 +91,17 @@ class RolloutInputs(Body):
     hold: int | None = None
     feedback: Feedback | None = None
     policy: Policy | None = None
+    qfrc_applied: OptionalArray = None
 
     @property
     def control(self) -> Control:
         """How the rows of ctrl act.
 
         Raises:
-            ArgumentError: a field of `hold`, `feedback` or `policy` is wrong.
+            ArgumentError: one of these fields is wrong.
         """
         given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(self, name))}
-        return Control.from_dict({"hold": self.hold, **given})
+        return Control.from_dict({"hold": self.hold, "qfrc_applied": self.qfrc_applied, **given})
 
 
 class StreamRolloutInputs(Body):
@@ -131,6 +132,7 @@ class Cotangents(Body):
     times: list[int] | None = None
     clip: float | None = None
     on_diverged: str = "raise"
+    ctrl_bar: OptionalArray = None
 
 
 class Tangents(Body):
@@ -208,6 +210,7 @@ class ClientLossCotangents(Body):
 
     qpos_bar: OptionalArray = None
     qvel_bar: OptionalArray = None
+    ctrl_bar: OptionalArray = None
     times: list[int] | None = None
 
 
@@ -258,7 +261,10 @@ class TrajectoryVerbs(ServiceVerbs):
             )
         if not inputs.control.is_plain:
             raise ArgumentError.expected(
-                "inputs", "neither hold, nor feedback, nor policy", "one of them", advice="use Rollout"
+                "inputs",
+                "neither hold, feedback, policy nor qfrc_applied",
+                "one of them",
+                advice="use Rollout",
             )
         qpos, qvel, ctrl, params = self._inputs(inputs)
         arguments: dict[str, Any] = {
@@ -302,6 +308,7 @@ class TrajectoryVerbs(ServiceVerbs):
                 qpos_bar,
                 qvel_bar,
                 wrt,
+                ctrl_bar=array("ctrl_bar", body.ctrl_bar),
                 times=body.times,
                 clip=body.clip,
                 on_diverged=body.on_diverged,
@@ -377,6 +384,7 @@ class TrajectoryVerbs(ServiceVerbs):
                     array("qvel_bar", bars.qvel_bar),
                     tuple(body.wrt) or _STATE_AND_CONTROL,
                     bars.times,
+                    ctrl_bar=array("ctrl_bar", bars.ctrl_bar),
                     clip=body.clip,
                     on_diverged=body.on_diverged,
                 )

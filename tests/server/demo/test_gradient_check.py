@@ -23,7 +23,7 @@ def simulator() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def case(simulator: Any) -> tuple[Scene, revolute.Loss, np.ndarray]:
-    scene = laikago(simulator.load_model("laikago", timestep=2e-3, iterations=50), STEPS)
+    scene = laikago(simulator.load_model("laikago", timestep=2e-3), STEPS)
     first = simulator.rollout(scene.model, scene.qpos, scene.qvel, scene.ctrl)
     loss, _ = scene.task(first.qpos)
     _, gradient = simulator.value_and_gradient(scene.model, scene.qpos, scene.qvel, scene.ctrl, loss)

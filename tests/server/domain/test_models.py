@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import revolute
+from revolute_server.store import MODEL, Limits, Put, open_store
+from revolute_server.store.codec import decode, encode
 
 from ..conftest import CART
 from ..processes import ServerProcess, running_server
@@ -86,3 +89,31 @@ def test_after_a_restart_who_comes_back_at_once_has_a_model_compiled_once(tmp_pa
         # and one for each step
         assert server.metric(COMPILATIONS) <= 1 + 8
         wire.close()
+
+
+def test_a_model_of_an_earlier_release_keeps_its_contact_model(tmp_path: Path) -> None:
+    """Its record names no contact model, because "hard" was the default then."""
+    store = f"sqlite:///{tmp_path}/store.db"
+    with running_server("--store", store) as server, revolute.connect(server.grpc) as simulator:
+        hard, default = simulator.load_model(CART, contact_model="hard"), simulator.load_model(CART)
+        assert default.options["contact_model"] == "mujoco" and default.id != hard.id
+    asyncio.run(_forget_contact_model(store, hard.id))
+    with running_server("--store", store) as server:
+        wire = GrpcWire(server.grpc_target)
+        for model in (hard, default):
+            found = wire.call("GetModel", {"model_id": model.id})
+            assert found["model_id"] == model.id
+            assert found["options"]["contact_model"] == model.options["contact_model"]
+        wire.close()
+
+
+async def _forget_contact_model(address: str, model_id: str) -> None:
+    """Rewrite a model's record as the earlier release wrote it."""
+    store = open_store(address, "process", Limits())
+    await store.open()
+    record = await store.get(MODEL, model_id)
+    assert record is not None
+    source = decode(record.payload)
+    assert source["options"].pop("contact_model") == "hard"
+    await store.commit(Put(MODEL, model_id, encode(source), summary=record.summary))
+    await store.close()

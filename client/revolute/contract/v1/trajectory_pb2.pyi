@@ -18,7 +18,7 @@ class RolloutRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[RolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class RolloutInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget", "hold", "feedback", "policy")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget", "hold", "feedback", "policy", "qfrc_applied")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +38,7 @@ class RolloutInputs(_message.Message):
     HOLD_FIELD_NUMBER: _ClassVar[int]
     FEEDBACK_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
+    QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -50,7 +51,8 @@ class RolloutInputs(_message.Message):
     hold: int
     feedback: Feedback
     policy: Policy
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ...) -> None: ...
+    qfrc_applied: _tensor_pb2.Tensor
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class Feedback(_message.Message):
     __slots__ = ("gain", "qpos", "qvel")
@@ -201,7 +203,7 @@ class BackwardRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[Cotangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Cotangents(_message.Message):
-    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt", "times", "clip", "on_diverged")
+    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt", "times", "clip", "on_diverged", "ctrl_bar")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_BAR_FIELD_NUMBER: _ClassVar[int]
     QVEL_BAR_FIELD_NUMBER: _ClassVar[int]
@@ -209,6 +211,7 @@ class Cotangents(_message.Message):
     TIMES_FIELD_NUMBER: _ClassVar[int]
     CLIP_FIELD_NUMBER: _ClassVar[int]
     ON_DIVERGED_FIELD_NUMBER: _ClassVar[int]
+    CTRL_BAR_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     qpos_bar: _tensor_pb2.Tensor
     qvel_bar: _tensor_pb2.Tensor
@@ -216,7 +219,8 @@ class Cotangents(_message.Message):
     times: EntryList
     clip: float
     on_diverged: str
-    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ..., clip: _Optional[float] = ..., on_diverged: _Optional[str] = ...) -> None: ...
+    ctrl_bar: _tensor_pb2.Tensor
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ..., clip: _Optional[float] = ..., on_diverged: _Optional[str] = ..., ctrl_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class BackwardResponse(_message.Message):
     __slots__ = ("start", "chunk")

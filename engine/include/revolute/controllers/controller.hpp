@@ -2,7 +2,7 @@
 //   u_c = ctrl_c                                  without a controller
 //   u_c = ctrl_c + K_c (x (-) x_ref_c)            feedback.hpp
 //   u_c = ctrl_c + scale network(observations)    mlp.hpp
-// and u_c acts until the next period. These controls are kept, so that steps are replayed without the controller; its adjoint
+// and u_c acts until the next period, as do generalized forces qfrc_applied_c. These controls are kept, so that steps are replayed without the controller; its adjoint
 // needs the states at the starts of the periods, which the backward pass visits anyway.
 #pragma once
 
@@ -19,12 +19,14 @@ struct ControllerInputs {
   BroadcastInput gain{}, qpos{}, qvel{};  // of feedback, [B, C, 2 nu nv], [B, C, nq], [B, C, nv]
   MlpShape mlp;                           // of a policy
   BroadcastInput goal{};                  // [B, C, goal_size]
+  BroadcastInput qfrc_applied{};          // [B, C, nv], with any kind; null: none
 };
 
 // Gradients by the arrays of a controller, [K, B, C, n], or [K, B, 1, n] of an array that is the same in all periods; weights
 // [K, B, n]. Null: not wanted.
 struct ControllerBars {
   double *gain = nullptr, *qpos = nullptr, *qvel = nullptr, *weights = nullptr, *goal = nullptr;
+  double* qfrc_applied = nullptr;
 };
 
 }  // namespace revolute

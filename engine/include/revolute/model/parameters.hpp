@@ -28,6 +28,9 @@ struct Parameters {
   Real* rotational_friction;     // [nfriction_pair, 2] torsional, rolling
   Vector3<Real>* gravity;        // [1]
   PairSoftness<Real>* softness;  // mujoco: [nfriction_pair]
+  // Generalized forces besides those of actuators, [nv], an input that changes with time: whoever runs the steps keeps it,
+  // and its cotangents. Null: none.
+  Real* qfrc_applied = nullptr;
 
   Parameters(const Model& m, Arena& arena) {
     inertia = arena.take<RigidInertia<Real>>(m.nv);

@@ -2,7 +2,7 @@
 //
 // MuJoCo's affine actuator on a hinge or slide joint, with length l = gear q and velocity d = gear v:
 //   f = clamp((g0 + g1 l + g2 d) clamp(u) + b0 + b1 l + b2 d),   tau = gear f                 (1)
-//   tau -= stiffness (q - rest) + damping v                                                   (2)
+//   tau -= stiffness (q - rest) + damping v,   tau += qfrc_applied                            (2)
 // Diagonal that is added to the mass matrix:
 //   armature + h damping,   and with implicitfast  + h gear^2 (-g2 u - b2)  where f is within its range     (3)
 // Reads qpos, qvel, ctrl. Writes tau, diagonal. A control or force beyond its range has no derivative; on the bound it has
@@ -63,6 +63,8 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
     tau[k] = -parameters.damping[k] * qvel[k];                         // (2)
     diagonal[k] = parameters.armature[k] + h * parameters.damping[k];  // (3)
   }
+  if (parameters.qfrc_applied)
+    for (int k = 0; k < model.nv; ++k) tau[k] += parameters.qfrc_applied[k];  // (2)
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     if (joint.type == JointType::ball)
@@ -111,6 +113,8 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
     parameters_bar.damping[k] += h * diagonal_bar[k] - qvel[k] * tau_bar[k];
     parameters_bar.armature[k] += bar.armature[k];
   }
+  if (parameters.qfrc_applied)
+    for (int k = 0; k < model.nv; ++k) parameters_bar.qfrc_applied[k] += tau_bar[k];
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     const Real stiffness = parameters.stiffness[j];
