@@ -29,13 +29,12 @@ _WORSE = 1e3
 """Where the simulation diverges, a problem's value is this many times its largest finite value so far."""
 
 
-@dataclass
 class Problem:
     """A function of one vector with its gradient, for SciPy and other optimizers.
 
-    Calling it with x gives (value, gradient). Where the simulation diverges, the value is a finite number far
-    above all values so far, and the gradient points back to the last point that did not diverge; a line search
-    then tries a shorter step.
+    Calling it with x gives (value, gradient). Where the simulation diverges, the value is a finite number
+    above all values so far, and the gradient points back to the last point that did not diverge; a line
+    search then tries a shorter step.
 
     Attributes:
         x0: the start, [n].
@@ -44,11 +43,6 @@ class Problem:
         evaluations: number of calls.
         steps: environment steps that were simulated.
     """
-
-    x0: Float64Array
-    bounds: Float64Array
-    evaluations: int = 0
-    steps: int = 0
 
     def __init__(
         self,
@@ -62,6 +56,7 @@ class Problem:
     ) -> None:
         self._sim, self._model, self._loss = sim, model, loss
         self._inputs, self._wrt, self._options = inputs, wrt, options
+        self.evaluations = self.steps = 0
         self.x0 = np.concatenate([inputs[name].ravel() for name in wrt])
         self.bounds = np.concatenate(
             [_bounds(name, inputs[name], model, bounds) for name in wrt] or [np.zeros((0, 2))]
@@ -92,7 +87,9 @@ class Problem:
         params = {name: value for name, value in inputs.items() if name not in STATE_AND_CONTROL}
         value, gradient = self._sim.value_and_gradient(
             self._model,
-            *(inputs[name] for name in STATE_AND_CONTROL),
+            inputs["qpos"],
+            inputs["qvel"],
+            inputs["ctrl"],
             self._loss,
             params=params,
             wrt=self._wrt,
@@ -115,7 +112,9 @@ class Problem:
             )
         value = _WORSE * (1.0 + self._largest)
         back = x - self._last
-        return value, value * back / max(float(back @ back), np.finfo(float).tiny)
+        length = max(float(np.abs(back).max(initial=0.0)), np.finfo(float).tiny)
+        unit = back / length
+        return value, value / length * unit / max(float(unit @ unit), np.finfo(float).tiny)
 
 
 def problem(
@@ -320,7 +319,8 @@ class _Planner:
         """Simulate candidates [n, T, nu]."""
         trajectory = self._sim.rollout(
             self._model,
-            *self._start,
+            self._start[0],
+            self._start[1],
             ctrl,
             hold=self._hold,
             feedback=feedback,
@@ -413,7 +413,8 @@ def _quadratic(
     gradient = np.concatenate(
         [_apply(turn.swapaxes(1, 2), parts["qpos"].gradient), parts["qvel"].gradient], axis=1
     )
-    hessian = np.zeros((len(qpos), 2 * nv, 2 * nv))
+    size = nv + qvel.shape[1]
+    hessian = np.zeros((len(qpos), size, size))
     hessian[:, :nv, :nv] = turn.swapaxes(1, 2) @ parts["qpos"].hessian @ turn
     hessian[:, nv:, nv:] = parts["qvel"].hessian
     return _Quadratic(gradient, hessian), parts["ctrl"]
