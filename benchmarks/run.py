@@ -15,7 +15,19 @@ from typing import Any
 
 from .autodiff import tables as autodiff
 from .measure import machine
-from .ours import batch, chain, cost, first_call, instruction_sets, memory, policies, robots, step
+from .ours import (
+    batch,
+    chain,
+    contact,
+    contacts,
+    cost,
+    first_call,
+    instruction_sets,
+    memory,
+    policies,
+    robots,
+    step,
+)
 from .peers import compare
 from .script import ROOT, Effort, Measure, add_effort, effort, read_report, write_report
 from .table import Table
@@ -25,7 +37,9 @@ OURS: dict[str, Measure] = {
     "batch": batch.measure,
     "instruction_sets": instruction_sets.measure,
     "robots": robots.measure,
+    "contact": contact.measure,
     "chain": chain.measure,
+    "contacts": contacts.measure,
     "cost": cost.measure,
     "memory": memory.measure,
     "policies": policies.measure,

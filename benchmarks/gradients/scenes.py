@@ -23,7 +23,7 @@ def standing(steps: int, sweeps: int = SWEEPS, friction: float | None = None) ->
         friction: sliding coefficient of every shape; by default the model's, 0.8.
     """
     model = load_model("laikago", contact_model="hard", iterations=sweeps)
-    params = {} if friction is None else {"geom_friction": np.full(model.ngeom, friction)}
+    params = {} if friction is None else {"geom_friction": np.full((model.ngeom, 3), friction)}
     return model, Start(START.copy(), np.zeros(model.nv), controls(steps), params)
 
 
@@ -47,7 +47,7 @@ def sliding(steps: int) -> tuple[Model, Start]:
     model, start = standing(steps)
     qvel = start.qvel.copy()
     qvel[:3] = 1.0, 0.4, -0.5
-    friction = np.full(model.ngeom, 0.2)
+    friction = np.full((model.ngeom, 3), 0.2)
     friction[model.geom_names.index("floor")] = 0.3  # distinct coefficients: the larger of two counts
     params = {name: default_parameter(model, name) for name in parameters_of(model)}
     params |= {

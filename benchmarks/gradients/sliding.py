@@ -30,7 +30,7 @@ def block(force: float, friction: float = FRICTION) -> tuple[float, float, float
         friction: coefficient of block and floor; their derivatives are added.
     """
     model, engine = load_model(BLOCK, contact_model="hard"), Engine(threads=1)
-    params = {"geom_friction": np.full(model.ngeom, friction), "body_mass": model.body_mass}
+    params = {"geom_friction": np.full((model.ngeom, 3), friction), "body_mass": model.body_mass}
     rollout = engine.rollout(model, np.zeros(2), np.zeros(2), np.full((BLOCK_STEPS, 1), force), params=params)
     bar = np.zeros_like(rollout.qvel)
     bar[-1, 0] = 1.0

@@ -98,13 +98,14 @@ def small_calls(address: Mapping[str, str], effort: Effort) -> Table:
         revolute.connect(address["http"]) as over_http,
     ):
         model = over_grpc.load_model("laikago", timestep=TIMESTEP)
-        session = over_grpc.session(model)
+        session, in_memory = over_grpc.session(model), over_grpc.session(model, durable=False)
         calls: dict[str, Callable[[], object]] = {
             "bare grpc.aio echo": lambda: echo(b"x"),
             "ListModels (gRPC)": over_grpc.models,
             "GetServerInfo (gRPC)": over_grpc.server_info,
             "GetState (gRPC)": session.state,
             "Step, one robot (gRPC)": lambda: session.step(POSE),
+            "Step, one robot, durable=False (gRPC)": lambda: in_memory.step(POSE),
             "GetServerInfo (HTTP)": over_http.server_info,
         }
         found = percentiles(calls, effort.steps(SMALL_CALLS))

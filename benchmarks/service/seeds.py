@@ -17,6 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from revolute.contract.codec.documents import fill_message
 from revolute.contract.codec.parts import to_parts
+from revolute.contract.load_options import OPTIONS
 from revolute.contract.v1 import model_pb2, server_pb2, session_pb2, trajectory_pb2
 
 CART = b"""<mujoco model="cart"><option timestep="0.001" gravity="0 0 0"/><worldbody><body name="cart">
@@ -32,11 +33,13 @@ ARRAYS: dict[str, Any] = {
     "qvel_bar": np.ones((STEPS + 1, 1)),
     "ctrl_bar": np.ones((STEPS, 1)),
     "qfrc_applied": [0.3],
+    "gain": [[-1.0, -0.1]],
     "qpos_tan": [1.0],
     "qvel_tan": [1.0],
     "ctrl_tan": np.ones((STEPS, 1)),
     "weight": 2.0,
     "target": [0.5],
+    "where": [1.0],
 }
 """Tensors by field name."""
 
@@ -55,6 +58,7 @@ WORDS: dict[str, Any] = {
     "tolerance": 1e-4,
     "name": "x",
     "checkpoints": "every",
+    "contact_model": "hard",
     "states": "all",
     "lease": 600.0,
 }
@@ -67,15 +71,16 @@ LEFT_OUT = {
     "ListSessionsRequest.page_token",
     "ModelOptions.base",
     "ModelOptions.fuse_fixed",
-    "ModelOptions.solver",
+    # beside step_count
+    "SetStateInputs.step_counts",
+    *(f"ModelOptions.{name}" for name, option in OPTIONS.items() if option.contact_model == "hard"),
     "Cotangents.times",
-    # Jvp would refuse the trajectory
-    "RolloutInputs.feedback",
+    # not beside a feedback
     "RolloutInputs.policy",
 }
 """Fields without which a request is valid and with which it would not be."""
 
-STREAM_LEFT_OUT = ("hold", "qfrc_applied")
+STREAM_LEFT_OUT = ("hold", "feedback", "qfrc_applied")
 """Fields of a rollout that StreamRollout refuses."""
 
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .session import Session, SessionInfo, State
     from .simulator import Simulator
     from .trajectory import CheckpointReport, Gradient, Trajectory
+    from .unsettled import UnsettledWarning
 
 __version__ = "0.1.0"
 
@@ -65,6 +66,7 @@ _HOME = {
     "StepJacobian": "derivatives",
     "Term": "contract.loss",
     "Trajectory": "trajectory",
+    "UnsettledWarning": "unsettled",
     "connect": "connection",
     "models": "connection",
 }
@@ -101,6 +103,7 @@ __all__ = [
     "Trajectory",
     "UnauthenticatedError",
     "UnavailableError",
+    "UnsettledWarning",
     "__version__",
     "connect",
     "models",
@@ -108,6 +111,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "aio":
+        return importlib.import_module(".aio", __name__)
     if name not in _HOME:
         raise AttributeError(f"module 'revolute' has no attribute '{name}'")
     value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)

@@ -8,8 +8,9 @@ import numbers
 import os
 from typing import Any
 
-from .contract.errors import ArgumentError, UnavailableError
-from .contract.transport import ENTRY_POINTS, IN_PROCESS, Transport
+from .contract.errors import ArgumentError
+from .contract.transport import Transport
+from .local_engine import local_engine
 from .session import whole_number
 from .simulator import Simulator
 from .transports.handshake import explain_connection_error
@@ -97,16 +98,7 @@ def _in_process(threads: int | None, credentials: Credentials) -> Simulator:
             raise ArgumentError.expected(name, "None without an address", f"a {name}")
     if threads is not None:
         threads = whole_number("threads", threads, least=1)
-    from importlib.metadata import entry_points
-
-    found = entry_points(group=ENTRY_POINTS, name=IN_PROCESS)
-    if not found:
-        raise _no_engine()
-    try:
-        transport = next(iter(found)).load()
-    except ImportError as error:
-        raise _no_engine(error) from error
-    return Simulator(transport(threads))
+    return Simulator(local_engine()(threads))
 
 
 def _over_network(
@@ -134,16 +126,6 @@ def _network_transport(address: Address, timeout: float | None, credentials: Cre
     from .transports.http import HttpTransport
 
     return HttpTransport(address, timeout=timeout, credentials=credentials)
-
-
-def _no_engine(error: ImportError | None = None) -> UnavailableError:
-    cause = "" if error is None else f" ({error})"
-    return UnavailableError(
-        f"address: expected the engine in this process, got none{cause}; "
-        'install it with `pip install "revolute[server]"` (from a clone: `pip install ./client .`), '
-        'or connect to a server: revolute.connect("grpc://host:50051")',
-        argument="address",
-    )
 
 
 def _path(name: str, path: Any) -> str | None:

@@ -16,7 +16,8 @@ class Jvp:
     Attributes:
         qpos: tangents of the configurations, [batch, T + 1, nv]. The tangent of a quaternion is a rotation
             vector in the moving frame. NaN for an environment that diverged.
-        qvel: tangents of the velocities, [batch, T + 1, nv]. NaN for an environment that diverged.
+        qvel: tangents of the velocities, and of the activations, [batch, T + 1, nv + na]. NaN for the same
+            environments.
     """
 
     qpos: Float64Array
@@ -32,11 +33,11 @@ class Jvp:
 class StepJacobian:
     """The derivative of one step in tangent coordinates, in the order of MuJoCo's `mjd_transitionFD`.
 
-    With x = (dq, v) and dq a tangent of the configuration: dx+ = A dx + B du.
+    With x = (dq, v, act) and dq a tangent of the configuration: dx+ = A dx + B du; nx = 2 nv + na.
 
     Attributes:
-        A: derivative by the state, [batch, 2 nv, 2 nv]. NaN for an environment whose step diverges.
-        B: derivative by the controls, [batch, 2 nv, nu]. NaN for an environment whose step diverges.
+        A: derivative by the state, [batch, nx, nx]. NaN for an environment whose step diverges.
+        B: derivative by the controls, [batch, nx, nu]. NaN for an environment whose step diverges.
     """
 
     A: Float64Array

@@ -79,7 +79,7 @@ def rollout(
     # environments that share a start state: JAX sums the gradient of the broadcast
     start = [
         _broadcast(name, value, (*lead, size))
-        for name, value, size in zip(("qpos", "qvel"), arrays, (model.nq, model.nv), strict=False)
+        for name, value, size in zip(("qpos", "qvel"), arrays, (model.nq, len(model.qvel0)), strict=False)
     ]
     call = _Call(sim, model, tuple(sorted(options.items())), _ranks([*start, arrays[2]], named))
     return _rollout(call, *start, arrays[2], named)
@@ -129,7 +129,7 @@ class _Call:
         times = () if self.final else (steps + 1,)
         return (
             jax.ShapeDtypeStruct((*lead, *times, self.model.nq), ctrl.dtype),
-            jax.ShapeDtypeStruct((*lead, *times, self.model.nv), ctrl.dtype),
+            jax.ShapeDtypeStruct((*lead, *times, len(self.model.qvel0)), ctrl.dtype),
         )
 
     def simulate(self, inputs: _Inputs, *, differentiable: bool) -> Trajectory:

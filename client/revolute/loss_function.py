@@ -63,7 +63,7 @@ def evaluate(loss: LossFunction, states: States) -> tuple[Any, dict[str, Float64
     found = loss(states)
     if not isinstance(found, tuple) or len(found) not in (3, 4):
         raise ArgumentError.expected(
-            "loss", "a function that returns (value, qpos_bar, qvel_bar)", _shown(found)
+            "loss", "a function that returns (value, qpos_bar, qvel_bar), or ctrl_bar too", _shown(found)
         )
     value, *bars = found
     return value, {

@@ -13,6 +13,7 @@ import numpy as np
 from .contract.arrays import Float64Array
 from .contract.errors import ArgumentError
 from .contract.load_options import OPTIONS
+from .local_engine import local_engine
 
 _MAX_COUNT = 2**31 - 1
 
@@ -37,6 +38,10 @@ class Source:
     options: Mapping[str, Any] = field(default_factory=dict)
     missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    def for_engine(self) -> tuple[str | bytes, Mapping[str, bytes], Mapping[str, Any]]:
+        """Return the text as bytes or the name of a built-in model, the files and the options."""
+        return self.text.encode() or self.builtin, self.assets, self.options
+
 
 @dataclass(frozen=True, eq=False)
 class ModelHandle:
@@ -46,14 +51,14 @@ class ModelHandle:
         id: SHA-256 of text, assets and options.
         name: name of the model.
         nq: numbers per environment in qpos.
-        nv: numbers per environment in qvel.
+        nv: degrees of freedom: velocities per environment in qvel.
         nu: numbers per environment in ctrl.
         nbody: bodies, the world included.
         njnt: joints.
         ngeom: collision shapes.
         timestep: length of a step in s.
         qpos0: default configuration, [nq].
-        qvel0: default velocity, [nv].
+        qvel0: default velocity, and behind it the activations, [nv + na].
         body_names: unique names, by index like all lists of names; an unnamed body is `body_<number>`.
         joint_names: an unnamed joint is `<body>/<number among the body's joints>`.
         geom_names: an unnamed shape is `<body>/<number among the body's shapes>`.
@@ -61,7 +66,7 @@ class ModelHandle:
         dof_names: one per entry of qvel.
         ctrlrange: range of each control, [nu, 2].
         body_mass: mass of each body in kg, [nbody].
-        geom_friction: sliding friction coefficient of each shape, [ngeom].
+        geom_friction: sliding, torsional and rolling friction of each shape, [ngeom, 3].
         options: all options in effect, defaults included.
         notes: decisions of the loader, one sentence each.
         source: text and assets that were sent; empty text for a built-in model.
@@ -96,6 +101,11 @@ class ModelHandle:
     params: Mapping[str, Float64Array] = field(default_factory=dict)
     keyframes: Mapping[str, Float64Array] = field(default_factory=dict)
 
+    @property
+    def na(self) -> int:
+        """Activations (states of actuators, MuJoCo's act) per environment, behind the velocities in qvel."""
+        return len(self.qvel0) - self.nv
+
     @classmethod
     def from_document(cls, document: Mapping[str, Any], source: Source) -> ModelHandle:
         """Build a handle from a ModelInfo document.
@@ -113,6 +123,27 @@ class ModelHandle:
         }
         values = {name: _copied(known[name]) for name in cls.__dataclass_fields__ if name in known}
         return cls(id=document["model_id"], source=source, **values)
+
+    def to_mjcf(self) -> str:
+        """Return MJCF text of the model as MuJoCo compiles it, with what the options of `load_model` change.
+
+        It refers to meshes by the names in `source.assets`. Needs the engine in this process.
+
+        Raises:
+            UnavailableError: no engine is installed here; the text says how to install it.
+        """
+        text: str = local_engine().mjcf(*self.source.for_engine())
+        return text
+
+    def mujoco(self) -> Any:
+        """Return the model as a `mujoco.MjModel`, e.g. to render it. States and controls have the same order.
+
+        Needs the engine in this process, which brings MuJoCo.
+
+        Raises:
+            UnavailableError: no engine is installed here; the text says how to install it.
+        """
+        return local_engine().mujoco_model(*self.source.for_engine())
 
     def __repr__(self) -> str:
         return f"<revolute model '{self.name}': nq={self.nq}, nv={self.nv}, nu={self.nu}, id={self.id[:12]}>"

@@ -15,6 +15,7 @@ from .link import Link
 from .model import ModelHandle
 from .trajectory import Trajectory
 from .unpicklable import Unpicklable
+from .unsettled import warn_unsettled
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,7 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
         model: ModelHandle,
         source: Iterator[dict[str, Any]],
         ctrl: np.ndarray,
+        params: Mapping[str, np.ndarray],
     ) -> None:
         self.model = model
         self.trajectory: Trajectory | None = None
@@ -61,10 +63,11 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
         # fetch the first document now, so that wrong arguments raise here and not at the first segment
         self._documents = itertools.chain([next(source)], source)
         self._ctrl = ctrl
+        self._params = params
         shape = (*ctrl.shape[:-2], ctrl.shape[-2] + 1)
         self._states = {
             "qpos": np.empty((*shape, model.nq)),
-            "qvel": np.empty((*shape, model.nv)),
+            "qvel": np.empty((*shape, len(model.qvel0))),
         }
 
     def __next__(self) -> Segment:
@@ -99,8 +102,17 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
 
     def _finish(self, document: Mapping[str, Any]) -> None:
         final = {f"final_{name}": states[..., -1, :] for name, states in self._states.items()}
+        warn_unsettled(
+            "stream_rollout",
+            self.model,
+            document.get("unsettled_step"),
+            document.get("residual"),
+            stacklevel=3,
+        )
         whole = {**document, **self._states, **final, "checkpoints": "every"}
-        self.trajectory = Trajectory(self._link, self.model, whole, self._ctrl, owned=True)
+        self.trajectory = Trajectory(
+            self._link, self.model, whole, self._ctrl, owned=True, params=self._params
+        )
 
     def __enter__(self) -> RolloutStream:
         return self

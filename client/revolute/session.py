@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .contract.argument_names import reject_unknown_arguments
-from .contract.arrays import Float64Array, as_float64
+from .contract.arrays import Float64Array, as_float64, named_float64
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
 from .link import Link
 from .model import ModelHandle
 from .unpicklable import Unpicklable
+from .unsettled import warn_unsettled
 
 _MAX_STEPS = 2**62
 MAX_BATCH = 2**31 - 1
@@ -30,11 +31,15 @@ class State:
 
     Attributes:
         qpos: configurations, [batch, nq].
-        qvel: velocities, [batch, nv].
-        time: time since the last reset in s.
-        step_count: steps since the last reset.
+        qvel: velocities, and behind them activations, [batch, nv + na].
+        time: time in s, step_count times the model's timestep.
+        step_count: largest of step_counts.
+        step_counts: [batch] int64, steps of each environment since its last reset.
         status: [batch] int32, 0 for a finite environment, 1 for one that diverged since the last reset.
             The state of a diverged environment is NaN until the next reset.
+        unsettled_step: [batch] int64, number since the last reset of the first step whose constraints the
+            solver did not settle, or -1; None from a server of an earlier release.
+        residual: [batch], largest `Trajectory.residual` since the last reset; None like `unsettled_step`.
     """
 
     qpos: Float64Array
@@ -42,11 +47,14 @@ class State:
     time: float
     step_count: int
     status: npt.NDArray[np.int32]
+    step_counts: npt.NDArray[np.int64]
+    unsettled_step: npt.NDArray[np.int64] | None = None
+    residual: Float64Array | None = None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
         """Build a state from a SessionState document."""
-        return cls(**{name: document[name] for name in cls.__dataclass_fields__})
+        return cls(**{name: document[name] for name in cls.__dataclass_fields__ if name in document})
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,7 @@ class SessionInfo:
         lease: duration of its lease in s.
         expires_in: time in s until the lease ends; every call on the session renews the lease.
         age: time in s since the session was created.
+        durable: whether the server's store keeps it, see `Simulator.session`.
     """
 
     session_id: str
@@ -70,6 +79,7 @@ class SessionInfo:
     lease: float
     expires_in: float
     age: float
+    durable: bool
 
 
 class Session(Unpicklable):
@@ -80,6 +90,7 @@ class Session(Unpicklable):
         model: the model that is simulated.
         batch: number of environments.
         lease: seconds without a call after which a server ends the session; infinite in process.
+        durable: whether the server's store keeps it, see `Simulator.session`.
     """
 
     _pickle_advice = "send the arrays of its state(), or on a server its id, for Simulator.open_session"
@@ -89,15 +100,17 @@ class Session(Unpicklable):
         self.id: str = document["session_id"]
         self.batch: int = document["batch"]
         self.lease: float = document["lease"]
+        self.durable: bool = document["durable"]
         self._link = link
 
     @reject_unknown_arguments
-    def reset(self, qpos: Any = None, qvel: Any = None) -> State:
-        """Set the state, and set time and step count to 0.
+    def reset(self, qpos: Any = None, qvel: Any = None, *, where: Any = None) -> State:
+        """Set the state, and set step counts to 0. Parameters stay.
 
         Args:
             qpos: configuration, [batch, nq], or [nq] for all environments; None for the model's default.
             qvel: velocity, [batch, nv], or [nv] for all environments; None for the model's default.
+            where: [batch] booleans, the environments to reset; the others go on. None for all.
 
         Returns:
             The new state.
@@ -110,8 +123,23 @@ class Session(Unpicklable):
             "session_id": self.id,
             "qpos": None if qpos is None else as_float64("qpos", qpos),
             "qvel": None if qvel is None else as_float64("qvel", qvel),
+            "where": None if where is None else np.asarray(as_float64("where", where)),
         }
         return State.from_document(self._link.call("Reset", document))
+
+    @reject_unknown_arguments
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        """Set the model's parameters for later steps, e.g. other masses in each environment.
+
+        Args:
+            params: values by name, as for `Simulator.rollout`; with a leading batch axis each environment has
+                its own. Parameters that are not named have the model's values again.
+
+        Raises:
+            ArgumentError: a name, shape or value does not fit the model.
+            NotFoundError: the session was closed, or its lease ended.
+        """
+        self._link.call("SetParams", {"session_id": self.id, "params": named_float64("params", params)})
 
     @reject_unknown_arguments
     def step(self, ctrl: Any, steps: int = 1) -> State:
@@ -122,7 +150,7 @@ class Session(Unpicklable):
             steps: number of steps; 0 leaves the state as it is.
 
         Returns:
-            The new state.
+            The new state. An `UnsettledWarning` tells of steps whose constraints the solver did not settle.
 
         Raises:
             ArgumentError: a shape or value does not fit the model.
@@ -133,7 +161,12 @@ class Session(Unpicklable):
             "ctrl": as_float64("ctrl", ctrl),
             "steps": whole_number("steps", steps, least=0),
         }
-        return State.from_document(self._link.call("Step", document))
+        state = State.from_document(self._link.call("Step", document))
+        if state.unsettled_step is not None:
+            # of this call alone
+            now = np.where(state.unsettled_step >= state.step_count - steps, state.unsettled_step, -1)
+            warn_unsettled("step", self.model, now, state.residual, stacklevel=3)
+        return state
 
     @reject_unknown_arguments
     def jacobian(self, ctrl: Any) -> StepJacobian:
@@ -163,15 +196,15 @@ class Session(Unpicklable):
         return State.from_document(self._link.call("GetState", {"session_id": self.id}))
 
     @reject_unknown_arguments
-    def set_state(self, qpos: Any = None, qvel: Any = None, *, step_count: int | None = None) -> State:
-        """Replace the state, or parts of it, without resetting the step count.
+    def set_state(self, qpos: Any = None, qvel: Any = None, *, step_count: Any = None) -> State:
+        """Replace the state, or parts of it, without resetting the step counts.
 
         Args:
             qpos: configuration, [batch, nq], or [nq] for all environments; None keeps the current one.
             qvel: velocity, [batch, nv], or [nv] for all environments; None keeps the current one. Giving both
                 revives environments that diverged.
-            step_count: steps since the last reset; None keeps the current count. To restore a saved `State`,
-                pass its qpos, qvel and step_count.
+            step_count: steps since the last reset, a number or [batch]; None keeps the current ones. To
+                restore a saved `State`, pass its qpos, qvel and step_counts.
 
         Returns:
             The new state.
@@ -180,12 +213,15 @@ class Session(Unpicklable):
             ArgumentError: a shape or value does not fit the model.
             NotFoundError: the session was closed, or its lease ended.
         """
-        document = {
+        document: dict[str, Any] = {
             "session_id": self.id,
             "qpos": None if qpos is None else as_float64("qpos", qpos),
             "qvel": None if qvel is None else as_float64("qvel", qvel),
-            "step_count": None if step_count is None else whole_number("step_count", step_count, least=0),
         }
+        if np.ndim(step_count):
+            document["step_counts"] = as_float64("step_count", step_count)
+        elif step_count is not None:
+            document["step_count"] = whole_number("step_count", step_count, least=0)
         return State.from_document(self._link.call("SetState", document))
 
     @reject_unknown_arguments

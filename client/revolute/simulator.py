@@ -6,13 +6,16 @@ import numbers
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import Float64Array, as_float64, named_float64, owned_float64, repeated_controls
 from .contract.checkpoints import EVERY, Checkpoints
 from .contract.controllers import MLP, Control, Feedback
 from .contract.errors import ArgumentError, ModelError
+from .contract.gradient_method import EXACT, GradientMethod
 from .contract.gradient_report import GradientReport
 from .contract.load_options import GivenOptions, spell_out_options
 from .contract.loss import Loss, Term, check_loss
@@ -20,12 +23,21 @@ from .contract.transport import IN_PROCESS, Transport
 from .derivatives import StepJacobian
 from .link import Link
 from .loss_function import LossFunction, States, evaluate, infinite_where_diverged
-from .model import ModelHandle, check_model, check_options
+from .model import ModelHandle, Source, check_model, check_options
 from .rollout_stream import RolloutStream
 from .session import MAX_BATCH, Session, SessionInfo, seconds, whole_number
 from .source_files import add_searched_paths, read_source
-from .trajectory import STATE_AND_CONTROL, Gradient, Trajectory, checked_names, positive_number
+from .trajectory import (
+    STATE_AND_CONTROL,
+    Gradient,
+    Trajectory,
+    checked_names,
+    method_field,
+    positive_number,
+)
+from .trajectory_file import read
 from .unpicklable import Unpicklable
+from .unsettled import warn_unsettled
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -43,6 +55,7 @@ class Simulator(Unpicklable):
     def __init__(self, transport: Transport) -> None:
         self.address = transport.address
         self._link = Link(transport)
+        self._loaded: set[str] = set()
 
     @reject_unknown_arguments
     @spell_out_options
@@ -86,21 +99,34 @@ class Simulator(Unpicklable):
             package_paths=package_paths,
             name=name,
         )
+        handle = self._register(model)
+        for note in handle.warnings:
+            warnings.warn(f"{model.name or model.builtin or 'XML text'}: {note}", stacklevel=3)
+        return handle
+
+    def _register(self, source: Source) -> ModelHandle:
+        """Load a model from its source."""
         document = {
-            "builtin": model.builtin or None,
-            "text": model.text or None,
-            "assets": dict(model.assets),
-            "options": checked,
-            "name": model.name or None,
+            "builtin": source.builtin or None,
+            "text": source.text or None,
+            "assets": dict(source.assets),
+            "options": dict(source.options),
+            "name": source.name or None,
         }
         try:
             answer = self._link.call("RegisterModel", document)
         except ModelError as error:
-            raise add_searched_paths(error, model) from None
-        handle = ModelHandle.from_document(answer, model)
-        for note in handle.warnings:
-            warnings.warn(f"{model.name or model.builtin or 'XML text'}: {note}", stacklevel=3)
+            raise add_searched_paths(error, source) from None
+        handle = ModelHandle.from_document(answer, source)
+        self._loaded.add(handle.id)
         return handle
+
+    def _id(self, model: Any) -> str:
+        """Return the id of a model; in process, load one that another simulator has loaded."""
+        known = check_model(model)
+        if self.address == IN_PROCESS and known.id not in self._loaded:
+            self._register(known.source)
+        return known.id
 
     def models(self) -> list[str]:
         """Return the names of the built-in models."""
@@ -120,7 +146,7 @@ class Simulator(Unpicklable):
         qfrc_applied: Any = None,
         params: Mapping[str, Any] | None = None,
         checkpoints: str | Checkpoints = EVERY,
-        states: str | None = None,
+        states: Literal["all", "final"] | None = None,
     ) -> Trajectory:
         """Simulate a batch of environments under given controls.
 
@@ -147,24 +173,30 @@ class Simulator(Unpicklable):
                 "every", else "final".
 
         Returns:
-            The trajectory; its `status` reports environments that diverged.
+            The trajectory; its `status` reports environments that diverged. An `UnsettledWarning` tells of
+            steps whose constraints the solver did not settle.
 
         Raises:
             ArgumentError: a shape, value or name does not fit the model.
-            NotFoundError: the model was loaded by another simulator or is gone.
+            NotFoundError: the model is gone, or was loaded by another simulator of another server.
             LimitError: the request exceeds a limit of the server.
         """
         kept = Checkpoints.parse(checkpoints)
         if states not in (None, "all", "final"):
             raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
-        inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
-        control = Control(hold, feedback, policy, qfrc_applied)
+        inputs = self._inputs(model, qpos, qvel, ctrl, params)
+        control = Control.of(hold, feedback, policy, qfrc_applied)
         if kept.differentiable and not control.has_controller and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(kept), "states": states, **control.to_dict()}
         answer = self._link.rollout(inputs)
+        _warn_unsettled("rollout", model, answer)
         # with a controller the controls come with the answer; in process, share the engine's copy of ctrl
-        return Trajectory(self._link, model, answer, answer.get("ctrl", _repeated(inputs)), owned=True)
+        acted = answer.get("ctrl", _repeated(inputs))
+        forces = qfrc_applied is not None
+        return Trajectory(
+            self._link, model, answer, acted, owned=True, params=inputs["params"], has_forces=forces
+        )
 
     @reject_unknown_arguments
     def stream_rollout(
@@ -196,15 +228,15 @@ class Simulator(Unpicklable):
 
         Raises:
             ArgumentError: a shape, value or name does not fit the model.
-            NotFoundError: the model was loaded by another simulator or is gone.
+            NotFoundError: the model is gone, or was loaded by another simulator of another server.
             LimitError: the request exceeds a limit of the server.
         """
-        inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
+        inputs = self._inputs(model, qpos, qvel, ctrl, params)
         inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         steps = None if segment_steps is None else whole_number("segment_steps", segment_steps, least=1)
         document = {"inputs": inputs, "segment_steps": steps}
         documents = self._link.stream("StreamRollout", document)
-        return RolloutStream(self._link, model, documents, _repeated(inputs))
+        return RolloutStream(self._link, model, documents, _repeated(inputs), inputs["params"])
 
     def trajectory(self, model: ModelHandle, trajectory_id: str) -> Trajectory:
         """Open a trajectory by its id, e.g. one that another process kept with `Trajectory.detach`.
@@ -225,7 +257,33 @@ class Simulator(Unpicklable):
         document = self._link.call("GetTrajectory", {"trajectory_id": trajectory_id, "states": "final"})
         if document["model_id"] != check_model(model).id:
             raise ArgumentError.expected("model", f"the trajectory's model {document['model_id']}", model.id)
-        return Trajectory(self._link, model, document, document["ctrl"], owned=False)
+        params = document.get("params", {})
+        return Trajectory(self._link, model, document, document["ctrl"], owned=False, params=params)
+
+    def load_trajectory(self, path: str | os.PathLike[str]) -> Trajectory:
+        """Simulate a trajectory again that `Trajectory.save` wrote; its `model` is loaded, too.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The trajectory, which can be differentiated. On the same build it has the same bits; if its final
+            state differs from the file's, a warning says so.
+
+        Raises:
+            NotFoundError: there is no such file.
+            ArgumentError: the file is not one of `Trajectory.save`.
+        """
+        source, arguments, final = read(path)
+        trajectory = self.rollout(self._register(source), **arguments)
+        same = (
+            np.array_equal(getattr(trajectory, f"final_{name}"), final[name], equal_nan=True)
+            for name in final
+        )
+        if not all(same):
+            text = "the final state differs from the file's: another build or machine wrote it"
+            warnings.warn(f"{path}: {text}", stacklevel=2)
+        return trajectory
 
     @reject_unknown_arguments
     def value_and_gradient(
@@ -243,6 +301,7 @@ class Simulator(Unpicklable):
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         checkpoints: str | Checkpoints = EVERY,
+        gradient: str | GradientMethod = EXACT,
         clip: float | None = None,
         on_diverged: str = "raise",
     ) -> tuple[Any, Gradient]:
@@ -266,6 +325,7 @@ class Simulator(Unpicklable):
             wrt: what to differentiate by, as for `Trajectory.backward`.
             checkpoints: which states are kept during the call, as for `rollout`, but not "none". Memory
                 beyond inputs and gradient is proportional to these states.
+            gradient: how to differentiate, as for `Trajectory.backward`.
             clip: bound of the cotangents, as for `Trajectory.backward`.
             on_diverged: "raise": the value of an environment that diverged is NaN, and it is an error if all
                 diverged. "inf", for line searches: the value is infinite, also if the loss overflows, and no
@@ -280,19 +340,21 @@ class Simulator(Unpicklable):
                 trajectory.
             DivergedError: every environment diverged.
         """
-        inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
+        inputs = self._inputs(model, qpos, qvel, ctrl, params)
         inputs["checkpoints"] = str(Checkpoints.parse(checkpoints))
-        inputs |= Control(hold, feedback, policy, qfrc_applied).to_dict()
+        inputs |= Control.of(hold, feedback, policy, qfrc_applied).to_dict()
         names = checked_names(wrt)
         document: dict[str, Any] = {"inputs": inputs, "wrt": names, "on_diverged": on_diverged}
         document["clip"] = None if clip is None else positive_number("clip", clip)
+        document |= method_field(gradient)
         if callable(loss):
-            return self._custom_loss(document, loss, names)
-        document["loss"] = check_loss(loss, or_function=True).to_dict()
-        found = self._link.call("ValueAndGradient", document)
-        gradient = Gradient.from_document(found["gradient"], names, found["diverged_step"])
-        value = found["value"]
-        return (value if value.ndim else float(value)), gradient
+            value, found = self._custom_loss(document, loss)
+        else:
+            document["loss"] = check_loss(loss, or_function=True).to_dict()
+            found = self._link.call("ValueAndGradient", document)
+            value = found["value"] if found["value"].ndim else float(found["value"])
+        _warn_unsettled("value_and_gradient", model, found)
+        return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
 
     @reject_unknown_arguments
     def jacobian(
@@ -315,7 +377,7 @@ class Simulator(Unpicklable):
             ArgumentError: a shape, value or name does not fit the model.
             DivergedError: the step of every environment diverges.
         """
-        inputs = _inputs(check_model(model), qpos, qvel, ctrl, params)
+        inputs = self._inputs(model, qpos, qvel, ctrl, params)
         return StepJacobian.from_document(self._link.call("Jacobian", inputs))
 
     @reject_unknown_arguments
@@ -363,7 +425,7 @@ class Simulator(Unpicklable):
         """
         given = {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
         document: dict[str, Any] = {
-            "model_id": check_model(model).id,
+            "model_id": self._id(model),
             **{name: None if value is None else as_float64(name, value) for name, value in given.items()},
             "params": named_float64("params", params),
             "wrt": [] if wrt is None else checked_names(wrt),
@@ -377,13 +439,24 @@ class Simulator(Unpicklable):
         return GradientReport.from_dict(self._link.call("CheckGradient", document))
 
     @reject_unknown_arguments
-    def session(self, model: ModelHandle, batch: int = 1, *, lease: float | None = None) -> Session:
+    def session(
+        self,
+        model: ModelHandle,
+        batch: int = 1,
+        *,
+        params: Mapping[str, Any] | None = None,
+        lease: float | None = None,
+        durable: bool = True,
+    ) -> Session:
         """Open a batch of environments at the model's default state.
 
         Args:
             model: the model.
             batch: number of environments.
+            params: model parameters, as for `Session.set_params`.
             lease: seconds without a call after which a server ends the session; None for its default.
+            durable: whether the server's store keeps the session. With False it is in the memory of the
+                server process only: steps are faster, and it ends with that process.
 
         Returns:
             The session.
@@ -393,11 +466,19 @@ class Simulator(Unpicklable):
             LimitError: the server has no room for another session.
         """
         document = {
-            "model_id": check_model(model).id,
+            "model_id": self._id(model),
             "batch": whole_number("batch", batch, least=1, most=MAX_BATCH),
             "lease": None if lease is None else seconds("lease", lease),
+            "durable": bool(durable),
         }
-        return Session(self._link, model, self._link.call("CreateSession", document))
+        session = Session(self._link, model, self._link.call("CreateSession", document))
+        if params:
+            try:
+                session.set_params(params)
+            except BaseException:
+                session.close()
+                raise
+        return session
 
     def open_session(self, model: ModelHandle, session_id: str) -> Session:
         """Continue an open session, e.g. one whose client process has ended.
@@ -440,7 +521,7 @@ class Simulator(Unpicklable):
             ArgumentError: a session or trajectory uses the model.
             NotFoundError: the model was already deleted.
         """
-        self._link.call("DeleteModel", {"model_id": check_model(model).id})
+        self._link.call("DeleteModel", {"model_id": self._id(model)})
 
     def server_info(self) -> dict[str, Any]:
         """Return versions, features, limits and build of the engine or server, by protocol field names."""
@@ -459,10 +540,20 @@ class Simulator(Unpicklable):
     def __repr__(self) -> str:
         return f"<revolute simulator: {self.address}>"
 
-    def _custom_loss(
-        self, document: dict[str, Any], loss: LossFunction, names: list[str]
-    ) -> tuple[Any, Gradient]:
-        """Differentiate a Python loss function."""
+    def _inputs(
+        self, model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Return the document RolloutInputs; JacobianInputs has the same fields."""
+        return {
+            "model_id": self._id(model),
+            "qpos": as_float64("qpos", qpos),
+            "qvel": as_float64("qvel", qvel),
+            "ctrl": as_float64("ctrl", ctrl),
+            "params": named_float64("params", params),
+        }
+
+    def _custom_loss(self, document: dict[str, Any], loss: LossFunction) -> tuple[Any, Mapping[str, Any]]:
+        """Differentiate a Python loss function; return its value and a ValueAndGradientResult document."""
         value: Any = None
         sent, infinite = _repeated(document["inputs"]), document["on_diverged"] == "inf"
 
@@ -475,7 +566,14 @@ class Simulator(Unpicklable):
             return bars
 
         found = self._link.custom_loss(document, respond)
-        return value, Gradient.from_document(found["gradient"], names, found["diverged_step"])
+        return value, found
+
+
+def _warn_unsettled(verb: str, model: ModelHandle, document: Mapping[str, Any]) -> None:
+    """Warn the caller of a public method if the solver did not settle."""
+    unsettled, residual = document.get("unsettled_step"), document.get("residual")
+    # above this frame: the method, its check of argument names, and the caller
+    warn_unsettled(verb, model, unsettled, residual, stacklevel=4)
 
 
 def _fraction(name: str, value: Any) -> float:
@@ -483,19 +581,6 @@ def _fraction(name: str, value: Any) -> float:
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < 1:
         return float(value)
     raise ArgumentError.expected(name, "a number between 0 and 1", repr(value))
-
-
-def _inputs(
-    model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Return the document RolloutInputs; JacobianInputs has the same fields."""
-    return {
-        "model_id": model.id,
-        "qpos": as_float64("qpos", qpos),
-        "qvel": as_float64("qvel", qvel),
-        "ctrl": as_float64("ctrl", ctrl),
-        "params": named_float64("params", params),
-    }
 
 
 def _repeated(inputs: Mapping[str, Any]) -> Float64Array:

@@ -46,7 +46,8 @@ def rollout(
         ctrl: controls, [batch, T, nu] or [T, nu].
         params: model parameters to replace, by name.
         options: further options of `Simulator.rollout`, e.g. checkpoints="slots=32". With states="final" only
-            the last state is returned.
+            the last state is returned. Arrays of a feedback or policy get no gradient here;
+            `Simulator.value_and_gradient` gives it.
 
     Returns:
         qpos [batch, T + 1, nq] and qvel [batch, T + 1, nv], or [batch, nq] and [batch, nv] with

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,9 +16,11 @@ from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import Float64Array, as_float64, named_float64
 from .contract.checkpoints import CheckpointReport, Checkpoints
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
+from .contract.gradient_method import EXACT, GradientMethod
 from .derivatives import Jvp
 from .link import Link
 from .model import ModelHandle
+from .trajectory_file import write
 from .unpicklable import Unpicklable
 
 STATE_AND_CONTROL = ("qpos", "qvel", "ctrl")
@@ -32,6 +35,7 @@ class Gradient(Mapping[str, Float64Array]):
             whose states are finite but whose gradient is not. Rows with status 1 or 2 are NaN.
         diverged_step: [batch] int64, first step whose result is not finite, or -1.
         report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
+        method: how it was differentiated, "exact" or "contact_from_distance=…" with the distance in metres.
         clipped: [batch] int64, number of steps whose cotangent was scaled down to `clip`, with a leading axis
             K like the arrays; None without `clip`.
         notes: what is remarkable, such as an input whose gradient is exactly zero.
@@ -45,11 +49,13 @@ class Gradient(Mapping[str, Float64Array]):
         report: CheckpointReport,
         clipped: npt.NDArray[np.int64] | None = None,
         notes: Sequence[str] = (),
+        method: str = "exact",
     ) -> None:
         self._arrays = dict(arrays)
         self.status = status
         self.diverged_step = diverged_step
         self.report = report
+        self.method = method
         self.clipped = clipped
         self.notes = tuple(notes)
 
@@ -61,7 +67,9 @@ class Gradient(Mapping[str, Float64Array]):
         arrays = {name: document["arrays"][name] for name in names}
         report = CheckpointReport(**document["report"])
         clipped, notes = document.get("clipped"), document.get("notes", ())
-        return cls(arrays, document["status"], diverged_step, report, clipped, notes)
+        # a server of an earlier release knows no other method
+        method = document.get("method") or "exact"
+        return cls(arrays, document["status"], diverged_step, report, clipped, notes, method)
 
     def __getitem__(self, name: str) -> Float64Array:
         try:
@@ -106,10 +114,16 @@ class Trajectory(Unpicklable):
         final_qvel: velocity at time T, [batch, nv].
         ctrl: controls as they acted, [batch, T / hold, nu], with the part of a feedback or policy.
         hold: steps that each row of `ctrl` acted for.
+        params: model parameters that the rollout replaced, by name.
         checkpoints: which states are kept for the gradient.
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
             diverged environment are NaN after its last finite one.
         diverged_step: [batch] int64, first step whose result is not finite, or -1.
+        unsettled_step: [batch] int64, first step whose constraints the solver did not settle, or -1; None
+            from a server of an earlier release. Newton's method of contact_model="mujoco" and
+            solver="exact" settle at rounding, sweeps when they leave at most 1 mm/s.
+        residual: [batch], largest violation of a constraint that the solver of contact_model="hard" left, in
+            m/s or rad/s; 0 with "mujoco"; None like `unsettled_step`.
         report: cost of the checkpoints.
     """
 
@@ -123,6 +137,8 @@ class Trajectory(Unpicklable):
         ctrl: np.ndarray,
         *,
         owned: bool,
+        params: Mapping[str, np.ndarray],
+        has_forces: bool = False,
     ) -> None:
         self.id: str = document["trajectory_id"]
         self.model = model
@@ -131,10 +147,14 @@ class Trajectory(Unpicklable):
         self.final_qvel: Float64Array = _read_only(document["final_qvel"])
         self._states = _states(document) if "qpos" in document else None
         self.ctrl: Float64Array = _read_only(ctrl)
+        self.params: Mapping[str, Float64Array] = {name: _read_only(value) for name, value in params.items()}
+        self._has_forces = has_forces
         # servers of earlier versions do not send it
         self.hold: int = document.get("hold") or 1
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
         self.diverged_step: npt.NDArray[np.int64] = _read_only(document["diverged_step"])
+        self.unsettled_step: npt.NDArray[np.int64] | None = _read_only_or_none(document, "unsettled_step")
+        self.residual: Float64Array | None = _read_only_or_none(document, "residual")
         self.report = CheckpointReport(**document["report"])
         self._link = link
         kept = owned and self.checkpoints.differentiable
@@ -157,8 +177,18 @@ class Trajectory(Unpicklable):
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities at times 0 … T, [batch, T + 1, nv]; replayed like `qpos`."""
+        """Velocities at times 0 … T, and behind them activations, [batch, T + 1, nv + na]; see `qpos`."""
         return self._all_states()[1]
+
+    @property
+    def has_states(self) -> bool:
+        """Whether `qpos` and `qvel` are here, so that reading them asks no engine."""
+        return self._states is not None
+
+    @property
+    def act(self) -> Float64Array:
+        """Activations at times 0 … T, [batch, T + 1, na]: the end of `qvel`."""
+        return self.qvel[..., self.model.nv :]
 
     def _all_states(self) -> tuple[Float64Array, Float64Array]:
         if self._states is None:
@@ -186,6 +216,7 @@ class Trajectory(Unpicklable):
         times: Sequence[int] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         clip: float | None = None,
+        gradient: str | GradientMethod = EXACT,
     ) -> Gradient:
         """Pull the gradient of a loss back through this trajectory.
 
@@ -205,6 +236,8 @@ class Trajectory(Unpicklable):
                 longer ones are scaled down before they are pulled back through a step, for each environment
                 and step. This tames gradients through chaotic contacts, and biases them: the result is no
                 longer the gradient of the loss. None for no bound.
+            gradient: "exact", or "contact_from_distance[=metres]": shapes that do not touch answer by a weak
+                force in the derivative alone. It needs contact_model="mujoco"; docs/gradients.md explains it.
 
         Returns:
             Gradient with one array per name in `wrt`, shaped like that input, with a leading axis K if the
@@ -225,6 +258,7 @@ class Trajectory(Unpicklable):
             "ctrl_bar": None if ctrl_bar is None else as_float64("ctrl_bar", ctrl_bar),
             "wrt": names,
             "times": None if times is None else _whole_numbers("times", times),
+            **method_field(gradient),
             "clip": None if clip is None else positive_number("clip", clip),
         }
         found = self._link.call("Backward", document)
@@ -246,7 +280,7 @@ class Trajectory(Unpicklable):
                 tangent of a quaternion is a rotation vector in the moving frame; None for zero.
             qvel_tan: tangent of the start velocity, [batch, nv] or [nv]; None for zero.
             ctrl_tan: tangent of the controls, shaped like `ctrl`, or [T, nu] for all environments; None for
-                zero.
+                zero. A controller of the rollout answers to the states' tangents by itself.
             params_tan: tangents of model parameters by name, shaped like the parameters.
 
         Returns:
@@ -266,6 +300,33 @@ class Trajectory(Unpicklable):
             "params_tan": named_float64("params_tan", params_tan),
         }
         return Jvp.from_document(self._link.call("Jvp", document))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trajectory to an NPZ file for `Simulator.load_trajectory`, with its model.
+
+        The file has the start state, the controls as they acted and the parameters, not the states, which are
+        simulated again. A feedback or policy is not in it.
+
+        Raises:
+            ArgumentError: the file cannot be written, the rollout ran with checkpoints "none", or forces were
+                applied to it.
+        """
+        if self._has_forces:
+            raise ArgumentError.expected(
+                "trajectory", "one without qfrc_applied", "one with", advice="save these"
+            )
+        run = {
+            "checkpoints": str(self.checkpoints),
+            "hold": self.hold,
+            "inputs": {
+                "qpos": np.array(self.qpos[..., 0, :]),
+                "qvel": np.array(self.qvel[..., 0, :]),
+                "ctrl": np.array(self.ctrl),
+            },
+            "params": {name: np.asarray(value) for name, value in self.params.items()},
+            "final": {"qpos": np.array(self.final_qpos), "qvel": np.array(self.final_qvel)},
+        }
+        write(self.model.source, run, path)
 
     def delete(self) -> None:
         """Delete the trajectory in the engine or on the server. The arrays of this object remain valid.
@@ -308,6 +369,12 @@ class Trajectory(Unpicklable):
         )
 
 
+def method_field(gradient: Any) -> dict[str, str]:
+    """Return the field of a request that says how to differentiate; empty for the exact gradient."""
+    method = GradientMethod.parse(gradient)
+    return {} if method.is_exact else {"gradient": str(method)}
+
+
 def checked_names(wrt: Any) -> list[str]:
     """Return `wrt` as a list of names.
 
@@ -345,6 +412,11 @@ def _whole_numbers(name: str, values: Any) -> list[int]:
 
 def _states(document: Mapping[str, Any]) -> tuple[Float64Array, Float64Array]:
     return _read_only(document["qpos"]), _read_only(document["qvel"])
+
+
+def _read_only_or_none(document: Mapping[str, Any], name: str) -> Any:
+    array = document.get(name)
+    return None if array is None else _read_only(array)
 
 
 def _read_only(array: np.ndarray) -> Any:

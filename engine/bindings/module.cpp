@@ -142,7 +142,7 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
                        nullptr};
   py::dict out;
   const auto states = [&](const char* name, py::ssize_t count) {
-    Array qpos(Shape{batch, count, m.nq}), qvel(Shape{batch, count, m.nv});
+    Array qpos(Shape{batch, count, m.nq}), qvel(Shape{batch, count, velocities(m)});
     out[name] = py::make_tuple(qpos, qvel);
     return StateArrays{qpos.mutable_data(), qvel.mutable_data()};
   };
@@ -155,6 +155,9 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   out["diverged_step"] = diverged_step;
   out["unsettled_step"] = unsettled_step;
   arrays.unsettled_step = unsettled_step.mutable_data();
+  Array residual(Shape{batch});
+  out["residual"] = residual;
+  arrays.residual = residual.mutable_data();
   arrays.controller = read_controller(controller, controller_owners);
   if (arrays.controller.kind != ControllerKind::none) {
     Array applied(Shape{batch, ctrl.shape(1), m.nu});
@@ -171,8 +174,10 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
                           const Array& ctrl, std::int64_t steps, int threads, const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
-  Array qpos(Shape{batch, m.nq}), qvel(Shape{batch, m.nv});
+  Array qpos(Shape{batch, m.nq}), qvel(Shape{batch, velocities(m)});
   py::array_t<std::int32_t> status(batch);
+  py::array_t<std::int64_t> unsettled_step(batch);
+  Array residual(Shape{batch});
   std::vector<std::int64_t> diverged_step(batch);
   RolloutArrays arrays{};
   arrays.shape = {batch, steps};
@@ -184,8 +189,10 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
   arrays.last = {qpos.mutable_data(), qvel.mutable_data()};
   arrays.status = status.mutable_data();
   arrays.diverged_step = diverged_step.data();
+  arrays.unsettled_step = unsettled_step.mutable_data();
+  arrays.residual = residual.mutable_data();
   if (!unlocked([&] { return rollout(model, arrays, {threads, cancel}); })) return py::none();
-  return py::make_tuple(qpos, qvel, status);
+  return py::make_tuple(qpos, qvel, status, unsettled_step, residual);
 }
 
 // Arrays for the gradients named in `wrt`, by name; `arrays` gets their addresses.
@@ -206,16 +213,16 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
     if (name == "qpos") {
       arrays.qpos0_bar = result(name, {cotangents, batch, m.nq});
     } else if (name == "qvel") {
-      arrays.qvel0_bar = result(name, {cotangents, batch, m.nv});
+      arrays.qvel0_bar = result(name, {cotangents, batch, velocities(m)});
     } else if (name == "ctrl") {
       arrays.ctrl_bar = result(name, {cotangents, batch, periods, m.nu});
     } else if (name == "feedback.gain") {
       arrays.controller_bars.gain =
-          result(name, {cotangents, batch, rows(controller.gain), py::ssize_t(m.nu) * 2 * m.nv});
+          result(name, {cotangents, batch, rows(controller.gain), py::ssize_t(m.nu) * error_size(m)});
     } else if (name == "feedback.qpos") {
       arrays.controller_bars.qpos = result(name, {cotangents, batch, rows(controller.qpos), m.nq});
     } else if (name == "feedback.qvel") {
-      arrays.controller_bars.qvel = result(name, {cotangents, batch, rows(controller.qvel), m.nv});
+      arrays.controller_bars.qvel = result(name, {cotangents, batch, rows(controller.qvel), velocities(m)});
     } else if (name == "qfrc_applied") {
       arrays.controller_bars.qfrc_applied =
           result(name, {cotangents, batch, rows(controller.qfrc_applied), m.nv});
@@ -241,8 +248,8 @@ py::object backward_python(const ModelStorage& model, const std::string& policy,
                            int cotangents, const std::optional<Array>& qpos_bar,
                            const std::optional<Array>& qvel_bar, const std::optional<Array>& ctrl_bar,
                            const std::optional<py::array_t<std::int64_t>>& bar_steps,
-                           const std::vector<std::string>& wrt, double clip, int threads,
-                           const CancelToken* cancel) {
+                           const std::vector<std::string>& wrt, double clip, double contact_distance,
+                           int threads, const CancelToken* cancel) {
   const int batch = int(ctrl.shape(0));
   std::vector<Array> owners;
   std::vector<StridedArray> controller_owners;
@@ -266,6 +273,7 @@ py::object backward_python(const ModelStorage& model, const std::string& policy,
     arrays.bars.steps = bar_steps->data();
     arrays.bars.count = bar_steps->size();
   }
+  arrays.contact_distance = contact_distance;
   arrays.controller = read_controller(controller, controller_owners);
   arrays.clip = clip;
   arrays.clipped = clipped.mutable_data();
@@ -278,8 +286,8 @@ py::object value_and_gradient_python(const ModelStorage& model, const Array& qpo
                                      const Array& ctrl, std::int64_t hold, const py::object& controller,
                                      const py::dict& parameters, const std::string& policy,
                                      std::int64_t policy_count, const py::list& terms,
-                                     const std::vector<std::string>& wrt, double clip, int threads,
-                                     const CancelToken* cancel) {
+                                     const std::vector<std::string>& wrt, double clip,
+                                     double contact_distance, int threads, const CancelToken* cancel) {
   const int batch = int(ctrl.shape(0));
   const BatchShape shape = {batch, ctrl.shape(1) * hold, hold};
   std::vector<Array> owners;
@@ -287,7 +295,9 @@ py::object value_and_gradient_python(const ModelStorage& model, const Array& qpo
   const Loss loss = read_loss(terms, loss_owners);
   Array value(Shape{batch});
   py::array_t<std::int32_t> status(batch);
-  py::array_t<std::int64_t> diverged_step(batch), replayed(batch), clipped(Shape{1, batch});
+  py::array_t<std::int64_t> diverged_step(batch), unsettled_step(batch), replayed(batch),
+      clipped(Shape{1, batch});
+  Array residual(Shape{batch});
   py::array_t<std::uint8_t> cotangents_finite(batch);
   const ParameterInputs inputs = parameter_inputs(parameters, owners);
   const CheckpointPolicy read = read_policy(policy, policy_count);
@@ -327,9 +337,13 @@ py::object value_and_gradient_python(const ModelStorage& model, const Array& qpo
   }
   arrays.backward.clip = clip;
   arrays.backward.clipped = clipped.mutable_data();
+  arrays.backward.contact_distance = contact_distance;
+  arrays.rollout.unsettled_step = unsettled_step.mutable_data();
+  arrays.rollout.residual = residual.mutable_data();
   const py::dict pulled = gradient_arrays(model, wrt, arrays.backward);
   if (!unlocked([&] { return value_and_gradient(model, arrays, {threads, cancel}); })) return py::none();
-  return py::make_tuple(value, status, diverged_step, pulled, replayed, cotangents_finite, clipped);
+  return py::make_tuple(value, status, diverged_step, pulled, replayed, cotangents_finite, clipped,
+                        unsettled_step, residual);
 }
 
 py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
@@ -339,7 +353,7 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
   const py::ssize_t steps = ctrl.shape(1) * hold;
-  Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, m.nv});
+  Array qpos_out(Shape{batch, steps + 1, m.nv}), qvel_out(Shape{batch, steps + 1, velocities(m)});
   std::vector<StridedArray> controller_owners;
   std::vector<Array> owners;
   JvpArrays arrays = {{batch, steps, hold},
@@ -353,18 +367,18 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
                       parameter_inputs(parameter_tangents, owners),
                       qpos_out.mutable_data(),
                       qvel_out.mutable_data()};
-  arrays.qfrc_applied = read_controller(controller, controller_owners).qfrc_applied;
+  arrays.controller = read_controller(controller, controller_owners);
   if (!unlocked([&] { return jvp(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos_out, qvel_out);
 }
 
 py::object jacobian_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
                            const py::dict& parameters, int threads, const CancelToken* cancel) {
-  const py::ssize_t nv = model.model().nv, nu = model.model().nu;
+  const py::ssize_t nx = model.model().nv + velocities(model.model()), nu = model.model().nu;
   const bool batched = ctrl.ndim() == 2;
   const int batch = batched ? int(ctrl.shape(0)) : 1;
-  Array A = batched ? Array({py::ssize_t(batch), 2 * nv, 2 * nv}) : Array({2 * nv, 2 * nv});
-  Array B = batched ? Array({py::ssize_t(batch), 2 * nv, nu}) : Array({2 * nv, nu});
+  Array A = batched ? Array({py::ssize_t(batch), nx, nx}) : Array({nx, nx});
+  Array B = batched ? Array({py::ssize_t(batch), nx, nu}) : Array({nx, nu});
   std::vector<Array> owners;
   std::vector<std::uint8_t> finite(batch);
   const JacobianArrays arrays = {batch,
@@ -392,7 +406,7 @@ bool is_sound_step(const ModelStorage& model, const Array& qpos, const Array& qv
            all_finite(values.data(), values.size());
   };
   return batch > 0 && batch <= few_environments && sound(ctrl, m.nu) && sound(qpos, m.nq) &&
-         sound(qvel, m.nv) && quaternions_within(m, qpos.data(), batch, least, most);
+         sound(qvel, velocities(m)) && quaternions_within(m, qpos.data(), batch, least, most);
 }
 
 py::object sound_jacobian(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
@@ -504,29 +518,31 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       "rollout", &rollout_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"),
       py::arg("hold"), py::arg("controller").none(true), py::arg("params"), py::arg("policy"),
       py::arg("policy_count"), py::arg("all_states"), py::arg("threads"), py::arg("cancel").none(true),
-      "Dict of kept, states (with all_states) and last, each (qpos [B, n, nq], qvel [B, n, nv]), status [B] "
-      "and diverged_step [B], and with a controller the applied ctrl; or None when cancelled.");
-  module.def("advance", &advance_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"),
-             py::arg("ctrl"), py::arg("steps"), py::arg("threads"), py::arg("cancel").none(true),
-             "(qpos [B, nq], qvel [B, nv], status [B]) after some steps with ctrl [B, nu] held, or None when "
-             "cancelled.");
+      "Dict of kept, states (with all_states) and last, each (qpos [B, n, nq], qvel [B, n, nv]), status, "
+      "diverged_step, unsettled_step and residual [B], and with a controller the applied ctrl; or None when "
+      "cancelled.");
+  module.def(
+      "advance", &advance_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"),
+      py::arg("steps"), py::arg("threads"), py::arg("cancel").none(true),
+      "(qpos [B, nq], qvel [B, nv], status [B], unsettled_step [B], residual [B]) after some steps with "
+      "ctrl [B, nu] held, or None when cancelled.");
   module.def(
       "backward", &backward_python, py::arg("model"), py::arg("policy"), py::arg("policy_count"),
       py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("hold"),
       py::arg("controller").none(true), py::arg("status"), py::arg("params"), py::arg("cotangents"),
       py::arg("qpos_bar").none(true), py::arg("qvel_bar").none(true), py::arg("ctrl_bar").none(true),
-      py::arg("bar_steps").none(true), py::arg("wrt"), py::arg("clip"), py::arg("threads"),
-      py::arg("cancel").none(true),
+      py::arg("bar_steps").none(true), py::arg("wrt"), py::arg("clip"), py::arg("contact_distance"),
+      py::arg("threads"), py::arg("cancel").none(true),
       "(gradients by name: qpos [K, B, nq], qvel [K, B, nv], ctrl [K, B, T, nu], parameters [K, B, n]; "
       "replayed steps [B]; clipped cotangents [K, B]), or None when cancelled.");
   module.def(
       "value_and_gradient", &value_and_gradient_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"),
       py::arg("ctrl"), py::arg("hold"), py::arg("controller").none(true), py::arg("params"),
       py::arg("policy"), py::arg("policy_count"), py::arg("loss"), py::arg("wrt"), py::arg("clip"),
-      py::arg("threads"), py::arg("cancel").none(true),
+      py::arg("contact_distance"), py::arg("threads"), py::arg("cancel").none(true),
       "(value [B], status [B], diverged_step [B], gradients by name as of backward with K = 1, replayed "
-      "steps [B], whether the loss's cotangents are finite [B], clipped cotangents [1, B]), or None when "
-      "cancelled.");
+      "steps [B], whether the loss's cotangents are finite [B], clipped cotangents [1, B], unsettled_step "
+      "[B], residual [B]), or None when cancelled.");
   module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
              py::arg("hold"), py::arg("controller").none(true), py::arg("params"), py::arg("qpos_tan"),
              py::arg("qvel_tan"), py::arg("ctrl_tan"), py::arg("param_tans"), py::arg("threads"),

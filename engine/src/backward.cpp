@@ -12,10 +12,10 @@ namespace {
 
 // Environments in packs; those of a pack one by one, their cotangents in its lanes, where that takes fewer packed steps. A
 // step forward counts half of a step back.
-std::vector<Slice> backward_slices(int batch, int cotangents) {
+std::vector<Slice> backward_slices(const Model& model, int batch, int cotangents) {
   const int groups = (cotangents + lanes - 1) / lanes;
   std::vector<Slice> out;
-  for (const Slice& slice : slices(batch)) {
+  for (const Slice& slice : slices(model, batch)) {
     if (slice.count * (1 + 2 * groups) > 1 + 2 * cotangents) {
       out.push_back(slice);
       continue;
@@ -29,7 +29,7 @@ std::vector<Slice> backward_slices(int batch, int cotangents) {
 
 bool backward(const ModelStorage& storage, const BackwardArrays& arrays, const Execution& execution) {
   const double steps = double(arrays.shape.batch) * arrays.shape.steps * (1 + 2 * arrays.cotangents);
-  return spread(backward_slices(arrays.shape.batch, arrays.cotangents),
+  return spread(backward_slices(storage.model(), arrays.shape.batch, arrays.cotangents),
                 worthwhile_threads(execution, storage.model(), steps),
                 worker<BackwardRunner>(storage, arrays, execution, arrays.cotangents));
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "state_replay.hpp"
+#include "widened_model.hpp"
 
 namespace revolute {
 
@@ -47,10 +48,10 @@ struct BackwardRunner {
   BackwardRunner(const Model& model, int cotangents, Arena& arena)
       : forward(model, arena), workspace(model, arena) {
     qpos_next = arena.take<Real>(model.nq);
-    qvel_next = arena.take<Real>(model.nv);
+    qvel_next = arena.take<Real>(velocities(model));
     loss_by_ctrl = arena.take<Real>(model.nu);
     ambient = arena.take<Real>(model.nq);
-    tangent = arena.take<Real>(model.nv);
+    tangent = arena.take<Real>(velocities(model));
     for (int k = 0; k < cotangents; ++k) {
       states.emplace_back(model, arena);
       ctrl_bars.push_back(arena.take<Real>(model.nu));
@@ -72,6 +73,7 @@ struct BackwardRunner {
     const std::int64_t steps = arrays.shape.steps;
     const Seats<Real> seats = {slice, arrays.cotangents};
     forward.load(storage, arrays.parameters, slice);
+    const SeenFromDistance<Real> seen(model, arrays.contact_distance, forward.workspace.soft);
     forward.take_forces(arrays.controller);
     StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
     std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken
@@ -82,7 +84,7 @@ struct BackwardRunner {
       std::fill_n(ctrl_bars[g], model.nu, Real(0));
       std::fill_n(parameter_bars[g].qfrc_applied, model.nv, Real(0));
       std::fill_n(states[g].qpos, model.nv, Real(0));
-      std::fill_n(states[g].qvel, model.nv, Real(0));
+      std::fill_n(states[g].qvel, velocities(model), Real(0));
     }
     if (arrays.clip > 0) clear_clipped(arrays, seats);
     if (arrays.loss)
@@ -149,18 +151,18 @@ struct BackwardRunner {
     const bool has_bar = given > 0 && (bars.steps ? bars.steps[given - 1] : given - 1) == t;
     if (has_bar) --given;
     if (!has_bar && !arrays.loss) return;
+    const int nv = velocities(model);
     for (int g = 0; g < seats.groups(); ++g) {
       std::fill_n(ambient, model.nq, Real(0));
-      std::fill_n(tangent, model.nv, Real(0));
+      std::fill_n(tangent, velocities(model), Real(0));
       if (has_bar && bars.qpos)
         gather_group(bars.qpos, rows * model.nq, given * model.nq, model.nq, arrays, seats, g, ambient);
-      if (has_bar && bars.qvel)
-        gather_group(bars.qvel, rows * model.nv, given * model.nv, model.nv, arrays, seats, g, tangent);
+      if (has_bar && bars.qvel) gather_group(bars.qvel, rows * nv, given * nv, nv, arrays, seats, g, tangent);
       if (arrays.loss) {
         add_loss(arrays, seats, g, Quantity::qpos, t, arrays.shape.steps, qpos, model.nq, ambient);
-        add_loss(arrays, seats, g, Quantity::qvel, t, arrays.shape.steps, qvel, model.nv, tangent);
+        add_loss(arrays, seats, g, Quantity::qvel, t, arrays.shape.steps, qvel, nv, tangent);
       }
-      for (int i = 0; i < model.nv; ++i) states[g].qvel[i] += tangent[i];
+      for (int i = 0; i < nv; ++i) states[g].qvel[i] += tangent[i];
       add_projected(model, qpos, t == 0, states[g].qpos);
     }
   }
@@ -211,17 +213,18 @@ struct BackwardRunner {
                        int group) {
     StateCotangent<Real>& state = states[group];
     Real largest(0), sum(0);
-    for (const Real* x : {state.qpos, state.qvel})
-      for (int i = 0; i < model.nv; ++i) largest = maximum(abs(x[i]), largest);
+    const std::pair<Real*, int> parts[] = {{state.qpos, model.nv}, {state.qvel, velocities(model)}};
+    for (const auto& [x, size] : parts)
+      for (int i = 0; i < size; ++i) largest = maximum(abs(x[i]), largest);
     const Real unit = select(less(Real(0), largest), largest, Real(1));
-    for (const Real* x : {state.qpos, state.qvel})
-      for (int i = 0; i < model.nv; ++i) sum += (x[i] / unit) * (x[i] / unit);
+    for (const auto& [x, size] : parts)
+      for (int i = 0; i < size; ++i) sum += (x[i] / unit) * (x[i] / unit);
     const Real norm = unit * sqrt(sum), bound(arrays.clip);
     const MaskOf<Real> longer = less(bound, norm);
     if (!any(longer)) return;
     const Real scale = bound / norm;
-    for (Real* x : {state.qpos, state.qvel})
-      for (int i = 0; i < model.nv; ++i) x[i] = select(longer, scale * x[i], x[i]);
+    for (const auto& [x, size] : parts)
+      for (int i = 0; i < size; ++i) x[i] = select(longer, scale * x[i], x[i]);
     for (int lane = 0; lane < seats.used(group); ++lane)
       if (get_lane(longer, lane)) ++arrays.clipped[seats.row(group, lane, arrays.shape.batch)];
   }
@@ -264,7 +267,8 @@ struct BackwardRunner {
                      int group) {
     const Model& model = model_for(storage, arrays.parameters);
     if (arrays.qvel0_bar)
-      scatter_group(states[group].qvel, model.nv, 0, model.nv, arrays, seats, group, arrays.qvel0_bar);
+      scatter_group(states[group].qvel, velocities(model), 0, velocities(model), arrays, seats, group,
+                    arrays.qvel0_bar);
     if (arrays.qpos0_bar) {
       ambient_cotangents(model, forward.qpos, states[group].qpos, ambient);
       scatter_group(ambient, model.nq, 0, model.nq, arrays, seats, group, arrays.qpos0_bar);

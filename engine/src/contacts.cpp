@@ -17,8 +17,8 @@ struct Workspace {
       : parameters(model, arena), kinematics(model, arena), contacts(model, arena) {}
 };
 
-ContactRecord record(const Model& model, const Contact<double>& contact) {
-  const Candidate& candidate = model.candidates[contact.candidate];
+ContactRecord record(const Contact<double>& contact) {
+  const Candidate& candidate = *contact.candidate;
   ContactRecord out{candidate.geom_a, candidate.geom_b, contact.gap, {}, {}};
   const auto write = [](const Vector3<double>& a, double* to) { to[0] = a.x, to[1] = a.y, to[2] = a.z; };
   write(contact.at.point, out.position);
@@ -41,7 +41,7 @@ std::vector<ContactRecord> find_contacts(const ModelStorage& storage, const doub
   kinematics(model, at.parameters, qpos, still.data(), at.kinematics);
   collision_detection(model, at.kinematics, at.kinematics.V, model.timestep, at.contacts);
   std::vector<ContactRecord> out;
-  for (int c = 0; c < at.contacts.count; ++c) out.push_back(record(model, at.contacts.list[c]));
+  for (int c = 0; c < at.contacts.count; ++c) out.push_back(record(at.contacts.list[c]));
   return out;
 }
 

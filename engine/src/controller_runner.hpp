@@ -43,7 +43,7 @@ class ControllerRunner {
     if (inputs_.kind == ControllerKind::feedback) feedback_.emplace(model, arena);
     if (inputs_.kind == ControllerKind::policy) mlp_.emplace(model, inputs_.mlp, arena);
     for (int g = 0; g < groups; ++g) bars_.push_back(cotangent(arena));
-    error_bar_ = arena.take<Real>(2 * model.nv);
+    error_bar_ = arena.take<Real>(error_size(model));
     ambient_ = arena.take<Real>(model.nq);
   }
 
@@ -55,9 +55,11 @@ class ControllerRunner {
   void add(const Slice& slice, std::int64_t c, const Real* qpos, const Real* qvel, Real* ctrl) {
     evaluate(slice, c, qpos, qvel);
     if (feedback_) add_feedback(model_, *feedback_, ctrl);
-    if (!mlp_) return;
-    add_policy(model_, inputs_.mlp, *mlp_, ctrl);
-    std::copy_n(ctrl, model_.nu, mlp_->previous_ctrl);
+    if (mlp_) add_policy(model_, inputs_.mlp, *mlp_, ctrl);
+  }
+  // Keeps a period's controls for the observations of the next one.
+  void remember(const Real* ctrl) {
+    if (mlp_) std::copy_n(ctrl, model_.nu, mlp_->previous_ctrl);
   }
 
   // Before a backward pass: no cotangents yet.
@@ -106,11 +108,11 @@ class ControllerRunner {
       std::fill_n(values, size, Real(0));
     };
     if (feedback_) {
-      const int gains = 2 * model_.nu * model_.nv;
+      const int gains = model_.nu * error_size(model_), speeds = velocities(model_);
       ambient_cotangents(model_, feedback_->qpos, bar.feedback.qpos, ambient_);
       row(inputs_.gain, out.gain, bar.feedback.gain, gains, gains, bar.feedback.gain);
       row(inputs_.qpos, out.qpos, bar.feedback.qpos, model_.nv, model_.nq, ambient_);
-      row(inputs_.qvel, out.qvel, bar.feedback.qvel, model_.nv, model_.nv, bar.feedback.qvel);
+      row(inputs_.qvel, out.qvel, bar.feedback.qvel, speeds, speeds, bar.feedback.qvel);
     }
     if (!mlp_) return;
     const int goals = inputs_.mlp.goal_size;
@@ -130,8 +132,9 @@ class ControllerRunner {
     std::vector<std::pair<Real*, std::size_t>> arrays(const ControllerRunner& of) const {
       const Model& model = of.model_;
       if (of.feedback_)
-        return {
-            {feedback.gain, 2 * model.nu * model.nv}, {feedback.qpos, model.nv}, {feedback.qvel, model.nv}};
+        return {{feedback.gain, model.nu * error_size(model)},
+                {feedback.qpos, model.nv},
+                {feedback.qvel, velocities(model)}};
       return {{mlp.goal, of.inputs_.mlp.goal_size},
               {mlp.previous_ctrl, model.nu},
               {weights, mlp.weights ? of.inputs_.mlp.weight_count(model) : 0}};
@@ -141,8 +144,8 @@ class ControllerRunner {
   Cotangent cotangent(Arena& arena) const {
     Cotangent out{};
     if (feedback_)
-      out.feedback = {arena.take<Real>(2 * model_.nu * model_.nv), arena.take<Real>(model_.nv),
-                      arena.take<Real>(model_.nv)};
+      out.feedback = {arena.take<Real>(model_.nu * error_size(model_)), arena.take<Real>(model_.nv),
+                      arena.take<Real>(velocities(model_))};
     if (!mlp_) return out;
     out.weights = arena.take<Real>(inputs_.mlp.weight_count(model_));
     out.mlp = {nullptr, arena.take<Real>(inputs_.mlp.goal_size), arena.take<Real>(model_.nu)};
@@ -151,9 +154,9 @@ class ControllerRunner {
 
   void evaluate(const Slice& slice, std::int64_t c, const Real* qpos, const Real* qvel) {
     if (feedback_) {
-      gather_period(inputs_.gain, c, 2 * model_.nu * model_.nv, slice, feedback_->gain);
+      gather_period(inputs_.gain, c, model_.nu * error_size(model_), slice, feedback_->gain);
       gather_period(inputs_.qpos, c, model_.nq, slice, feedback_->qpos);
-      gather_period(inputs_.qvel, c, model_.nv, slice, feedback_->qvel);
+      gather_period(inputs_.qvel, c, velocities(model_), slice, feedback_->qvel);
       feedback_error(model_, qpos, qvel, *feedback_);
     }
     if (!mlp_) return;

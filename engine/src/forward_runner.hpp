@@ -1,6 +1,7 @@
 // One thread's workspace for forward steps, one pack at a time.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include "controller_runner.hpp"
@@ -16,7 +17,7 @@ struct ForwardRunner {
 
   ForwardRunner(const Model& model, Arena& arena)
       : qpos(arena.take<Real>(model.nq)),
-        qvel(arena.take<Real>(model.nv)),
+        qvel(arena.take<Real>(velocities(model))),
         ctrl(arena.take<Real>(model.nu)),
         qfrc_applied(arena.take<Real>(model.nv)),
         parameters(model, arena),
@@ -52,7 +53,7 @@ struct ForwardRunner {
     load(storage, arrays.parameters, slice);
     take_forces(arrays.controller);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
-    gather(arrays.qvel0, model.nv, 0, model.nv, slice, qvel);
+    gather(arrays.qvel0, velocities(model), 0, velocities(model), slice, qvel);
     if (arrays.held) load_ctrl(model, arrays.ctrl, {1, 1}, 0, slice);
     OptionalController<Real> controller(model, arrays.controller);
     if (controller) controller->start();
@@ -60,6 +61,7 @@ struct ForwardRunner {
       arrays.status[slice.environment(lane)] = std::int32_t(Status::completed);
       arrays.diverged_step[slice.environment(lane)] = -1;
       if (arrays.unsettled_step) arrays.unsettled_step[slice.environment(lane)] = -1;
+      if (arrays.residual) arrays.residual[slice.environment(lane)] = 0;
     }
     for (std::int64_t t = 0;; ++t) {
       if (arrays.states.qpos) scatter_state(model, arrays.states, steps + 1, t, slice);
@@ -71,7 +73,7 @@ struct ForwardRunner {
         begin_period(model, arrays, slice, t, controller, sums);
       const MaskOf<Real> finite = advance(model);
       note_divergence(finite, arrays, slice, t);
-      if (arrays.unsettled_step && is_soft(model)) note_unsettled(arrays, slice, t);
+      if (arrays.unsettled_step) note_report(solver_report(model, workspace), arrays, slice, t);
       if (arrays.held && !any(finite)) break;  // NaN for good, and nobody counts the steps
     }
     if (arrays.last.qpos) scatter_state(model, arrays.last, 1, 0, slice);
@@ -99,12 +101,14 @@ struct ForwardRunner {
   void gather_state(const Model& model, const ConstStateArrays& from, std::int64_t count, std::int64_t index,
                     const Slice& slice) {
     gather(from.qpos, std::size_t(count) * model.nq, std::size_t(index) * model.nq, model.nq, slice, qpos);
-    gather(from.qvel, std::size_t(count) * model.nv, std::size_t(index) * model.nv, model.nv, slice, qvel);
+    const std::size_t nv = velocities(model);
+    gather(from.qvel, std::size_t(count) * nv, std::size_t(index) * nv, int(nv), slice, qvel);
   }
   void scatter_state(const Model& model, const StateArrays& to, std::int64_t count, std::int64_t index,
                      const Slice& slice) const {
     scatter(qpos, std::size_t(count) * model.nq, std::size_t(index) * model.nq, model.nq, slice, to.qpos);
-    scatter(qvel, std::size_t(count) * model.nv, std::size_t(index) * model.nv, model.nv, slice, to.qvel);
+    const std::size_t nv = velocities(model);
+    scatter(qvel, std::size_t(count) * nv, std::size_t(index) * nv, int(nv), slice, to.qvel);
   }
 
   // One step in place; returns which environments stayed finite. One with a non-finite state becomes NaN throughout, so that
@@ -113,11 +117,11 @@ struct ForwardRunner {
     step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
     MaskOf<Real> finite = is_finite(qpos[0]);
     for (int i = 1; i < model.nq; ++i) finite = finite & is_finite(qpos[i]);
-    for (int i = 0; i < model.nv; ++i) finite = finite & is_finite(qvel[i]);
+    for (int i = 0; i < velocities(model); ++i) finite = finite & is_finite(qvel[i]);
     if (all(finite)) return finite;
     const Real nan(std::numeric_limits<double>::quiet_NaN());
     for (int i = 0; i < model.nq; ++i) qpos[i] = select(finite, qpos[i], nan);
-    for (int i = 0; i < model.nv; ++i) qvel[i] = select(finite, qvel[i], nan);
+    for (int i = 0; i < velocities(model); ++i) qvel[i] = select(finite, qvel[i], nan);
     return finite;
   }
 
@@ -129,16 +133,22 @@ struct ForwardRunner {
     const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
     if (controller) {
       controller->add(slice, c, qpos, qvel, ctrl);
+      controller->remember(ctrl);
       scatter(ctrl, std::size_t(periods) * model.nu, std::size_t(c) * model.nu, model.nu, slice,
               arrays.applied);
     }
     if (arrays.loss) add_ctrl_values(arrays, slice, c, sums);
   }
-  void note_unsettled(const RolloutArrays& arrays, const Slice& slice, std::int64_t t) const {
-    if (all(workspace.soft.settled)) return;
+  // An environment that diverged is not judged.
+  void note_report(const SolverReport<Real>& report, const RolloutArrays& arrays, const Slice& slice,
+                   std::int64_t t) const {
     for (int lane = 0; lane < slice.count; ++lane) {
-      std::int64_t& first = arrays.unsettled_step[slice.environment(lane)];
-      if (!get_lane(workspace.soft.settled, lane) && first < 0) first = t;
+      const int environment = slice.environment(lane);
+      if (arrays.diverged_step[environment] >= 0) continue;
+      double& largest = arrays.residual[environment];
+      largest = std::max(largest, get_lane(report.violation, lane));
+      std::int64_t& first = arrays.unsettled_step[environment];
+      if (!get_lane(report.settled, lane) && first < 0) first = t;
     }
   }
   void note_divergence(const MaskOf<Real>& finite, const RolloutArrays& arrays, const Slice& slice,

@@ -28,10 +28,10 @@ struct RowSeats {
 using NarrowPack = Lanes<2>;
 
 // Environments in packs, but where rows side by side take fewer backward steps.
-std::vector<Slice> jacobian_slices(int nv, int batch) {
-  const int steps_side_by_side = (nv + lanes - 1) / lanes;
+std::vector<Slice> jacobian_slices(const Model& model, int batch) {
+  const int nv = model.nv, steps_side_by_side = (nv + lanes - 1) / lanes;
   std::vector<Slice> out;
-  for (const Slice& slice : slices(batch)) {
+  for (const Slice& slice : slices(model, batch)) {
     if (slice.count * steps_side_by_side >= nv) {
       out.push_back(slice);
     } else {
@@ -41,11 +41,14 @@ std::vector<Slice> jacobian_slices(int nv, int batch) {
   return out;
 }
 
+// Tangent of the configuration, velocities, activations.
+int state_size(const Model& model) { return model.nv + velocities(model); }
+
 struct Row {
   double *A, *B;
 };
 Row at(const Model& model, const JacobianArrays& arrays, int environment, int i) {
-  const std::size_t nx = 2 * model.nv, row = environment * nx + i;
+  const std::size_t nx = state_size(model), row = environment * nx + i;
   return {arrays.A + row * nx, arrays.B + row * model.nu};
 }
 
@@ -68,10 +71,10 @@ struct RowPullback {
   int run(const Model& model, const JacobianArrays& arrays, const Slice& slice,
           const ForwardRunner<Real>& step, int first) {
     const RowSeats<Real, Bar> seats = {slice};
-    const int nv = model.nv, used = seats.used(first, 2 * nv);
+    const int nv = model.nv, used = seats.used(first, state_size(model));
     parameters_bar.clear(model);
     std::fill_n(state_bar.qpos, nv, Bar(0));
-    std::fill_n(state_bar.qvel, nv, Bar(0));
+    std::fill_n(state_bar.qvel, velocities(model), Bar(0));
     std::fill_n(ctrl_bar, model.nu, Bar(0));
     for (int lane = 0; lane < used; ++lane) {
       const int i = seats.row(first, lane);
@@ -81,10 +84,8 @@ struct RowPullback {
                  state_bar, ctrl_bar, parameters_bar);
     for (int lane = 0; lane < used; ++lane) {
       const Row row = at(model, arrays, slice.environment(lane), seats.row(first, lane));
-      for (int i = 0; i < nv; ++i) {
-        row.A[i] = get_lane(state_bar.qpos[i], lane);
-        row.A[nv + i] = get_lane(state_bar.qvel[i], lane);
-      }
+      for (int i = 0; i < nv; ++i) row.A[i] = get_lane(state_bar.qpos[i], lane);
+      for (int i = 0; i < velocities(model); ++i) row.A[nv + i] = get_lane(state_bar.qvel[i], lane);
       for (int i = 0; i < model.nu; ++i) row.B[i] = get_lane(ctrl_bar[i], lane);
     }
     return first + seats.rows_at_once;
@@ -105,7 +106,7 @@ struct JacobianRunner {
   JacobianRunner(const Model& model, Arena& arena)
       : forward(model, arena),
         qpos_next(arena.take<Real>(model.nq)),
-        qvel_next(arena.take<Real>(model.nv)),
+        qvel_next(arena.take<Real>(velocities(model))),
         velocity(arena.take<double>(model.nv)),
         unit(arena.take<Pack>(model.nv)),
         pullback(model, arena),
@@ -123,7 +124,7 @@ struct JacobianRunner {
     // an impact ends the motion at the old velocity, so qpos+ depends on the state by its moment as well
     const Impact<Real>& impact = forward.workspace.impact;
     const bool by_velocity = !is_runge_kutta(model);  // whether qpos+ = qpos (+) h qvel+
-    for (int row = impact.any || !by_velocity ? 0 : model.nv; row < 2 * model.nv;) {
+    for (int row = impact.any || !by_velocity ? 0 : model.nv; row < state_size(model);) {
       if (cancel && cancel->cancelled()) return false;
       row = pull_back(model, arrays, slice, row);
     }
@@ -137,7 +138,7 @@ struct JacobianRunner {
   }
 
   static void mark(const Model& model, const JacobianArrays& arrays, int environment) {
-    const std::size_t nx = 2 * model.nv, by_state = nx * nx, by_ctrl = nx * model.nu;
+    const std::size_t nx = state_size(model), by_state = nx * nx, by_ctrl = nx * model.nu;
     const Row first = at(model, arrays, environment, 0);
     const bool finite = all_finite(first.A, by_state) && all_finite(first.B, by_ctrl);
     arrays.finite[environment] = finite;
@@ -149,7 +150,7 @@ struct JacobianRunner {
   // Some rows from `first` on; returns the first one after them.
   int pull_back(const Model& model, const JacobianArrays& arrays, const Slice& slice, int first) {
     if constexpr (Width<Real>::value == 1)
-      if (2 * model.nv - first <= Width<NarrowPack>::value)
+      if (state_size(model) - first <= Width<NarrowPack>::value)
         return narrow_pullback.run(model, arrays, slice, forward, first);
     return pullback.run(model, arrays, slice, forward, first);
   }
@@ -174,14 +175,14 @@ struct JacobianRunner {
                     int lane) const {
     const int nv = model.nv;
     const Row row = at(model, arrays, environment, i);
-    std::fill_n(row.A, 2 * nv, 0.0);
+    std::fill_n(row.A, state_size(model), 0.0);
     std::fill_n(row.B, model.nu, 0.0);
     for (int k = 0; k < nv; ++k) {
       row.A[k] += get_lane(state_bar.qpos[k], lane);
       const double E_v = get_lane(state_bar.qvel[k], lane);
       if (E_v == 0) continue;
       const Row velocity_row = at(model, arrays, environment, nv + k);
-      for (int j = 0; j < 2 * nv; ++j) row.A[j] += E_v * velocity_row.A[j];
+      for (int j = 0; j < state_size(model); ++j) row.A[j] += E_v * velocity_row.A[j];
       for (int j = 0; j < model.nu; ++j) row.B[j] += E_v * velocity_row.B[j];
     }
   }
@@ -191,8 +192,8 @@ struct JacobianRunner {
 
 bool jacobian(const ModelStorage& storage, const JacobianArrays& arrays, const Execution& execution) {
   const Model& model = model_for(storage, arrays.parameters);
-  const double steps = double(arrays.batch) * (1 + 2 * model.nv);
-  return spread(jacobian_slices(model.nv, arrays.batch), worthwhile_threads(execution, model, steps),
+  const double steps = double(arrays.batch) * (1 + state_size(model));
+  return spread(jacobian_slices(model, arrays.batch), worthwhile_threads(execution, model, steps),
                 worker<JacobianRunner>(storage, arrays, execution));
 }
 

@@ -27,7 +27,7 @@ struct JvpRunner {
 
   JvpRunner(const Model& model, Arena& arena)
       : qpos(arena.take<Real>(model.nq)),
-        qvel(arena.take<Real>(model.nv)),
+        qvel(arena.take<Real>(velocities(model))),
         ctrl(arena.take<Real>(model.nu)),
         qfrc_applied(arena.take<Real>(model.nv)),
         parameters(model, arena),
@@ -38,26 +38,40 @@ struct JvpRunner {
     const Model& model = model_for(storage, arrays.parameters);
     const std::size_t b = slice.first, steps = arrays.shape.steps;
     load_dual_parameters(storage, arrays, int(b));
-    parameters.qfrc_applied = arrays.qfrc_applied.values ? qfrc_applied : nullptr;
+    parameters.qfrc_applied = arrays.controller.qfrc_applied.values ? qfrc_applied : nullptr;
+    OptionalController<Real> controller(model, arrays.controller);
+    if (controller) controller->start();
     load(arrays.qpos, b * (steps + 1) * model.nq, model.nq, qpos);
-    load(arrays.qvel, b * (steps + 1) * model.nv, model.nv, qvel);
-    seed(arrays.qvel0_tan, b * model.nv, model.nv, qvel);
+    const int nv = velocities(model);
+    load(arrays.qvel, b * (steps + 1) * nv, nv, qvel);
+    seed(arrays.qvel0_tan, b * nv, nv, qvel);
     if (arrays.qpos0_tan) seed_configuration(model, arrays.qpos0_tan + b * model.nv);
     write_state(model, arrays, b, 0);
     for (std::size_t t = 0; t < steps; ++t) {
       if (cancel && cancel->cancelled()) return false;
-      const std::size_t row = (b * arrays.shape.periods() + arrays.shape.period(t)) * model.nu;
-      load(arrays.ctrl, row, model.nu, ctrl);
-      seed(arrays.ctrl_tan, row, model.nu, ctrl);
-      if (parameters.qfrc_applied)
-        gather_period(arrays.qfrc_applied, arrays.shape.period(std::int64_t(t)), model.nv, slice,
-                      qfrc_applied);
+      if (arrays.shape.starts_period(std::int64_t(t)))
+        begin_period(model, arrays, slice, std::int64_t(t), controller);
       step(model, parameters, qpos, qvel, ctrl, false, workspace, qpos, qvel);
       set_values(arrays.qpos, (b * (steps + 1) + t + 1) * model.nq, model.nq, qpos);
-      set_values(arrays.qvel, (b * (steps + 1) + t + 1) * model.nv, model.nv, qvel);
+      set_values(arrays.qvel, (b * (steps + 1) + t + 1) * nv, nv, qvel);
       write_state(model, arrays, b, t + 1);
     }
     return true;
+  }
+
+  // The controls of the period that begins at step t: the stored values, with the tangents of the given controls and of the
+  // controller's part, which is added to zero.
+  void begin_period(const Model& model, const JvpArrays& arrays, const Slice& slice, std::int64_t t,
+                    OptionalController<Real>& controller) {
+    const std::int64_t c = arrays.shape.period(t);
+    const std::size_t row = (slice.first * std::size_t(arrays.shape.periods()) + std::size_t(c)) * model.nu;
+    if (parameters.qfrc_applied)
+      gather_period(arrays.controller.qfrc_applied, c, model.nv, slice, qfrc_applied);
+    std::fill_n(ctrl, model.nu, Real(0));
+    seed(arrays.ctrl_tan, row, model.nu, ctrl);
+    if (controller) controller->add(slice, c, qpos, qvel, ctrl);
+    set_values(arrays.ctrl, row, model.nu, ctrl);
+    if (controller) controller->remember(ctrl);
   }
 
   void load_dual_parameters(const ModelStorage& storage, const JvpArrays& arrays, int environment) {
@@ -93,9 +107,9 @@ struct JvpRunner {
 
   // d = 2 E(q)' dq/|q|^2, with half of E(q)' dq from a cotangent's projection
   void write_state(const Model& model, const JvpArrays& arrays, std::size_t b, std::size_t t) const {
-    const std::size_t row = (b * (arrays.shape.steps + 1) + t) * model.nv;
-    double *dq = arrays.qpos_tan + row, *dv = arrays.qvel_tan + row;
-    for (int k = 0; k < model.nv; ++k) dv[k] = qvel[k].tangent[0];
+    const std::size_t row = b * (arrays.shape.steps + 1) + t;
+    double *dq = arrays.qpos_tan + row * model.nv, *dv = arrays.qvel_tan + row * velocities(model);
+    for (int k = 0; k < velocities(model); ++k) dv[k] = qvel[k].tangent[0];
     for (int j = 0; j < model.njnt; ++j) {
       const Joint& joint = model.joints[j];
       const int linear = linear_coordinates(joint.type);

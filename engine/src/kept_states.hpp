@@ -19,7 +19,7 @@ class StatesInArrays {
         slice_(slice),
         capacity_(arrays.policy.scratch(arrays.shape.steps)),
         qpos_(std::size_t(slice.count) * capacity_ * model.nq),
-        qvel_(std::size_t(slice.count) * capacity_ * model.nv) {}
+        qvel_(std::size_t(slice.count) * capacity_ * velocities(model)) {}
 
   // Gives the kept state at a place.
   void load(std::int64_t place, ForwardRunner<Real>& forward) const {
@@ -49,7 +49,9 @@ template <class Real>
 class StateStack {
  public:
   StateStack(const Model& model, const CheckpointPolicy& policy, std::int64_t steps)
-      : nq_(model.nq), numbers_(model.nq + model.nv), block_(bytes(policy.held(steps)), own_pages_from) {}
+      : nq_(model.nq),
+        numbers_(model.nq + velocities(model)),
+        block_(bytes(policy.held(steps)), own_pages_from) {}
 
   // Puts the state in `forward` at a place, each in turn.
   void push(std::int64_t place, const ForwardRunner<Real>& forward) {

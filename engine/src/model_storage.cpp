@@ -11,6 +11,7 @@
 
 #include "hulls.hpp"
 #include "pose.hpp"
+#include "revolute/model/pair_kinds.hpp"
 #include "shape_table.hpp"
 
 namespace revolute {
@@ -39,10 +40,13 @@ class ModelBuilder {
     add_bodies();
     add_dof_supports();
     find_single_free();
+    add_tendons();
     add_actuators();
+    add_link_forces();
     add_geoms();
     add_candidates();
-    out_.near_pairs_.build(out_.model_, out_.candidates_, out_.geoms_);
+    if (in_.unlisted_pairs) add_filters();
+    out_.near_pairs_.build(out_.model_, out_.dofs_, out_.candidates_, out_.geoms_);
     add_dof_constraints();
     add_equalities();
     add_parameters();
@@ -102,7 +106,25 @@ class ModelBuilder {
         {"act_ctrllimited", in_.act_ctrllimited.size(), nu},
         {"act_forcelimited", in_.act_forcelimited.size(), nu},
         {"act_ctrlrange", in_.act_ctrlrange.size(), 2 * nu},
-        {"act_forcerange", in_.act_forcerange.size(), 2 * nu}};
+        {"act_forcerange", in_.act_forcerange.size(), 2 * nu},
+        {"act_tendon", in_.act_tendon.size(), nu},
+        {"act_trn", in_.act_trn.size(), nu},
+        {"act_dyn", in_.act_dyn.size(), nu},
+        {"act_adr", in_.act_adr.size(), nu},
+        {"act_early", in_.act_early.size(), nu},
+        {"act_actlimited", in_.act_actlimited.size(), nu},
+        {"act_dynprm", in_.act_dynprm.size(), 3 * nu},
+        {"act_actrange", in_.act_actrange.size(), 2 * nu},
+        {"act_musclegain", in_.act_musclegain.size(), nu},
+        {"act_musclebias", in_.act_musclebias.size(), nu},
+        {"act_musclegainprm", in_.act_musclegainprm.size(), 9 * nu},
+        {"act_musclebiasprm", in_.act_musclebiasprm.size(), 9 * nu},
+        {"act_lengthrange", in_.act_lengthrange.size(), 2 * nu},
+        {"jnt_actfrclimited", in_.jnt_actfrclimited.size(), nj},
+        {"jnt_actgravcomp", in_.jnt_actgravcomp.size(), nj},
+        {"jnt_actfrcrange", in_.jnt_actfrcrange.size(), 2 * nj},
+        {"body_gravcomp", in_.body_gravcomp.size(), nb},
+        {"wind", in_.wind.size(), 3}};
     for (const auto& [name, got, wanted] : sizes) expect(name, got, wanted);
     const MujocoArrays& m = in_;
 #define REVOLUTE_EXPECT(name, array, wanted, ...) expect(#array, m.array.size(), std::size_t(wanted));
@@ -144,6 +166,7 @@ class ModelBuilder {
     m.nq = in_.nq;
     m.nv = in_.nv;
     m.nu = in_.nu;
+    m.na = in_.na;
     m.nbody = in_.nbody;
     m.ngeom = in_.ngeom;
     m.njnt = in_.njnt;
@@ -180,6 +203,9 @@ class ModelBuilder {
     joint.parent = link;
     joint.limited = in_.jnt_limited[j] != 0;
     joint.reference = in_.qpos0[joint.qpos];
+    joint.force_limited = in_.jnt_actfrclimited[j] != 0;
+    std::copy_n(&in_.jnt_actfrcrange[2 * j], 2, joint.force_range);
+    joint.lifted = in_.jnt_actgravcomp[j] != 0;
     const Vector3<double> anchor = vector3<double>(&in_.jnt_pos[3 * j]);
     const bool along_axis = joint.type == JointType::prismatic || joint.type == JointType::revolute;
     const Pose moved = {along_axis ? frame_with_z(vector3<double>(&in_.jnt_axis[3 * j])) : identity().R,
@@ -209,6 +235,7 @@ class ModelBuilder {
     const auto add = [&](int base, int carrier) {
       const int k = int(out_.dofs_.size());
       out_.dofs_.push_back({k == first ? joint.parent : k - 1, base, carrier, tree, false});
+      out_.dof_joints_.push_back(int(out_.joints_.size()));
     };
     switch (joint.type) {
       case JointType::free:
@@ -223,17 +250,216 @@ class ModelBuilder {
     }
   }
 
+  // --- tendons and actuators ---------------------------------------------------------------------------------------------
+
+  void place(int body, const double* local, double* out) const {
+    store(body_pose_[body].p + body_pose_[body].R * vector3<double>(local), out);
+  }
+  void turn(int body, const double* quat, double* out) const {
+    const double origin[3] = {0, 0, 0};
+    store(body_pose_[body].R * pose(origin, quat).R, out);
+  }
+  // Degrees of freedom that move some of the links and not all alike.
+  int support_of_links(const std::vector<int>& links) {
+    std::map<int, std::size_t> movers;
+    for (int link : links)
+      for (int k = link; k >= 0; k = out_.dofs_[k].parent) ++movers[k];
+    std::vector<std::pair<int, int>> dofs;
+    for (const auto& [k, count] : movers)
+      if (count < links.size()) dofs.push_back({k, 0});
+    return add_support(std::move(dofs));
+  }
+  void add_transmission(Transmission transmission) {
+    transmission.entry = out_.model_.ntransmission_entry;
+    out_.model_.ntransmission_entry += out_.supports_[transmission.support].count;
+    out_.transmissions_.push_back(transmission);
+  }
+  void add_tendons() {
+    out_.model_.ntendon = int(in_.ten_stiffness.size());
+    for (std::size_t t = 0; t < in_.ten_stiffness.size(); ++t) {
+      Transmission transmission{};
+      if (in_.ten_jointnum[t] > 0)
+        add_tendon_joints(t, transmission);
+      else
+        add_path(t, transmission);
+      add_transmission(transmission);
+      out_.tendons_.push_back(tendon(t));
+    }
+  }
+  Tendon tendon(std::size_t t) const {
+    Tendon out{};
+    out.stiffness = in_.ten_stiffness[t];
+    out.damping = in_.ten_damping[t];
+    std::copy_n(&in_.ten_lengthspring[2 * t], 2, out.spring);
+    out.limited = in_.ten_limited[t] != 0;
+    std::copy_n(&in_.ten_range[2 * t], 2, out.range);
+    out.margin = in_.ten_margin[t];
+    out.frictionloss = in_.ten_frictionloss[t];
+    out.force_limited = in_.ten_actfrclimited[t] != 0;
+    std::copy_n(&in_.ten_actfrcrange[2 * t], 2, out.force_range);
+    if (!soft()) return out;
+    out.weight = in_.ten_invweight0[t];
+    out.limit_softness = softness(in_.ten_solref_lim, in_.ten_solimp_lim, t);
+    out.friction_softness = softness(in_.ten_solref_fri, in_.ten_solimp_fri, t);
+    return out;
+  }
+  void add_tendon_joints(std::size_t t, Transmission& out) {
+    out.type = TransmissionType::joints;
+    out.first = int(out_.tendon_joints_.size());
+    out.count = in_.ten_jointnum[t];
+    std::map<int, int> dofs;
+    for (int i = in_.ten_jointadr[t]; i < in_.ten_jointadr[t] + out.count; ++i) {
+      const int joint = in_.ten_joint[i];
+      out_.tendon_joints_.push_back({in_.jnt_dofadr[joint], in_.jnt_qposadr[joint], in_.ten_coef[i]});
+      dofs[in_.jnt_dofadr[joint]] = 0;
+    }
+    out.support = add_support({dofs.begin(), dofs.end()});
+  }
+  void add_path(std::size_t t, Transmission& out) {
+    out.type = TransmissionType::path;
+    out.first = int(out_.path_segments_.size());
+    out.count = in_.ten_segmentnum[t];
+    std::vector<int> links;
+    for (int i = in_.ten_segmentadr[t]; i < in_.ten_segmentadr[t] + out.count; ++i) {
+      PathSegment segment{};
+      segment.link_a = body_link_[in_.seg_body1[i]];
+      segment.link_b = body_link_[in_.seg_body2[i]];
+      place(in_.seg_body1[i], &in_.seg_pos1[3 * i], segment.point_a);
+      place(in_.seg_body2[i], &in_.seg_pos2[3 * i], segment.point_b);
+      segment.divisor = in_.seg_divisor[i];
+      segment.wrap = in_.seg_wrap[i];
+      links.insert(links.end(), {segment.link_a, segment.link_b});
+      if (segment.wrap >= 0) links.push_back(body_link_[in_.wrap_body[segment.wrap]]);
+      out_.path_segments_.push_back(segment);
+    }
+    out.support = support_of_links(links);
+  }
+  void add_path_wraps() {
+    for (std::size_t i = 0; i < in_.wrap_body.size(); ++i) {
+      PathWrap wrap{};
+      const int body = in_.wrap_body[i], side = in_.wrap_sidebody[i];
+      wrap.cylinder = in_.wrap_cylinder[i] != 0;
+      wrap.link = body_link_[body];
+      place(body, &in_.wrap_pos[3 * i], wrap.position);
+      turn(body, &in_.wrap_quat[4 * i], wrap.rotation);
+      wrap.radius = in_.wrap_radius[i];
+      wrap.sided = side >= 0;
+      wrap.side_link = side >= 0 ? body_link_[side] : -1;
+      if (side >= 0) place(side, &in_.wrap_side[3 * i], wrap.side);
+      out_.path_wraps_.push_back(wrap);
+    }
+  }
+  void add_other_transmission(int row, int actuator) {
+    Transmission out{};
+    out.type = TransmissionType(in_.trn_type[row]);
+    out.actuator = actuator;
+    std::copy_n(&in_.trn_gear[6 * row], 6, out.gear);
+    out.rod = in_.trn_rod[row];
+    if (out.type == TransmissionType::ball || out.type == TransmissionType::free) {
+      const int joint = in_.trn_joint[row];
+      out.dof = in_.jnt_dofadr[joint];
+      out.qpos = in_.jnt_qposadr[joint];
+      out.in_parent = in_.trn_inparent[row] != 0;
+      std::vector<std::pair<int, int>> dofs;
+      const int count = out.type == TransmissionType::free ? 6 : 3;
+      for (int i = 0; i < count; ++i) dofs.push_back({out.dof + i, 0});
+      out.support = add_support(std::move(dofs));
+      return add_transmission(out);
+    }
+    const int body = in_.trn_body[row], reference = in_.trn_refbody[row];
+    out.referred = reference >= 0;
+    out.link_a = body_link_[body];
+    out.link_b = out.referred ? body_link_[reference] : -1;
+    place(body, &in_.trn_pos[3 * row], out.position_a);
+    turn(body, &in_.trn_quat[4 * row], out.rotation_a);
+    if (out.referred) {
+      place(reference, &in_.trn_refpos[3 * row], out.position_b);
+      turn(reference, &in_.trn_refquat[4 * row], out.rotation_b);
+    }
+    out.support = support(out.link_a, out.link_b);
+    add_transmission(out);
+  }
+
+  static Muscle muscle(const double* prm, const double* lengths) {
+    Muscle out{};
+    std::copy_n(prm, 2, out.range);
+    out.force = prm[2];
+    out.lmin = prm[4];
+    out.lmax = prm[5];
+    out.fpmax = prm[7];
+    out.fvmax = prm[8];
+    constexpr double least = 1e-15;
+    out.lowest = lengths[0];
+    out.optimum = std::max(least, (lengths[1] - lengths[0]) / std::max(least, prm[1] - prm[0]));
+    out.fastest = std::max(least, out.optimum * prm[6]);
+    return out;
+  }
+  void add_activation(int a, Actuator& out) const {
+    out.dynamics = ActivationType(in_.act_dyn[a]);
+    out.act = in_.act_adr[a];
+    out.early = in_.act_early[a] != 0;
+    out.act_limited = in_.act_actlimited[a] != 0;
+    std::copy_n(&in_.act_dynprm[3 * a], 3, out.time);
+    std::copy_n(&in_.act_actrange[2 * a], 2, out.act_range);
+    const double h = in_.timestep;
+    const bool filter = out.dynamics == ActivationType::filter || out.dynamics == ActivationType::filterexact;
+    if (filter) out.time[0] = std::max(1e-15, out.time[0]);
+    out.act_step =
+        out.dynamics == ActivationType::filterexact ? -out.time[0] * std::expm1(-h / out.time[0]) : h;
+  }
   void add_actuators() {
+    add_path_wraps();
     for (int a = 0; a < in_.nu; ++a) {
       Actuator actuator{};
       actuator.dof = in_.act_dof[a];
       actuator.qpos = in_.act_qpos[a];
+      actuator.transmission = in_.act_tendon[a];
+      actuator.geared = in_.act_tendon[a] >= 0;
+      if (in_.act_trn[a] >= 0) {
+        actuator.transmission = int(out_.transmissions_.size());
+        add_other_transmission(in_.act_trn[a], a);
+        actuator.geared = out_.transmissions_.back().type == TransmissionType::slider_crank;
+      }
       actuator.ctrl_limited = in_.act_ctrllimited[a] != 0;
       actuator.force_limited = in_.act_forcelimited[a] != 0;
       std::copy_n(&in_.act_ctrlrange[2 * a], 2, actuator.ctrl_range);
       std::copy_n(&in_.act_forcerange[2 * a], 2, actuator.force_range);
+      add_activation(a, actuator);
+      actuator.muscle_gain = in_.act_musclegain[a] != 0;
+      actuator.muscle_bias = in_.act_musclebias[a] != 0;
+      actuator.gain = muscle(&in_.act_musclegainprm[9 * a], &in_.act_lengthrange[2 * a]);
+      actuator.bias = muscle(&in_.act_musclebiasprm[9 * a], &in_.act_lengthrange[2 * a]);
       out_.actuators_.push_back(actuator);
     }
+    out_.model_.ntransmission = int(out_.transmissions_.size());
+    const auto any = [](const Ints& flags) {
+      return std::any_of(flags.begin(), flags.end(), [](int f) { return f; });
+    };
+    out_.model_.total_limits = any(in_.jnt_actfrclimited) || any(in_.ten_actfrclimited);
+    out_.model_.tendon_friction =
+        soft() && in_.dry_friction &&
+        std::any_of(in_.ten_frictionloss.begin(), in_.ten_frictionloss.end(), [](double f) { return f > 0; });
+  }
+
+  // Gravity compensation, and what a medium resists: bodies with mass.
+  void add_link_forces() {
+    Model& m = out_.model_;
+    std::copy_n(in_.wind.data(), 3, m.wind);
+    m.compensated =
+        std::any_of(in_.body_gravcomp.begin(), in_.body_gravcomp.end(), [](double s) { return s != 0; });
+    if (m.compensated) out_.map_.compensated = in_.body_gravcomp;
+    out_.map_.medium.density = in_.density;
+    out_.map_.medium.viscosity = in_.viscosity;
+    if (in_.density <= 0 && in_.viscosity <= 0) return;
+    for (int b = 1; b < in_.nbody; ++b) {
+      if (body_link_[b] < 0 || in_.body_mass[b] < 1e-15) continue;
+      MediumBody body{};
+      body.link = body_link_[b];
+      store(body_pose_[b].R * pose(&in_.body_ipos[3 * b], &in_.body_iquat[4 * b]).R, body.axes);
+      out_.medium_bodies_.push_back(body);
+      out_.map_.medium.bodies.push_back(b);
+    }
+    m.nmedium = int(out_.medium_bodies_.size());
   }
 
   // --- shapes and where they may touch -------------------------------------------------------------------------------------
@@ -314,7 +540,7 @@ class ModelBuilder {
   // Degrees of freedom, each with its side.
   int add_support(std::vector<std::pair<int, int>> dofs) {
     std::sort(dofs.rbegin(), dofs.rend());
-    Support support = {int(out_.support_dofs_.size()), int(dofs.size()), true};
+    Support support = {int(out_.support_dofs_.size()), int(dofs.size()), true, nullptr, nullptr};
     int k = dofs.empty() ? -1 : dofs[0].first;
     for (const auto& [dof, side] : dofs) {
       out_.support_dofs_.push_back(dof);
@@ -325,14 +551,17 @@ class ModelBuilder {
     out_.supports_.push_back(support);
     return int(out_.supports_.size()) - 1;
   }
-  SoftPair soft_pair(std::size_t i) const {
-    SoftPair out{};
-    out.own = std::isnan(in_.pair_weight[i]);
-    out.weight_a = in_.pair_weight[i];
-    std::copy_n(&in_.pair_solref[2 * i], 2, out.solref);
-    std::copy_n(&in_.pair_solreffriction[2 * i], 2, out.solref_friction);
-    std::copy_n(&in_.pair_solimp[5 * i], 5, out.solimp);
-    std::copy_n(&in_.pair_friction5[5 * i], 5, out.friction);
+  PairMixing mixing(std::size_t i) {
+    const int from = in_.pair_mu_from[i];
+    PairMixing out = {from != 2, from != 1, in_.pair_weight[i], -1};
+    if (!std::isnan(in_.pair_weight[i])) return out;
+    PairSoftness<double> own{};
+    std::copy_n(&in_.pair_solref[2 * i], 2, own.solref);
+    std::copy_n(&in_.pair_solreffriction[2 * i], 2, own.solref_friction);
+    std::copy_n(&in_.pair_solimp[5 * i], 5, own.solimp);
+    for (int k = 0; k < 5; ++k) own.friction[k] = std::max(in_.pair_friction5[5 * i + k], least_friction);
+    out.own = int(out_.own_softness_.size());
+    out_.own_softness_.push_back(own);
     return out;
   }
   void add_dof_supports() {
@@ -363,17 +592,19 @@ class ModelBuilder {
       const int a = in_.pair_geom1[i], b = in_.pair_geom2[i];
       const int link_a = out_.geoms_[a].link, link_b = out_.geoms_[b].link;
       if (link_a == link_b) continue;
-      const double* friction = &in_.pair_friction[3 * i];
+      const double* const friction = &in_.pair_friction[3 * i];
       const bool fixed = !std::isnan(friction[0]);
       const int from = in_.pair_mu_from[i];
-      out_.map_.pairs.push_back({a,
-                                 b,
-                                 !fixed && from != 2,
-                                 !fixed && from != 1,
-                                 fixed ? friction[0] : 0.0,
-                                 {friction[1], friction[2]}});
-      if (soft()) out_.map_.soft_pairs.push_back(soft_pair(i));
       Candidate candidate{};
+      if (soft())
+        candidate.mixing = mixing(i);
+      else
+        out_.map_.pairs.push_back({a,
+                                   b,
+                                   !fixed && from != 2,
+                                   !fixed && from != 1,
+                                   fixed ? friction[0] : 0.0,
+                                   {friction[1], friction[2]}});
       candidate.geom_a = a;
       candidate.geom_b = b;
       candidate.link_a = link_a;
@@ -428,38 +659,62 @@ class ModelBuilder {
 
   // Adds a pair for which MuJoCo has a closed formula; false for the others, which go to the general search.
   bool add_mujoco_pair(Candidate candidate) {
-    struct Kind {
-      Shape a, b;
-      Pair pair;
-      int slots;
-    };
-    static const Kind kinds[] = {{Shape::plane, Shape::sphere, Pair::plane_point, 1},
-                                 {Shape::plane, Shape::capsule, Pair::plane_capsule, 2},
-                                 {Shape::plane, Shape::box, Pair::plane_box, 8},
-                                 {Shape::plane, Shape::cylinder, Pair::plane_cylinder, 4},
-                                 {Shape::plane, Shape::ellipsoid, Pair::plane_ellipsoid, 1},
-                                 {Shape::plane, Shape::mesh, Pair::plane_mesh, 4},
-                                 {Shape::sphere, Shape::sphere, Pair::sphere_sphere, 1},
-                                 {Shape::sphere, Shape::capsule, Pair::sphere_capsule, 1},
-                                 {Shape::sphere, Shape::cylinder, Pair::sphere_cylinder, 1},
-                                 {Shape::sphere, Shape::box, Pair::sphere_box, 1},
-                                 {Shape::capsule, Shape::capsule, Pair::capsule_capsule, 2},
-                                 {Shape::capsule, Shape::box, Pair::capsule_box, 2},
-                                 {Shape::box, Shape::box, Pair::box_box, 8}};
     const Geom &a = out_.geoms_[candidate.geom_a], &b = out_.geoms_[candidate.geom_b];
-    for (const Kind& kind : kinds) {
-      if (kind.a != a.shape || kind.b != b.shape) continue;
-      candidate.pair = kind.pair;
-      candidate.slots = kind.slots;
-      const bool fixed_points =
-          kind.pair == Pair::plane_point || kind.pair == Pair::plane_capsule || kind.pair == Pair::plane_box;
-      if (fixed_points)
-        add_plane_points(candidate, b);
-      else
-        add_slots(candidate);
-      return true;
+    const PairKind kind = mujoco_pair_kind(a.shape, b.shape);
+    if (kind.slots == 0) return false;
+    candidate.pair = kind.pair;
+    candidate.slots = kind.slots;
+    const bool fixed_points =
+        kind.pair == Pair::plane_point || kind.pair == Pair::plane_capsule || kind.pair == Pair::plane_box;
+    if (fixed_points)
+      add_plane_points(candidate, b);
+    else
+      add_slots(candidate);
+    return true;
+  }
+
+  // What decides about the pairs that are not listed.
+  void add_filters() {
+    Model& m = out_.model_;
+    for (int g = 0; g < in_.ngeom; ++g) {
+      const int body = in_.geom_bodyid[g], weld = in_.body_weldid[body];
+      GeomFilter filter{};
+      filter.contype = in_.geom_contype[g];
+      filter.conaffinity = in_.geom_conaffinity[g];
+      filter.body = body;
+      filter.weld = weld;
+      filter.parent_weld = in_.body_weldid[in_.body_parentid[weld]];
+      filter.priority = in_.geom_priority[g];
+      filter.condim = in_.geom_condim[g];
+      filter.points = shape_row(out_.geoms_[g].shape).points;
+      filter.margin = in_.geom_margin[g];
+      filter.gap = in_.geom_gap[g];
+      filter.mixing = in_.geom_solmix[g];
+      filter.weight = in_.body_invweight0[2 * body];
+      out_.geom_filters_.push_back(filter);
+      if (filter.points > 0 && (filter.contype || filter.conaffinity)) {
+        out_.near_pairs_.unlisted.push_back(g);
+        out_.geoms_[g].watched = std::max(out_.geoms_[g].watched, in_.geom_margin[g]);
+        ++m.nconvex;
+      }
     }
-    return false;
+    // the two deepest links of different trees
+    for (int k = 0; k < in_.nv; ++k) m.longest_support = std::max(m.longest_support, 2 * chain(k).count);
+    m.filter_parent = in_.filter_parent;
+    for (int signature : in_.exclude_signature)
+      out_.excluded_bodies_.push_back(pair_key(signature >> 16, signature & 0xffff));
+    for (std::size_t i = 0; i + 1 < in_.excluded_geoms.size(); i += 2)
+      out_.excluded_geoms_.push_back(pair_key(in_.excluded_geoms[i], in_.excluded_geoms[i + 1]));
+    std::sort(out_.excluded_bodies_.begin(), out_.excluded_bodies_.end());
+    std::sort(out_.excluded_geoms_.begin(), out_.excluded_geoms_.end());
+  }
+  void point_filters(Model& m) const {
+    m.own_softness = out_.own_softness_.data();
+    m.geom_filters = out_.geom_filters_.empty() ? nullptr : out_.geom_filters_.data();
+    m.nexcluded_bodies = int(out_.excluded_bodies_.size());
+    m.excluded_bodies = out_.excluded_bodies_.data();
+    m.nexcluded_geoms = int(out_.excluded_geoms_.size());
+    m.excluded_geoms = out_.excluded_geoms_.data();
   }
 
   // The points of a shape that can be nearest to a plane: a sphere's centre, a capsule's ends, a box's corners.
@@ -517,7 +772,10 @@ class ModelBuilder {
       Equality equality{};
       equality.type = EqualityType(in_.eq_type[i]);
       equality.link_a = equality.link_b = equality.dof_a = equality.dof_b = -1;
-      if (equality.type == EqualityType::joint) {
+      equality.tendon_a = equality.tendon_b = -1;
+      if (equality.type == EqualityType::tendon) {
+        add_tendon_equality(in_.eq_obj1[i], in_.eq_obj2[i], data, equality);
+      } else if (equality.type == EqualityType::joint) {
         add_joint_equality(in_.eq_obj1[i], in_.eq_obj2[i], data, equality);
       } else {
         add_body_equality(in_.eq_obj1[i], in_.eq_obj2[i], data, equality);
@@ -530,6 +788,11 @@ class ModelBuilder {
     const int a = in_.eq_obj1[i], b = in_.eq_obj2[i];
     equality.softness = softness(in_.eq_solref, in_.eq_solimp, i);
     equality.torque_scale = in_.eq_data[11 * i + 10];
+    if (equality.type == EqualityType::tendon) {
+      equality.weight[0] = in_.ten_invweight0[a] + (b >= 0 ? in_.ten_invweight0[b] : 0.0);
+      equality.support = support_of_tendons(a, b);
+      return;
+    }
     if (equality.type == EqualityType::joint) {
       equality.weight[0] = in_.dof_invweight0[equality.dof_a];
       std::vector<std::pair<int, int>> dofs = {{equality.dof_a, 0}};
@@ -542,6 +805,23 @@ class ModelBuilder {
     }
     for (int part : {0, 1}) equality.weight[part] = body_weight(a, b, part);
     equality.support = support(equality.link_a, equality.link_b);
+  }
+  // MuJoCo's data: polynomial of the second tendon's length beyond that at qpos0
+  void add_tendon_equality(int a, int b, const double* data, Equality& out) const {
+    std::copy_n(data, 5, out.polynomial);
+    out.tendon_a = a;
+    out.tendon_b = b;
+    out.reference_a = in_.ten_length0[a];
+    if (b >= 0) out.reference_b = in_.ten_length0[b];
+  }
+  int support_of_tendons(int a, int b) {
+    std::map<int, int> dofs;
+    for (int t : {a, b}) {
+      if (t < 0) continue;
+      const Support& support = out_.supports_[out_.transmissions_[t].support];
+      for (int i = 0; i < support.count; ++i) dofs[out_.support_dofs_[support.first + i]] = 0;
+    }
+    return add_support({dofs.begin(), dofs.end()});
   }
   // MuJoCo's data: polynomial of the second joint's displacement from its qpos0
   void add_joint_equality(int a, int b, const double* data, Equality& out) {
@@ -594,7 +874,14 @@ class ModelBuilder {
     m.nfriction_pair = int(out_.map_.pairs.size());
     m.joints = out_.joints_.data();
     m.dofs = out_.dofs_.data();
+    m.dof_joints = out_.dof_joints_.data();
     m.actuators = out_.actuators_.data();
+    m.tendons = out_.tendons_.data();
+    m.transmissions = out_.transmissions_.data();
+    m.tendon_joints = out_.tendon_joints_.data();
+    m.path_segments = out_.path_segments_.data();
+    m.path_wraps = out_.path_wraps_.data();
+    m.medium_bodies = out_.medium_bodies_.data();
     m.geoms = out_.geoms_.data();
     m.candidates = out_.candidates_.data();
     out_.near_pairs_.point(m);
@@ -603,9 +890,12 @@ class ModelBuilder {
     m.paths = out_.paths_.data();
     m.path_dofs = out_.path_dofs_.data();
     m.dof_paths = out_.dof_paths_.data();
+    for (Support& support : out_.supports_) {
+      support.dofs = out_.support_dofs_.data() + support.first;
+      support.sides = out_.support_sides_.data() + support.first;
+    }
     m.supports = out_.supports_.data();
-    m.support_dofs = out_.support_dofs_.data();
-    m.support_sides = out_.support_sides_.data();
+    point_filters(m);
     m.mass_rows = out_.mass_rows_.data();
     m.dof_softness = out_.dof_softness_.data();
     m.dof_weight = out_.dof_weight_.data();
@@ -636,7 +926,10 @@ std::size_t ModelStorage::bytes() const {
   std::size_t parameters = sum(map_.bodies, map_.pairs);
   for (const std::vector<double>& values : map_.defaults) parameters += sum(values);
   return sizeof(*this) + parameters + sum(joints_, dofs_, actuators_, geoms_, candidates_, limits_) +
+         sum(tendons_, transmissions_, tendon_joints_, path_segments_, path_wraps_, medium_bodies_,
+             dof_joints_) +
          sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +
+         sum(geom_filters_, excluded_bodies_, excluded_geoms_, own_softness_) +
          sum(mass_rows_, dof_softness_, dof_weight_, tree_origin_, tree_qpos_) +
          sum(hulls_.vertices, hulls_.faces, hulls_.edges, hulls_.corners, hulls_.nodes, hulls_.items);
 }

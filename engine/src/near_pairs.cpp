@@ -11,8 +11,18 @@ constexpr std::size_t few_pairs = 16;
 
 }  // namespace
 
-void NearPairTables::build(const Model& model, const std::vector<Candidate>& candidates,
-                           std::vector<Geom>& geoms) {
+// Sorts `swept` by trees.
+void NearPairTables::group(const Model& model, const std::vector<Dof>& dofs, const std::vector<Geom>& geoms) {
+  const auto tree = [&](int g) { return geoms[g].link < 0 ? model.ntree : dofs[geoms[g].link].tree; };
+  std::stable_sort(swept.begin(), swept.end(), [&](int a, int b) { return tree(a) < tree(b); });
+  for (std::size_t i = 0; i < swept.size(); ++i)
+    if (i == 0 || tree(swept[i]) == model.ntree || tree(swept[i]) != tree(swept[i - 1]))
+      swept_begin.push_back(int(i));
+  swept_begin.push_back(int(swept.size()));
+}
+
+void NearPairTables::build(const Model& model, const std::vector<Dof>& dofs,
+                           const std::vector<Candidate>& candidates, std::vector<Geom>& geoms) {
   std::vector<int> between;  // pairs of shapes of which none is a plane
   std::vector<bool> meets(geoms.size(), false);
   for (std::size_t i = 0; i < candidates.size(); i += candidates[i].slots) {
@@ -25,6 +35,12 @@ void NearPairTables::build(const Model& model, const std::vector<Candidate>& can
     between.push_back(int(i));
     meets[candidate.geom_a] = meets[candidate.geom_b] = true;
   }
+  if (!unlisted.empty()) {
+    for (int g : unlisted) meets[g] = true;
+    for (std::size_t g = 0; g < geoms.size(); ++g)
+      if (meets[g]) swept.push_back(int(g));
+    return group(model, dofs, geoms);
+  }
   const auto shapes = std::size_t(std::count(meets.begin(), meets.end(), true));
   if (between.size() <= few_pairs * shapes) return;
   always.erase(std::remove_if(always.begin(), always.end(),
@@ -32,6 +48,7 @@ void NearPairTables::build(const Model& model, const std::vector<Candidate>& can
                always.end());
   for (std::size_t g = 0; g < geoms.size(); ++g)
     if (meets[g]) swept.push_back(int(g));
+  group(model, dofs, geoms);
   const auto lower = [&](int i) { return std::min(candidates[i].geom_a, candidates[i].geom_b); };
   const auto upper = [&](int i) { return std::max(candidates[i].geom_a, candidates[i].geom_b); };
   std::sort(between.begin(), between.end(),
@@ -49,6 +66,8 @@ void NearPairTables::point(Model& model) const {
   model.always = always.data();
   model.nswept = int(swept.size());
   model.swept = swept.data();
+  model.nswept_group = swept.empty() ? 0 : int(swept_begin.size()) - 1;
+  model.swept_begin = swept_begin.data();
   model.npartner = int(partners.size());
   model.partners = partners.data();
   model.partners_begin = partners_begin.data();

@@ -66,10 +66,11 @@ inline bool per_environment(const ParameterInputs& inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [](const ParameterRows& given) { return given.rows > 1; });
 }
 
-// Environments in packs of `lanes`; a single one that is left over runs alone.
-inline std::vector<Slice> slices(int batch) {
+// Environments in packs of `lanes`; a single one that is left over runs alone, and so do all of crowded models.
+inline std::vector<Slice> slices(const Model& model, int batch) {
+  const int size = is_crowded(model) ? 1 : lanes;
   std::vector<Slice> out;
-  for (int first = 0; first < batch; first += lanes) out.push_back({first, std::min(lanes, batch - first)});
+  for (int first = 0; first < batch; first += size) out.push_back({first, std::min(size, batch - first)});
   return out;
 }
 

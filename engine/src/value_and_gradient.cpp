@@ -33,7 +33,7 @@ bool value_and_gradient(const ModelStorage& storage, const ValueAndGradientArray
                         const Execution& execution) {
   const BatchShape& shape = arrays.rollout.shape;
   const double steps = 3.0 * shape.batch * shape.steps;
-  return spread(slices(shape.batch), worthwhile_threads(execution, storage.model(), steps),
+  return spread(slices(storage.model(), shape.batch), worthwhile_threads(execution, storage.model(), steps),
                 worker<ValueAndGradientRunner>(storage, arrays, execution));
 }
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from revolute.contract.gradient_report import GradientReport
 from revolute.contract.load_options import OPTIONS
-from revolute_engine import Gradient, Jvp, Model, StepJacobian
+from revolute_engine import Gradient, Jvp, Model, Rollout, StepJacobian
 from revolute_engine.parameters import default_parameter, parameters_of
 from revolute_engine.segments import Segment
 
@@ -93,6 +93,7 @@ def session_handle(session: Session) -> Document:
         "model_id": session.model.id,
         "batch": session.batch,
         "lease": session.lease,
+        "durable": session.durable,
     }
 
 
@@ -116,13 +117,17 @@ def session_state(state: State) -> Document:
         "time": state.time,
         "step_count": state.step_count,
         "status": state.status,
+        "unsettled_step": state.unsettled_step,
+        "residual": state.residual,
+        "step_counts": state.step_counts,
     }
 
 
 def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
     """Return a trajectory (message Trajectory)."""
     rollout = kept.rollout
-    arrays = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
+    arrays: Document = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
+    arrays["params"] = dict(rollout.params) if with_ctrl else {}
     if rollout.all_states is not None:
         arrays |= {"qpos": rollout.qpos, "qvel": rollout.qvel}
     return {
@@ -134,9 +139,16 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
         "checkpoints": str(rollout.checkpoints),
         "status": rollout.status,
         "diverged_step": rollout.diverged_step,
+        **_solved(rollout),
         "report": rollout.report.to_dict(),
         "hold": rollout.control.hold,
     }
+
+
+def _solved(found: Rollout | Gradient) -> Document:
+    """Tell how well the constraints are solved; empty for trajectories of earlier releases."""
+    arrays = {"unsettled_step": found.unsettled_step, "residual": found.residual}
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def rollout_segment(segment: Segment) -> Document:
@@ -146,7 +158,7 @@ def rollout_segment(segment: Segment) -> Document:
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold")
+    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 
@@ -155,6 +167,7 @@ def client_loss_gradient(simulated: Trajectory, found: Gradient) -> Document:
     return {
         "gradient": gradient(found),
         "diverged_step": simulated.rollout.diverged_step,
+        **_solved(simulated.rollout),
         "report": found.report.to_dict(),
     }
 
@@ -166,6 +179,7 @@ def gradient(found: Gradient) -> Document:
         "arrays": dict(found.arrays),
         "status": found.status,
         "report": found.report.to_dict(),
+        "method": found.method,
         **clipped,
         "notes": list(found.notes),
     }
@@ -196,6 +210,7 @@ def value_and_gradient(found: ValueAndGradient) -> Document:
         "value": np.asarray(found.value),
         "gradient": gradient(found.gradient),
         "diverged_step": found.gradient.diverged_step,
+        **_solved(found.gradient),
         "report": found.gradient.report.to_dict(),
     }
 

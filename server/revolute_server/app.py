@@ -28,8 +28,9 @@ from .access.connections import Connections, descriptors_for, most_connections, 
 from .access.tokens import Access, TokenFile
 from .domain.service import Service
 from .grpc import services
-from .grpc.connections import SilentSockets
+from .grpc.connections import IdleSockets
 from .grpc.offered_memory import OpenBlocks
+from .grpc.waits import Peers
 from .http import routes
 from .http.connections import HttpListener, sweep
 from .observe.telemetry import Telemetry
@@ -48,7 +49,7 @@ _QUIET, _LONGEST_QUIET = 0.25, 1.0
 """Seconds without a call after which the draining ends, and the longest wait for such a pause."""
 
 _WATCH_SECONDS = 0.5
-"""Interval between two checks for silent gRPC connections."""
+"""Interval between two checks for idle gRPC connections."""
 
 _LAST_ANSWERS, _LEAST_ANSWERS = 2.0, 0.5
 """Bounds in s on the time for sending the last answers and closing the store, after all engine calls have
@@ -104,12 +105,12 @@ class Application:
 
     async def _start(self) -> None:
         """Bind all listeners, open the store, and serve."""
-        verbs = Verbs(self.service)
+        verbs, peers = Verbs(self.service), Peers()
         if self.settings.dm_env_rpc is not None:
-            self._dm_env_rpc = dm_env_rpc.create_listener(verbs, self.calls)
+            self._dm_env_rpc = dm_env_rpc.create_listener(verbs, self.calls, peers)
         sockets = self._bind_http()
         try:
-            self._grpc, self._health = services.create_server(verbs, self.calls, self._memory)
+            self._grpc, self._health = services.create_server(verbs, self.calls, peers, self._memory)
             self._bind_grpc(self._grpc)
             self._bind_dm_env_rpc()
             # only after binding, so that a start that fails for its addresses creates no files
@@ -124,10 +125,8 @@ class Application:
                 listener.close()
             listeners.remove_unix(self.settings.http_socket)
             raise
-        silent = SilentSockets(self._grpc_ports, most_connections(self.settings))
-        self._watches.append(
-            asyncio.create_task(silent.watch(_WATCH_SECONDS), name="silent gRPC connections")
-        )
+        idle = IdleSockets(self._grpc_ports, most_connections(self.settings), peers)
+        self._watches.append(asyncio.create_task(idle.watch(_WATCH_SECONDS), name="idle gRPC connections"))
         app = routes.create_app(verbs, self.calls)
         connections = Connections(most_connections(self.settings))
         self._watches.append(asyncio.create_task(sweep(connections), name="silent HTTP connections"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from revolute.contract.transport import IN_PROCESS
 from revolute.contract.verbs import VERBS
+from revolute_engine import load_model, to_mjcf
 
 from .answers import Document
 from .domain.derivatives import reporting_progress
@@ -60,6 +62,20 @@ class LocalTransport:
 
         return _unshared(finished(converse()))
 
+    @staticmethod
+    def mjcf(source: str | bytes, assets: Mapping[str, bytes], options: Mapping[str, Any]) -> str:
+        """Return MJCF text of a model; see `revolute_engine.to_mjcf`."""
+        return to_mjcf(source, assets=assets, **options)
+
+    @staticmethod
+    def mujoco_model(source: str | bytes, assets: Mapping[str, bytes], options: Mapping[str, Any]) -> Any:
+        """Return a model as MuJoCo compiles it."""
+        model = load_model(source, assets=assets, allow_files=False, warn=False, **options).mujoco_model
+        # a copy, which the caller may change
+        compiled = copy.copy(model)
+        compiled.opt.timestep = options.get("timestep") or compiled.opt.timestep
+        return compiled
+
     def close(self) -> None:
         """Drop all models, sessions and trajectories."""
         self._service.forget_all()
@@ -75,6 +91,7 @@ def _unshared(answer: Document) -> Document:
     gradient = answer.get("gradient", answer)
     if "arrays" in gradient:
         gradient["status"] = np.array(gradient["status"])
-    if "diverged_step" in answer:
-        answer["diverged_step"] = np.array(answer["diverged_step"])
+    for name in ("diverged_step", "unsettled_step", "residual"):
+        if name in answer:
+            answer[name] = np.array(answer[name])
     return answer

@@ -207,6 +207,12 @@ class Settings:
         parse_bytes,
         "SIZE",
     )
+    answer_timeout: float = _flag(
+        300.0,
+        "seconds in which a client takes no more of an answer, after which it is given up",
+        float,
+        "SECONDS",
+    )
     idle_timeout: float = _flag(
         300.0, "time without a request before the server closes a connection", float, "SECONDS"
     )
@@ -275,7 +281,7 @@ class Settings:
         _require("min_body_rate", self.min_body_rate >= 0, "zero or a positive number", self.min_body_rate)
         for name in (
             *("lease", "max_lease", "trajectory_ttl", "request_ttl"),
-            *("header_timeout", "body_timeout", "idle_timeout", "compile_time"),
+            *("header_timeout", "body_timeout", "answer_timeout", "idle_timeout", "compile_time"),
         ):
             value = getattr(self, name)
             _require(name, 0 < value < float("inf"), "a positive number of seconds", value)

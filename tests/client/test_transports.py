@@ -39,7 +39,7 @@ def _results(
     qpos[:, 2] += lift
     qvel = 0.1 * random.normal(size=(2, model.nv))
     ctrl = 0.1 * random.normal(size=(2, steps, model.nu))
-    friction = model.geom_friction * np.array([[1.0], [0.5]])
+    friction = model.geom_friction * np.array([1.0, 0.5])[:, None, None]
     wrt = ("qpos", "qvel", "ctrl", *model.params)
     found: dict[str, np.ndarray] = {"body_mass": model.body_mass, "ctrlrange": model.ctrlrange}
     found |= {f"params.{name}": array for name, array in model.params.items()}
@@ -285,7 +285,7 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
     ),
     "loss function": (
         revolute.ArgumentError,
-        "loss: expected a function that returns (value, qpos_bar, qvel_bar), got States",
+        "loss: expected a function that returns (value, qpos_bar, qvel_bar), or ctrl_bar too, got States",
         lambda sim, m: sim.value_and_gradient(m, [0.0], [0.0], [[1.0]], lambda x: x),
     ),
     "negative timestep": (

@@ -47,7 +47,7 @@ def test_an_argument_that_does_not_exist_is_named_with_the_one_that_was_meant(si
     model = sim.load_model("pendulum1")
     with pytest.raises(ArgumentError, match=r"^stepz: expected .* argument of check_gradient, .* mean steps"):
         sim.check_gradient(model, stepz=1)
-    with pytest.raises(ArgumentError, match=r"got 'zzz'; it has model, batch, lease"):
+    with pytest.raises(ArgumentError, match=r"got 'zzz'; it has model, batch, params, lease, durable"):
         sim.session(model, zzz=1)
 
 
@@ -59,7 +59,9 @@ def test_arguments_of_what_a_simulator_makes(sim: Any) -> None:
     with pytest.raises(ArgumentError, match=r"^time: .* argument of backward, .*; did you mean times"):
         trajectory.backward([[1.0]], time=[-1])
     with sim.session(model) as session:
-        with pytest.raises(ArgumentError, match=r"^mask: .* argument of reset, .*; it has qpos, qvel$"):
+        with pytest.raises(
+            ArgumentError, match=r"^mask: .* argument of reset, .*; it has qpos, qvel, where$"
+        ):
             session.reset(mask=[True])
         for call in (session.step, session.jacobian, session.set_state, session.fork):
             with pytest.raises(ArgumentError, match=f"^zzz: .* argument of {call.__name__}, "):

@@ -188,11 +188,11 @@ def test_equal_frictions_share_the_derivative() -> None:
     model, engine = load_model(BLOCK, contact_model="hard"), Engine(threads=1)
     shares = []
     for floor, block in ((0.3, 0.3), (0.3, 0.2)):
-        params = {"geom_friction": np.array([floor, block])}
+        params = {"geom_friction": np.array([[floor, 0, 0], [block, 0, 0]])}
         rollout = engine.rollout(model, [0.0, 0.0], [1.0, 0.0], np.zeros((10, 1)), params=params)
         bar = np.zeros_like(rollout.qvel)
         bar[-1, 0] = 1.0
-        shares.append(engine.backward(model, rollout, None, bar, wrt=("geom_friction",)).geom_friction)
+        shares.append(engine.backward(model, rollout, None, bar, wrt=("geom_friction",)).geom_friction[:, 0])
     whole = -9.81 * 10 * H
     np.testing.assert_allclose(shares, [[whole / 2, whole / 2], [whole, 0.0]], rtol=CLOSED_FORM, atol=1e-12)
 
@@ -288,5 +288,6 @@ def test_the_command_refuses_an_unknown_figure() -> None:
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert (
-        "expected any of standing, contact_models, horizon, sliding, impact, kink, got 'moon'" in done.stderr
+        "expected any of standing, contact_models, contact_scenes, horizon, sliding, impact, kink, got 'moon'"
+        in done.stderr
     )

@@ -79,6 +79,7 @@ def found_by(simulator: revolute.Simulator, kind: str) -> dict[str, Any]:
         assert np.array_equal(again.ctrl, trajectory.ctrl)
         results = {"qpos": trajectory.qpos, "applied": trajectory.ctrl, "clipped": gradient.clipped}
         results |= {f"backward {name}": gradient[name] for name in names}
+        results["tangent"] = trajectory.jvp(qvel_tan=np.ones(model.nv)).qvel
         by_ctrl = trajectory.backward(ctrl_bar=np.ones((1, ROWS, model.nu)), wrt=names)
         results |= {f"by ctrl {name}": by_ctrl[name] for name in names}
     loss = revolute.Loss(

@@ -64,7 +64,7 @@ def test_what_the_function_raises_reaches_its_caller(simulator: revolute.Simulat
     for _ in range(3):
         with pytest.raises(ZeroDivisionError, match="mine"):
             simulator.value_and_gradient(model, [0.0], [0.0], np.ones((5, 1)), broken)
-    for wrong in (3.0, (1.0, None), (1.0, None, None, None)):
+    for wrong in (3.0, (1.0, None), (1.0, None, None, None, None)):
         with pytest.raises(revolute.ArgumentError, match="value, qpos_bar, qvel_bar"):
             simulator.value_and_gradient(model, [0.0], [0.0], np.ones((5, 1)), lambda states, w=wrong: w)
     with pytest.raises(revolute.ArgumentError, match="qpos_bar"):

@@ -29,7 +29,7 @@ def test_segments_make_up_the_rollout(
 ) -> None:
     model = simulator.load_model("laikago", timestep=2e-3)
     arguments = model, START, np.zeros(model.nv), controls(*batch)
-    params = {"geom_friction": np.full(model.ngeom, 0.4)}
+    params = {"geom_friction": np.full((model.ngeom, 3), 0.4)}
     with simulator.rollout(*arguments, params=params) as whole:
         stream = simulator.stream_rollout(*arguments, params=params, segment_steps=segment_steps)
         segments = list(stream)

@@ -32,6 +32,24 @@ def hard_ant(simulator: revolute.Simulator) -> revolute.ModelHandle:
     return simulator.load_model(gymnasium_ant(), contact_model="hard", restitution=0.2)
 
 
+MUSCLES = """<mujoco><option timestep="0.002"/><compiler autolimits="true"/><worldbody>
+  <site name="anchor" pos="0 0 0.3"/>
+  <body><joint axis="0 1 0" damping="0.1"/><geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.03"/>
+    <geom name="bend" size="0.05" pos="0.2 0 0.05"/>
+    <body pos="0.4 0 0"><joint name="wrist" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/><site name="tip" pos="0.2 0 0"/>
+      <body pos="0.3 0 0"><joint name="end" axis="0 0 1"/>
+        <geom type="capsule" fromto="0 0 0 0.2 0 0" size="0.02"/>
+      </body></body></body></worldbody>
+  <tendon><spatial name="path"><site site="anchor"/><geom geom="bend"/><site site="tip"/></spatial></tendon>
+  <actuator><muscle tendon="path" lengthrange="0.2 0.9" force="40"/><motor joint="end"/>
+    <intvelocity joint="wrist" kp="2" actrange="-1 1"/></actuator></mujoco>"""
+
+
+def muscles(simulator: revolute.Simulator) -> revolute.ModelHandle:
+    return simulator.load_model(MUSCLES)
+
+
 def standing(model: revolute.ModelHandle) -> dict[str, np.ndarray]:
     """Return states near the model's own and random controls, so that feet touch and slip."""
     random = np.random.default_rng(20210706)
@@ -42,7 +60,7 @@ def standing(model: revolute.ModelHandle) -> dict[str, np.ndarray]:
     return {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
 
 
-@pytest.mark.parametrize("load", [laikago, ant, elliptic_ant, hard_ant])
+@pytest.mark.parametrize("load", [laikago, ant, elliptic_ant, hard_ant, muscles])
 def test_rollouts_and_gradients_are_bit_identical(
     simulators: dict[str, revolute.Simulator], load: object
 ) -> None:
@@ -99,10 +117,11 @@ def test_value_and_gradient_is_bit_identical(simulators: dict[str, revolute.Simu
             np.testing.assert_array_equal(array, expected)
 
 
-def test_sessions_are_bit_identical(simulators: dict[str, revolute.Simulator]) -> None:
+@pytest.mark.parametrize("load", [ant, muscles])
+def test_sessions_are_bit_identical(simulators: dict[str, revolute.Simulator], load: object) -> None:
     results = []
     for simulator in simulators.values():
-        model = ant(simulator)
+        model = load(simulator)  # type: ignore[operator]
         inputs = standing(model)
         with simulator.session(model, batch=BATCH) as session:
             session.reset(inputs["qpos"], inputs["qvel"])
@@ -113,6 +132,9 @@ def test_sessions_are_bit_identical(simulators: dict[str, revolute.Simulator]) -
         np.testing.assert_array_equal(found.qpos, results[0].qpos)
         np.testing.assert_array_equal(found.qvel, results[0].qvel)
         assert (found.step_count, found.time) == (results[0].step_count, results[0].time)
+    assert results[0].qvel.shape == (BATCH, len(model.qvel0)) and np.any(results[0].qvel[:, model.nv :]) == (
+        model.na > 0
+    )
 
 
 LIGHT_CLIENT = """

@@ -39,10 +39,10 @@ struct ContactStage {
     run(in, *parameters, *kin, *contacts);
     for (int c = 0; c < contacts->count; ++c) {
       const Contact<Real>& contact = contacts->list[c];
-      Writer<Real> to{out + 46 * contact.candidate};
+      Writer<Real> to{out + 46 * (contact.candidate - model().candidates)};
       // numbers of a masked contact may be anything
       const auto acting = [&](const Vector3<Real>& x) { return select(contact.active, x, zero3<Real>()); };
-      const Candidate& candidate = model().candidates[contact.candidate];
+      const Candidate& candidate = *contact.candidate;
       to.add(select(contact.active, contact.gap, Real(0)));
       for (const Vector3<Real>& axis : contact.axis) to.add(acting(axis));
       const auto add_force = [&](int link, const Force<Real>& force) {
@@ -68,7 +68,7 @@ struct ContactStageAdjoint {
     parameters_bar->clear(model);
     kin_bar->clear(model);
     for (int c = 0; c < contacts->count; ++c) {
-      Reader<Real> from{out_bar + 46 * contacts->list[c].candidate};
+      Reader<Real> from{out_bar + 46 * (contacts->list[c].candidate - model.candidates)};
       const Real active = indicator<Real>(contacts->list[c].active);
       ContactCotangent<Real> bar;
       bar.gap = active * from.scalar();

@@ -43,6 +43,7 @@ class ModelMaker {
     append(a.body_iquat, exponential(Point{0.3, -0.4, 0.2}));
     a.body_mass.push_back(mass);
     append(a.body_inertia, mass * Point{0.02, 0.03, 0.04});
+    a.body_gravcomp.push_back(0);
     return a.nbody++;
   }
   void centre_mass(int body, Point inertia) {
@@ -62,6 +63,9 @@ class ModelMaker {
     append(a.jnt_axis, axis);
     a.jnt_stiffness.push_back(0);
     a.jnt_limited.push_back(0);
+    a.jnt_actfrclimited.push_back(0);
+    a.jnt_actgravcomp.push_back(0);
+    a.jnt_actfrcrange.insert(a.jnt_actfrcrange.end(), {0, 0});
     a.jnt_range.insert(a.jnt_range.end(), {0, 0});
     if (type == JointType::free)
       append(a.qpos0, Point{a.body_pos[3 * body], a.body_pos[3 * body + 1], a.body_pos[3 * body + 2]});
@@ -105,9 +109,7 @@ class ModelMaker {
     append(a.geom_pos, position);
     append(a.geom_quat, exponential(turn));
     append(a.geom_size, size);
-    a.geom_friction.push_back(friction);
-    a.geom_torsional_friction.push_back(0.02);
-    a.geom_rolling_friction.push_back(0.003);
+    append(a.geom_friction, Point{friction, 0.02, 0.003});
     a.geom_rbound.push_back(std::sqrt(dot(size, size)));
     a.hull_adr.push_back(int(a.hull_vert.size() / 3));
     a.hull_num.push_back(0);
@@ -169,8 +171,8 @@ class ModelMaker {
                                 {&a.geom_solimp, ng},
                                 {&a.pair_solimp, np}})
       repeat(*array, count, solimp);
-    repeat(a.geom_torsional_friction, ng, {0.005});
-    repeat(a.geom_rolling_friction, ng, {0.0001});
+    for (std::size_t g = 0; g < ng; ++g)
+      a.geom_friction[3 * g + 1] = 0.005, a.geom_friction[3 * g + 2] = 0.0001;
     repeat(a.pair_weight, np, {0.5});
     repeat(a.pair_solreffriction, np, {0, 0});
     repeat(a.pair_friction5, np, {1, 1, 0.005, 0.0001, 0.0001});
@@ -194,7 +196,14 @@ class ModelMaker {
     append(a.act_bias, bias);
     a.act_ctrllimited.push_back(0);
     a.act_forcelimited.push_back(0);
-    for (Doubles* range : {&a.act_ctrlrange, &a.act_forcerange}) range->insert(range->end(), {0, 0});
+    for (Doubles* range : {&a.act_ctrlrange, &a.act_forcerange, &a.act_actrange, &a.act_lengthrange})
+      range->insert(range->end(), {0, 0});
+    for (Ints* index : {&a.act_tendon, &a.act_trn}) index->push_back(-1);
+    for (Ints* flag :
+         {&a.act_dyn, &a.act_adr, &a.act_early, &a.act_actlimited, &a.act_musclegain, &a.act_musclebias})
+      flag->push_back(0);
+    append(a.act_dynprm, Point{1, 1, 1});
+    for (Doubles* prm : {&a.act_musclegainprm, &a.act_musclebiasprm}) prm->resize(prm->size() + 9, 1.0);
     return a.nu++;
   }
   void limit_ctrl(int actuator, double lower, double upper) {

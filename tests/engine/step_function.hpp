@@ -25,7 +25,6 @@ struct Step {
       case Parameter::dof_armature:
         return 1e-3;
       case Parameter::body_ipos:
-      case Parameter::geom_friction:
       case Parameter::restitution:
         return 1e-2;
       case Parameter::jnt_stiffness:
@@ -33,8 +32,7 @@ struct Step {
         return 1.0;
       case Parameter::jnt_range:
         return 1e-3;
-      case Parameter::geom_torsional_friction:
-      case Parameter::geom_rolling_friction:
+      case Parameter::geom_friction:
       case Parameter::geom_solref:
         return 1e-3;
       case Parameter::geom_solimp:

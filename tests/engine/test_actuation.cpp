@@ -48,6 +48,9 @@ struct Stage {
     std::vector<Real> qpos;
     const Real *qvel, *ctrl;
     Real h;
+    ActuationInput<Real> input(const Transmissions<Real>& none) const {
+      return {qpos.data(), qvel, ctrl, &none, nullptr};
+    }
   };
   template <class Real>
   Loaded<Real> load(const Real* in) const {
@@ -71,7 +74,8 @@ struct Stage {
   template <class Real>
   void operator()(const Real* in, Real* out) const {
     Loaded<Real> at = load(in);
-    actuation(model(), *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl, out, out + model().nv);
+    Owned<Transmissions<Real>> none(model());
+    actuation(model(), *at.parameters, at.h, at.input(*none), *none, out, out + model().nv);
   }
 };
 struct StageAdjoint {
@@ -83,9 +87,12 @@ struct StageAdjoint {
     Owned<Parameters<Real>> bar(m);
     bar->clear(m);
     Real* ctrl_bar = in_bar + 2 * m.nv;
-    actuation_adjoint(m, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl,
-                      ActuationCotangent<Real>{out_bar, out_bar + m.nv, out_bar + m.nv}, in_bar,
-                      in_bar + m.nv, ctrl_bar, *bar);
+    Owned<Transmissions<Real>> none(m);
+    Owned<TransmissionsCotangent<Real>> none_bar(m);
+    actuation_adjoint(
+        m, *at.parameters, at.h, at.input(*none),
+        ActuationCotangent<Real, Real>{out_bar, out_bar + m.nv, out_bar + m.nv, nullptr, nullptr}, *none_bar,
+        static_cast<Real*>(nullptr), in_bar, in_bar + m.nv, ctrl_bar, *bar);
     Real* next = ctrl_bar + m.nu;
     const std::pair<const Real*, int> arrays[] = {
         {bar->damping, m.nv},  {bar->armature, m.nv}, {bar->stiffness, m.njnt}, {bar->gear, m.nu},
@@ -189,12 +196,15 @@ void adjoint_lanes_and_allocation() {
     Stage::Loaded<double> at = stage.load(in.data());
     Owned<Parameters<double>> bar(model);
     bar->clear(model);
+    Owned<Transmissions<double>> none(model);
+    Owned<TransmissionsCotangent<double>> none_bar(model);
     Doubles tau(model.nv), diagonal(model.nv), q_bar(model.nv, 0.0), ctrl_bar(model.nu, 0.0);
     check_no_allocation("actuation", [&] {
-      actuation(model, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl, tau.data(), diagonal.data());
-      actuation_adjoint(model, *at.parameters, at.h, at.qpos.data(), at.qvel, at.ctrl,
-                        ActuationCotangent<double>{tau.data(), diagonal.data(), diagonal.data()},
-                        q_bar.data(), q_bar.data(), ctrl_bar.data(), *bar);
+      actuation(model, *at.parameters, at.h, at.input(*none), *none, tau.data(), diagonal.data());
+      actuation_adjoint(
+          model, *at.parameters, at.h, at.input(*none),
+          ActuationCotangent<double, double>{tau.data(), diagonal.data(), diagonal.data(), nullptr, nullptr},
+          *none_bar, static_cast<double*>(nullptr), q_bar.data(), q_bar.data(), ctrl_bar.data(), *bar);
     });
   }
 }

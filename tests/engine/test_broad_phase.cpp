@@ -31,12 +31,14 @@ Pairs all_overlaps(const std::vector<WorldBox>& boxes) {
 }
 Pairs swept_overlaps(const std::vector<WorldBox>& boxes, int& reports) {
   std::vector<int> order(boxes.size()), scratch(boxes.size());
+  std::vector<WorldBox> sorted(boxes.size());
   Pairs out;
   reports = 0;
-  sweep_and_prune(boxes.data(), int(boxes.size()), order.data(), scratch.data(), [&](int i, int j) {
-    out.insert(std::minmax(i, j));
-    ++reports;
-  });
+  sweep_and_prune(boxes.data(), int(boxes.size()), order.data(), scratch.data(), sorted.data(),
+                  [&](int i, int j) {
+                    out.insert(std::minmax(i, j));
+                    ++reports;
+                  });
   return out;
 }
 
@@ -118,7 +120,7 @@ Found contacts_of(const ModelStorage& storage, const Model& model, const Doubles
   Found out;
   for (int c = 0; c < contacts->count; ++c) {
     const Contact<double>& contact = contacts->list[c];
-    out.candidates.push_back(contact.candidate);
+    out.candidates.push_back(int(contact.candidate - model.candidates));
     for (double x : {contact.gap, contact.at.point.x, contact.at.normal.z, contact.force_b[1].n.x})
       out.numbers.push_back(x);
   }

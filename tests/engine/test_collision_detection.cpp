@@ -26,7 +26,7 @@ struct At {
     revolute::kinematics(model, *parameters, qpos.data(), qvel.data(), *kinematics);
     collision_detection(model, *kinematics, kinematics->V, model.timestep, *contacts);
   }
-  const Candidate& candidate(int c) { return storage.model().candidates[contacts->list[c].candidate]; }
+  const Candidate& candidate(int c) { return *contacts->list[c].candidate; }
 };
 
 // All candidates are active.
@@ -117,7 +117,7 @@ void corners_on_a_plane() {
 
 // f_a . V_a + f_b . V_b of axis d
 double row_velocity(At& at, const Contact<double>& contact, int d) {
-  const Candidate& candidate = at.storage.model().candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   const Motion<double>* V = at.kinematics->V;
   return dot(at_link(V, candidate.link_a), contact.force_a[d]) +
          dot(at_link(V, candidate.link_b), contact.force_b[d]);

@@ -39,8 +39,7 @@ void rows_are_grouped_by_islands() {
     islands += row.begin == r;
     CHECK(row.begin <= r && r < row.end);
     if (row.kind == RowKind::friction) CHECK(row.normal == r - origin.component && row.normal >= row.begin);
-    if (origin.source == RowSource::contact)
-      ++by_condim[storage.model().candidates[at.contacts->list[origin.index].candidate].condim];
+    if (origin.source == RowSource::contact) ++by_condim[at.contacts->list[origin.index].candidate->condim];
     // rows of an island keep the order equality, dry friction, limits, contacts
     if (r > row.begin) CHECK(int(at.rows->origin[r - 1].source) <= int(origin.source));
   }
@@ -70,7 +69,7 @@ void contact_rows_are_relative_velocities() {
     const RowOrigin& origin = at.rows->origin[r];
     if (origin.source != RowSource::contact) continue;
     const Contact<double>& contact = at.contacts->list[origin.index];
-    const Candidate& candidate = storage.model().candidates[contact.candidate];
+    const Candidate& candidate = *contact.candidate;
     const Dense relative =
         jacobian(pose, arrays.geom_bodyid[candidate.geom_b], contact.at.point) * column(v) +
         -1.0 * (jacobian(pose, arrays.geom_bodyid[candidate.geom_a], contact.at.point) * column(v));

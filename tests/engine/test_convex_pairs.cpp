@@ -125,7 +125,7 @@ struct Touching {
     for (int c = 0; c < at.contacts.count; ++c) {
       const Contact<Real>& contact = at.contacts.list[c];
       const auto here = less(contact.gap, Real(far_away));
-      Writer<Real> to{out + 7 * contact.candidate};
+      Writer<Real> to{out + 7 * (contact.candidate - pairing.storage.model().candidates)};
       to.add(select(here, contact.gap, Real(0)));
       to.add(select<Real>(here, contact.at.point, zero3<Real>()));
       to.add(select<Real>(here, contact.at.normal, zero3<Real>()));
@@ -139,7 +139,7 @@ struct TouchingAdjoint {
     const Detected<Real> at(pairing.storage.model(), in);
     for (int c = 0; c < at.contacts.count; ++c) {
       const Contact<Real>& contact = at.contacts.list[c];
-      Reader<Real> from{out_bar + 7 * contact.candidate};
+      Reader<Real> from{out_bar + 7 * (contact.candidate - pairing.storage.model().candidates)};
       ContactPoint<Real> bar;
       bar.gap = from.scalar();
       bar.point = from.vector();

@@ -165,8 +165,7 @@ void adjoint_of_equality_constraints() {
 
 const std::set<std::string> all_names =
     with(body_names, {"ctrl", "dof_damping", "dof_armature", "dof_frictionloss", "jnt_stiffness", "gravity",
-                      "actuator_gear", "geom_friction", "restitution", "geom_rolling_friction", "jnt_range",
-                      "qpos_spring"});
+                      "actuator_gear", "geom_friction", "restitution", "jnt_range", "qpos_spring"});
 
 void adjoint_of_a_crowd() {
   const MujocoArrays arrays = crowd();

@@ -84,7 +84,7 @@ def test_laikago_stands_on_its_toes() -> None:
         ("floor", f"toe{leg}") for leg in LEGS
     ]
     toes = [names.index(f"toe{leg}") for leg in LEGS]
-    assert model.geom_friction[[names.index("floor"), *toes]].tolist() == [0.8] * 5
+    assert model.geom_friction[[names.index("floor"), *toes], 0].tolist() == [0.8] * 5
 
     # in both poses that the file gives, the toes just touch
     data = mujoco.MjData(model.mujoco_model)

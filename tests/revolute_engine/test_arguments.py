@@ -40,7 +40,7 @@ def _put(array: np.ndarray, index: tuple[int, ...], value: float) -> np.ndarray:
 
 PARAMETERS = (
     "geom_friction, body_mass, body_ipos, body_inertia, dof_damping, dof_armature, dof_frictionloss, "
-    "jnt_stiffness, gravity, actuator_gear, restitution, geom_torsional_friction, geom_rolling_friction, "
+    "jnt_stiffness, gravity, actuator_gear, restitution, "
     "actuator_gainprm, actuator_biasprm, qpos_spring, jnt_range"
 )
 SIZES = "model 'laikago' has 12 actuators and 18 velocities"
@@ -130,12 +130,12 @@ QUATERNION = "it is the orientation of joint 'root', at rest [1 0 0 0]"
             "body_mass: expected masses > 0 for bodies with mass, got 0.0 at [1, 4]",
         ),
         (
-            lambda a: {"params": {"geom_friction": _put(np.ones(a["ngeom"]), (2,), -0.5)}},
-            "geom_friction: expected coefficients >= 0, got -0.5 at [2]",
+            lambda a: {"params": {"geom_friction": _put(np.ones((a["ngeom"], 3)), (2, 1), -0.5)}},
+            "geom_friction: expected coefficients >= 0, got -0.5 at [2, 1]",
         ),
         (
-            lambda a: {"params": {"geom_friction": _put(np.ones(a["ngeom"]), (2,), NAN)}},
-            "geom_friction: expected finite values, got nan at [2]; replace it before the call",
+            lambda a: {"params": {"geom_friction": _put(np.ones((a["ngeom"], 3)), (2, 0), NAN)}},
+            "geom_friction: expected finite values, got nan at [2, 0]; replace it before the call",
         ),
         (
             lambda a: {"params": {"body_ipos": np.zeros((3, 18))}},

@@ -78,10 +78,8 @@ def test_right_gradients_pass(name: str) -> None:
     assert report.passed
     assert report.steps == 40 and report.model == name
     contacts = name in ("ant", "laikago")
-    # no torsional or rolling friction, no springs; softness is of the other contact model
+    # no springs; softness is of the other contact model
     without = {
-        "geom_torsional_friction",
-        "geom_rolling_friction",
         "qpos_spring",
         "geom_solref",
         "geom_solimp",

@@ -78,7 +78,7 @@ def _everything(
 def test_all_policies_give_the_same_bits(laikago: Model, batch: int | None) -> None:
     inputs = _standing(laikago, batch, 23)
     masses = np.asarray(laikago.body_mass)
-    params: dict[str, np.ndarray] = {"geom_friction": np.full(laikago.ngeom, 0.6)}
+    params: dict[str, np.ndarray] = {"geom_friction": np.full((laikago.ngeom, 3), 0.6)}
     if batch:
         params["body_mass"] = masses * np.linspace(0.8, 1.2, batch)[:, None]
     if batch == 3:

@@ -151,7 +151,7 @@ def test_ground_is_a_plane_that_meets_every_shape() -> None:
     )
     model = load_model(text, ground=True)
     ground, odd = model.geom_names.index("ground"), model.geom_names.index("odd")
-    assert model.geom_friction[ground] == 1
+    assert model.geom_friction[ground, 0] == 1
     assert list(zip(model.arrays["pair_geom1"], model.arrays["pair_geom2"], strict=True)) == [(ground, odd)]
     with pytest.raises(ModelError, match="ground=True: expected no geom 'ground', got one"):
         load_model(text.replace("ghost", "ground"), ground=True)

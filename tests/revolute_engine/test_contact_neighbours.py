@@ -48,7 +48,7 @@ def test_islands_that_join_in_a_neighbour_leave_the_sums_over_islands_as_they_ar
     params = {
         "restitution": random.uniform(0.3, 0.9, batch),
         "gravity": random.normal(size=(batch, 3)) - [0, 0, 10],
-        "geom_friction": random.uniform(0.2, 1, (batch, 4)),
+        "geom_friction": random.uniform(0.2, 1, (batch, 4, 3)),
     }
     wrt = ("restitution", "gravity", "geom_friction", "qpos", "qvel")
     together = engine.rollout(model, qpos, qvel, ctrl, params=params)

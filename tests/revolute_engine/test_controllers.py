@@ -369,6 +369,35 @@ def _by_qpos(model: Model, qpos: np.ndarray, bar: np.ndarray) -> np.ndarray:
     return result
 
 
+def test_activations_are_fed_back_and_observed() -> None:
+    """They stand behind the velocities in qvel."""
+    text = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="a" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03" mass="1"/><body pos="0.3 0 0">
+      <joint name="b" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 0 0" size="0.03" mass=".5"/></body>
+      </body></worldbody><actuator><general joint="a" dyntype="filter" dynprm="0.05" gainprm="2"/>
+      <motor joint="b"/></actuator></mujoco>"""
+    model, random = load_model(text.encode()), np.random.default_rng(11)
+    assert (model.nv, model.nqvel) == (2, 3)
+    qpos, qvel, ctrl = random.normal(size=2), random.normal(size=3), random.normal(size=(4, 2))
+    gain, weights = random.normal(size=(2, 5)), [random.normal(size=(2, 3)), np.zeros(2)]
+    bar = random.normal(size=(9, 3))
+
+    def loss(gain: np.ndarray) -> float:
+        control = Control(2, Feedback(gain, np.zeros(2), np.zeros(3)))
+        return float((ENGINE.rollout(model, qpos, qvel, ctrl, control=control).qvel * bar).sum())
+
+    fed = Control(2, Feedback(gain, np.zeros(2), np.zeros(3)))
+    rollout = ENGINE.rollout(model, qpos, qvel, ctrl, control=fed)
+    np.testing.assert_allclose(rollout.ctrl[0], ctrl[0] + gain @ np.concatenate([qpos, qvel]), rtol=1e-12)
+    pulled = ENGINE.backward(model, rollout, None, bar, wrt=["feedback.gain", "feedback.qvel"])
+    direction = random.normal(size=gain.shape)
+    slope = (loss(gain + 1e-5 * direction) - loss(gain - 1e-5 * direction)) / 2e-5
+    np.testing.assert_allclose((pulled["feedback.gain"] * direction).sum(), slope, rtol=1e-6)
+    assert pulled["feedback.qvel"].shape == (3,) and pulled["feedback.qvel"].all()
+    seen = ENGINE.rollout(model, qpos, qvel, ctrl, control=Control(2, policy=MLP(weights, ["qvel"])))
+    np.testing.assert_allclose(seen.ctrl[0], ctrl[0] + weights[0] @ qvel, rtol=1e-12)
+
+
 def test_applied_forces_are_those_of_mujoco() -> None:
     """In smooth motion a step equals mj_step, on a model without actuators too."""
     for text in (FLYER, FLYER[: FLYER.index("<actuator>")] + "</mujoco>"):
@@ -390,16 +419,29 @@ def test_applied_forces_are_those_of_mujoco() -> None:
             np.testing.assert_allclose(found.final_qvel, data.qvel, rtol=0, atol=1e-10)
 
 
-def test_forces_and_forward_derivatives_go_together() -> None:
-    model, random = FLYING, np.random.default_rng(10)
+@pytest.mark.parametrize("model", [FLYING, ANT], ids=["flyer", "ant"])
+@pytest.mark.parametrize("which", range(4))
+def test_forward_and_backward_derivatives_are_transposes(model: Model, which: int) -> None:
+    control, random = controls_of(model)[which], np.random.default_rng(10)
     qpos, qvel, ctrl = start(model)
-    control = Control(HOLD, qfrc_applied=random.normal(size=model.nv))
-    rollout = ENGINE.rollout(model, qpos, qvel, ctrl, control=control)
-    bar, tangent = random.normal(size=rollout.qvel.shape), random.normal(size=ctrl.shape)
-    pushed = ENGINE.jvp(model, rollout, ctrl_tan=tangent)
-    pulled = ENGINE.backward(model, rollout, None, bar, wrt=["ctrl", "qfrc_applied"])
-    np.testing.assert_allclose((pushed.qvel * bar).sum(), (pulled.ctrl * tangent).sum(), rtol=1e-10)
-    assert pulled["qfrc_applied"].shape == (model.nv,) and pulled["qfrc_applied"].all()
+    rollout = ENGINE.rollout(model, qpos, qvel, ctrl, control=control, checkpoints="slots=3")
+    states = ENGINE.states(model, rollout)
+    bars = random.normal(size=states[0].shape), random.normal(size=states[1].shape)
+    tangents = random.normal(size=qvel.shape), random.normal(size=qvel.shape), random.normal(size=ctrl.shape)
+    mass = random.normal(size=model.nbody)
+    pushed = ENGINE.jvp(
+        model,
+        rollout,
+        qpos_tan=tangents[0],
+        qvel_tan=tangents[1],
+        ctrl_tan=tangents[2],
+        params_tan={"body_mass": mass},
+    )
+    pulled = ENGINE.backward(model, rollout, *bars, wrt=["qpos", "qvel", "ctrl", "body_mass"])
+    forward = (pull(model, states[0], bars[0]) * pushed.qpos).sum() + (bars[1] * pushed.qvel).sum()
+    backward = (pull(model, qpos, pulled.qpos) * tangents[0]).sum() + (pulled.qvel * tangents[1]).sum()
+    backward += (pulled.ctrl * tangents[2]).sum() + (pulled.body_mass * mass).sum()
+    np.testing.assert_allclose(forward, backward, rtol=1e-9)
 
 
 @pytest.mark.parametrize("which", range(2))
@@ -560,8 +602,6 @@ def test_wrong_policies_are_refused() -> None:
         with pytest.raises(ArgumentError, match=r"^hold: expected a number of steps, at least 1"):
             Control(hold)  # type: ignore[arg-type]
     rollout = ENGINE.rollout(FLYING, *start(FLYING), control=policy_of(FLYING))
-    with pytest.raises(ArgumentError, match=r"^trajectory: expected one without feedback and policy"):
-        ENGINE.jvp(FLYING, rollout, qvel_tan=np.ones(FLYING.nv))
     with pytest.raises(
         ArgumentError, match=r"^wrt: expected names among qpos, qvel, ctrl, policy\.weights, policy\.goal"
     ):

@@ -127,7 +127,7 @@ def test_gradients_by_parameters_are_shaped_and_summed_like_their_input(laikago:
     summed = engine.backward(laikago, shared, qvel_bar=qvel_bar, wrt=names)
     assert per_environment.body_mass.shape == (3, laikago.nbody)
     assert summed.body_mass.shape == (laikago.nbody,)
-    assert per_environment.geom_friction.shape == (laikago.ngeom,)
+    assert per_environment.geom_friction.shape == (laikago.ngeom, 3)
     assert np.allclose(per_environment.body_mass.sum(axis=0), summed.body_mass, rtol=1e-12, atol=0)
     assert summed.body_mass.any()
 

@@ -209,9 +209,11 @@ def test_gradients_through_constraints(name: str) -> None:
     assert exact == pytest.approx(difference, rel=1e-6)
 
 
-def test_unknown_constraints_are_refused_by_name() -> None:
+def test_equalities_of_tendons_are_of_the_soft_model() -> None:
     text = """<mujoco><worldbody><body name="b"><joint name="j"/><geom size="1"/></body></worldbody>
       <tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>
       <equality><tendon name="e" tendon1="t"/></equality></mujoco>"""
-    with pytest.raises(ModelError, match="equality 'e': an equality constraint of type tendon is not supp"):
+    with pytest.raises(
+        ModelError, match=r"equality 'e': an equality of tendons in contact_model=.* is not supp"
+    ):
         load_model(text, contact_model="hard")

@@ -160,13 +160,13 @@ def test_gradients_by_friction_and_mass_of_a_sliding_robot(laikago: Model, steps
     start = _standing(laikago, steps)
     start["qvel"] = np.array(start["qvel"])
     start["qvel"][:2] = 1.0, 0.4
-    start["geom_friction"] = np.full(laikago.ngeom, 0.2)
+    start["geom_friction"] = np.full((laikago.ngeom, 3), 0.2)
     # distinct coefficients: the larger of two counts
     start["geom_friction"][laikago.geom_names.index("floor")] = 0.3
     start["body_mass"] = laikago.body_mass
     error, gradient = _check(laikago, start, ("geom_friction",), seed=7, step=1e-6)
     assert error < 1e-6
-    assert gradient.geom_friction[laikago.geom_names.index("floor")] != 0
+    assert gradient.geom_friction[laikago.geom_names.index("floor"), 0] != 0
     error, _ = _check(laikago, start, ("body_mass",), seed=8, step=1e-6)
     assert error < CONTACT
 

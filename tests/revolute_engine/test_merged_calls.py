@@ -38,7 +38,7 @@ def calls(laikago: Model) -> list[RolloutCall]:
         return POSE + random.normal(0, 0.05, (*batch, STEPS, 12))
 
     zero = np.zeros(laikago.nv)
-    friction = np.full(laikago.ngeom, 0.3)
+    friction = np.full((laikago.ngeom, 3), 0.3)
     partly = np.tile(zero, (2, 1))
     partly[1] = 1e200
     return [

@@ -156,7 +156,7 @@ def test_gradients_by_parameters(cone: str, integrator: str) -> None:
     for name in names:
         own = default_parameter(model, name)
         # relative changes: what is zero stays zero; friction is moved alike in all shapes, away from ties
-        alike = name in ("geom_friction", "geom_torsional_friction", "geom_rolling_friction")
+        alike = name == "geom_friction"
         direction = own * (1.0 if alike else random.normal(size=own.shape)) * 0.3
 
         def loss(n: int, name: str = name, own: Any = own, direction: Any = direction) -> float:

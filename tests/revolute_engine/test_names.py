@@ -29,3 +29,13 @@ def test_a_name_that_stands_for_none_may_be_taken() -> None:
     model = load_model(text)
     assert model.body_names == ["world", "body_1_2", "body_1"]
     assert model.joint_names == ["body_1_2/0", "body_1/0"]
+
+
+def test_actuators_without_a_name_are_called_by_what_they_drive() -> None:
+    text = (
+        '<mujoco><worldbody><body><joint name="j"/><geom size="0.1"/><site name="s"/></body>'
+        '</worldbody><tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+        '<actuator><motor tendon="t"/><motor site="s"/><motor joint="j"/><motor tendon="t"/></actuator>'
+        "</mujoco>"
+    )
+    assert load_model(text).actuator_names == ["t", "s", "j", "t_2"]

@@ -36,9 +36,7 @@ SMOOTH = tuple(
     for name in HARD
     if not name.startswith("geom_") and name not in ("dof_frictionloss", "restitution", "jnt_range")
 )
-SLIDING = tuple(
-    name for name in HARD if name not in ("geom_torsional_friction", "geom_rolling_friction", "jnt_range")
-)
+SLIDING = tuple(name for name in HARD if name != "jnt_range")
 
 
 def _slider() -> tuple[Model, dict[str, np.ndarray]]:
@@ -66,7 +64,7 @@ def _value(model: Model, name: str, random: np.random.Generator) -> np.ndarray:
     """Return a value near the model's own, off its zeros and off the ties of equal friction."""
     own = default_parameter(model, name)
     value = own * (1 + 0.1 * random.uniform(-1, 1, size=own.shape))
-    if name in ("dof_damping", "dof_armature"):
+    if name in ("dof_damping", "dof_armature", "geom_friction"):
         value = value + 0.01 * random.uniform(size=own.shape)
     if name == "jnt_stiffness":
         value = value + 0.1 * random.uniform(size=own.shape) * (model.arrays["jnt_type"] != 0)
@@ -215,7 +213,7 @@ ROLLING = """<mujoco><option timestep="0.002"/><worldbody>
 
 
 @pytest.mark.parametrize("contact_model", ["hard", "mujoco"])
-@pytest.mark.parametrize("name", ["geom_torsional_friction", "geom_rolling_friction", "jnt_range"])
+@pytest.mark.parametrize("name", ["geom_friction", "jnt_range"])
 def test_rotational_friction_and_ranges(contact_model: str, name: str) -> None:
     model = load_model(ROLLING, contact_model=contact_model)
     engine, random, steps = Engine(threads=1), np.random.default_rng(3), 60

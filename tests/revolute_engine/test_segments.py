@@ -27,7 +27,7 @@ def controls(*batch: int) -> np.ndarray:
 def test_segments_make_up_the_rollout(laikago: Model, batch: tuple[int, ...], length: int | None) -> None:
     # a quaternion that is not of unit length is kept as it was given
     start, ctrl = START * np.where(np.arange(19) == 3, 1.5, 1.0), controls(*batch)
-    params = {"geom_friction": np.full(laikago.ngeom, 0.4)}
+    params = {"geom_friction": np.full((laikago.ngeom, 3), 0.4)}
     whole = ENGINE.rollout(laikago, start, np.zeros(laikago.nv), ctrl, params=params)
     pieces = SegmentedRollout(laikago, start, np.zeros(laikago.nv), ctrl, params)
     segments = []

@@ -15,6 +15,7 @@ SOFT = (
 )
 RANGE = "0.75 1.05 -1 200 0.5 1.6 1.5 1.3 1.2"
 MUSCLE = 'lengthrange="0 1"'
+_MUJOCO = 'use contact_model="mujoco"'
 
 
 def _mjcf(joint: str = "", geom: str = "", body: str = "", after: str = "", before: str = "") -> str:
@@ -38,40 +39,34 @@ def _actuator(text: str) -> str:
                 _mjcf(
                     after=f'<tendon><fixed name="t" {attribute}><joint joint="j" coef="1"/></fixed></tendon>'
                 ),
-                f"tendon 't': a tendon with a {what} is not supported; drive and limit the joints themselves",
+                f"tendon 't': a tendon with a {what} is not supported; {advice}",
             )
-            for attribute, what in (
-                ('limited="true" range="-1 1"', "limit"),
-                ('frictionloss="1"', "friction loss"),
-                ('stiffness="1"', "spring"),
-                ('damping="1"', "damper"),
-                ('armature="1"', "armature"),
+            for attribute, what, advice in (
+                ('limited="true" range="-1 1"', 'limit in contact_model="hard"', _MUJOCO),
+                ('frictionloss="1"', 'friction loss in contact_model="hard"', _MUJOCO),
+                ('stiffness="1 2"', "nonlinear spring", "set it to 0"),
+                ('damping="1 2"', "nonlinear damping", "set it to 0"),
             )
+        ),
+        (
+            _mjcf(after='<tendon><fixed name="t" armature="1"><joint joint="j" coef="1"/></fixed></tendon>'),
+            "tendon 't': a tendon with an armature is not supported; set it to 0",
         ),
         (
             _mjcf(
-                after='<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
-                '<actuator><motor name="a" tendon="t"/></actuator>'
+                before='<option density="1.2" integrator="implicitfast"/>',
             ),
-            "actuator 'a': a transmission to a tendon is not supported; drive a hinge or slide joint",
+            "option: a medium with an implicit integrator is not supported; use the integrator Euler or RK4",
         ),
         (
-            _mjcf(before='<option density="1.2"/>'),
-            "option: a medium (density, viscosity) is not supported; set both to 0",
-        ),
-        (
-            _mjcf(before='<option viscosity="0.1"/>'),
-            "option: a medium (density, viscosity) is not supported; set both to 0",
+            _mjcf(before='<option viscosity="1"/>', geom='fluidshape="ellipsoid"'),
+            "geom 'g': a medium's ellipsoid model (fluidshape) is not supported; set fluidshape to none",
         ),
         (
             _mjcf(before='<option><flag override="enable"/></option>'),
             "flag 'override': overriding contact parameters is not supported; set friction on the geoms",
         ),
         (_mjcf(before='<option timestep="0"/>'), "option 'timestep': expected seconds > 0, got 0"),
-        (
-            _mjcf(body='gravcomp="1"'),
-            "body 'b': gravity compensation (gravcomp) is not supported; set it to 0",
-        ),
         (
             _mjcf('stiffness="1 2"'),
             "joint 'j': a nonlinear spring is not supported; give one stiffness",
@@ -88,10 +83,6 @@ def _actuator(text: str) -> str:
             ),
         ),
         (
-            _mjcf('actuatorgravcomp="true"'),
-            "joint 'j': gravity compensation by actuators is not supported; turn it off",
-        ),
-        (
             _mjcf('type="free" stiffness="1"'),
             "joint 'j': stiffness of a free joint is not supported; set it to 0",
         ),
@@ -103,26 +94,6 @@ def _actuator(text: str) -> str:
         (
             _mjcf(after='<contact><pair name="p" geom1="floor" geom2="g" adhesion="1"/></contact>'),
             "pair 'p': adhesion is not supported; set it to 0",
-        ),
-        (
-            _actuator('<intvelocity name="a" joint="j" kp="2" actrange="-1 1"/>'),
-            "actuator 'a': activation dynamics (dyntype) is not supported; use dyntype='none'",
-        ),
-        (
-            _actuator('<general name="a" joint="j" dyntype="filter"/>'),
-            "actuator 'a': activation dynamics (dyntype) is not supported; use dyntype='none'",
-        ),
-        (
-            _actuator(f'<muscle name="a" joint="j" {MUSCLE}/>'),
-            "actuator 'a': activation dynamics (dyntype) is not supported; use dyntype='none'",
-        ),
-        (
-            _actuator(f'<general name="a" joint="j" gaintype="muscle" gainprm="{RANGE}" {MUSCLE}/>'),
-            "actuator 'a': gain type muscle is not supported; use a fixed or affine gain",
-        ),
-        (
-            _actuator(f'<general name="a" joint="j" biastype="muscle" biasprm="{RANGE}" {MUSCLE}/>'),
-            "actuator 'a': bias type muscle is not supported; use an affine bias",
         ),
         (
             _actuator('<motor name="a" joint="j" delay="0.1" nsample="99"/>'),
@@ -138,31 +109,18 @@ def _actuator(text: str) -> str:
         ),
         (
             _actuator('<adhesion name="a" body="b" ctrlrange="0 1"/>'),
-            "actuator 'a': a transmission to a body is not supported; drive a hinge or slide joint",
-        ),
-        (
-            _mjcf('type="ball"', after='<actuator><motor name="a" joint="j"/></actuator>'),
-            "actuator 'a': driving a ball joint is not supported; drive a hinge or slide joint",
+            "actuator 'a': a transmission to a body is not supported; drive a joint, a tendon or a site",
         ),
         (
             _mjcf(
-                body="",
-                after='<worldbody><site name="s"/></worldbody>'
-                '<actuator><motor name="a" site="s"/></actuator>',
+                before='<option actuatorgroupdisable="1"/>',
+                after='<actuator><intvelocity name="a" group="1" joint="j" actrange="-1 1"/></actuator>',
             ),
-            "actuator 'a': a transmission to a site is not supported; drive a hinge or slide joint",
+            "actuator 'a': activation of an actuator that is disabled is not supported; remove the actuator",
         ),
         (
             _actuator('<pid name="a" joint="j"/>'),
             "actuator 'a': an actuator of several controls is not supported; use one actuator per control",
-        ),
-        (
-            _mjcf(
-                'actuatorfrcrange="-1 1"',
-                after='<actuator><motor joint="j"/><motor joint="j"/></actuator>',
-            ),
-            "joint 'j': a limit on the total force (actuatorfrcrange) of several actuators is not supported; "
-            "set forcerange on the actuators",
         ),
         (
             _mjcf(after='<equality><weld name="e" body1="b" torquescale="0"/></equality>'),
@@ -181,7 +139,7 @@ def _actuator(text: str) -> str:
 )
 def test_what_is_not_simulated_is_refused_by_name(text: str, refusal: str) -> None:
     # friction by direction needs soft constraints
-    refusing = ("hard",) if "differs by direction" in refusal else ("hard", "mujoco")
+    refusing = ("hard",) if "differs by direction" in refusal or "hard" in refusal else ("hard", "mujoco")
     for contact_model in refusing:
         with pytest.raises(ModelError) as caught:
             load_model(text, name="a.xml", contact_model=contact_model)
@@ -203,6 +161,9 @@ def test_an_unnamed_shape_is_named_by_its_body() -> None:
         _actuator('<damper name="a" joint="j" kv="1" ctrlrange="0 1"/>'),
         _mjcf(geom='adhesion="1" contype="0" conaffinity="0"'),
         _mjcf(geom='fluidshape="ellipsoid"', before='<option wind="1 2 3"/>'),
+        _actuator('<intvelocity name="a" joint="j" kp="2" actrange="-1 1"/>'),
+        _actuator(f'<muscle name="a" joint="j" {MUSCLE}/>'),
+        _actuator(f'<general name="a" joint="j" gaintype="muscle" gainprm="{RANGE}" {MUSCLE}/>'),
         _actuator(
             '<general joint="j" gaintype="affine" gainprm="2 0 0" biastype="affine" biasprm="0 -2 -1"/>'
         ),
@@ -225,15 +186,14 @@ def test_without_contact_shapes_do_not_matter() -> None:
 TENDON = '<tendon><fixed name="t" {}><joint joint="j" coef="2"/></fixed></tendon>'
 
 
-def test_tendons_that_only_measure_are_noted() -> None:
-    note = "tendons exert no force and are not computed (1)"
-    assert note in load_model(_mjcf(after=TENDON.format(""))).notes
-    limited = _mjcf(after=TENDON.format('limited="true" range="-1 1" frictionloss="1"'))
-    assert note in load_model(limited, limits=False, dry_friction=False).notes
+def test_limits_and_friction_of_tendons_that_are_switched_off_are_not_refused() -> None:
+    text = _mjcf(after=TENDON.format('limited="true" range="-1 1" frictionloss="1"'))
+    assert load_model(text, limits=False, dry_friction=False, contact_model="hard").nv == 1
     with pytest.raises(ModelError, match="a tendon with a limit"):
-        load_model(limited, dry_friction=False)
+        load_model(text, dry_friction=False, contact_model="hard")
     with pytest.raises(ModelError, match="a tendon with a friction loss"):
-        load_model(limited, limits=False)
+        load_model(text, limits=False, contact_model="hard")
+    assert load_model(text, contact_model="mujoco").nv == 1
 
 
 def test_a_mocap_body_is_a_part_of_the_world() -> None:

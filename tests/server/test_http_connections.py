@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import httpx
 import pytest
 import trustme
 
+from .conftest import CART
 from .processes import ServerProcess, running_server
 
 MIB = 1024**2
@@ -192,6 +193,36 @@ def test_a_trickle_ends_as_well(quick: ServerProcess, start: bytes, argument: st
                 received += client.recv(65536)
     problem = json.loads(received.partition(b"\r\n\r\n")[2])
     assert (problem["status"], problem["argument"]) == (408, argument)
+
+
+def test_an_answer_that_nobody_reads_is_given_up() -> None:
+    """The connection goes, and the answer's memory with it; one that reads now and then gets all of it."""
+    flags = ("--answer-timeout", "2", "--max-batch", "1000000", "--threads", "1")
+    with running_server(*flags) as server:
+        npz = {"accept": "application/x-npz"}
+        model = httpx.post(server.http + "/v1/models", json={"text": CART}).json()["model_id"]
+        opened = httpx.post(server.http + "/v1/sessions", json={"model_id": model, "batch": 1_000_000})
+        path = f"/v1/sessions/{opened.json()['session_id']}/state"
+        before = server.metric("revolute_memory_bytes")
+        with connected(server) as client:
+            client.sendall(
+                f"GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: application/x-npz\r\n\r\n".encode()
+            )
+            wait_until(lambda: server.metric("revolute_memory_bytes") > before + 10e6)
+            wait_until(lambda: server.metric("revolute_memory_bytes") <= before)
+        with httpx.stream("GET", server.http + path, headers=npz) as answer:
+            received = 0
+            for number, piece in enumerate(answer.iter_raw(4_000_000)):
+                time.sleep(1.2 * (number < 3))
+                received += len(piece)
+        assert received == int(answer.headers["content-length"])
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    until = time.monotonic() + 15
+    while not condition():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.05)
 
 
 def test_silent_connections_are_closed(quick: ServerProcess) -> None:

@@ -85,7 +85,7 @@ def repeated_controls(ctrl: np.ndarray, qpos: Any, qvel: Any, *, axes: int) -> n
         qvel: start velocities [batch, nv] or [nv].
         axes: number of axes of controls without a batch axis.
     """
-    if np.ndim(ctrl) != axes + 1 or len(ctrl) != 1:
+    if ctrl.ndim != axes + 1 or len(ctrl) != 1:
         return ctrl
     batch = max((len(state) for state in (qpos, qvel) if np.ndim(state) == 2), default=1)
     return np.broadcast_to(ctrl, (batch, *ctrl.shape[1:])) if batch > 1 else ctrl

@@ -35,7 +35,8 @@ class Feedback:
     """Linear feedback: u = ctrl + gain [qpos (-) qpos_ref; qvel - qvel_ref].
 
     The state is that at the start of a period. The difference has 2 nv entries in the order of MuJoCo's
-    `mjd_transitionFD`; that of two quaternions is a rotation vector in the moving frame.
+    `mjd_transitionFD`; that of two quaternions is a rotation vector in the moving frame. Activations of
+    actuators, which stand behind the velocities in qvel, count among the entries.
 
     Args:
         gain: K, [nu, 2 nv], [time, nu, 2 nv] with one K per row of `ctrl`, or [batch, time, nu, 2 nv]. An
@@ -232,8 +233,10 @@ class Control:
         return replace(self, feedback=None, policy=None)
 
     @property
-    def arrays(self) -> dict[str, Float64Array]:
+    def arrays(self) -> Mapping[str, Float64Array]:
         """The arrays that gradients may be taken by, by their names in `wrt`."""
+        if self is PLAIN:
+            return _NO_ARRAYS
         forces = {} if self.qfrc_applied is None else {"qfrc_applied": self.qfrc_applied}
         if self.feedback is not None:
             return {f"feedback.{name}": array for name, array in self.feedback.to_dict().items()} | forces
@@ -244,6 +247,8 @@ class Control:
 
     def to_dict(self) -> dict[str, Any]:
         """Return fields of a request, without those that have their defaults."""
+        if self is PLAIN:
+            return {}
         found: dict[str, Any] = {} if self.hold == 1 else {"hold": self.hold}
         if self.feedback is not None:
             found["feedback"] = self.feedback.to_dict()
@@ -254,6 +259,17 @@ class Control:
         return found
 
     @classmethod
+    def of(cls, hold: Any = 1, feedback: Any = None, policy: Any = None, qfrc_applied: Any = None) -> Control:
+        """Return a Control, PLAIN if all arguments have their defaults, which most calls do.
+
+        Raises:
+            ArgumentError: as the constructor.
+        """
+        if type(hold) is int and hold == 1 and feedback is None and policy is None and qfrc_applied is None:
+            return PLAIN
+        return cls(hold, feedback, policy, qfrc_applied)
+
+    @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Control:
         """Build from the output of `to_dict`; other fields are ignored.
 
@@ -262,15 +278,15 @@ class Control:
         """
         names = ("hold", "feedback", "policy", "qfrc_applied")
         hold, feedback, policy, forces = (document.get(name) for name in names)
-        if hold is None and feedback is None and policy is None and forces is None:
-            return PLAIN
-        return cls(
+        return cls.of(
             1 if hold is None else hold,
             None if feedback is None else Feedback(**feedback),
             None if policy is None else MLP.from_dict(policy),
             forces,
         )
 
+
+_NO_ARRAYS: dict[str, Float64Array] = {}
 
 PLAIN = Control()
 """Each row of `ctrl` acts as it is for one step, and nothing else does."""

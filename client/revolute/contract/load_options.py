@@ -12,9 +12,14 @@ import math
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, get_args
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+Base = Literal["fixed", "free"]
+ContactModel = Literal["hard", "mujoco"]
+Cone = Literal["pyramidal", "elliptic"]
+Solver = Literal["pgs", "exact"]
 
 _LINE = 110
 """Width of a docstring's lines."""
@@ -91,7 +96,7 @@ class LoadOptions:
         str,
         None,
         '"fixed" welds the base to the world, "free" gives it a free joint',
-        choices=("fixed", "free"),
+        choices=get_args(Base),
         only="URDF",
         unset='"fixed"',
         edits_file=True,
@@ -108,13 +113,13 @@ class LoadOptions:
         "mujoco",
         "\"mujoco\", MuJoCo's soft constraints with the file's solref, solimp, cone and integrator, or "
         '"hard", impulses that keep shapes apart',
-        choices=("hard", "mujoco"),
+        choices=get_args(ContactModel),
     )
     cone: str | None = _option(
         str,
         None,
         'friction cone, "pyramidal" or "elliptic"',
-        choices=("pyramidal", "elliptic"),
+        choices=get_args(Cone),
         contact_model="mujoco",
     )
     solver: str = _option(
@@ -122,7 +127,7 @@ class LoadOptions:
         "pgs",
         '"pgs", a fixed number of sweeps of projected Gauss-Seidel, or "exact", to convergence, for stacks '
         "and large ratios of masses",
-        choices=("pgs", "exact"),
+        choices=get_args(Solver),
         contact_model="hard",
     )
     iterations: int = _option(
@@ -156,13 +161,13 @@ class LoadOptions:
 class GivenOptions(TypedDict, total=False):
     """Keyword arguments of `load_model`, for editors and type checkers; None stands for the default."""
 
-    base: str | None
+    base: Base | None
     ground: bool | None
     fuse_fixed: bool | None
     timestep: float | None
-    contact_model: str | None
-    cone: str | None
-    solver: str | None
+    contact_model: ContactModel | None
+    cone: Cone | None
+    solver: Solver | None
     iterations: int | None
     contact: bool | None
     limits: bool | None

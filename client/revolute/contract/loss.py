@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,13 @@ import numpy.typing as npt
 from .arrays import Float64Array, as_float64, owned_float64
 from .errors import ArgumentError
 
-QUANTITIES = ("qpos", "qvel", "ctrl")
-MOMENTS = ("final", "running")
-FORMS = ("squared", "linear")
+Quantity = Literal["qpos", "qvel", "ctrl"]
+Moment = Literal["final", "running"]
+Form = Literal["squared", "linear"]
+
+QUANTITIES = get_args(Quantity)
+MOMENTS = get_args(Moment)
+FORMS = get_args(Form)
 
 
 class LossValue(NamedTuple):
@@ -99,12 +103,12 @@ class Term:
             negative or repeated.
     """
 
-    quantity: str
+    quantity: Quantity
     weight: Any = 1.0
     target: Any = 0.0
-    when: str = "final"
+    when: Moment = "final"
     index: Sequence[int] | None = None
-    form: str = "squared"
+    form: Form = "squared"
 
     def __post_init__(self) -> None:
         _check_word("quantity", self.quantity, QUANTITIES)

@@ -135,7 +135,7 @@ class Episodes:
         self, ctrl: Float64Array
     ) -> tuple[tuple[Float64Array, Float64Array], np.ndarray, dict[str, Float64Array]]:
         """Step by a rollout, which has the bits of the session's step, and differentiate its last state."""
-        nq, nv = self.model.nq, self.model.nv
+        nq, nv = self.model.nq, len(self.model.qvel0)
         held = np.repeat(ctrl[:, None], self.task.hold, axis=1)
         with self._sim.rollout(self.model, self.qpos, self.qvel, held, states="final") as trajectory:
             after = np.array(trajectory.final_qpos), np.array(trajectory.final_qvel)

@@ -44,8 +44,8 @@ def noise(scale: float, *, normal_velocity: bool) -> Start:
     def start(random: np.random.Generator, model: ModelHandle) -> tuple[Float64Array, Float64Array]:
         qpos = model.qpos0 + random.uniform(-scale, scale, model.nq)
         if normal_velocity:
-            return qpos, model.qvel0 + scale * random.standard_normal(model.nv)
-        return qpos, model.qvel0 + random.uniform(-scale, scale, model.nv)
+            return qpos, model.qvel0 + scale * random.standard_normal(len(model.qvel0))
+        return qpos, model.qvel0 + random.uniform(-scale, scale, len(model.qvel0))
 
     return start
 

@@ -126,15 +126,18 @@ class HttpTransport:
         handle = {"trajectory_id": trajectory["trajectory_id"]}
         try:
             cotangents = respond(trajectory)
-            chosen = {name: document.get(name) for name in ("wrt", "clip", "on_diverged")}
+            chosen = {name: document.get(name) for name in ("wrt", "clip", "on_diverged", "gradient")}
             gradient = self.call("Backward", {**handle, **cotangents, **chosen})
         finally:
             with contextlib.suppress(NotFoundError):
                 self.call("DeleteTrajectory", handle)
         return {
             "gradient": gradient,
-            "diverged_step": trajectory["diverged_step"],
-            "report": trajectory["report"],
+            **{
+                name: trajectory[name]
+                for name in ("diverged_step", "unsettled_step", "residual", "report")
+                if name in trajectory
+            },
         }
 
     def close(self) -> None:

@@ -73,8 +73,9 @@ struct RolloutArrays {
   const Loss* loss = nullptr;   // null: not wanted
   double* value = nullptr;      // [B] the loss of each environment
   bool held = false;            // ctrl is [B, nu], the same in every step; only the last states are wanted
-  // [B] first step whose constraints were not solved to convergence, -1 without; null: not wanted
+  // [B] first step whose constraints the solver did not settle, -1 without; null: not wanted
   std::int64_t* unsettled_step = nullptr;
+  double* residual = nullptr;  // [B] largest violation that the solver left; wanted with unsettled_step
   ControllerInputs controller{};
   double* applied = nullptr;  // [B, C, nu] the controls with the controller's part; needed with one only
 };
@@ -95,7 +96,8 @@ struct BackwardArrays {
   const Loss* loss = nullptr;                 // a further source of cotangents of states and controls
   std::uint8_t* cotangents_finite = nullptr;  // [B] whether those of `loss` are; needed with `loss` only
   std::array<double*, parameter_count> parameter_bars{};  // [K, B, size]
-  ControllerInputs controller{};                          // of the rollout
+  double contact_distance = 0.0;  // mujoco: up to which contact_from_distance.hpp acts, m; 0: exact
+  ControllerInputs controller{};  // of the rollout
   ControllerBars controller_bars{};
   // Largest norm of a state's cotangent, which is scaled down to it before it is pulled back through a step; 0: any.
   double clip = 0.0;
@@ -113,12 +115,12 @@ struct ValueAndGradientArrays {
 // of the configuration (nv).
 struct JvpArrays {
   BatchShape shape;
-  const double *qpos, *qvel, *ctrl;  // the rollout, without feedback and policy
+  const double *qpos, *qvel, *ctrl;  // the rollout; ctrl as applied
   ParameterInputs parameters;
   const double *qpos0_tan, *qvel0_tan, *ctrl_tan;  // [B, nv], [B, nv], [B, C, nu]; null is zero
   ParameterInputs parameter_tangents;              // rows as in `parameters`, or one; null is zero
   double *qpos_tan, *qvel_tan;                     // [B, T + 1, nv] each
-  BroadcastInput qfrc_applied{};                   // of the rollout
+  ControllerInputs controller{};                   // of the rollout
 };
 
 // The Jacobian of one step, in the tangent convention of MuJoCo's mjd_transitionFD: state (dq, v), 2 nv coordinates.

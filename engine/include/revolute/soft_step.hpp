@@ -1,7 +1,7 @@
 // One step of the contact model "mujoco", and its reverse, by the file's integrator.
 //
 //   euler, implicitfast:  (M + E) a^ = M a,  qvel+ = qvel + h a^,  qpos+ = qpos (+) h qvel+      (1)
-//     E = h damping, and with implicitfast the actuators' part (actuation.hpp); where E is zero, a^ = a
+//     E = h damping, and with implicitfast the part of actuators and tendons (actuation.hpp); where E is zero, a^ = a
 //     where forces depend on velocity by more than that, N of implicit_velocity.hpp stands for M + E
 //   rk4:  runge_kutta.hpp
 // Adjoint of (1), with v_bar = qvel+_bar + h (d (+))' qpos+_bar:
@@ -35,7 +35,8 @@ struct SoftStep {
   RungeKutta<Real> runge_kutta;
   ImplicitVelocity<Real> implicit_velocity;
   MassFactors<Real> implicit_factors;
-  Real *implicit, *a_next, *x;  // [nv] E, a^, a^ - a
+  Real *implicit, *a_next, *x;  // [nv] diagonal of E, a^, a^ - a
+  Real *coupling, *rates;       // the rest of E, if there can be any; [na] of activations
   MaskOf<Real> damped;          // where E is not zero
   bool any_damped;
   MaskOf<Real> settled;  // whether the solver came to its end
@@ -47,8 +48,20 @@ struct SoftStep {
         implicit_velocity(model_if(is_soft(model) && any_gyroscopic(model), model), arena),
         implicit_factors(model, arena) {
     for (Real** array : {&implicit, &a_next, &x, &qvel_next}) *array = arena.take<Real>(model.nv);
+    coupling = arena.take<Real>(is_soft(model) && has_coupling(model) ? model.mass_rows[model.nv] : 0);
+    rates = arena.take<Real>(model.na);
   }
+  REVOLUTE_HD Real* coupling_of(const Model& model) const { return has_coupling(model) ? coupling : nullptr; }
 };
+
+// Has the adjoints of the step's stages see contacts from a distance.
+template <class Real>
+void see_from_distance(const Model& model, const ContactFromDistance<Real>* from_distance,
+                       SoftStep<Real>& ws) {
+  ws.stage.from_distance = from_distance;
+  for (int i = 1; is_runge_kutta(model) && i < runge_kutta_stages; ++i)
+    ws.runge_kutta.stage(i).from_distance = from_distance;
+}
 
 // (1): E, its factors and a^
 template <class Real>
@@ -58,18 +71,22 @@ REVOLUTE_HD void implicit_acceleration(const Model& model, const Parameters<Real
   const Newton<Real>& solution = ws.stage.newton;
   ws.damped = less(Real(1), Real(0));
   if (model.implicit_damping || model.integrator != Integrator::euler) {
-    implicit_diagonal(model, parameters, h, qpos, qvel, ctrl, ws.implicit);
+    implicit_matrix(model, parameters, h, ws.stage.actuation_input(model, qpos, qvel, ctrl), ws.implicit,
+                    ws.coupling_of(model));
     for (int k = 0; k < model.nv; ++k) ws.damped = ws.damped | less(Real(0), abs(ws.implicit[k]));
+    for (int k = 0; has_coupling(model) && k < model.nv; ++k)
+      ws.damped = ws.damped | less(Real(0), abs(ws.coupling[model.mass_rows[k]]));
   }
   const bool gyroscopic = any_gyroscopic(model);
   if (gyroscopic) ws.damped = less(Real(0), Real(1));
   ws.any_damped = any(ws.damped);
   for (int k = 0; k < model.nv; ++k) ws.a_next[k] = solution.Ma[k];
   if (gyroscopic) {
-    implicit_velocity(model, ws.stage.kinematics, ws.stage.M, ws.implicit, h, qvel, ws.implicit_velocity);
+    implicit_velocity(model, ws.stage.kinematics, ws.stage.M, ws.implicit, ws.coupling_of(model), h, qvel,
+                      ws.implicit_velocity);
     solve(model, ws.implicit_velocity, ws.a_next);
   } else if (ws.any_damped) {
-    factorize(model, ws.stage.M, ws.implicit, ws.implicit_factors);
+    factorize(model, ws.stage.M, ws.implicit, ws.coupling_of(model), ws.implicit_factors);
     solve(model, ws.implicit_factors, ws.a_next);
   }
   for (int k = 0; k < model.nv; ++k) {
@@ -93,23 +110,27 @@ REVOLUTE_HD void soft_step(const Model& model, const Parameters<Real>& parameter
     return;
   }
   implicit_acceleration(model, parameters, h, qpos, qvel, ctrl, ws);
+  activation_rates(model, ctrl, qvel + model.nv, ws.rates);
   if (record) record_soft_stage(model, parameters, qvel, ws.any_damped ? ws.x : nullptr, ws.stage);
   if (record && any_gyroscopic(model))
     record_implicit_velocity(model, parameters, ws.stage.kinematics, qvel, ws.a_next, ws.implicit_velocity);
   for (int k = 0; k < model.nv; ++k) ws.qvel_next[k] = qvel[k] + h * ws.a_next[k];
   integration(model, h, qpos, ws.qvel_next, qpos_next);
   for (int k = 0; k < model.nv; ++k) qvel_next[k] = ws.qvel_next[k];
+  advance_activations(model, qvel + model.nv, ws.rates, qvel_next + model.nv);
 }
 
 template <class Bar>
 struct SoftStepAdjointWorkspace {
   SoftStageAdjointWorkspace<Bar> stage;
   RungeKuttaAdjointWorkspace<Bar> runge_kutta;
-  Bar *qpos_bar, *qvel_bar, *p, *a_bar, *implicit_bar;
+  Bar *qpos_bar, *qvel_bar, *p, *a_bar, *implicit_bar, *rates_bar;
 
   SoftStepAdjointWorkspace(const Model& model, Arena& arena)
       : stage(model, arena), runge_kutta(model_if(is_runge_kutta(model), model), arena) {
-    for (Bar** array : {&qpos_bar, &qvel_bar, &p, &a_bar, &implicit_bar}) *array = arena.take<Bar>(model.nv);
+    for (Bar** array : {&qpos_bar, &p, &a_bar, &implicit_bar}) *array = arena.take<Bar>(model.nv);
+    qvel_bar = arena.take<Bar>(model.nv + model.na);
+    rates_bar = arena.take<Bar>(model.na);
   }
 };
 
@@ -139,8 +160,14 @@ REVOLUTE_HD void one_stage_adjoint(const Model& model, const Parameters<Real>& p
     ws.implicit_bar[k] = implicit ? -(at.a_next[k] * ws.p[k]) : Bar(0);
   }
   const IntegratorCotangent<Real, Bar> integrator = {at.any_damped ? ws.p : nullptr,
-                                                     at.any_damped ? at.x : nullptr, ws.implicit_bar,
-                                                     gyroscopic ? &at.implicit_velocity : nullptr};
+                                                     at.any_damped ? at.x : nullptr,
+                                                     ws.implicit_bar,
+                                                     gyroscopic ? &at.implicit_velocity : nullptr,
+                                                     implicit ? ws.p : nullptr,
+                                                     at.a_next};
+  advance_activations_adjoint(model, qvel + model.nv, at.rates, qvel_next_bar + model.nv, ws.rates_bar,
+                              ws.qvel_bar + model.nv);
+  activation_rates_adjoint(model, ctrl, qvel + model.nv, ws.rates_bar, ctrl_bar, ws.qvel_bar + model.nv);
   soft_stage_adjoint(model, parameters, qpos, qvel, ctrl, at.stage, ws.a_bar, integrator, ws.stage,
                      ws.qpos_bar, ws.qvel_bar, ctrl_bar, parameters_bar);
 }
@@ -151,17 +178,16 @@ REVOLUTE_HD void soft_step_adjoint(const Model& model, const Parameters<Real>& p
                                    const Real* qvel, const Real* ctrl, const SoftStep<Real>& at,
                                    SoftStepAdjointWorkspace<Bar>& ws, Bar* qpos_bar, Bar* qvel_bar,
                                    Bar* ctrl_bar, Parameters<Bar>& parameters_bar) {
-  for (int k = 0; k < model.nv; ++k) ws.qpos_bar[k] = ws.qvel_bar[k] = Bar(0);
+  for (int k = 0; k < model.nv; ++k) ws.qpos_bar[k] = Bar(0);
+  for (int k = 0; k < model.nv + model.na; ++k) ws.qvel_bar[k] = Bar(0);
   if (is_runge_kutta(model))
     runge_kutta_adjoint(model, parameters, qpos, qvel, ctrl, at.stage, at.runge_kutta, qpos_bar, qvel_bar,
                         ws.stage, ws.runge_kutta, ws.qpos_bar, ws.qvel_bar, ctrl_bar, parameters_bar);
   else
     one_stage_adjoint(model, parameters, qpos, qvel, ctrl, at, qpos_bar, qvel_bar, ws, ctrl_bar,
                       parameters_bar);
-  for (int k = 0; k < model.nv; ++k) {
-    qpos_bar[k] = ws.qpos_bar[k];
-    qvel_bar[k] = ws.qvel_bar[k];
-  }
+  for (int k = 0; k < model.nv; ++k) qpos_bar[k] = ws.qpos_bar[k];
+  for (int k = 0; k < model.nv + model.na; ++k) qvel_bar[k] = ws.qvel_bar[k];
 }
 
 }  // namespace revolute

@@ -1,6 +1,6 @@
 // One step, and its reverse: the table of contents of the engine. Each stage is a file; its adjoint stands below it.
 //
-//   tau, diagonal  = actuation(qpos, qvel, ctrl)
+//   tau, diagonal  = actuation(qpos, qvel, ctrl, transmissions(links)), and the forces on links
 //   S, V, I        = kinematics(qpos, qvel)
 //   U, D           = articulated_inertia(I, S, diagonal)       factors of M + diagonal
 //   a0, v*         = acceleration(tau, V, factors)
@@ -42,6 +42,8 @@ inline const Model& hard_model(const Model& model) { return model_if(!is_soft(mo
 template <class Real>
 struct StepWorkspace {
   Kinematics<Real> kinematics, start_kinematics;  // start: before an impact
+  Transmissions<Real> transmissions;
+  LinkForceSums<Real> link_forces;
   Factors<Real> factors;
   SolveScratch<Real> solve;
   Acceleration<Real> acceleration;
@@ -52,8 +54,9 @@ struct StepWorkspace {
   Delassus<Real> delassus;
   SolverWorkspace<Real> solver;  // its x is lambda, of either solver
   mutable ExactWorkspace exact;  // scratch
+  SolverReport<Real> exact_report;
   GrowingArray<Real> scaled_memory;
-  Real *start_v_free, *velocity_change, *qvel_next;
+  Real *start_v_free, *velocity_change, *qvel_next, *activation_rates;
   SoftStep<Real> soft;  // of the contact model "mujoco", which needs none of the others
 
   StepWorkspace(const Model& model, Arena& arena)
@@ -63,6 +66,8 @@ struct StepWorkspace {
   StepWorkspace(const Model& model, const Model& soft_model, Arena& arena)
       : kinematics(model, arena),
         start_kinematics(model, arena),
+        transmissions(model, arena),
+        link_forces(model, arena),
         factors(model, arena),
         solve(model, arena),
         acceleration(model, arena),
@@ -78,9 +83,14 @@ struct StepWorkspace {
         soft(soft_model, arena) {
     solver.take(ConstraintRows<Real>::capacity(model), model.iterations, arena);
     for (Real** array : {&start_v_free, &velocity_change, &qvel_next}) *array = arena.take<Real>(model.nv);
+    activation_rates = arena.take<Real>(model.na);
   }
 
  public:
+  REVOLUTE_HD ActuationInput<Real> actuation_input(const Model& model, const Real* qpos, const Real* qvel,
+                                                   const Real* ctrl) const {
+    return {qpos, qvel, ctrl, &transmissions, model.compensated ? link_forces.lift : nullptr};
+  }
   REVOLUTE_HD SolverProblem<Real> problem(const Model& model) const {
     return {rows.count, model.iterations, rows.solver, delassus.A, rows.b, rows.bound};
   }
@@ -116,8 +126,12 @@ struct StepWorkspace {
 template <class Real>
 REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameters, Real h, const Real* qpos,
                            const Real* qvel, const Real* ctrl, StepWorkspace<Real>& ws) {
-  actuation(model, parameters, h, qpos, qvel, ctrl, ws.acceleration.tau, ws.acceleration.diagonal);
   kinematics(model, parameters, qpos, qvel, ws.kinematics);
+  transmissions(model, parameters, ws.kinematics, qpos, qvel, ws.transmissions);
+  if (any_link_forces(model)) link_forces(model, parameters, ws.kinematics, ws.link_forces);
+  actuation(model, parameters, h, ws.actuation_input(model, qpos, qvel, ctrl), ws.transmissions,
+            ws.acceleration.tau, ws.acceleration.diagonal);
+  add_medium_forces(model, ws.kinematics, ws.link_forces, ws.acceleration.tau);
   articulated_inertia(model, ws.acceleration.diagonal, ws.kinematics, ws.factors);
   acceleration(model, parameters, h, ws.kinematics, ws.factors, qvel, ws.solve, ws.acceleration);
   link_velocities(model, ws.kinematics.S, ws.acceleration.v_free, ws.V_free);
@@ -129,10 +143,21 @@ REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameter
 template <class Real>
 REVOLUTE_HD void solve_rows(const Model& model, bool record, StepWorkspace<Real>& ws) {
 #if !defined(__CUDA_ARCH__)
-  if (model.solver == Solver::exact) return exact(ws.problem(model), ws.exact, ws.solver.x);
+  if (model.solver == Solver::exact) {
+    ws.exact_report = exact(ws.problem(model), ws.exact, ws.solver.x);
+    return;
+  }
 #endif
   ws.solver.scaled = ws.scaled_memory.at_least(ws.rows.matrix_entries());
   projected_gauss_seidel(ws.problem(model), ws.solver, record);
+}
+
+// How well the constraints of the last forward step are solved. Newton's method ends at rounding, or is unsettled.
+template <class Real>
+REVOLUTE_HD SolverReport<Real> solver_report(const Model& model, const StepWorkspace<Real>& ws) {
+  if (is_soft(model)) return {Real(0), ws.soft.settled};
+  if (ws.rows.count == 0) return {Real(0), less_equal(Real(0), Real(0))};
+  return model.solver == Solver::exact ? ws.exact_report : sweeps_report(ws.problem(model), ws.solver);
 }
 
 template <class Real>
@@ -167,20 +192,23 @@ REVOLUTE_HD void step(const Model& model, const Parameters<Real>& parameters, co
                         ws.acceleration);
   }
   for (int k = 0; k < model.nv; ++k) qvel_next[k] = ws.qvel_next[k];
+  activation_rates(model, ctrl, qvel + model.nv, ws.activation_rates);
+  advance_activations(model, qvel + model.nv, ws.activation_rates, qvel_next + model.nv);
 }
 
-// Cotangents of the state, in tangent coordinates: [nv] each.
+// Cotangents of the state: of the configuration in tangent coordinates, [nv]; of qvel and the activations, [nv + na].
 template <class Bar>
 struct StateCotangent {
   Bar *qpos, *qvel;
 
   StateCotangent(const Model& model, Arena& arena)
-      : qpos(arena.take<Bar>(model.nv)), qvel(arena.take<Bar>(model.nv)) {}
+      : qpos(arena.take<Bar>(model.nv)), qvel(arena.take<Bar>(velocities(model))) {}
 };
 
 template <class Bar>
 struct StepAdjointWorkspace {
   KinematicsCotangent<Bar> kinematics;
+  TransmissionsCotangent<Bar> transmissions;
   FactorsCotangent<Bar> factors;
   ConstraintRowsCotangent<Bar> rows;
   DelassusCotangent<Bar> delassus;
@@ -188,6 +216,7 @@ struct StepAdjointWorkspace {
   SolveScratch<Bar> solve;
   SolverAdjointWorkspace<Bar> solver;
   Bar *qpos_bar, *start_bar, *qvel_bar, *diagonal_bar, *w, *w0, *lambda_bar, *v_free_bar, *time_bar;
+  Bar *rates_bar, *lift_bar;
   Motion<Bar>* W;
   Force<Bar>*F_b, *F_v;
   SoftStepAdjointWorkspace<Bar> soft;
@@ -198,6 +227,7 @@ struct StepAdjointWorkspace {
  private:
   StepAdjointWorkspace(const Model& model, const Model& soft_model, Arena& arena)
       : kinematics(model, arena),
+        transmissions(model, arena),
         factors(model, arena),
         rows(model, arena),
         delassus(model, arena),
@@ -205,8 +235,11 @@ struct StepAdjointWorkspace {
         solve(model, arena),
         soft(soft_model, arena) {
     const std::size_t capacity = ConstraintRows<Bar>::capacity(model);
-    for (Bar** array : {&qpos_bar, &start_bar, &qvel_bar, &diagonal_bar, &w, &w0, &v_free_bar})
+    for (Bar** array : {&qpos_bar, &start_bar, &diagonal_bar, &w, &w0, &v_free_bar})
       *array = arena.take<Bar>(model.nv);
+    qvel_bar = arena.take<Bar>(velocities(model));
+    rates_bar = arena.take<Bar>(model.na);
+    lift_bar = arena.take<Bar>(model.compensated ? model.nv : 0);
     lambda_bar = arena.take<Bar>(capacity);
     time_bar = arena.take<Bar>(model.ntree);
     solver.take(capacity, model.iterations, arena);
@@ -298,19 +331,29 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
     ws.w0[k] = h * ws.w0[k];
     ws.qvel_bar[k] = ws.v_free_bar[k];
   }
+  for (int k = model.nv; k < velocities(model); ++k) ws.qvel_bar[k] = Bar(0);
+  advance_activations_adjoint(model, qvel + model.nv, at.activation_rates, state_bar.qvel + model.nv,
+                              ws.rates_bar, ws.qvel_bar + model.nv);
+  activation_rates_adjoint(model, ctrl, qvel + model.nv, ws.rates_bar, ctrl_bar, ws.qvel_bar + model.nv);
+  medium_adjoint(model, parameters, at.kinematics, at.link_forces, ws.w0, ws.acceleration.Z, ws.F_v,
+                 ws.kinematics, parameters_bar);
   const AccelerationAdjointInput<Real, Bar> in = {ws.w0, rows ? ws.w : nullptr,
                                                   rows ? at.velocity_change : nullptr, ws.F_v};
   acceleration_adjoint(model, at.kinematics, at.acceleration, qvel, in, ws.acceleration, ws.kinematics,
                        ws.qvel_bar, ws.diagonal_bar, parameters_bar);
+  ws.transmissions.clear(model);
+  actuation_adjoint(model, parameters, h, at.actuation_input(model, configuration, qvel, ctrl),
+                    ActuationCotangent<Real, Bar>{ws.w0, ws.diagonal_bar, ws.diagonal_bar, nullptr, nullptr},
+                    ws.transmissions, model.compensated ? ws.lift_bar : nullptr, ws.qpos_bar, ws.qvel_bar,
+                    ctrl_bar, parameters_bar);
+  transmissions_adjoint(model, parameters, at.kinematics, configuration, qvel, at.transmissions,
+                        ws.transmissions, ws.qpos_bar, ws.qvel_bar, ws.kinematics, parameters_bar);
+  compensation_adjoint(model, parameters, at.kinematics, at.link_forces, ws.lift_bar, ws.acceleration.Z,
+                       ws.kinematics, parameters_bar);
   kinematics_adjoint(model, at.kinematics, ws.kinematics, ws.qpos_bar, parameters_bar);
-  actuation_adjoint(model, parameters, h, configuration, qvel, ctrl,
-                    ActuationCotangent<Bar>{ws.w0, ws.diagonal_bar, ws.diagonal_bar}, ws.qpos_bar,
-                    ws.qvel_bar, ctrl_bar, parameters_bar);
   if (at.impact.any) impact_adjoint(model, parameters, h, qpos, qvel, at, ws, parameters_bar);
-  for (int k = 0; k < model.nv; ++k) {
-    state_bar.qpos[k] = ws.qpos_bar[k];
-    state_bar.qvel[k] = ws.qvel_bar[k];
-  }
+  for (int k = 0; k < model.nv; ++k) state_bar.qpos[k] = ws.qpos_bar[k];
+  for (int k = 0; k < velocities(model); ++k) state_bar.qvel[k] = ws.qvel_bar[k];
 }
 
 }  // namespace revolute

@@ -3,14 +3,15 @@
 from revolute.contract.gradient_report import GradientReport
 
 from . import _mujoco as _mujoco  # before anything else imports MuJoCo
-from ._engine import Engine
-from ._load import load_model, models
+from ._engine import Advance, Engine
+from ._load import load_model, models, to_mjcf
 from ._model import Model
 from ._results import Cancelled, Gradient, Jvp, Rollout, StepJacobian
 from .gradient_check import check_gradient
 from .native import CancelToken
 
 __all__ = [
+    "Advance",
     "CancelToken",
     "Cancelled",
     "Engine",
@@ -23,4 +24,5 @@ __all__ = [
     "check_gradient",
     "load_model",
     "models",
+    "to_mjcf",
 ]

@@ -106,7 +106,7 @@ def check_rollout(
         return checkpoints.states(steps) + (steps + 1 if all_states and checkpoints.policy != "every" else 1)
 
     problem = _check(model, start, controls, params, ("time", f"nu={model.nu}"), states, control.hold)
-    if control.is_plain:
+    if control is PLAIN:
         return problem
     batch, periods = problem.ctrl.shape[:2]
     controller = bind(model, control, batch, periods, problem.batched)
@@ -197,8 +197,11 @@ def _sizes(model: Model) -> str:
 
 def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bool) -> Float64Array:
     """Return a start state as [batch, n], checked."""
-    symbol = {"qpos": "nq", "qvel": "nv"}[name]
-    size = getattr(model, symbol)
+    symbol = {"qpos": "nq", "qvel": "nv + na" if model.na else "nv"}[name]
+    size = {"qpos": model.nq, "qvel": model.nqvel}[name]
+    if name == "qvel" and model.na and state.shape[-1:] == (model.nv,):
+        # velocities alone: no activation
+        state = np.concatenate([state, np.zeros((*state.shape[:-1], model.na))], axis=-1)
     shared = state.shape == (size,) or (batched and state.shape == (1, size))
     if not shared and not (batched and state.shape == (batch, size)):
         shapes = (
@@ -206,7 +209,8 @@ def _state(model: Model, name: str, state: Float64Array, batch: int, batched: bo
             if batched
             else f"shape [{symbol}={size}]"
         )
-        advice = f"model '{model.name}' has nq={model.nq} and nv={model.nv}"
+        activations = f", na={model.na}" if model.na else ""
+        advice = f"model '{model.name}' has nq={model.nq} and nv={model.nv}{activations}"
         if not batched and state.ndim == 2:
             advice = "ctrl has no batch axis: leave it out here too, or give ctrl one"
         raise ArgumentError.expected(name, shapes, list(state.shape), advice=advice)

@@ -1,8 +1,7 @@
 """Converts a compiled MuJoCo model to the plain arrays that the compiled engine reads.
 
 Names and conventions are MuJoCo's. This module applies MuJoCo's disable flags: a disabled spring gets
-stiffness 0, a disabled actuator gets gain 0. The limit that MuJoCo puts on a joint's total actuator force
-(URDF's effort) becomes the force limit of the joint's only actuator.
+stiffness 0, a disabled actuator gets gain 0. `_transmissions.py` has what actuators act on.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from revolute.contract.errors import ModelError
 
 from ._equalities import equality_arrays
 from ._names import element_name
+from ._transmissions import transmission_arrays
 from .parameters import PARAMETERS
 
 Arrays = dict[str, Any]
@@ -43,18 +43,15 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
         label: name of the file in messages.
 
     Raises:
-        ModelError: several actuators share a limit on their joint's total force, or a mesh has a hull
-            without volume.
+        ModelError: a mesh has a hull without volume.
     """
     arrays: Arrays = {name: int(getattr(model, name)) for name in _SIZES}
     arrays.update({name: _real(getattr(model, name)) for name in _COPIED_REAL})
     arrays.update({name: _integer(getattr(model, name)) for name in _COPIED_INTEGER})
     arrays["timestep"] = float(model.opt.timestep)
     arrays["gravity"] = _real(model.opt.gravity)
-    for column, name in enumerate(("geom_friction", "geom_torsional_friction", "geom_rolling_friction")):
-        arrays[name] = _real(model.geom_friction[:, column])
     arrays.update(_hulls(model, label))
-    arrays.update(_actuators(model, label))
+    arrays.update(_actuators(model))
     arrays.update(equality_arrays(model))
     arrays["integrator"] = int(model.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
     _apply_disable_flags(model, arrays)
@@ -85,10 +82,9 @@ def _apply_disable_flags(model: mujoco.MjModel, arrays: Arrays) -> None:
     """Apply the flags that remove a term from the equations of motion."""
     zeroed = {
         "GRAVITY": ("gravity",),
-        "SPRING": ("jnt_stiffness",),
-        "DAMPER": ("dof_damping",),
+        "SPRING": ("jnt_stiffness", "ten_stiffness"),
+        "DAMPER": ("dof_damping", "ten_damping"),
         "CLAMPCTRL": ("act_ctrllimited",),
-        "ACTUATION": ("act_gain", "act_bias"),
     }
     for flag, names in zeroed.items():
         if is_disabled(model, flag):
@@ -152,21 +148,23 @@ def _hull(
     return vertices[indices], faces
 
 
-def _actuators(model: mujoco.MjModel, label: str) -> Arrays:
-    """Return the actuators: force = gain . x * ctrl + bias . x, x = (1, length, velocity) times the gear."""
-    joints = model.actuator_trnid[:, 0]
+def _actuators(model: mujoco.MjModel) -> Arrays:
+    """Return the actuators: force = gain . x * input + bias . x, x = (1, length, velocity) times the gear."""
     gain = np.array(model.actuator_gainprm[:, :3])
-    gain[model.actuator_gaintype != int(mujoco.mjtGain.mjGAIN_AFFINE), 1:] = 0
-    affine = model.actuator_biastype == int(mujoco.mjtBias.mjBIAS_AFFINE)
+    gains, biases = mujoco.mjtGain, mujoco.mjtBias
+    gain[model.actuator_gaintype != int(gains.mjGAIN_AFFINE), 1:] = 0
+    polynomial = np.isin(model.actuator_gaintype, [int(gains.mjGAIN_FIXED), int(gains.mjGAIN_AFFINE)])
+    affine = model.actuator_biastype == int(biases.mjBIAS_AFFINE)
+    off = is_disabled(model, "ACTUATION")
     enabled = np.array(
-        [not model.opt.disableactuator >> int(group) & 1 for group in model.actuator_group], bool
+        [not (off or model.opt.disableactuator >> int(group) & 1) for group in model.actuator_group], bool
     )
-    limited, forcerange = _force_limits(model, label)
+    transmissions = transmission_arrays(model, enabled)
+    limited, forcerange = _force_limits(model, transmissions)
     return {
-        "act_dof": _integer(model.jnt_dofadr[joints]),
-        "act_qpos": _integer(model.jnt_qposadr[joints]),
+        **transmissions,
         "act_gear": _real(model.actuator_gear[:, 0]),
-        "act_gain": _real(gain * enabled[:, None]),
+        "act_gain": _real(gain * (polynomial & enabled)[:, None]),
         "act_bias": _real(model.actuator_biasprm[:, :3] * (affine & enabled)[:, None]),
         "act_ctrllimited": _integer(model.actuator_ctrllimited),
         "act_ctrlrange": _real(model.actuator_ctrlrange),
@@ -175,16 +173,21 @@ def _actuators(model: mujoco.MjModel, label: str) -> Arrays:
     }
 
 
-def _force_limits(model: mujoco.MjModel, label: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-    """Return each actuator's force limits, narrowed by the limit on its joint's total actuator force."""
+def _force_limits(
+    model: mujoco.MjModel, transmissions: Arrays
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    """Return each actuator's force limits.
+
+    A limit on the sum of a joint's actuator forces becomes the limit of its only actuator, which is cheaper,
+    and leaves `jnt_actfrclimited`.
+    """
     limited, ranges = _integer(model.actuator_forcelimited), _real(model.actuator_forcerange)
+    dofs = transmissions["act_dof"]
     for joint in np.flatnonzero(model.jnt_actfrclimited):
-        drivers = np.flatnonzero(model.actuator_trnid[:, 0] == joint)
-        if len(drivers) > 1:
-            raise ModelError(
-                f"{label}: {element_name(model, 'joint', int(joint))}: a limit on the total force "
-                "(actuatorfrcrange) of several actuators is not supported; set forcerange on the actuators"
-            )
+        drivers = np.flatnonzero(dofs == model.jnt_dofadr[joint])
+        if len(drivers) > 1 or (dofs < 0).any() or model.jnt_actgravcomp[joint]:
+            continue
+        transmissions["jnt_actfrclimited"][joint] = 0
         for actuator in drivers:
             gear = float(model.actuator_gear[actuator, 0])
             if gear == 0:

@@ -33,7 +33,9 @@ _ALL_BITS = 0x7FFFFFFF
 _SCALAR_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 
 
-def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed: bool) -> mujoco.MjModel:
+def compile_source(
+    source: Source, *, base: str | None, ground: bool, fuse_fixed: bool
+) -> tuple[mujoco.MjModel, mujoco.MjSpec]:
     """Compile a document.
 
     Args:
@@ -44,7 +46,7 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
         fuse_fixed: merge bodies without joints into their parents.
 
     Returns:
-        The compiled model.
+        The compiled model, and MuJoCo's description from which it was compiled.
 
     Raises:
         ModelError: the model does not compile.
@@ -74,7 +76,7 @@ def compile_source(source: Source, *, base: str | None, ground: bool, fuse_fixed
         if placeholders or originals:
             check_inertia(compiled, source.label)
             mujoco.mj_setConst(compiled, mujoco.MjData(compiled))
-        return compiled
+        return compiled, spec
     except ModelError:
         raise
     except (ValueError, RuntimeError, mujoco.FatalError) as error:

@@ -44,7 +44,7 @@ def bind(model: Model, control: Control, batch: int, periods: int, batched: bool
 
 
 def _feedback(model: Model, feedback: Feedback, axes: tuple[int, int, bool]) -> dict[str, Any]:
-    sizes = {"gain": (model.nu, 2 * model.nv), "qpos": (model.nq,), "qvel": (model.nv,)}
+    sizes = {"gain": (model.nu, model.nv + model.nqvel), "qpos": (model.nq,), "qvel": (model.nqvel,)}
     found = {
         name: _periods(f"feedback.{name}", getattr(feedback, name), size, axes)
         for name, size in sizes.items()
@@ -63,7 +63,7 @@ def _policy(model: Model, policy: MLP, axes: tuple[int, int, bool]) -> dict[str,
         raise ArgumentError.expected("policy.goal", "shape [n], [time, n] or [batch, time, n]", "a number")
     counts = {
         "qpos": model.nq + 2 * len(model.quaternions),
-        "qvel": model.nv,
+        "qvel": model.nqvel,
         "previous_ctrl": model.nu,
         "goal": goal.shape[-1],
     }

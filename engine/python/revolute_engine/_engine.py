@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from revolute.contract.arrays import as_float64
 from revolute.contract.checkpoints import Checkpoints
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss, check_loss
 
 from . import native
@@ -40,6 +41,16 @@ from .parameters import check_params_tan, parameter_rows
 Float64Array = npt.NDArray[np.float64]
 
 MAX_THREADS = 1024
+
+
+class Advance(NamedTuple):
+    """The end of some steps with constant controls; see `Engine.advance`."""
+
+    qpos: Float64Array
+    qvel: Float64Array
+    status: npt.NDArray[np.int32]
+    unsettled_step: npt.NDArray[np.int64]
+    residual: Float64Array
 
 
 class Engine:
@@ -120,7 +131,7 @@ class Engine:
         steps: int,
         *,
         cancel: native.CancelToken | None = None,
-    ) -> tuple[Float64Array, Float64Array, npt.NDArray[np.int32]]:
+    ) -> Advance:
         """Simulate some steps with constant controls, and return only the final state.
 
         Args:
@@ -132,8 +143,9 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            Positions [batch, nq], velocities [batch, nv] and status [batch]. They equal bit for bit the end
-            of a rollout with these controls in every step. The state of a diverged environment is NaN.
+            Positions [batch, nq], velocities [batch, nv], status, unsettled_step and residual [batch]. They
+            equal bit for bit those of a rollout with these controls in every step. The state of a diverged
+            environment is NaN.
 
         Raises:
             ArgumentError: a shape or a number is wrong.
@@ -147,8 +159,7 @@ class Engine:
         )
         if found is None:
             raise cancelled("advance")
-        end: tuple[Float64Array, Float64Array, npt.NDArray[np.int32]] = found
-        return end
+        return Advance(*found)
 
     def start_states(
         self, model: Model, batch: int, qpos: npt.ArrayLike, qvel: npt.ArrayLike, *, own: bool = True
@@ -253,6 +264,7 @@ class Engine:
         ctrl_bar: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
         wrt: Iterable[str] = INPUTS,
+        gradient: str | GradientMethod = EXACT,
         clip: float | None = None,
         on_diverged: str = "raise",
         cancel: native.CancelToken | None = None,
@@ -273,6 +285,8 @@ class Engine:
             wrt: what to differentiate by: qpos, qvel (the start state), ctrl, the arrays of `control`
                 (`feedback.gain`, `feedback.qpos`, `feedback.qvel`, `policy.weights`, `policy.goal`,
                 `qfrc_applied`), and any parameter that `rollout` accepts.
+            gradient: "exact", or "contact_from_distance[=metres]": shapes that do not touch answer by a weak
+                force in the derivative alone; see docs/gradients.md.
             clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel); longer ones are
                 scaled down before they are pulled back through a step. None for no bound.
             on_diverged: "raise" an error if every environment diverged, or "inf" for a gradient of NaN then.
@@ -293,14 +307,14 @@ class Engine:
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
         _check_differentiable(rollout)
-        names = check_wrt(wrt, model, rollout.control)
+        names, method = check_wrt(wrt, model, rollout.control), _checked_method(model, gradient)
         bound, raises = check_clip(clip), _check_on_diverged(on_diverged)
         completed = np.atleast_1d(rollout.status) == OK
         indices = check_times(times, rollout.steps)
         count = rollout.steps + 1 if indices is None else len(indices)
         shapes = {
             "qpos_bar": (rollout.batch, count, model.nq),
-            "qvel_bar": (rollout.batch, count, model.nv),
+            "qvel_bar": (rollout.batch, count, model.nqvel),
             "ctrl_bar": (rollout.batch, *rollout.ctrl.shape[-2:]),
         }
         given = {"qpos_bar": qpos_bar, "qvel_bar": qvel_bar, "ctrl_bar": ctrl_bar}
@@ -330,6 +344,7 @@ class Engine:
                 indices,
                 names,
                 bound,
+                method.distance,
                 self.threads,
                 cancel,
             )
@@ -341,7 +356,10 @@ class Engine:
         report = replace(rollout.report, replayed_steps=int(replayed.sum()))
         ends = status, rollout.diverged_step
         counts = clipped if bound else None
-        return gradient_result(model, pulled, rollout, ends, report, has_k, clipped=counts, raises=raises)
+        found_gradient = gradient_result(
+            model, pulled, rollout, ends, report, has_k, clipped=counts, raises=raises
+        )
+        return replace(found_gradient, method=str(method))
 
     def value_and_gradient(
         self,
@@ -355,6 +373,7 @@ class Engine:
         params: Mapping[str, npt.ArrayLike] | None = None,
         wrt: Iterable[str] = INPUTS,
         checkpoints: str | Checkpoints = "every",
+        gradient: str | GradientMethod = EXACT,
         clip: float | None = None,
         on_diverged: str = "raise",
         cancel: native.CancelToken | None = None,
@@ -376,6 +395,7 @@ class Engine:
             wrt: what to differentiate by, as in `backward`.
             checkpoints: which states are kept during the call, as in `rollout`, but not "none". Beyond inputs
                 and gradient, only these states grow with time.
+            gradient: how to differentiate, as in `backward`.
             clip: bound of the cotangents, as in `backward`.
             on_diverged: "raise" an error if every environment diverged; or "inf": the value of environments
                 that diverged, or whose loss overflows, is infinite, and no error is raised for them.
@@ -394,6 +414,7 @@ class Engine:
         names = check_wrt(wrt, model, control)
         checked = check_loss(loss)
         bound, raises = check_clip(clip), _check_on_diverged(on_diverged)
+        method = _checked_method(model, gradient)
         _check_cancel(cancel)
         policy = Checkpoints.parse(checkpoints)
         if not policy.differentiable:
@@ -402,8 +423,8 @@ class Engine:
             model, qpos, qvel, ctrl, params, control=control, checkpoints=policy, copy_ctrl=False
         )
         terms = bound_terms(model, checked, problem)
-        found = self._evaluate(model, problem, policy, terms, names, cancel, bound)
-        return evaluated(model, problem, policy, found, clip=bound, raises=raises)
+        found = self._evaluate(model, problem, policy, terms, names, cancel, bound, method)
+        return evaluated(model, problem, policy, found, method, clip=bound, raises=raises)
 
     def _evaluate(
         self,
@@ -414,6 +435,7 @@ class Engine:
         names: Sequence[str],
         cancel: native.CancelToken | None,
         clip: float = 0.0,
+        method: GradientMethod = EXACT,
     ) -> Evaluation:
         """Evaluate and differentiate a loss with checked arguments."""
         try:
@@ -430,6 +452,7 @@ class Engine:
                 list(terms),
                 list(names),
                 clip,
+                method.distance,
                 self.threads,
                 cancel,
             )
@@ -465,7 +488,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The tangents of all states.
+            The tangents of all states. A controller answers to them; `ctrl_tan` is that of the controls
+            that it adds to.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is not known.
@@ -477,14 +501,13 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         _check_rollout_of(model, rollout)
-        _check_without_controller(rollout)
         ctrl, status = (with_batch(array, rollout.batched) for array in (rollout.ctrl, rollout.status))
         batch = len(ctrl)
         given = {"qpos_tan": qpos_tan, "qvel_tan": qvel_tan, "ctrl_tan": ctrl_tan}
         if params_tan is None and all(value is None for value in given.values()):
             names = ", ".join(given)
             raise ArgumentError.expected(f"{names}, params_tan", "a tangent in at least one", "None in all")
-        shapes = {"qpos_tan": (batch, model.nv), "qvel_tan": (batch, model.nv), "ctrl_tan": ctrl.shape}
+        shapes = {"qpos_tan": (batch, model.nv), "qvel_tan": (batch, model.nqvel), "ctrl_tan": ctrl.shape}
         tangents = check_tangents(shapes, given, rollout.batched)
         params_tangents = check_params_tan(model, params_tan, batch, rollout.batched)
         completed = status == OK
@@ -602,16 +625,6 @@ def _check_differentiable(rollout: Rollout) -> None:
         )
 
 
-def _check_without_controller(rollout: Rollout) -> None:
-    if rollout.control.has_controller:
-        raise ArgumentError.expected(
-            "trajectory",
-            "one without feedback and policy for a forward derivative",
-            "one with a controller",
-            advice="use backward; or roll out its `ctrl` without the controller",
-        )
-
-
 def _check_on_diverged(word: Any) -> bool:
     """Return whether a call raises an error if every environment diverged."""
     if word not in ("raise", "inf"):
@@ -623,3 +636,16 @@ def _wants_all_states(states: Any, checkpoints: Checkpoints) -> bool:
     if states not in (None, "all", "final"):
         raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
     return checkpoints.policy == "every" if states is None else states == "all"
+
+
+def _checked_method(model: Model, gradient: str | GradientMethod) -> GradientMethod:
+    """Return how to differentiate, if the model's contact model knows it."""
+    method = GradientMethod.parse(gradient)
+    if not method.is_exact and model.options["contact_model"] != "mujoco":
+        raise ArgumentError.expected(
+            "gradient",
+            "'exact' with contact_model=\"hard\"",
+            repr(str(method)),
+            advice='load the model with contact_model="mujoco"',
+        )
+    return method

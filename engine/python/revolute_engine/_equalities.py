@@ -1,7 +1,7 @@
 """Equality constraints: checks their types, and converts them to arrays for the compiled engine.
 
-The engine simulates connect and weld between two bodies, and joint. A constraint between sites becomes one
-between their bodies: connect holds the sites' origins together, weld holds their frames together.
+The engine simulates connect and weld between two bodies, joint, and tendon. A constraint between sites
+becomes one between their bodies: connect holds the sites' origins together, weld holds their frames together.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def not_finite(call: str, completed: npt.NDArray[np.bool_]) -> DivergedError:
 
 
 def states_bytes(model: Model, batch: int, states: int) -> int:
-    return batch * states * (model.nq + model.nv) * 8
+    return batch * states * (model.nq + model.nqvel) * 8
 
 
 def too_large(model: Model, batch: int, steps: int, states: int) -> LimitError:

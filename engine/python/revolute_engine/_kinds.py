@@ -37,12 +37,12 @@ SIMULATED = Kind()
 NOTED = Kind()
 """It only measures; a note says that it is not computed."""
 
-_JOINT = "drive a hinge or slide joint"
-_GAIN = "use a fixed or affine gain"
-_BIAS = "use an affine bias"
-_EQUALITIES = "use connect, weld or joint"
+_JOINT = "drive a joint, a tendon or a site"
+_GAIN = "use a fixed, affine or muscle gain"
+_BIAS = "use an affine or muscle bias"
+_EQUALITIES = "use connect, weld, joint or tendon"
 _SHAPES = "use a plane, sphere, capsule, ellipsoid, cylinder, box or mesh"
-_ACTIVATION = Kind("activation dynamics (dyntype)", "use dyntype='none'")
+_ACTIVATION = Kind("this kind of activation dynamics (dyntype)", "use integrator, filter or muscle")
 _PICTURE = Kind("a shape for pictures", _SHAPES)
 
 
@@ -85,36 +85,29 @@ KINDS: dict[str, dict[str, Kind]] = {
     },
     "mjtJoint": dict.fromkeys(("FREE", "BALL", "SLIDE", "HINGE"), SIMULATED),
     "mjtTrn": {
-        **dict.fromkeys(("JOINT", "JOINTINPARENT"), SIMULATED),
-        "SLIDERCRANK": _transmission("slidercrank"),
-        "TENDON": _transmission("tendon"),
-        "SITE": _transmission("site"),
+        **dict.fromkeys(("JOINT", "JOINTINPARENT", "SLIDERCRANK", "TENDON", "SITE"), SIMULATED),
         "BODY": _transmission("body"),
         "SO3": _transmission("so3"),
         "UNDEFINED": Kind("an actuator without a transmission", _JOINT),
     },
     "mjtDyn": {
-        "NONE": SIMULATED,
-        **dict.fromkeys(
-            ("INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE", "DCMOTOR", "PID", "USER"), _ACTIVATION
-        ),
+        **dict.fromkeys(("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE"), SIMULATED),
+        **dict.fromkeys(("DCMOTOR", "PID", "USER"), _ACTIVATION),
     },
     "mjtGain": {
-        **dict.fromkeys(("FIXED", "AFFINE"), SIMULATED),
-        **{name: _gain(name.lower()) for name in ("MUSCLE", "DCMOTOR", "SO3", "PID", "USER")},
+        **dict.fromkeys(("FIXED", "AFFINE", "MUSCLE"), SIMULATED),
+        **{name: _gain(name.lower()) for name in ("DCMOTOR", "SO3", "PID", "USER")},
     },
     "mjtBias": {
-        **dict.fromkeys(("NONE", "AFFINE"), SIMULATED),
-        **{name: _bias(name.lower()) for name in ("MUSCLE", "DCMOTOR", "SO3", "USER")},
+        **dict.fromkeys(("NONE", "AFFINE", "MUSCLE"), SIMULATED),
+        **{name: _bias(name.lower()) for name in ("DCMOTOR", "SO3", "USER")},
     },
     "mjtEq": {
-        **dict.fromkeys(("CONNECT", "WELD", "JOINT"), SIMULATED),
-        **{
-            name: _equality(name.lower()) for name in ("TENDON", "FLEX", "FLEXVERT", "FLEXSTRAIN", "DISTANCE")
-        },
+        **dict.fromkeys(("CONNECT", "WELD", "JOINT", "TENDON"), SIMULATED),
+        **{name: _equality(name.lower()) for name in ("FLEX", "FLEXVERT", "FLEXSTRAIN", "DISTANCE")},
     },
     "mjtSensor": dict.fromkeys(_SENSORS, NOTED),
-    "mjtWrap": dict.fromkeys(("NONE", "JOINT", "PULLEY", "SITE", "SPHERE", "CYLINDER"), NOTED),
+    "mjtWrap": dict.fromkeys(("NONE", "JOINT", "PULLEY", "SITE", "SPHERE", "CYLINDER"), SIMULATED),
 }
 """Treatment of each type: by MuJoCo enumeration, then by member name without the prefix."""
 

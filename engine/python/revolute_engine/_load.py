@@ -89,7 +89,7 @@ def load_model(
     given = _open(source, assets or {}, mesh_paths, package_paths or {}, allow_files, name)
     document = read_source(given.label, given.data, given.finder)
     with collected_warnings() as mujoco_warnings:
-        compiled = compile_source(
+        compiled, _ = compile_source(
             document, base=chosen.base, ground=chosen.ground, fuse_fixed=chosen.fuse_fixed
         )
         supported = check_support(
@@ -113,6 +113,32 @@ def load_model(
     for note in alarming if warn else ():
         warnings.warn(f"{document.label}: {note}", stacklevel=3)
     return model
+
+
+def to_mjcf(
+    source: str | bytes, *, assets: Mapping[str, bytes] | None = None, **options: Unpack[GivenOptions]
+) -> str:
+    """Return MJCF text of the model that MuJoCo compiles for `load_model`.
+
+    Args:
+        source: XML text as bytes, or the name of a built-in model.
+        assets: as for `load_model`.
+        **options: as for `load_model`; those that change the file are in the text.
+
+    Raises:
+        ModelError: the model does not compile.
+    """
+    chosen = checked_options(options)
+    given = _open(source, assets or {}, (), {}, allow_files=False, name=None)
+    document = read_source(given.label, given.data, given.finder)
+    with collected_warnings():
+        _, spec = compile_source(
+            document, base=chosen.base, ground=chosen.ground, fuse_fixed=chosen.fuse_fixed
+        )
+    if chosen.timestep is not None:
+        spec.option.timestep = chosen.timestep
+    text: str = spec.to_xml()
+    return text
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,18 @@ class Model:
 
     @cached_property
     def nv(self) -> int:
-        """Length of qvel."""
+        """Number of degrees of freedom."""
         return int(self.arrays["nv"])
+
+    @cached_property
+    def na(self) -> int:
+        """Number of activations: states of actuators."""
+        return int(self.arrays["na"])
+
+    @cached_property
+    def nqvel(self) -> int:
+        """Length of the arrays called qvel: nv velocities, and behind them na activations."""
+        return self.nv + self.na
 
     @cached_property
     def nu(self) -> int:
@@ -98,8 +108,8 @@ class Model:
 
     @property
     def qvel0(self) -> npt.NDArray[np.float64]:
-        """Velocities at rest [nv]: zeros."""
-        return np.zeros(self.nv)
+        """Velocities at rest, and no activation [nv + na]: zeros."""
+        return np.zeros(self.nqvel)
 
     @property
     def body_mass(self) -> npt.NDArray[np.float64]:
@@ -108,7 +118,7 @@ class Model:
 
     @property
     def geom_friction(self) -> npt.NDArray[np.float64]:
-        """Sliding friction coefficients [ngeom]."""
+        """Sliding, torsional and rolling friction coefficients [ngeom, 3]."""
         return self.arrays["geom_friction"]
 
     @property

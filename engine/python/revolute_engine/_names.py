@@ -90,10 +90,18 @@ def geom_names(model: mujoco.MjModel) -> list[str]:
 
 
 def actuator_names(model: mujoco.MjModel) -> list[str]:
-    """Return unique names of the actuators; an unnamed actuator has the name of its joint."""
+    """Return unique names of the actuators; an unnamed one has the name of its joint, tendon or site."""
     given = [model.actuator(index).name for index in range(model.nu)]
     joints = joint_names(model)
-    return _unique(given, [joints[joint] for joint in model.actuator_trnid[:, 0].tolist()])
+
+    def driven(index: int) -> str:
+        kind, target = mujoco.mjtTrn(int(model.actuator_trntype[index])), int(model.actuator_trnid[index, 0])
+        if kind in (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT):
+            return joints[target]
+        elements = model.tendon if kind == mujoco.mjtTrn.mjTRN_TENDON else model.site
+        return str(elements(target).name) or f"actuator_{index}"
+
+    return _unique(given, [driven(index) for index in range(model.nu)])
 
 
 def _by_body(model: mujoco.MjModel, owners: list[int], first: list[int]) -> list[str]:

@@ -1,7 +1,9 @@
 """Finds the pairs of shapes that can touch, by MuJoCo's rules. A mesh is replaced by its convex hull.
 
 The compiled engine lists the pairs that pass MuJoCo's filters and can come together
-(`revolute/model/contact_pairs.hpp`). Explicit `<pair>` elements skip the filters. The sliding friction of a
+(`revolute/model/contact_pairs.hpp`). With contact_model="mujoco", a model of many shapes lists only the pairs
+with planes; the compiled engine applies the filters to those that come near each other in a step
+(`revolute/stages/unlisted_pairs.hpp`). Explicit `<pair>` elements skip the filters. The sliding friction of a
 pair is its own if it is explicit, else that of the shape with higher priority, else the larger of the two
 shapes'.
 """
@@ -9,6 +11,7 @@ shapes'.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -21,6 +24,9 @@ from ._names import element_name
 
 MAX_PAIRS = 1_000_000
 """Largest number of pairs of shapes in a model; each takes about 200 bytes."""
+
+MAX_LISTED = 20_000
+"""Largest number of pairs that are listed with contact_model="mujoco"; more are found in each step."""
 
 BOTH, FIRST, SECOND = 0, 1, 2
 """Values of `pair_mu_from`: the larger friction coefficient counts, or that of the first or second shape."""
@@ -42,6 +48,10 @@ _ROWS = {"friction": 3, "solref": 2, "solreffriction": 2, "solimp": 5, "friction
 _SOFT = ("weight", "solref", "solreffriction", "solimp", "friction5")
 """Arrays that only the contact model "mujoco" reads."""
 
+_FILTERS_INTEGER = ("geom_contype", "geom_conaffinity", "geom_priority", "geom_condim")
+_FILTERS_REAL = ("geom_margin", "geom_gap", "geom_solmix")
+"""Arrays that the compiled engine needs to find pairs in each step."""
+
 _SEARCHED = (
     *("nbody", "njnt", "ngeom", "body_parentid", "body_pos", "body_quat", "body_weldid"),
     *("jnt_type", "jnt_bodyid", "jnt_pos", "jnt_axis"),
@@ -52,7 +62,7 @@ _SEARCHED = (
 
 def candidate_pairs(
     model: mujoco.MjModel, label: str, *, is_urdf: bool, contact_model: str, margin: float
-) -> tuple[Arrays, list[str], list[str]]:
+) -> tuple[dict[str, Any], list[str], list[str]]:
     """Return the pairs of shapes to watch for contact, as the arrays that the compiled engine reads.
 
     Args:
@@ -69,10 +79,15 @@ def candidate_pairs(
         in the zero pose.
 
     Raises:
-        ModelError: a mesh that can touch has no convex hull, or there are too many pairs.
+        ModelError: a mesh that can touch has no convex hull, or there are too many pairs for the hard model.
     """
     soft = contact_model == "mujoco"
-    pairs = _joined(_explicit_pairs(model, label, soft), _filtered_pairs(model, label, soft, margin))
+    explicit = _explicit_pairs(model, label, soft)
+    found = _found_pairs(model, label, soft, margin)
+    unlisted = found is None
+    if found is None:
+        found = np.concatenate([_plane_pairs(model), _touching_pairs(model)])
+    pairs = _joined(explicit, _combined(model, found[:, 0], found[:, 1], soft))
     overlap = _overlap(model, pairs)
     kept = np.ones(len(overlap), dtype=bool)
     if is_urdf:
@@ -83,14 +98,83 @@ def candidate_pairs(
     start = _start_note(model, pairs, np.flatnonzero(kept & (overlap > _DEEP)), overlap)
     order = _solver_order(model, pairs)
     order = order[kept[order]]
+    filters = _filters(model, pairs, kept) if unlisted else _no_filters()
+    if unlisted:
+        order = order[_is_listed(model, pairs, len(explicit["pair_geom1"]))[order]]
     chosen = {name: values[order] if len(values) else values for name, values in pairs.items()}
-    return chosen, left_out, start
+    return {**chosen, **filters}, left_out, start
 
 
-def no_pairs() -> Arrays:
+def no_pairs() -> dict[str, Any]:
     """Return the arrays of a model without contact."""
     none = {name: np.zeros(0) for name in _NUMBERS}
-    return _as_arrays({**none, **{name: np.zeros((0, width)) for name, width in _ROWS.items()}}, soft=True)
+    rows = {name: np.zeros((0, width)) for name, width in _ROWS.items()}
+    return {**_as_arrays({**none, **rows}, soft=True), **_no_filters()}
+
+
+def _no_filters() -> dict[str, Any]:
+    """Return the filters' arrays of a model that lists all of its pairs."""
+    integers = dict.fromkeys(
+        (*_FILTERS_INTEGER, "exclude_signature", "excluded_geoms"), np.zeros(0, np.int32)
+    )
+    reals = dict.fromkeys(_FILTERS_REAL, np.zeros(0))
+    return {"unlisted_pairs": 0, "filter_parent": 1, **integers, **reals}
+
+
+def _filters(model: mujoco.MjModel, pairs: Arrays, kept: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Return what the compiled engine needs to find pairs in each step.
+
+    Args:
+        model: the compiled model.
+        pairs: the pairs with planes, those that the file names, and those that touch in the zero pose.
+        kept: which of them are watched for contact.
+    """
+    left_out = np.column_stack([pairs["pair_geom1"], pairs["pair_geom2"]])[~kept]
+    named = np.column_stack([model.pair_geom1, model.pair_geom2])
+    return {
+        "unlisted_pairs": 1,
+        "filter_parent": int(_filters_parents(model)),
+        **{name: np.array(getattr(model, name), np.int32) for name in _FILTERS_INTEGER},
+        **{name: np.array(getattr(model, name), np.float64) for name in _FILTERS_REAL},
+        "exclude_signature": np.array(model.exclude_signature, np.int32),
+        "excluded_geoms": np.array(np.concatenate([named, left_out]), np.int32),
+    }
+
+
+def _filters_parents(model: mujoco.MjModel) -> bool:
+    return not model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
+
+
+def _is_listed(model: mujoco.MjModel, pairs: Arrays, explicit: int) -> npt.NDArray[np.bool_]:
+    """Return which pairs a model of many shapes lists: those that the file names, and those with a plane."""
+    planes = model.geom_type[pairs["pair_geom1"]] == _PLANE
+    return planes | (np.arange(len(planes)) < explicit)
+
+
+def _plane_pairs(model: mujoco.MjModel) -> IntArray:
+    """Return the pairs with a plane that pass MuJoCo's filters, except those that the file names."""
+    planes = np.flatnonzero(model.geom_type == _PLANE)
+    others = np.flatnonzero(model.geom_type != _PLANE)
+    ends = np.stack(np.meshgrid(planes, others, indexing="ij"), axis=-1).reshape(-1, 2)
+    types, affinities = model.geom_contype[ends], model.geom_conaffinity[ends]
+    matched = (types & affinities[:, ::-1]).any(axis=1)
+    bodies = np.sort(model.geom_bodyid[ends], axis=1)
+    weld = model.body_weldid[bodies]
+    parent = model.body_weldid[model.body_parentid[weld]]
+    family = (weld != 0).all(axis=1) & (weld == parent[:, ::-1]).any(axis=1) & _filters_parents(model)
+    excluded = np.isin((bodies[:, 0] << 16) + bodies[:, 1], model.exclude_signature)
+    named = np.isin(_keys(model, ends[:, 0], ends[:, 1]), _keys(model, model.pair_geom1, model.pair_geom2))
+    return ends[matched & (weld[:, 0] != weld[:, 1]) & ~family & ~excluded & ~named].astype(np.int64)
+
+
+def _touching_pairs(model: mujoco.MjModel) -> IntArray:
+    """Return the pairs of shapes, of which none is a plane, that touch in the zero pose, except those that
+    the file names."""
+    ends = _ordered(model, _zero_pose(model).contact.geom.astype(np.int64).reshape(-1, 2))
+    keys = _keys(model, ends[:, 0], ends[:, 1])
+    fresh = ~np.isin(keys, _keys(model, model.pair_geom1, model.pair_geom2))
+    chosen = fresh & (model.geom_type[ends[:, 0]] != _PLANE)
+    return ends[chosen][np.unique(keys[chosen], return_index=True)[1]]
 
 
 def _as_arrays(values: Mapping[str, npt.ArrayLike], *, soft: bool) -> Arrays:
@@ -153,21 +237,24 @@ def _explicit_pairs(model: mujoco.MjModel, label: str, soft: bool) -> Arrays:
     return _as_arrays(values, soft=soft)
 
 
-def _filtered_pairs(model: mujoco.MjModel, label: str, soft: bool, margin: float) -> Arrays:
-    """Return the pairs that pass MuJoCo's filters, can come together and are not named by a `<pair>`."""
+def _found_pairs(model: mujoco.MjModel, label: str, soft: bool, margin: float) -> IntArray | None:
+    """Return the pairs that pass MuJoCo's filters, can come together and are not named by a `<pair>`.
+
+    None stands for more pairs than are listed.
+    """
     searched = {name: getattr(model, name) for name in _SEARCHED}
-    filter_off = model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
-    searched["filter_parent"] = int(not filter_off)
+    searched["filter_parent"] = int(_filters_parents(model))
     searched["margin"] = margin + model.geom_margin + model.geom_gap
     try:
-        found = native.contact_pairs(searched, MAX_PAIRS)
+        found = native.contact_pairs(searched, MAX_LISTED if soft else MAX_PAIRS)
     except ValueError:
+        if soft:
+            return None
         raise ModelError(
             f"{label}: expected at most {MAX_PAIRS} pairs of shapes that can meet, got more from "
             f"{model.ngeom} shapes; let fewer shapes meet by contype and conaffinity"
         ) from None
-    ordered = _ordered(model, found.astype(np.int64))
-    return _combined(model, ordered[:, 0], ordered[:, 1], soft)
+    return _ordered(model, found.astype(np.int64))
 
 
 def _combined(model: mujoco.MjModel, first: IntArray, second: IntArray, soft: bool) -> Arrays:
@@ -227,10 +314,7 @@ def _solver_order(model: mujoco.MjModel, pairs: Arrays) -> IntArray:
 
 def _overlap(model: mujoco.MjModel, pairs: Arrays) -> npt.NDArray[np.float64]:
     """Return the penetration depth of each pair in the pose qpos0; negative for pairs that are apart."""
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
-    mujoco.mj_comPos(model, data)
-    mujoco.mj_collision(model, data)
+    data = _zero_pose(model)
     keys = _keys(model, pairs["pair_geom1"], pairs["pair_geom2"])
     found = _keys(model, data.contact.geom[:, 0], data.contact.geom[:, 1])
     depth = np.full(len(keys), -np.inf)
@@ -239,6 +323,15 @@ def _overlap(model: mujoco.MjModel, pairs: Arrays) -> npt.NDArray[np.float64]:
     known = keys[order[place]] == found if len(keys) else np.zeros(len(found), dtype=bool)
     np.maximum.at(depth, order[place[known]], -data.contact.dist[known])
     return depth
+
+
+def _zero_pose(model: mujoco.MjModel) -> mujoco.MjData:
+    """Return MuJoCo's contacts in the pose qpos0."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    mujoco.mj_collision(model, data)
+    return data
 
 
 def _keys(model: mujoco.MjModel, one: npt.NDArray, other: npt.NDArray) -> IntArray:

@@ -33,7 +33,8 @@ class Rollout:
         checkpoints: which states are kept for the gradient.
         kept_qpos: positions of the kept states [batch, states, nq], in order of time; NaN after the last
             finite state of a diverged environment.
-        kept_qvel: velocities of the kept states [batch, states, nv], in the same form.
+        kept_qvel: velocities of the kept states, and behind them activations [batch, states, nv + na], in the
+            same form.
         final_qpos: positions after the last step [batch, nq].
         final_qvel: velocities after the last step [batch, nv].
         ctrl: controls as they acted [batch, periods, nu], with the controller's part; with checkpoints "none"
@@ -43,8 +44,11 @@ class Rollout:
         diverged_step: first step whose result is not finite, or -1, int64 [batch]; 0-d without a batch axis.
         batched: whether the arrays have a batch axis.
         all_states: positions and velocities of all time + 1 states, if they were requested.
-        unsettled_step: first step whose constraints the solver of contact_model="mujoco" did not solve to
-            convergence, or -1, int64 [batch] (0-d without a batch axis); None if it was not recorded.
+        unsettled_step: first step whose constraints the solver did not settle, or -1, int64 [batch] (0-d
+            without a batch axis); None in trajectories of earlier releases. Newton's method of "mujoco" and
+            the solver "exact" settle at rounding, sweeps when they leave at most 1 mm/s.
+        residual: largest violation of a constraint that the solver left, m/s or rad/s [batch]: how much more
+            one update of a row would change its velocity. 0 with "mujoco".
         control: how the rows of ctrl acted.
     """
 
@@ -61,6 +65,7 @@ class Rollout:
     batched: bool
     all_states: tuple[Float64Array, Float64Array] | None
     unsettled_step: npt.NDArray[np.int64] | None = None
+    residual: Float64Array | None = None
     control: Control = PLAIN
 
     @property
@@ -74,7 +79,7 @@ class Rollout:
 
     @property
     def qvel(self) -> Float64Array:
-        """Velocities [batch, time + 1, nv]; see `qpos`."""
+        """Velocities, and behind them activations [batch, time + 1, nv + na]; see `qpos`."""
         return self._held("qvel")[1]
 
     @property
@@ -136,6 +141,9 @@ class Gradient:
             rows are NaN.
         diverged_step: as in the rollout.
         report: cost of the checkpoints; `replayed_steps` is the number of steps actually replayed.
+        method: how it was differentiated, "exact" or "contact_from_distance=…".
+        unsettled_step: as in the rollout, from `value_and_gradient` only.
+        residual: as in the rollout, from `value_and_gradient` only.
         clipped: number of steps whose cotangent was scaled down to `clip`, int64 [batch], with a leading axis
             K like the arrays; None without `clip`.
         notes: what is remarkable, such as an input whose gradient is exactly zero.
@@ -147,6 +155,9 @@ class Gradient:
     report: CheckpointReport
     clipped: npt.NDArray[np.int64] | None = None
     notes: tuple[str, ...] = ()
+    method: str = "exact"
+    unsettled_step: npt.NDArray[np.int64] | None = None
+    residual: Float64Array | None = None
 
     def __getitem__(self, name: str) -> Float64Array:
         if name not in self.arrays:
@@ -187,11 +198,11 @@ class Jvp:
 class StepJacobian:
     """The derivative of one step in tangent coordinates, in the order of MuJoCo's `mjd_transitionFD`.
 
-    With x = (dq, v) and dq a tangent of the positions: dx+ = A dx + B du.
+    With x = (dq, v, act) and dq a tangent of the positions: dx+ = A dx + B du; nx = 2 nv + na.
 
     Attributes:
-        A: derivative by the state [batch, 2 nv, 2 nv]. NaN for an environment whose step diverges.
-        B: derivative by the controls [batch, 2 nv, nu], NaN for the same environments.
+        A: derivative by the state [batch, nx, nx]. NaN for an environment whose step diverges.
+        B: derivative by the controls [batch, nx, nu], NaN for the same environments.
     """
 
     A: Float64Array

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.checkpoints import CheckpointReport, Checkpoints
+from revolute.contract.controllers import PLAIN
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss, check_within_float64
 
 from . import native
@@ -37,6 +40,8 @@ class Evaluation(NamedTuple):
         replayed_steps: [batch].
         cotangents_finite: [batch], 0 if the derivatives of the loss are not finite.
         clipped: [1, batch], number of steps whose cotangent was clipped.
+        unsettled_step: [batch].
+        residual: [batch].
     """
 
     value: Float64Array
@@ -46,6 +51,8 @@ class Evaluation(NamedTuple):
     replayed_steps: npt.NDArray[Any]
     cotangents_finite: npt.NDArray[Any]
     clipped: npt.NDArray[np.int64]
+    unsettled_step: npt.NDArray[np.int64]
+    residual: Float64Array
 
     def of(self, rows: slice, names: Iterable[str]) -> Evaluation:
         """Return a copy with only the given environments and gradients."""
@@ -58,6 +65,8 @@ class Evaluation(NamedTuple):
             self.replayed_steps[rows],
             self.cotangents_finite[rows],
             self.clipped[:, rows],
+            np.array(self.unsettled_step[rows]),
+            np.array(self.residual[rows]),
         )
 
 
@@ -77,7 +86,7 @@ def bound_terms(model: Model, loss: Loss, problem: Problem) -> list[LossTuple]:
     """Bind a loss to a rollout, in the compiled engine's form."""
     batch, periods, nu = problem.ctrl.shape
     times = problem.steps + 1
-    shapes = {"qpos": (times, model.nq), "qvel": (times, model.nv), "ctrl": (periods, nu)}
+    shapes = {"qpos": (times, model.nq), "qvel": (times, model.nqvel), "ctrl": (periods, nu)}
     return [
         (INPUTS.index(term.quantity), term.running, term.squared, term.entries, term.weight, term.target)
         for term in loss.bind(batch, shapes)
@@ -89,6 +98,7 @@ def evaluated(
     problem: Problem,
     checkpoints: Checkpoints,
     found: Evaluation,
+    method: GradientMethod = EXACT,
     *,
     clip: float = 0.0,
     raises: bool = True,
@@ -100,6 +110,7 @@ def evaluated(
         problem: the rollout.
         checkpoints: its checkpoints.
         found: the result.
+        method: how it was differentiated.
         clip: bound of the cotangents; 0 for none.
         raises: whether it is an error that every environment diverged, or that the loss overflows; without,
             the value of these environments is infinite.
@@ -121,11 +132,17 @@ def evaluated(
     diverged_step.setflags(write=False)
     ends = status, diverged_step if problem.batched else diverged_step[0, ...]
     report = checkpoint_report(
-        model.nq + model.nv, checkpoints, batch, steps, int(found.replayed_steps.sum())
+        model.nq + model.nqvel, checkpoints, batch, steps, int(found.replayed_steps.sum())
     )
     clipped = found.clipped if clip else None
     gradient = gradient_result(
         model, found.pulled, problem, ends, report, has_k=False, clipped=clipped, raises=raises
+    )
+    gradient = replace(
+        gradient,
+        method=str(method),
+        unsettled_step=found.unsettled_step if problem.batched else found.unsettled_step[0, ...],
+        residual=found.residual if problem.batched else found.residual[0, ...],
     )
     return (value if problem.batched else float(value[0])), gradient
 
@@ -159,7 +176,7 @@ def rollout_result(
         diverged_step=shaped(found["diverged_step"]),
         batched=problem.batched,
         all_states=(kept_qpos, kept_qvel) if checkpoints.policy == "every" else states,
-        unsettled_step=shaped(found["unsettled_step"]) if "unsettled_step" in found else None,
+        **{name: shaped(found[name]) for name in ("unsettled_step", "residual") if name in found},
         control=problem.control,
     )
 
@@ -203,12 +220,15 @@ def gradient_result(
 
 def zero_notes(arrays: Mapping[str, Float64Array]) -> tuple[str, ...]:
     """Return a note for each gradient that is exactly zero."""
-    return tuple(
-        f"{name}: the gradient is exactly zero; nothing that the cotangents weigh depends on {name} at this "
-        "trajectory (contacts that stick or do not touch pass nothing on)"
-        for name, array in arrays.items()
-        if array.size and not array.reshape(-1)[:64].any() and not array.any()
-    )
+    notes: tuple[str, ...] = ()
+    for name, array in arrays.items():
+        # the first number tells of most that they are not
+        if array.size and array.item(0) == 0.0 and not np.count_nonzero(array):
+            notes += (
+                f"{name}: the gradient is exactly zero; nothing that the cotangents weigh depends on {name} "
+                "at this trajectory (contacts that stick or do not touch pass nothing on)",
+            )
+    return notes
 
 
 def finite_rows(arrays: Iterable[Float64Array]) -> npt.NDArray[np.bool_]:
@@ -225,7 +245,7 @@ def _shaped(
     has_k: bool,
 ) -> Float64Array:
     """Give one gradient the shape of its input. Diverged environments are NaN, or left out of a sum."""
-    if name in inputs.control.arrays:
+    if inputs.control is not PLAIN and name in inputs.control.arrays:
         return _shaped_of_controller(name, pulled, inputs, completed, has_k)
     if name in PARAMETERS:
         pulled = pulled.reshape(pulled.shape[:2] + PARAMETERS[name].shape(model))

@@ -70,11 +70,11 @@ def first_step_warnings(model: mujoco.MjModel, arrays: Arrays, native: _native.M
         arrays: its arrays for the compiled engine.
         native: the compiled engine's copy.
     """
-    if len(arrays["pair_geom1"]) > _FEW_PAIRS:
+    if len(arrays["pair_geom1"]) > _FEW_PAIRS or arrays["unlisted_pairs"]:
         native = _native.Model({**arrays, **no_pairs()})
     start = arrays["qpos0"][None]
-    qpos, qvel, _ = _native.advance(
-        native, start, np.zeros((1, model.nv)), np.zeros((1, model.nu)), 1, 1, None
+    qpos, qvel, *_ = _native.advance(
+        native, start, np.zeros((1, model.nv + model.na)), np.zeros((1, model.nu)), 1, 1, None
     )
     if np.isfinite(qpos).all() and np.isfinite(qvel).all():
         return []

@@ -42,9 +42,8 @@ def check_support(
     """
     check = _Checker(model, label)
     check.sizes()
-    check.tendons(limits, dry_friction)
+    check.tendons(limits, dry_friction, contact_model)
     check.options()
-    check.bodies()
     check.joints()
     check.actuators()
     check.geoms()
@@ -94,37 +93,50 @@ class _Checker:
         if model.nv == 0:
             raise ModelError(f"{self.label}: expected at least one joint, got none; nothing could move")
 
-    def tendons(self, limits: bool, dry_friction: bool) -> None:
-        """Check that tendons exert no force."""
+    def tendons(self, limits: bool, dry_friction: bool, contact_model: str) -> None:
+        """Check what tendons do besides springs, dampers and actuators."""
         model = self.model
-        pulls: dict[str, npt.NDArray[np.bool_]] = {
+        refused: dict[str, npt.ArrayLike] = {
+            "armature": model.tendon_armature,
+            "nonlinear spring": model.tendon_stiffnesspoly,
+            "nonlinear damping": model.tendon_dampingpoly,
+            "plastic spring": getattr(model, "tendon_springyield", np.zeros(model.ntendon)),
+        }
+        for what, values in refused.items():
+            self._refuse_where("tendon", values, f"a tendon with {_article(what)}", "set it to 0")
+        if contact_model == "mujoco":
+            return
+        constraints = {
             "limit": np.asarray(model.tendon_limited, bool) & limits,
             "friction loss": (model.tendon_frictionloss != 0) & dry_friction,
-            "spring": np.any(model.tendon_stiffnesspoly != 0, axis=1) | (model.tendon_stiffness != 0),
-            "damper": np.any(model.tendon_dampingpoly != 0, axis=1) | (model.tendon_damping != 0),
-            "armature": model.tendon_armature != 0,
         }
-        for what, has in pulls.items():
-            if has.any():
-                element = element_name(model, "tendon", int(np.flatnonzero(has)[0]))
-                self.refuse(element, f"a tendon with a {what}", "drive and limit the joints themselves")
+        for what, has in constraints.items():
+            self._refuse_where("tendon", has, f'a tendon with a {what} in contact_model="hard"', _MUJOCO)
+        self._refuse_where(
+            "equality",
+            model.eq_type == int(mujoco.mjtEq.mjEQ_TENDON),
+            'an equality of tendons in contact_model="hard"',
+            _MUJOCO,
+        )
+        if model.opt.integrator == int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST):
+            where = 'with the integrator implicitfast in contact_model="hard"'
+            self._refuse_where("tendon", model.tendon_damping, f"damping of a tendon {where}", _MUJOCO)
+            slope = (model.actuator_gainprm[:, 2] != 0) | (model.actuator_biasprm[:, 2] != 0)
+            other = ~np.isin(model.actuator_trntype, _JOINT_TRANSMISSIONS)
+            self._refuse_where("actuator", slope & other, f"damping of what is no joint {where}", _MUJOCO)
 
     def options(self) -> None:
         """Check the physical options."""
         option = self.model.opt
-        if option.density or option.viscosity:
-            self.refuse("option", "a medium (density, viscosity)", "set both to 0")
+        medium = option.density > 0 or option.viscosity > 0
+        if medium and "IMPLICIT" in mujoco.mjtIntegrator(int(option.integrator)).name:
+            self.refuse("option", "a medium with an implicit integrator", "use the integrator Euler or RK4")
         if option.enableflags & int(mujoco.mjtEnableBit.mjENBL_OVERRIDE):
             self.refuse("flag 'override'", "overriding contact parameters", "set friction on the geoms")
         if not option.timestep > 0:
             raise ModelError(
                 f"{self.label}: option 'timestep': expected seconds > 0, got {option.timestep:g}"
             )
-
-    def bodies(self) -> None:
-        """Check body properties."""
-        model = self.model
-        self._refuse_where("body", model.body_gravcomp, "gravity compensation (gravcomp)", "set it to 0")
 
     def joints(self) -> None:
         """Check the properties of joints and degrees of freedom."""
@@ -134,7 +146,6 @@ class _Checker:
         self._refuse_where("joint", model.jnt_stiffnesspoly, "a nonlinear spring", "give one stiffness")
         springyield = getattr(model, "jnt_springyield", np.zeros(model.njnt))  # MuJoCo 3 has none
         self._refuse_where("joint", springyield, "a plastic spring (springyield)", "set it to 0")
-        self._refuse_where("joint", model.jnt_actgravcomp, "gravity compensation by actuators", "turn it off")
         free_spring = np.where(types == _FREE, model.jnt_stiffness, 0.0)
         self._refuse_where("joint", free_spring, "stiffness of a free joint", "set it to 0")
         nonlinear = np.zeros(model.njnt)
@@ -142,7 +153,7 @@ class _Checker:
         self._refuse_where("joint", nonlinear, "nonlinear damping", "give one damping coefficient")
 
     def actuators(self) -> None:
-        """Check that actuators are affine, have no state, and drive hinges or slides."""
+        """Check what actuators drive, and how their force follows from the control."""
         model = self.model
         kinds: Sequence[tuple[npt.ArrayLike, str, str, float]] = (
             (model.actuator_plugin, "an actuator plugin", "use a motor", -1),
@@ -152,17 +163,23 @@ class _Checker:
             (model.actuator_dampingpoly, "damping of an actuator", "give the joint damping", 0),
             (model.actuator_armature, "armature of an actuator", "give the joint armature", 0),
             (model.actuator_ctrlnum, "an actuator of several controls", "use one actuator per control", 1),
+            (np.maximum(model.actuator_actnum, 1), "an actuator of several activations", "use one", 1),
             (model.actuator_outnum, "an actuator of several outputs", "use one actuator per joint", 1),
         )
         self._kinds("actuator", "mjtDyn", model.actuator_dyntype)
         for values, what, advice, default in kinds:
             self._refuse_where("actuator", values, what, advice, default)
         self._kinds("actuator", "mjtTrn", model.actuator_trntype)
-        driven = [JOINT_TYPES[kind] for kind in model.jnt_type[model.actuator_trnid[:, 0]].tolist()]
-        for index, joint in enumerate(driven):
-            if joint not in ("slide", "hinge"):
-                element = element_name(model, "actuator", index)
-                self.refuse(element, f"driving a {joint} joint", "drive a hinge or slide joint")
+        off = bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_ACTUATION))
+        stopped = [
+            float(off or model.opt.disableactuator >> int(group) & 1) for group in model.actuator_group
+        ]
+        self._refuse_where(
+            "actuator",
+            np.array(stopped) * (model.actuator_actnum > 0),
+            "activation of an actuator that is disabled",
+            "remove the actuator",
+        )
         self._kinds("actuator", "mjtGain", model.actuator_gaintype)
         self._kinds("actuator", "mjtBias", model.actuator_biastype)
 
@@ -179,6 +196,9 @@ class _Checker:
         self._refuse_where("geom", model.geom_adhesion * touches, "adhesion", "set it to 0")
         moving_surface = np.any(model.geom_surfacevel != 0, axis=1) * touches
         self._refuse_where("geom", moving_surface, "a moving surface (surfacevel)", "set it to 0")
+        if model.opt.density > 0 or model.opt.viscosity > 0:
+            what = "a medium's ellipsoid model (fluidshape)"
+            self._refuse_where("geom", model.geom_fluid[:, 0], what, "set fluidshape to none")
         self._refuse_where("geom", model.geom_plugin, "a shape made by a plugin", "use a mesh", default=-1)
         adhesive = np.flatnonzero(np.asarray(model.pair_adhesion).reshape(-1))
         if adhesive.size:
@@ -192,6 +212,8 @@ class _Checker:
             ("joint", "jnt_"),
             ("geom", "geom_"),
             ("actuator", "actuator_"),
+            ("tendon", "tendon_"),
+            ("site", "site_"),
         ):
             for field in _REAL_FIELDS[kind]:
                 values = np.asarray(getattr(model, prefix + field), dtype=float)
@@ -217,6 +239,9 @@ class _Checker:
         fields: list[tuple[str, str, npt.NDArray, npt.NDArray]] = [
             ("joint", name, values, model.dof_jntid) for name, values in of_dofs.items()
         ]
+        for name in ("stiffness", "damping", "frictionloss"):
+            values = np.ravel(getattr(model, f"tendon_{name}"))
+            fields.append(("tendon", name, values, np.arange(model.ntendon)))
         fields.append(("joint", "stiffness", np.ravel(model.jnt_stiffness), np.arange(model.njnt)))
         for kind, values in (("geom", model.geom_friction), ("pair", model.pair_friction)):
             fields.append((kind, "friction", np.min(values, axis=1, initial=0.0), np.arange(len(values))))
@@ -230,11 +255,20 @@ class _Checker:
                 )
 
 
+def _article(what: str) -> str:
+    return f"an {what}" if what[0] in "aeiou" else f"a {what}"
+
+
+_MUJOCO = 'use contact_model="mujoco"'
+_JOINT_TRANSMISSIONS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+
 _REAL_FIELDS = {
     "body": ("pos", "quat", "ipos", "iquat", "mass", "inertia"),
     "joint": ("pos", "axis", "stiffness", "range"),
     "geom": ("pos", "quat", "size", "friction"),
-    "actuator": ("gear", "gainprm", "biasprm", "ctrlrange", "forcerange"),
+    "actuator": ("gear", "gainprm", "biasprm", "ctrlrange", "forcerange", "actrange"),
+    "tendon": ("stiffness", "damping", "lengthspring", "range", "margin", "frictionloss", "actfrcrange"),
+    "site": ("pos", "quat"),
 }
 
 
@@ -331,8 +365,6 @@ def _differs(model: mujoco.MjModel, kind: str, name: str, default: float | tuple
 def _observer_notes(model: mujoco.MjModel) -> list[str]:
     """Return notes on elements that only measure and are not computed."""
     notes = [f"sensors are not computed ({model.nsensor})"] if model.nsensor else []
-    if model.ntendon:
-        notes.append(f"tendons exert no force and are not computed ({model.ntendon})")
     mocap = int(np.count_nonzero(model.body_mocapid >= 0))
     if mocap:
         notes.append(f"mocap bodies stay where the file puts them ({mocap})")

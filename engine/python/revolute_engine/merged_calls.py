@@ -18,6 +18,7 @@ import numpy.typing as npt
 from revolute.contract.checkpoints import EVERY, Checkpoints
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import RevoluteError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss, check_loss
 
 from . import native
@@ -61,6 +62,7 @@ class BackwardCall:
     clip: float | None = None
     on_diverged: str = "raise"
     ctrl_bar: Any = None
+    gradient: GradientMethod = EXACT
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class ValueAndGradientCall:
     wrt: Iterable[str] = INPUTS
     clip: float | None = None
     on_diverged: str = "raise"
+    gradient: GradientMethod = EXACT
 
 
 ValueAndGradientResult = tuple[Float64Array | float, Gradient]
@@ -79,6 +82,7 @@ ValueAndGradientResult = tuple[Float64Array | float, Gradient]
 _Arrays = dict[str, npt.NDArray[Any]]
 
 _STATES = ("qpos", "qvel", "status", "diverged_step")
+_SOLVED = ("unsettled_step", "residual")
 
 
 def rollout_together(
@@ -107,7 +111,7 @@ def rollout_together(
         merged = engine._simulate(model, _merged_problem(model, problems), EVERY, False, cancel)
         return [
             rollout_of_every_state(
-                model, problem, {name: np.array(getattr(merged, name)[rows]) for name in _STATES}
+                model, problem, {name: np.array(getattr(merged, name)[rows]) for name in (*_STATES, *_SOLVED)}
             )
             for problem, rows in zip(problems, _rows(counts), strict=True)
         ]
@@ -124,8 +128,8 @@ def backward_together(
         engine: the engine.
         model: the model of all trajectories.
         calls: the calls; all have the same number of steps, the same number of cotangents K, cotangents of
-            all states without `clip` and `ctrl_bar`, and trajectories with checkpoints "every" and plain
-            controls.
+            all states without `clip` and `ctrl_bar`, the exact gradient, and trajectories with checkpoints
+            "every" and plain controls.
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
@@ -174,8 +178,8 @@ def value_and_gradient_together(
     Args:
         engine: the engine.
         model: the model of all calls.
-        calls: the calls; all have the same number of steps, checkpoints "every" and plain controls, and
-            neither `clip` nor `on_diverged`.
+        calls: the calls; all have the same number of steps, checkpoints "every", plain controls and the exact
+            gradient, and neither `clip` nor `on_diverged`.
         cancel: token whose `cancel()` stops all calls within one step.
 
     Returns:
@@ -383,7 +387,10 @@ def _merged_bars(checked_calls: Sequence[_CheckedBackward], name: str) -> Float6
 
 
 def rollout_of_every_state(model: Model, problem: Problem, arrays: _Arrays) -> Rollout:
-    """Build a rollout with checkpoints "every" from the arrays `_STATES`, with batch axis."""
+    """Build a rollout with checkpoints "every" from the arrays `_STATES` and, if known, `_SOLVED`.
+
+    All have a batch axis.
+    """
     states = arrays["qpos"], arrays["qvel"]
     last = tuple(np.ascontiguousarray(array[:, -1:]) for array in states)
     return rollout_result(model, problem, EVERY, {**arrays, "kept": states, "last": last})

@@ -1,7 +1,7 @@
 """Model parameters that may be given to a rollout and differentiated by: names, shapes, units and bounds.
 
 The compiled engine has the same list (engine/include/revolute/model/parameter_list.hpp). Names and shapes are
-MuJoCo's, but for `geom_friction` (sliding coefficients only), `actuator_gear` (the entry that drives a joint)
+MuJoCo's, but for `actuator_gear` (its first entry)
 and `restitution` (one coefficient for all contacts). Each may be given once for all environments, or per
 environment with a leading batch axis.
 """
@@ -26,16 +26,16 @@ from ._names import JOINT_TYPES
 Float64Array = npt.NDArray[np.float64]
 
 
+def _largest_condim(model: Model) -> int:
+    """Return the largest condim of all pairs that may touch, or 0."""
+    arrays = model.arrays
+    if not arrays["contact"]:
+        return 0
+    return max(arrays["pair_condim"].max(initial=0), arrays["geom_condim"].max(initial=0))
+
+
 def _touch(model: Model) -> bool:
-    return bool(model.arrays["contact"]) and len(model.arrays["pair_geom1"]) > 0
-
-
-def _twist(model: Model) -> bool:
-    return _touch(model) and bool((model.arrays["pair_condim"] > 3).any())
-
-
-def _roll(model: Model) -> bool:
-    return _touch(model) and bool((model.arrays["pair_condim"] > 4).any())
+    return _largest_condim(model) > 0
 
 
 def _have_springs(model: Model) -> bool:
@@ -100,7 +100,11 @@ _POLYNOMIAL = ("1", "length", "velocity")
 
 PARAMETERS = {
     "geom_friction": Parameter(
-        ("ngeom",), "coefficients", "coefficient of sliding friction", matters=_touch, copied=False
+        ("ngeom", 3),
+        "coefficients",
+        "sliding friction; torsional and rolling friction in metres",
+        columns=("sliding", "torsional", "rolling"),
+        matters=_touch,
     ),
     "body_mass": Parameter(("nbody",), "kg", "mass in kg", positive="masses > 0 for bodies with mass"),
     "body_ipos": Parameter(
@@ -125,7 +129,7 @@ PARAMETERS = {
     "actuator_gear": Parameter(
         ("nu",),
         "gears",
-        "gear: the entry that drives the joint",
+        "gear: its first entry, of a joint or tendon the one that drives it",
         at_least_zero=False,
         array="act_gear",
         matters=_are_driven,
@@ -139,12 +143,6 @@ PARAMETERS = {
         contact_model="hard",
         matters=_touch,
         copied=False,
-    ),
-    "geom_torsional_friction": Parameter(
-        ("ngeom",), "coefficients", "coefficient of torsional friction, metres", matters=_twist, copied=False
-    ),
-    "geom_rolling_friction": Parameter(
-        ("ngeom",), "coefficients", "coefficient of rolling friction, metres", matters=_roll, copied=False
     ),
     "actuator_gainprm": Parameter(
         ("nu", 3),
@@ -281,6 +279,10 @@ def parameter_rows(params: Mapping[str, Float64Array]) -> dict[str, Float64Array
     return {name: value.reshape(len(value), math.prod(value.shape[1:])) for name, value in rows.items()}
 
 
+_LONG_ROW = 256
+"""Numbers from which adding rows one by one in Python is faster than NumPy's accumulate."""
+
+
 def summed_over_environments(rows: Float64Array, completed: npt.NDArray[np.bool_]) -> Float64Array:
     """Return the gradient by parameters that environments share, one environment added after the other.
 
@@ -291,7 +293,14 @@ def summed_over_environments(rows: Float64Array, completed: npt.NDArray[np.bool_
         rows: gradients of each environment, [K, batch, ...].
         completed: which environments count, [batch], at least one of them.
     """
-    return np.array(np.add.accumulate(rows[:, completed], axis=1)[:, -1])
+    if rows[0, 0].size < _LONG_ROW:
+        return np.array(np.add.accumulate(rows[:, completed], axis=1)[:, -1])
+    # the same order without a copy of all rows
+    first, *others = np.flatnonzero(completed)
+    total = np.array(rows[:, first])
+    for environment in others:
+        total += rows[:, environment]
+    return total
 
 
 def _by_name(model: Model, argument: str, given: Mapping[str, Any] | None) -> dict[str, Float64Array]:

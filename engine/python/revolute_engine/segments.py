@@ -54,9 +54,11 @@ class SegmentedRollout:
         self._problem = check_rollout(model, qpos, qvel, ctrl, params)
         batch, self.steps = self._problem.ctrl.shape[:2]
         self._qpos = np.empty((batch, self.steps + 1, model.nq))
-        self._qvel = np.empty((batch, self.steps + 1, model.nv))
+        self._qvel = np.empty((batch, self.steps + 1, model.nqvel))
         self._status = np.zeros(batch, np.int32)
         self._diverged_step = np.full(batch, -1, np.int64)
+        self._unsettled_step = np.full(batch, -1, np.int64)
+        self._residual = np.zeros(batch)
         self._started = False
         self.done = 0
         """Number of steps computed so far."""
@@ -73,7 +75,7 @@ class SegmentedRollout:
             steps: length of the segment; None for a default that suits a network.
         """
         problem, model = self._problem, self._model
-        count = _default_steps(len(self._status) * (model.nq + model.nv)) if steps is None else steps
+        count = _default_steps(len(self._status) * (model.nq + model.nqvel)) if steps is None else steps
         ctrl = problem.ctrl[:, self.done : self.done + count]
         if not self._started:
             return RolloutCall(problem.qpos, problem.qvel, ctrl, problem.params)
@@ -94,6 +96,11 @@ class SegmentedRollout:
         newly_diverged = ~diverged & (found.status != OK)
         self._status[newly_diverged] = found.status[newly_diverged]
         self._diverged_step[newly_diverged] = self.done + found.diverged_step[newly_diverged]
+        assert found.unsettled_step is not None and found.residual is not None
+        # an environment that diverged before is not judged
+        unsettled = ~diverged & (self._unsettled_step < 0) & (found.unsettled_step >= 0)
+        self._unsettled_step[unsettled] = self.done + found.unsettled_step[unsettled]
+        self._residual = np.where(diverged, self._residual, np.maximum(self._residual, found.residual))
         self._started = True
         self.done += found.steps
         qpos, qvel = self._qpos[:, new], self._qvel[:, new]
@@ -126,6 +133,8 @@ class SegmentedRollout:
             "qvel": self._qvel,
             "status": self._status,
             "diverged_step": self._diverged_step,
+            "unsettled_step": self._unsettled_step,
+            "residual": self._residual,
         }
         return rollout_of_every_state(self._model, self._problem, arrays)
 

@@ -19,6 +19,7 @@ from typing import Any
 from revolute.contract.errors import UnavailableError
 from revolute.contract.verbs import BY_RPC
 
+from ..time_limit import within
 from .call import Call, current_call, set_call
 from .caller import set_caller
 from .tokens import HEALTH, METRICS, STATUS, Access
@@ -175,7 +176,7 @@ class Calls:
         gRPC itself would end such calls with CANCELLED, as if the client had cancelled them.
         """
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self.idle(), seconds)
+            await within(seconds, self.idle())
         self.ending = True
         for task in self._tasks:
             task.cancel()

@@ -1,7 +1,8 @@
 """Accepts a bounded number of connections, and closes silent ones when a new client needs a slot.
 
-When all slots are taken, the connection that has waited longest for a request, or for the rest of one, is
-closed for a new one. So clients that open many sockets and send nothing cannot lock others out.
+When all slots are taken, the connection that has waited longest for its client is closed for a new one: for a
+request, for the rest of one, or until an answer is read. So clients that open many sockets and do nothing
+cannot lock others out.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Peer(Protocol):
 
     @property
     def silence(self) -> float:
-        """Seconds since the last byte of an unfinished request; 0 if there is none."""
+        """Seconds since the last byte of an unfinished request or answer; 0 if there is none."""
 
     def abort(self) -> None:
         """Close the connection at once."""

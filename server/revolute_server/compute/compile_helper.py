@@ -18,6 +18,7 @@ from revolute_engine import Model
 from revolute_engine.model_document import from_document
 
 from ..store.codec import decode, encode
+from ..time_limit import within
 from .compile_worker import COUNT, COUNTS, PROCESS_ID, anonymous_bytes
 from .memory_budget import Reservation
 
@@ -198,7 +199,7 @@ class Helper:
             return None
         future = self._ended.setdefault(process, self._loop.create_future())
         try:
-            return await asyncio.wait_for(asyncio.shield(future), _STATUS_SECONDS)
+            return await within(_STATUS_SECONDS, asyncio.shield(future))
         except asyncio.TimeoutError:
             return None
         finally:

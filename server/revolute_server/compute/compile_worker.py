@@ -41,6 +41,9 @@ _NO_MEMORY = re.compile(r"could not (allocate|create mjModel)|out of memory|bad_
 _STACK = 8 * 1024**2
 """Address space of a thread's stack; little of it is used."""
 
+_HEAP = 16 * 1024**2
+"""Address space that the allocator may take ahead of need; little of it is used."""
+
 
 def warm_up() -> None:
     """Compile a small model, so that everything is initialised before the next one."""
@@ -110,7 +113,7 @@ def _limit_memory(count: int | None) -> None:
     limit = most
     if count is not None and (now := _pages("self", lambda fields: fields[5])):
         # MuJoCo reads meshes on as many threads as there are cores
-        limit = now + count + _STACK * (os.cpu_count() or 1)
+        limit = now + count + _STACK * (os.cpu_count() or 1) + _HEAP
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
 

@@ -239,7 +239,7 @@ class Compiler:
         if used > self._settings.compile_memory:
             raise self._too_large()
         if used > memory.count:
-            memory.grow(used + _MIB - memory.count)
+            memory.grow(used + min(_MIB, self._budget.limit // 8) - memory.count)
 
     def _crash(self, label: str, status: int | None) -> Exception:
         """Return the error for a worker that ended during a compilation."""

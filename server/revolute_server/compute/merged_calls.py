@@ -2,7 +2,7 @@
 
 Calls may be merged if they use the same model, take the same number of steps and are small. Long trajectories
 are computed alone, because merging copies them. Trajectories that do not keep every state, that hold controls
-or have a controller are computed alone, too.
+or have a controller, and gradients that are not exact are computed alone, too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def step_work(engine: Engine, model: Model, call: StepCall) -> Work:
         return advance(engine, model, only.state, only.ctrl, only.steps, token)
 
     size = len(call.state.status)
-    key = ("step", model.id, call.steps) if size <= MOST_ENVIRONMENTS and call.steps > 0 else None
+    alike = size <= MOST_ENVIRONMENTS and call.steps > 0 and not call.state.params
+    key = ("step", model.id, call.steps) if alike else None
     return _work(one, partial(advance_together, engine, model), call, key, size, size * call.steps)
 
 
@@ -76,6 +77,7 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
             only.qvel_bar,
             times=only.times,
             wrt=only.wrt,
+            gradient=only.gradient,
             ctrl_bar=only.ctrl_bar,
             clip=only.clip,
             on_diverged=only.on_diverged,
@@ -90,6 +92,7 @@ def backward_work(engine: Engine, model: Model, call: BackwardCall) -> Work:
     small = size <= MOST_ENVIRONMENTS and rollout.report.checkpoint_bytes * cotangents <= MOST_BYTES
     plain = rollout.checkpoints == EVERY and call.times is None and rollout.control.is_plain
     plain = plain and call.ctrl_bar is None and call.clip is None and call.on_diverged == "raise"
+    plain = plain and call.gradient.is_exact
     key = ("backward", model.id, rollout.steps, cotangents) if small and plain else None
     return _work(one, partial(backward_together, engine, model), call, key, size, size * rollout.steps)
 
@@ -109,13 +112,14 @@ def value_and_gradient_work(engine: Engine, model: Model, call: ValueAndGradient
             params=inputs.params,
             wrt=only.wrt,
             checkpoints=inputs.checkpoints,
+            gradient=only.gradient,
             clip=only.clip,
             on_diverged=only.on_diverged,
             cancel=token,
         )
 
     key, size, steps = _rollout_key("value_and_gradient", model, call.inputs)
-    if call.clip is not None or call.on_diverged != "raise":
+    if call.clip is not None or call.on_diverged != "raise" or not call.gradient.is_exact:
         key = None
     return _work(one, partial(value_and_gradient_together, engine, model), call, key, size, steps)
 
@@ -127,7 +131,7 @@ def _rollout_key(verb: str, model: Model, call: RolloutCall) -> tuple[Hashable, 
         return None, 1, 0
     size = shape[0] if len(shape) == 3 else 1
     steps = shape[-2] * call.control.hold
-    small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nv) <= MOST_BYTES
+    small = size <= MOST_ENVIRONMENTS and 8 * size * (steps + 1) * (model.nq + model.nqvel) <= MOST_BYTES
     plain = call.checkpoints == EVERY and call.control.is_plain
     key = (verb, model.id, steps) if small and plain and size and steps else None
     return key, size, size * steps

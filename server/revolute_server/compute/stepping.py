@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from revolute.contract.arrays import Float64Array, as_float64
 from revolute.contract.errors import ArgumentError, DivergedError, RevoluteError
-from revolute_engine import CancelToken, Engine, Model, StepJacobian, native
+from revolute_engine import Advance, CancelToken, Engine, Model, StepJacobian, native
+from revolute_engine.parameters import check_params
+
+_CONTROLS = 2**20
+"""Largest number of controls of a part of a session's steps with parameters."""
 
 MOST_STEPS = 2**63 - 1
 """Largest number of steps since a reset; it is sent as int64."""
@@ -23,9 +27,14 @@ class State:
     Attributes:
         qpos: [batch, nq]; NaN for an environment that diverged.
         qvel: [batch, nv]; NaN for an environment that diverged.
-        step_count: steps taken since the last reset.
-        time: seconds since the last reset, step_count times the model's timestep.
+        step_count: largest of step_counts.
+        time: seconds, step_count times the model's timestep.
         status: [batch] int32, 0 running, 1 diverged since the last reset.
+        step_counts: [batch] int64, steps of each environment since its last reset.
+        params: parameters of the session's model by name; others have the model's values.
+        unsettled_step: [batch] int64, number since its last reset of an environment's first step whose
+            constraints the solver did not settle, or -1.
+        residual: [batch], largest violation that the solver left since the last reset.
     """
 
     qpos: Float64Array
@@ -33,6 +42,16 @@ class State:
     step_count: int
     time: float
     status: np.ndarray
+    step_counts: np.ndarray
+    params: Mapping[str, Float64Array] = dataclasses.field(default_factory=dict)
+    unsettled_step: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    residual: Float64Array = dataclasses.field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        # a new state, and one that an earlier release stored
+        if len(self.residual) != len(self.status):
+            object.__setattr__(self, "unsettled_step", np.full(len(self.status), -1))
+            object.__setattr__(self, "residual", np.zeros(len(self.status)))
 
 
 def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel: Any = None) -> State:
@@ -51,11 +70,71 @@ def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel
     given = model.qpos0 if qpos is None else qpos, model.qvel0 if qvel is None else qvel
     # no copy: the arrays of a request have no other user
     start = engine.start_states(model, batch, *given, own=False)
-    return State(*start, 0, 0.0, np.zeros(batch, np.int32))
+    return State(*start, 0, 0.0, np.zeros(batch, np.int32), np.zeros(batch, np.int64))
+
+
+def reset_state(engine: Engine, model: Model, state: State, qpos: Any, qvel: Any, where: Any) -> State:
+    """Return a state with some environments at time zero; all parameters stay.
+
+    Args:
+        engine: checks the state against the model.
+        model: the model.
+        state: the state before.
+        qpos: [batch, nq], or [nq] for all; the model's own if None.
+        qvel: [batch, nv], or [nv] for all; the model's own if None.
+        where: [batch] of booleans or of 0 and 1, the environments to reset; None for all.
+
+    Raises:
+        ArgumentError: the state or the mask does not fit.
+    """
+    start = start_state(engine, model, len(state.status), qpos, qvel)
+    if where is None:
+        return dataclasses.replace(start, params=state.params)
+    mask = _checked_mask(where, len(state.status))
+    rows = mask[:, None]
+    counts = np.where(mask, 0, state.step_counts)
+    return _counted(
+        model,
+        qpos=np.where(rows, start.qpos, state.qpos),
+        qvel=np.where(rows, start.qvel, state.qvel),
+        status=np.where(mask, np.int32(0), state.status),
+        step_counts=counts,
+        params=state.params,
+        unsettled_step=np.where(mask, -1, state.unsettled_step),
+        residual=np.where(mask, 0.0, state.residual),
+    )
+
+
+def _checked_mask(where: Any, batch: int) -> np.ndarray:
+    mask = np.asarray(where)
+    if mask.shape != (batch,) or not np.isin(mask, (0, 1)).all():
+        shown = list(mask.shape) if mask.shape != (batch,) else "other values"
+        raise ArgumentError.expected("where", f"[batch={batch}] of True and False", shown)
+    return mask.astype(bool)
+
+
+def changed_params(model: Model, state: State, params: Mapping[str, Any]) -> State:
+    """Return a state whose later steps have other parameters.
+
+    Args:
+        model: the model.
+        state: the state before.
+        params: values by name, each for all environments or with a leading batch axis.
+
+    Raises:
+        ArgumentError: a parameter does not fit the model.
+    """
+    return dataclasses.replace(state, params=check_params(model, params, len(state.status), True))
 
 
 def changed_state(
-    engine: Engine, model: Model, state: State, qpos: Any, qvel: Any, step_count: int | None
+    engine: Engine,
+    model: Model,
+    state: State,
+    qpos: Any,
+    qvel: Any,
+    step_count: int | None,
+    step_counts: Any = None,
 ) -> State:
     """Return a state with some of it replaced.
 
@@ -65,7 +144,8 @@ def changed_state(
         state: the state before.
         qpos: [batch, nq], or [nq] for all; unchanged if None.
         qvel: [batch, nv], or [nv] for all; unchanged if None.
-        step_count: steps since the last reset; unchanged if None.
+        step_count: steps of all environments since the last reset; unchanged if None.
+        step_counts: [batch], in place of `step_count`; unchanged if None.
 
     Returns:
         The state; if both `qpos` and `qvel` are given, diverged environments run again.
@@ -75,8 +155,8 @@ def changed_state(
     """
     if step_count is not None and not 0 <= step_count <= MOST_STEPS:
         raise ArgumentError.expected("step_count", f"a number of steps from 0 to {MOST_STEPS}", step_count)
-    count = state.step_count if step_count is None else step_count
     batch = len(state.status)
+    counts = _checked_counts(state, step_count, step_counts)
     start = start_state(engine, model, batch, qpos, qvel)
     whole = qpos is not None and qvel is not None
     status = np.zeros(batch, np.int32) if whole else state.status
@@ -84,13 +164,35 @@ def changed_state(
     def marked(given: Float64Array) -> Float64Array:
         return np.where((status != 0)[:, None], np.nan, given) if status.any() else given
 
-    return State(
+    return _counted(
+        model,
         qpos=state.qpos if qpos is None else marked(start.qpos),
         qvel=state.qvel if qvel is None else marked(start.qvel),
-        step_count=count,
-        time=count * model.timestep,
         status=status,
+        step_counts=counts,
+        params=state.params,
+        unsettled_step=start.unsettled_step if whole else state.unsettled_step,
+        residual=start.residual if whole else state.residual,
     )
+
+
+def _checked_counts(state: State, step_count: int | None, step_counts: Any) -> np.ndarray:
+    if step_counts is None:
+        return state.step_counts if step_count is None else np.full(len(state.status), step_count)
+    if step_count is not None:
+        raise ArgumentError.expected("step_counts", "nothing beside step_count", "both")
+    counts = np.asarray(step_counts)
+    if counts.dtype.kind == "f" and np.array_equal(counts, np.trunc(counts)) and _in_range(counts):
+        counts = counts.astype(np.int64)
+    if counts.shape != state.status.shape or counts.dtype.kind not in "iu" or not _in_range(counts):
+        shown = list(counts.shape) if counts.shape != state.status.shape else "other values"
+        expected = f"[batch={len(state.status)}] of numbers of steps from 0"
+        raise ArgumentError.expected("step_counts", expected, shown)
+    return counts.astype(np.int64)
+
+
+def _in_range(counts: np.ndarray) -> bool:
+    return bool((counts >= 0).all() and (counts <= MOST_STEPS).all())
 
 
 def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, cancel: CancelToken) -> State:
@@ -111,14 +213,19 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
     _check_steps(state, steps)
     controls = _checked_control(model, len(state.status), ctrl)
     status, qpos, qvel = state.status, state.qpos, state.qvel
+    unsettled, residual = np.full(len(status), -1), np.zeros(len(status))
     if steps and np.count_nonzero(status) < len(status):
         start = _without_diverged(model, status, qpos, qvel)
-        qpos, qvel, now_diverged = engine.advance(model, *start, controls, steps, cancel=cancel)
-        status = status | now_diverged
+        end = _advanced(engine, model, start, controls, steps, state.params, cancel)
+        qpos, qvel = end.qpos, end.qvel
+        # what diverged before is not judged
+        unsettled = np.where(status == 0, end.unsettled_step, -1)
+        residual = np.where(status == 0, end.residual, 0.0)
+        status = status | end.status
     if np.count_nonzero(status):
         diverged = (status != 0)[:, None]
         qpos, qvel = np.where(diverged, np.nan, qpos), np.where(diverged, np.nan, qvel)
-    return _stepped(model, state, steps, qpos, qvel, status)
+    return _stepped(model, state, steps, Advance(qpos, qvel, status, unsettled, residual))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,12 +259,14 @@ def advance_together(
     ]
     if not good:
         return [error for error in controls if isinstance(error, RevoluteError)]
+    size = sum(len(ctrl) for _, ctrl in good)
     merged = State(
         qpos=np.concatenate([state.qpos for state, _ in good]),
         qvel=np.concatenate([state.qvel for state, _ in good]),
         step_count=0,
         time=0.0,
         status=np.concatenate([state.status for state, _ in good]),
+        step_counts=np.zeros(size, np.int64),
     )
     steps = calls[0].steps
     after = advance(engine, model, merged, np.concatenate([ctrl for _, ctrl in good]), steps, cancel)
@@ -169,8 +278,8 @@ def advance_together(
             continue
         rows = slice(first, first + len(ctrl))
         first += len(ctrl)
-        qpos, qvel, status = (np.array(part[rows]) for part in (after.qpos, after.qvel, after.status))
-        results.append(_stepped(model, call.state, steps, qpos, qvel, status))
+        parts = (after.qpos, after.qvel, after.status, after.unsettled_step, after.residual)
+        results.append(_stepped(model, call.state, steps, Advance(*(np.array(part[rows]) for part in parts))))
     return results
 
 
@@ -195,7 +304,7 @@ def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: Canc
     controls = _checked_control(model, batch, ctrl)
     running = (state.status == 0)[:, None, None]
     start = _without_diverged(model, state.status, state.qpos, state.qvel)
-    found = engine.jacobian(model, *start, controls, cancel=cancel)
+    found = engine.jacobian(model, *start, controls, params=dict(state.params) or None, cancel=cancel)
     by_state, by_ctrl = (np.where(running, matrix, np.nan) for matrix in (found.A, found.B))
     if not (running[:, 0, 0] & np.isfinite(by_state).all(axis=(1, 2))).any():
         raise DivergedError.expected(
@@ -209,15 +318,59 @@ def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: Canc
 
 def jacobian_bytes(model: Model, batch: int) -> int:
     """Return the bytes of the derivatives of a step by state and controls."""
-    return 8 * batch * 2 * model.nv * (2 * model.nv + model.nu)
+    size = model.nv + model.nqvel
+    return 8 * batch * size * (size + model.nu)
 
 
-def _stepped(
-    model: Model, before: State, steps: int, qpos: Float64Array, qvel: Float64Array, status: np.ndarray
-) -> State:
-    """Return the state after `steps` more steps, with step count and time advanced."""
-    step_count = before.step_count + steps
-    return State(qpos, qvel, step_count, step_count * model.timestep, status)
+def _stepped(model: Model, before: State, steps: int, end: Advance) -> State:
+    """Return the state after `steps` more steps, with step counts and time advanced."""
+    first = np.where(end.unsettled_step >= 0, before.step_counts + end.unsettled_step, -1)
+    return _counted(
+        model,
+        qpos=end.qpos,
+        qvel=end.qvel,
+        status=end.status,
+        step_counts=before.step_counts + steps,
+        params=before.params,
+        unsettled_step=np.where(before.unsettled_step >= 0, before.unsettled_step, first),
+        residual=np.maximum(before.residual, end.residual),
+    )
+
+
+def _counted(model: Model, *, step_counts: np.ndarray, **fields: Any) -> State:
+    """Return a state with the step count and the time that follow from the environments' counts."""
+    count = int(step_counts.max())
+    return State(step_count=count, time=count * model.timestep, step_counts=step_counts, **fields)
+
+
+def _advanced(
+    engine: Engine,
+    model: Model,
+    start: tuple[Float64Array, Float64Array],
+    ctrl: Float64Array,
+    steps: int,
+    params: Mapping[str, Float64Array],
+    cancel: CancelToken,
+) -> Advance:
+    """Return the end of some steps with constant controls."""
+    if not params:
+        return engine.advance(model, *start, ctrl, steps, cancel=cancel)
+    status = np.zeros(len(ctrl), np.int32)
+    unsettled, residual = np.full(len(ctrl), -1), np.zeros(len(ctrl))
+    # in parts, because a rollout has the controls of each step
+    most = max(1, _CONTROLS // max(1, ctrl.size))
+    for first in range(0, steps, most):
+        held = np.repeat(ctrl[:, None], min(most, steps - first), axis=1)
+        start = _without_diverged(model, status, *start)
+        found = engine.rollout(
+            model, *start, held, params=dict(params), checkpoints="none", states="final", cancel=cancel
+        )
+        assert found.unsettled_step is not None and found.residual is not None
+        judged = (status == 0) & (unsettled < 0) & (found.unsettled_step >= 0)
+        unsettled = np.where(judged, first + found.unsettled_step, unsettled)
+        residual = np.where(status == 0, np.maximum(residual, found.residual), residual)
+        start, status = (found.final_qpos, found.final_qvel), status | found.status
+    return Advance(*start, status, unsettled, residual)
 
 
 def _check_steps(state: State, steps: int) -> None:

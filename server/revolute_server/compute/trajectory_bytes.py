@@ -25,28 +25,28 @@ def kept_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints, control: Contr
     batch, rows = _batch_and_rows(ctrl)
     states = checkpoints.kept_states(rows * control.hold) + (checkpoints.policy != "every")
     controller = sum(array.nbytes for array in control.arrays.values())
-    return controller + 8 * batch * (states * (model.nq + model.nv) + rows * model.nu)
+    return controller + 8 * batch * (states * (model.nq + model.nqvel) + rows * model.nu)
 
 
 def working_bytes(model: Model, ctrl: Any, checkpoints: Checkpoints, control: Control = PLAIN) -> int:
     """Return the bytes of states that a backward pass holds at a time, if all environments run at once."""
     batch, rows = _batch_and_rows(ctrl)
-    return 8 * batch * checkpoints.working_states(rows * control.hold) * (model.nq + model.nv)
+    return 8 * batch * checkpoints.working_states(rows * control.hold) * (model.nq + model.nqvel)
 
 
 def states_bytes(model: Model, ctrl: Any, control: Control = PLAIN) -> int:
     """Return the bytes of all states."""
     batch, rows = _batch_and_rows(ctrl)
-    return 8 * batch * (rows * control.hold + 1) * (model.nq + model.nv)
+    return 8 * batch * (rows * control.hold + 1) * (model.nq + model.nqvel)
 
 
 def controller_bytes(model: Model, ctrl: Any, control: Control, wrt: Sequence[str]) -> int:
     """Return the bytes of the gradients by a controller's arrays, before they are summed."""
     batch, rows = _batch_and_rows(ctrl)
     each = {
-        "feedback.gain": rows * 2 * model.nu * model.nv,
+        "feedback.gain": rows * model.nu * (model.nv + model.nqvel),
         "feedback.qpos": rows * model.nq,
-        "feedback.qvel": rows * model.nv,
+        "feedback.qvel": rows * model.nqvel,
         "qfrc_applied": rows * model.nv,
     }
     if control.policy is not None:
@@ -69,7 +69,10 @@ def gradient_bytes(
     """Return the bytes of a gradient, of a copy of its cotangents, and of the states held during the pass."""
     given = np.size(qpos_bar) + np.size(qvel_bar)
     states = rollout.batch * (rollout.steps + 1 if times is None else max(1, len(times)))
-    sizes = (np.size(qpos_bar) // max(1, states * model.nq), np.size(qvel_bar) // max(1, states * model.nv))
+    sizes = (
+        np.size(qpos_bar) // max(1, states * model.nq),
+        np.size(qvel_bar) // max(1, states * model.nqvel),
+    )
     by_ctrl = rollout.ctrl.size if "ctrl" in wrt else 0
     by_controller = controller_bytes(model, rollout.ctrl, rollout.control, wrt)
     working = working_bytes(model, rollout.ctrl, rollout.checkpoints, rollout.control)

@@ -12,6 +12,7 @@ import numpy as np
 import revolute
 import revolute_engine
 from revolute.contract.errors import DivergedError
+from revolute.contract.load_options import Base
 
 from .gradient_check import GradientCheck, check_gradient
 from .scene import Scene, any_robot, laikago
@@ -36,14 +37,14 @@ class Robot:
     """
 
     path: str | None = None
-    base: str | None = None
+    base: Base | None = None
 
     def load(self, simulator: revolute.Simulator) -> Any:
         """Load the robot and return its handle; a URDF with a free base gets a ground."""
         if self.path is None:
             return simulator.load_model("laikago", timestep=TIMESTEP)
         urdf = self.path.lower().endswith(".urdf")
-        base = self.base or ("free" if urdf else None)
+        base: Base | None = self.base or ("free" if urdf else None)
         return simulator.load_model(self.path, base=base, ground=urdf and base == "free")
 
     def scene(self, model: Any, steps: int) -> Scene:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from revolute.contract.errors import UnavailableError
 
 from ..access.admission import Calls
+from ..grpc.waits import Peers
 from ..verbs import Verbs
 
 if TYPE_CHECKING:
     from .listener import Listener
 
 
-def create_listener(verbs: Verbs, calls: Calls) -> Listener:
+def create_listener(verbs: Verbs, calls: Calls, peers: Peers) -> Listener:
     """Build the gRPC server of dm_env_rpc; it is not yet bound to an address.
 
     Raises:
@@ -36,4 +37,4 @@ def create_listener(verbs: Verbs, calls: Calls) -> Listener:
             "(from a clone: pip install ./client '.[dm-env-rpc]')",
             argument="dm_env_rpc",
         ) from error
-    return Listener(verbs, calls)
+    return Listener(verbs, calls, peers)

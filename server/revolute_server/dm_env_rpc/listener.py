@@ -7,6 +7,7 @@ import grpc
 from ..access.admission import Calls
 from ..grpc.connections import connection_options
 from ..grpc.services import CHANNEL_OPTIONS
+from ..grpc.waits import Peers
 from ..verbs import Verbs
 from .servicer import EnvironmentServicer
 
@@ -14,8 +15,8 @@ from .servicer import EnvironmentServicer
 class Listener:
     """Serves `dm_env_rpc.v1.Environment` on a separate port."""
 
-    def __init__(self, verbs: Verbs, calls: Calls) -> None:
-        self._servicer = EnvironmentServicer(verbs, calls)
+    def __init__(self, verbs: Verbs, calls: Calls, peers: Peers) -> None:
+        self._servicer = EnvironmentServicer(verbs, calls, peers)
         self._server = grpc.aio.server(
             options=(*CHANNEL_OPTIONS, *connection_options(verbs.service.settings))
         )

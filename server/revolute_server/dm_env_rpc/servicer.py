@@ -16,6 +16,7 @@ from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
 
 from ..access.admission import Calls
 from ..grpc.interceptor import host_of, metadata_of
+from ..grpc.waits import Peers
 from ..observe.incidents import public_error
 from ..verbs import Verbs
 from . import tensors
@@ -33,11 +34,13 @@ class EnvironmentServicer:
     Args:
         verbs: registers models and has the service.
         calls: admits each request of a stream as a call.
+        peers: records the connections of agents, which are not idle between two requests.
     """
 
-    def __init__(self, verbs: Verbs, calls: Calls) -> None:
+    def __init__(self, verbs: Verbs, calls: Calls, peers: Peers) -> None:
         self.worlds = Worlds(verbs)
         self._calls = calls
+        self._peers = peers
         self._stopping = asyncio.Event()
 
     def handlers(self) -> grpc.GenericRpcHandler:
@@ -61,8 +64,9 @@ class EnvironmentServicer:
         agent = _Agent(self.worlds)
         stopping = asyncio.create_task(self._stopping.wait(), name="dm_env_rpc drain")
         try:
-            while (content := await _next(requests, stopping)) is not None:
-                yield await self._answer(agent, content, metadata, host_of(context.peer()))
+            with self._peers.working(context.peer()):
+                while (content := await _next(requests, stopping)) is not None:
+                    yield await self._answer(agent, content, metadata, host_of(context.peer()))
             if self._stopping.is_set():
                 await context.abort(
                     grpc.StatusCode.UNAVAILABLE,

@@ -28,7 +28,7 @@ def specs_of(model: Model, task: Task) -> pb.ActionObservationSpecs:
         specs.actions[CTRL].min.doubles.array.extend(low)
         specs.actions[CTRL].max.doubles.array.extend(high)
     specs.observations[QPOS].CopyFrom(_array("qpos", model.nq))
-    specs.observations[QVEL].CopyFrom(_array("qvel", model.nv))
+    specs.observations[QVEL].CopyFrom(_array("qvel", model.nqvel))
     specs.observations[REWARD].CopyFrom(_array("reward"))
     if task.discount is not None:
         specs.observations[DISCOUNT].CopyFrom(_array("discount"))

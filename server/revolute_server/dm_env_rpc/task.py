@@ -76,8 +76,8 @@ class Task:
         """Return the start configuration [nq] and velocity [nv] of an episode."""
         if not self.start_noise:
             return self.qpos, self.qvel
-        noise = self.start_noise * random.standard_normal((2, model.nv))
-        return move(model, self.qpos, noise[0]), self.qvel + noise[1]
+        noise = self.start_noise * random.standard_normal(model.nv + model.nqvel)
+        return move(model, self.qpos, noise[: model.nv]), self.qvel + noise[model.nv :]
 
     def reward_of(self, qpos: Float64Array, qvel: Float64Array, ctrl: Float64Array) -> float:
         """Return the reward of an action, the negative loss of its trajectory.
@@ -157,7 +157,7 @@ def restarted(task: Task, model: Model, settings: Mapping[str, Any]) -> Task:
     """
     changes: dict[str, Any] = {
         name: _array(name, settings[name], length)
-        for name, length in (("qpos", model.nq), ("qvel", model.nv))
+        for name, length in (("qpos", model.nq), ("qvel", model.nqvel))
         if name in settings
     }
     if "seed" in settings:

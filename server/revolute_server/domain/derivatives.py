@@ -12,6 +12,7 @@ import numpy as np
 
 from revolute.contract.checkpoints import Checkpoints
 from revolute.contract.controllers import PLAIN, Control
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.gradient_report import GradientReport
 from revolute.contract.loss import Loss
 from revolute_engine import Engine, Gradient, StepJacobian, check_gradient
@@ -80,6 +81,7 @@ class Derivatives:
         *,
         control: Control = PLAIN,
         checkpoints: str,
+        gradient: GradientMethod = EXACT,
         clip: float | None = None,
         on_diverged: str = "raise",
     ) -> ValueAndGradient:
@@ -95,6 +97,7 @@ class Derivatives:
             wrt: names of inputs and parameters to differentiate by.
             control: how the rows of ctrl act.
             checkpoints: which states are kept for the backward pass.
+            gradient: how to differentiate.
             clip: largest norm of a state's cotangent; None for no bound.
             on_diverged: "raise" or "inf".
 
@@ -110,10 +113,10 @@ class Derivatives:
         size += controller_bytes(model, ctrl, control, wrt)
         with self._budget.reserve("a value and gradient", size):
             inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy, control=control)
-            call = ValueAndGradientCall(inputs, loss, tuple(wrt), clip, on_diverged)
+            call = ValueAndGradientCall(inputs, loss, tuple(wrt), clip, on_diverged, gradient)
             work = value_and_gradient_work(self._engine, model, call)
-            value, gradient = await self._pool.run_work(work)
-            return ValueAndGradient(np.asarray(value), gradient)
+            value, found = await self._pool.run_work(work)
+            return ValueAndGradient(np.asarray(value), found)
 
     async def jacobian(
         self, model_id: str, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
@@ -132,7 +135,7 @@ class Derivatives:
                 lambda token: self._engine.jacobian(
                     model, qpos, qvel, ctrl, params=params or None, cancel=token
                 ),
-                batch * 2 * model.nv,
+                batch * (model.nv + model.nqvel),
             )
 
     async def check_gradient(

@@ -30,6 +30,7 @@ import numpy as np
 
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss
 from revolute_engine import CancelToken, Engine, Gradient, Model, load_model, native
 from revolute_engine.segments import Segment, SegmentedRollout
@@ -37,6 +38,7 @@ from revolute_engine.segments import Segment, SegmentedRollout
 from ..compute.batching import Work, alone
 from ..compute.stepping import State, advance
 from ..settings import Settings
+from ..store.split import session_id
 from .derivatives import Derivatives, ValueAndGradient
 from .models import Models, Source, check_source
 from .pagination import Page
@@ -268,6 +270,7 @@ class _Session(Session):
             lease=self.lease,
             expires_in=math.inf,
             age=time.monotonic() - self.created,
+            durable=self.durable,
         )
 
 
@@ -286,11 +289,12 @@ class _Derivatives(Derivatives):
         *,
         control: Control = PLAIN,
         checkpoints: str,
+        gradient: GradientMethod = EXACT,
         clip: float | None = None,
         on_diverged: str = "raise",
     ) -> ValueAndGradient:
         model = await self._models.get(model_id)
-        value, gradient = await self._pool.run(
+        value, found = await self._pool.run(
             lambda token: self._engine.value_and_gradient(
                 model,
                 qpos,
@@ -301,13 +305,14 @@ class _Derivatives(Derivatives):
                 params=params or None,
                 wrt=wrt,
                 checkpoints=checkpoints,
+                gradient=gradient,
                 clip=clip,
                 on_diverged=on_diverged,
                 cancel=token,
             ),
             _steps(ctrl) * control.hold,
         )
-        return ValueAndGradient(np.asarray(value), gradient)
+        return ValueAndGradient(np.asarray(value), found)
 
 
 class _Sessions(Sessions):
@@ -344,8 +349,10 @@ class _Sessions(Sessions):
     async def delete(self, session_id: str, ticket: Ticket) -> None:
         _remove("session", self.kept, session_id)
 
-    async def _open(self, model: Model, batch: int, lease: float, state: State, ticket: Ticket) -> Session:
-        session = _Session(new_id(), model, batch, lease, "", state, 1, None)
+    async def _open(
+        self, model: Model, batch: int, lease: float, state: State, ticket: Ticket, *, durable: bool
+    ) -> Session:
+        session = _Session(session_id(new_id(), durable=durable), model, batch, lease, "", state, 1, None)
         self.kept[session.id] = session
         return session
 
@@ -448,6 +455,7 @@ class _Trajectories(Trajectories):
         qvel_bar: Any,
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
+        gradient: GradientMethod = EXACT,
         *,
         ctrl_bar: Any = None,
         clip: float | None = None,
@@ -463,6 +471,7 @@ class _Trajectories(Trajectories):
                 ctrl_bar=ctrl_bar,
                 times=times,
                 wrt=wrt,
+                gradient=gradient,
                 clip=clip,
                 on_diverged=on_diverged,
                 cancel=token,
@@ -487,8 +496,9 @@ def _steps(ctrl: Any) -> int:
 
 
 def _copied(state: State) -> State:
-    qpos, qvel, status = np.array(state.qpos), np.array(state.qvel), np.array(state.status)
-    return State(qpos, qvel, state.step_count, state.time, status)
+    names = ("qpos", "qvel", "status", "step_counts", "unsettled_step", "residual")
+    arrays: dict[str, Any] = {name: np.array(getattr(state, name)) for name in names}
+    return dataclasses.replace(state, **arrays)
 
 
 def _remove(noun: str, kept: dict[str, Any], identifier: str) -> None:

@@ -18,10 +18,12 @@ from typing import Any, TypeVar
 
 from revolute.contract.errors import ArgumentError, NotFoundError
 
+from ..access.call import current_client
 from ..access.caller import ANONYMOUS, current_caller
 from ..store import REQUEST, Conflict, Put, Store, bytes_of
 from ..store.codec import decode, encode, fingerprint
-from ..store.interface import Payload
+from ..store.interface import CLIENT, Payload
+from ..store.split import request_key
 
 Document = dict[str, Any]
 Result = TypeVar("Result")
@@ -57,7 +59,7 @@ class Ticket:
             return ()
         if payload is None:
             payload = encode({"fingerprint": self.fingerprint, "answer": self.answer(result)})
-        return (Put(REQUEST, self.key, payload, expires=time.time() + self.ttl, expect=0),)
+        return (_put(self.key, payload, time.time() + self.ttl, expect=0),)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +81,14 @@ class KeptAnswer:
     def drop(self) -> Put:
         """Return the write that drops the answer, but still records that the request was carried out."""
         payload = encode({"fingerprint": self.fingerprint, "forgotten": True})
-        return Put(REQUEST, self.key, payload, expires=self.expires)
+        return _put(self.key, payload, self.expires)
+
+
+def _put(key: str, payload: Payload, expires: float | None, expect: int | None = None) -> Put:
+    """Return the write of a record; the summary names its client for `trim`."""
+    client = current_client()
+    summary = {CLIENT: client}
+    return Put(REQUEST, key, payload, expires=expires, summary=summary, client=client, expect=expect)
 
 
 class Requests:
@@ -163,7 +172,8 @@ class Requests:
         if not request_id:
             yield Ticket(), None
             return
-        ticket = Ticket(_key(request_id), fingerprint(verb, arguments), self._ttl, record)
+        key = request_key(_key(request_id), arguments)
+        ticket = Ticket(key, fingerprint(verb, arguments), self._ttl, record)
         while (first := self._running.get(ticket.key)) is not None:
             _check_same(request_id, ticket.fingerprint, first[0])
             await asyncio.wait([first[1]])

@@ -19,7 +19,17 @@ from ..compute.pool import EnginePool
 from ..compute.quotas import Quotas
 from ..observe.telemetry import Telemetry
 from ..settings import Settings
-from ..store import MODEL, SESSION, TRAJECTORY, Limits, MeasuredStore, default_address, open_store
+from ..store import (
+    MODEL,
+    SESSION,
+    TRAJECTORY,
+    Limits,
+    MeasuredStore,
+    MemoryStore,
+    SplitStore,
+    default_address,
+    open_store,
+)
 from .derivatives import Derivatives
 from .leases import Sweeper
 from .models import Models
@@ -44,7 +54,10 @@ FEATURES = (
     *(f"rollout.params.{name}" for name in PARAMETERS),
     "rollout.policy",
     "rollout.qfrc_applied",
+    "session.durable",
     "session.jacobian",
+    "session.params",
+    "session.reset_where",
     "stream_rollout",
     "value_and_gradient.loss_terms",
     "value_and_gradient.on_diverged",
@@ -116,8 +129,10 @@ class Service:
         self.budget = MemoryBudget(settings.memory, self.quotas)
         self._kept = self.budget.reserve("what is kept").shared()
         address = settings.store or default_address()
-        store = open_store(address, settings.durability, _limits(settings), self._kept.grow)
-        self.store = MeasuredStore(store, self.telemetry)
+        limits = _limits(settings, in_memory=settings.store == "memory:")
+        store = open_store(address, settings.durability, limits, self._kept.grow)
+        memory = MemoryStore(_limits(settings, in_memory=True), self._kept.grow)
+        self.store = MeasuredStore(SplitStore(store, memory), self.telemetry)
         self.requests = Requests(self.store, settings.request_ttl)
         self.compiler = Compiler(settings, self.budget, self.telemetry)
         self.models = Models(self.compiler, self.pool, self.budget, self.store)
@@ -199,7 +214,7 @@ class Service:
             self.trajectories.forget(key)
 
 
-def _limits(settings: Settings) -> Limits:
+def _limits(settings: Settings, *, in_memory: bool) -> Limits:
     counts = {
         MODEL: settings.max_models,
         SESSION: settings.max_sessions,
@@ -207,7 +222,7 @@ def _limits(settings: Settings) -> Limits:
     }
     mine = {} if settings.max_client_sessions is None else {SESSION: settings.max_client_sessions}
     request_bytes = settings.request_bytes
-    if settings.store == "memory:":
+    if in_memory:
         # remembered requests must leave memory for models, sessions and trajectories
         request_bytes = min(request_bytes, settings.memory // _REQUESTS_SHARE)
     return Limits(

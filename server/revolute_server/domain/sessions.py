@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from revolute.contract.errors import (
@@ -23,16 +24,27 @@ from revolute.contract.errors import (
     RevoluteError,
     UnavailableError,
 )
-from revolute_engine import Engine, Model, StepJacobian
+from revolute_engine import CancelToken, Engine, Model, StepJacobian
 
 from ..access.call import current_client
 from ..access.caller import caller_name, is_visible
 from ..compute.memory_budget import MemoryBudget
 from ..compute.merged_calls import step_work
 from ..compute.pool import EnginePool
-from ..compute.stepping import State, StepCall, changed_state, jacobian, jacobian_bytes, start_state
+from ..compute.stepping import (
+    State,
+    StepCall,
+    advance,
+    changed_params,
+    changed_state,
+    jacobian,
+    jacobian_bytes,
+    reset_state,
+    start_state,
+)
 from ..store import MODEL, SESSION, Conflict, Entry, Put, Record, Store
 from ..store.codec import decode, encode
+from ..store.split import is_durable, session_id
 from .cache import Cache
 from .deletion import delete_owned
 from .identifiers import new_id
@@ -44,6 +56,9 @@ from .shielded import shielded
 
 _AT_ONCE_BYTES = 2 * 1024**2
 """States up to this size are made on the event loop, which is faster than a change of threads."""
+
+_AT_ONCE_SECONDS = 150e-6
+"""Steps of a session in memory that take at most this time run on the event loop, for the same reason."""
 
 _ANSWERS_BYTES = 64 * 1024**2
 """Limit on the large answers of a session that are kept for repeats; the last answer is always kept."""
@@ -69,6 +84,7 @@ class Session:
         version: version of the record in the store.
         expires: time of expiry, in s since 1970.
         waiting: number of calls that use the session or wait for it.
+        step_seconds: time of the engine for a step of one environment in the last call that ran on a worker.
         answers: large answers that this process has recorded for repeats, oldest first.
         lock: held by the call that uses the session.
     """
@@ -82,8 +98,26 @@ class Session:
     version: int
     expires: float | None
     waiting: int = 0
+    step_seconds: float = math.inf
     answers: deque[KeptAnswer] = dataclasses.field(default_factory=deque)
     lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
+
+    @property
+    def durable(self) -> bool:
+        """Whether the session is kept in the store, and not only in the memory of this process."""
+        return is_durable(self.id)
+
+    def timed(self, run: Callable[..., Any], count: int) -> Callable[..., Any]:
+        """Return work that measures `step_seconds`; others' steps in the same batch make it too large."""
+
+        def measured(calls: Sequence[Any], token: CancelToken) -> Any:
+            began = time.perf_counter()
+            found = run(calls, token)
+            if count:
+                self.step_seconds = (time.perf_counter() - began) / count
+            return found
+
+        return measured
 
     def put(self, state: State, *, expect: int, fingerprint: str = "") -> Put:
         """Return the write that stores a state.
@@ -142,6 +176,7 @@ class SessionInfo:
     lease: float
     expires_in: float
     age: float
+    durable: bool
 
     @classmethod
     def of(cls, entry: Entry) -> SessionInfo:
@@ -155,6 +190,7 @@ class SessionInfo:
             lease=known.get("lease", 0.0),
             expires_in=seconds_left(entry.expires),
             age=max(0.0, now - entry.created),
+            durable=is_durable(entry.key),
         )
 
 
@@ -180,13 +216,16 @@ class Sessions:
         self._max_lease = max_lease
         self._cache: Cache[Session] = Cache(budget)
 
-    async def create(self, model_id: str, batch: int, lease: float | None, ticket: Ticket) -> Session:
+    async def create(
+        self, model_id: str, batch: int, lease: float | None, ticket: Ticket, *, durable: bool = True
+    ) -> Session:
         """Create a session whose environments are in the model's default state.
 
         Args:
             model_id: the model.
             batch: number of environments.
             lease: time in s without use after which the session ends; None for the server's default.
+            durable: whether the session is kept in the store.
             ticket: ticket of the request.
 
         Raises:
@@ -202,7 +241,7 @@ class Sessions:
         self._store.check_room(SESSION, current_client(), size)
         with self._budget.reserve("a session", size):
             state = await self._make_state(model, batch, lambda: start_state(self._engine, model, batch))
-        return await self._open(model, batch, duration, state, ticket)
+        return await self._open(model, batch, duration, state, ticket, durable=durable)
 
     async def fork(self, session_id: str, lease: float | None, ticket: Ticket) -> Session:
         """Create another session in the same state.
@@ -220,29 +259,50 @@ class Sessions:
         session = await self._current(session_id)
         duration = lease_duration(lease, session.lease, self._max_lease)
         self._store.check_room(SESSION, current_client(), _bytes(session.model, session.batch))
-        return await self._open(session.model, session.batch, duration, session.state, ticket)
+        return await self._open(
+            session.model, session.batch, duration, session.state, ticket, durable=session.durable
+        )
 
-    async def reset(self, session_id: str, qpos: Any, qvel: Any, ticket: Ticket) -> State:
-        """Set all environments to a start state at time zero.
+    async def reset(self, session_id: str, qpos: Any, qvel: Any, where: Any, ticket: Ticket) -> State:
+        """Set environments to a start state at time zero.
 
         Args:
             session_id: the session.
             qpos: [batch, nq], or [nq] for all environments; the model's default if None.
             qvel: [batch, nv], or [nv] for all environments; the model's default if None.
+            where: [batch] of booleans, the environments to set; None for all.
             ticket: ticket of the request.
 
         Raises:
-            ArgumentError: the state does not fit the model.
+            ArgumentError: the state or the mask does not fit.
             NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
         """
 
         async def start(session: Session) -> State:
-            model, batch = session.model, session.batch
+            model, state = session.model, session.state
             return await self._make_state(
-                model, batch, lambda: start_state(self._engine, model, batch, qpos, qvel)
+                model, session.batch, lambda: reset_state(self._engine, model, state, qpos, qvel, where)
             )
 
         return await self._change(session_id, start, ticket)
+
+    async def set_params(self, session_id: str, params: Mapping[str, Any], ticket: Ticket) -> State:
+        """Set the model's parameters for later steps.
+
+        Args:
+            session_id: the session.
+            params: values by name; those not named have the model's values again.
+            ticket: ticket of the request.
+
+        Raises:
+            ArgumentError: a parameter does not fit the model.
+            NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
+        """
+
+        async def change(session: Session) -> State:
+            return changed_params(session.model, session.state, params)
+
+        return await self._change(session_id, change, ticket)
 
     async def step(self, session_id: str, ctrl: Any, steps: int, ticket: Ticket) -> State:
         """Take steps with constant controls.
@@ -260,12 +320,22 @@ class Sessions:
 
         async def take(session: Session) -> State:
             model, state = session.model, session.state
-            return await self._pool.run_work(step_work(self._engine, model, StepCall(state, ctrl, steps)))
+            count = session.batch * steps
+            if not session.durable and count * session.step_seconds <= _AT_ONCE_SECONDS:
+                return advance(self._engine, model, state, ctrl, steps, CancelToken())
+            work = step_work(self._engine, model, StepCall(state, ctrl, steps))
+            return await self._pool.run_work(dataclasses.replace(work, run=session.timed(work.run, count)))
 
         return await self._change(session_id, take, ticket)
 
     async def set_state(
-        self, session_id: str, qpos: Any, qvel: Any, step_count: int | None, ticket: Ticket
+        self,
+        session_id: str,
+        qpos: Any,
+        qvel: Any,
+        step_count: int | None,
+        step_counts: Any,
+        ticket: Ticket,
     ) -> State:
         """Replace the state, or parts of it.
 
@@ -273,7 +343,8 @@ class Sessions:
             session_id: the session.
             qpos: [batch, nq], or [nq] for all environments; unchanged if None.
             qvel: [batch, nv], or [nv] for all environments; unchanged if None.
-            step_count: steps since the last reset; unchanged if None.
+            step_count: steps of all environments since the last reset; unchanged if None.
+            step_counts: [batch], in place of `step_count`; unchanged if None.
             ticket: ticket of the request.
 
         Raises:
@@ -286,7 +357,7 @@ class Sessions:
             return await self._make_state(
                 model,
                 session.batch,
-                lambda: changed_state(self._engine, model, state, qpos, qvel, step_count),
+                lambda: changed_state(self._engine, model, state, qpos, qvel, step_count, step_counts),
             )
 
         return await self._change(session_id, change, ticket)
@@ -314,7 +385,7 @@ class Sessions:
         session = await self._current(session_id)
         state, model = session.state, session.model
         with self._budget.reserve("a Jacobian", jacobian_bytes(model, session.batch)):
-            steps = session.batch * 2 * model.nv
+            steps = session.batch * (model.nv + model.nqvel)
             return await self._pool.run(
                 lambda token: jacobian(self._engine, model, state, ctrl, token), steps
             )
@@ -376,9 +447,12 @@ class Sessions:
             return make()
         return await self._pool.run(lambda _token: make())
 
-    async def _open(self, model: Model, batch: int, lease: float, state: State, ticket: Ticket) -> Session:
+    async def _open(
+        self, model: Model, batch: int, lease: float, state: State, ticket: Ticket, *, durable: bool
+    ) -> Session:
         """Commit a new session."""
-        session = Session(new_id(), model, batch, lease, caller_name(), state, 1, expiry(lease))
+        identifier = session_id(new_id(), durable=durable)
+        session = Session(identifier, model, batch, lease, caller_name(), state, 1, expiry(lease))
         try:
             await shielded(
                 self._store.commit(session.put(state, expect=0), *ticket.writes(session)),
@@ -519,4 +593,4 @@ class Sessions:
 
 def _bytes(model: Model, batch: int) -> int:
     """Return the bytes of the state of a session."""
-    return 8 * batch * (model.nq + model.nv + 1)
+    return 8 * batch * (model.nq + model.nqvel + 2)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from revolute.contract.errors import RevoluteError
 
 from ..store import Store
+from ..time_limit import within
 
 _log = logging.getLogger("revolute.server")
 
@@ -61,7 +62,7 @@ class StoreWatch:
     async def _fault(self) -> str | None:
         """Check the store; return a description of the fault, or None."""
         try:
-            await asyncio.wait_for(self._store.check(), _ANSWER_SECONDS)
+            await within(_ANSWER_SECONDS, self._store.check())
         except asyncio.TimeoutError:
             return f"no answer within {_ANSWER_SECONDS:g} s"
         except RevoluteError as error:

@@ -16,6 +16,7 @@ import numpy as np
 from revolute.contract.checkpoints import EVERY, Checkpoints
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute_engine import Engine, Gradient, Jvp, Model, Rollout
 from revolute_engine.merged_calls import BackwardCall, RolloutCall
 from revolute_engine.segments import Segment, SegmentedRollout, segments_of
@@ -260,6 +261,7 @@ class Trajectories:
         *,
         ctrl_bar: Any = None,
         times: Sequence[int] | None = None,
+        gradient: GradientMethod = EXACT,
         clip: float | None = None,
         on_diverged: str = "raise",
     ) -> Gradient:
@@ -273,6 +275,7 @@ class Trajectories:
             ctrl_bar: d loss / d ctrl at fixed states, [batch, periods, nu], with the same leading axis; or
                 None.
             times: times of the states in `qpos_bar` and `qvel_bar`; None for all.
+            gradient: how to differentiate.
             clip: largest norm of a state's cotangent; None for no bound.
             on_diverged: "raise" or "inf".
 
@@ -283,7 +286,15 @@ class Trajectories:
         """
         kept = await self.get(trajectory_id)
         return await self._pull(
-            kept, qpos_bar, qvel_bar, wrt, times, ctrl_bar=ctrl_bar, clip=clip, on_diverged=on_diverged
+            kept,
+            qpos_bar,
+            qvel_bar,
+            wrt,
+            times,
+            gradient,
+            ctrl_bar=ctrl_bar,
+            clip=clip,
+            on_diverged=on_diverged,
         )
 
     async def _pull(
@@ -293,6 +304,7 @@ class Trajectories:
         qvel_bar: Any,
         wrt: Sequence[str],
         times: Sequence[int] | None = None,
+        gradient: GradientMethod = EXACT,
         *,
         ctrl_bar: Any = None,
         clip: float | None = None,
@@ -302,7 +314,7 @@ class Trajectories:
         size += 8 * np.size(ctrl_bar)
         with self._cache.using(trajectory.id), self._budget.reserve("a gradient", size):
             bars = qpos_bar, qvel_bar, tuple(wrt), times
-            call = BackwardCall(trajectory.rollout, *bars, clip, on_diverged, ctrl_bar)
+            call = BackwardCall(trajectory.rollout, *bars, clip, on_diverged, ctrl_bar, gradient)
             return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
 
     async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
@@ -319,7 +331,7 @@ class Trajectories:
         """
         kept = await self.get(trajectory_id)
         controls = kept.rollout.ctrl.nbytes
-        states = 8 * 2 * kept.model.nv * kept.rollout.batch * (kept.rollout.steps + 1)
+        states = 8 * (kept.model.nv + kept.model.nqvel) * kept.rollout.batch * (kept.rollout.steps + 1)
         if kept.rollout.all_states is None:
             states += _states_bytes(kept)
         with self._cache.using(trajectory_id), self._budget.reserve("tangents", controls + states):
@@ -343,8 +355,8 @@ class Trajectories:
         """Simulate a trajectory that is dropped at the end of the block.
 
         Yields:
-            The trajectory, and a function that pulls (qpos_bar, qvel_bar, wrt, times) back through it, with
-            `ctrl_bar`, `clip` and `on_diverged`.
+            The trajectory, and a function that pulls (qpos_bar, qvel_bar, wrt, times, gradient) back through
+            it, with `ctrl_bar`, `clip` and `on_diverged`.
 
         Raises:
             ArgumentError: shapes or values do not fit the model.

@@ -1,9 +1,9 @@
 """Limits on gRPC connections: their number, and how long one may be silent.
 
 gRPC accepts connections itself. Its options limit their number and the time without a handshake or a call; a
-connection beyond the limit is closed at once. This module sets those options and adds two limits: a time
-limit for a request that stops half-way, and on Linux a watch that closes connections without a call when
-most slots are taken, so that silent sockets cannot lock clients out.
+connection beyond the limit is closed at once. This module sets those options and adds, on Linux, a watch that
+closes the connections which have been without a call for longest when most slots are taken, so that silent
+clients cannot lock others out.
 """
 
 from __future__ import annotations
@@ -13,33 +13,21 @@ import contextlib
 import os
 import socket
 import stat
-import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
-
-import grpc
-
-from revolute.contract.errors import DeadlineError
+import time
+from collections.abc import Iterator, Set
 
 from ..access.connections import most_connections
 from ..settings import Settings
+from .waits import Peers
 
-_OURS = "/revolute.v1."
-
-_CONVERSATION = f"{_OURS}TrajectoryService/ValueAndGradient"
-"""The rpc whose client computes a loss between two parts of its request."""
+LARGEST_PART = 2 * 1024**2
+"""Most bytes of a message. Parts have at most 1 MiB. Protobuf needs up to 50 ms for 2 MiB, and nothing else
+runs meanwhile."""
 
 _KEEPALIVE_MS, _KEEPALIVE_TIMEOUT_MS = 60_000, 20_000
 
-_FIRST_CALL = 160
-"""Fewest bytes that a client sends to start a call: preface, settings and a block of headers. Preface,
-settings, their acknowledgement and a window update take less than 120 bytes."""
-
-_SILENT_MS = 500
-"""Milliseconds without a byte after which a connection without a call may be closed."""
-
-_TCP_INFO_BYTES, _LAST_RECEIVED, _BYTES_RECEIVED = 192, 52, 128
-"""Size of the used part of Linux's `struct tcp_info`, and offsets of two of its fields."""
+_IDLE = 0.5
+"""Seconds without a call after which a connection may be closed for others."""
 
 
 def connection_options(settings: Settings) -> tuple[tuple[str, int], ...]:
@@ -58,123 +46,72 @@ def connection_options(settings: Settings) -> tuple[tuple[str, int], ...]:
     )
 
 
-class SilenceLimit(grpc.aio.ServerInterceptor):
-    """Ends a call if the next part of its streamed request takes too long.
+class IdleSockets:
+    """Closes gRPC connections whose clients do not read, and idle ones when most slots are taken.
 
-    It must come after the interceptor that turns errors into statuses.
-
-    Args:
-        settings: has the time limits.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Any:
-        handler = await continuation(handler_call_details)
-        method = handler_call_details.method
-        if handler is None or not (handler.request_streaming and method.startswith(_OURS)):
-            return handler
-        name = "idle_timeout" if method == _CONVERSATION else "body_timeout"
-        seconds, flag = getattr(self._settings, name), self._settings.flag(name)
-        inner = handler.stream_stream if handler.response_streaming else handler.stream_unary
-
-        def timed(request: AsyncIterator[Any], context: Any) -> Any:
-            return inner(_Timed(request, seconds, flag), context)
-
-        build: Any = (
-            grpc.stream_stream_rpc_method_handler
-            if handler.response_streaming
-            else grpc.stream_unary_rpc_method_handler
-        )
-        return build(timed, handler.request_deserializer, handler.response_serializer)
-
-
-class _Timed:
-    """The parts of a request, with a time limit for each."""
-
-    def __init__(self, parts: AsyncIterator[Any], seconds: float, flag: str) -> None:
-        self._parts = parts
-        self._seconds = seconds
-        self._flag = flag
-        self._late = False
-
-    def __aiter__(self) -> _Timed:
-        return self
-
-    async def __anext__(self) -> Any:
-        task = asyncio.current_task()
-        assert task is not None
-        timer = asyncio.get_running_loop().call_later(self._seconds, self._stop, task)
-        try:
-            return await anext(self._parts)
-        except asyncio.CancelledError:
-            if not self._late:
-                raise
-            if hasattr(task, "uncancel"):  # since Python 3.11
-                task.uncancel()
-            raise DeadlineError.expected(
-                "request",
-                f"another part of it within {self._flag} s",
-                "none",
-                advice="send the request again without pauses",
-            ) from None
-        finally:
-            timer.cancel()
-
-    def _stop(self, task: asyncio.Task[Any]) -> None:
-        self._late = True
-        task.cancel()
-
-
-class SilentSockets:
-    """Closes gRPC connections that never started a call, when most slots are taken.
-
-    gRPC does not expose its sockets, so they are searched among this process's descriptors. A socket is
-    examined and shut down through a duplicate descriptor, which stays valid if gRPC closes its own.
+    Of the idle ones, those that never made a call come first, then those whose last call is longest ago. A
+    call whose client keeps the server waiting does not count. gRPC does not expose its sockets, so they are
+    searched among this process's descriptors. A socket is shut down through a duplicate descriptor, which
+    stays valid if gRPC closes its own.
 
     Args:
         ports: ports that gRPC listens on.
         most: largest number of connections.
+        peers: the calls of each connection.
     """
 
-    def __init__(self, ports: set[int], most: int) -> None:
+    def __init__(self, ports: set[int], most: int, peers: Peers) -> None:
         self._ports = ports
         self._tolerated = most - max(1, most // 4)
+        self._peers = peers
+        self._seen: dict[str, float] = {}
 
     async def watch(self, seconds: float) -> None:
         """Call `close` at an interval of `seconds`, until cancelled."""
-        if not hasattr(socket, "TCP_INFO") or not os.path.isdir("/proc/self/fd"):
+        if not os.path.isdir("/proc/self/fd"):
             return
         while self._ports:
             await asyncio.sleep(seconds)
-            await asyncio.to_thread(self.close)
+            unread, self._peers.unread = self._peers.unread, set()
+            await asyncio.to_thread(self.close, unread)
 
-    def close(self) -> int:
-        """Close silent connections if fewer than a quarter of the slots are free; return their number."""
+    def close(self, unread: Set[str]) -> None:
+        """Close connections that do not read answers, and idle ones if most slots are taken.
+
+        Args:
+            unread: connections that do not read.
+        """
         descriptors = _descriptors()
-        if len(descriptors) <= self._tolerated:
-            return 0
-        count, silent = 0, []
+        if not unread and len(descriptors) <= self._tolerated:
+            self._seen.clear()
+            return
+        peers: dict[str, int] = {}
         for descriptor in descriptors:
             with _connection(descriptor, self._ports) as connection:
                 if connection is not None:
-                    count += 1
-                    silent.append((_silence(connection), descriptor))
-        closed = 0
-        for milliseconds, descriptor in sorted(silent, reverse=True)[: max(0, count - self._tolerated)]:
-            if milliseconds < _SILENT_MS:
-                break
-            # check again: the descriptor may belong to another connection by now
-            with _connection(descriptor, self._ports) as connection, contextlib.suppress(OSError):
-                if connection is not None and _silence(connection) >= _SILENT_MS:
-                    connection.shutdown(socket.SHUT_RDWR)
-                    closed += 1
-        return closed
+                    peers[_peer(connection)] = descriptor
+        for peer in unread & peers.keys():
+            self._shut_down(peer, peers[peer])
+        now = time.monotonic()
+        self._seen = {peer: self._seen.get(peer, now) for peer in peers}
+        for peer in self._idle(now)[: max(0, len(peers) - self._tolerated)]:
+            if not self._peers.is_busy(peer):
+                self._shut_down(peer, peers[peer])
+
+    def _shut_down(self, peer: str, descriptor: int) -> None:
+        # check again: the descriptor may belong to another connection by now
+        with _connection(descriptor, self._ports) as connection, contextlib.suppress(OSError):
+            if connection is not None and _peer(connection) == peer:
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _idle(self, now: float) -> list[str]:
+        """Return the idle connections, those without any call first, then by the time of their last one."""
+        found: list[tuple[float, float, str]] = []
+        for peer, seen in self._seen.items():
+            last = self._peers.last_call(peer)
+            if not self._peers.is_busy(peer) and now - max(last, seen) >= _IDLE:
+                found.append((last, seen, peer))
+        return [peer for _, _, peer in sorted(found)]
 
 
 def _descriptors() -> list[int]:
@@ -205,14 +142,12 @@ def _is_connection(found: socket.socket, ports: set[int]) -> bool:
         return False
 
 
-def _silence(connection: socket.socket) -> int:
-    """Return the milliseconds since a connection's last byte; 0 if it has started a call."""
+def _peer(connection: socket.socket) -> str:
+    """Return gRPC's name of the other end."""
     try:
-        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+        host, port, *_ = connection.getpeername()
     except OSError:
-        return 0
-    if len(info) < _BYTES_RECEIVED + 8:
-        return 0
-    (received,) = struct.unpack_from("=Q", info, _BYTES_RECEIVED)
-    (milliseconds,) = struct.unpack_from("=I", info, _LAST_RECEIVED)
-    return milliseconds if received < _FIRST_CALL else 0
+        return ""
+    # a client over IPv4 of a listener for both
+    host = host.removeprefix("::ffff:")
+    return f"ipv6:%5B{host}%5D:{port}" if ":" in host else f"ipv4:{host}:{port}"

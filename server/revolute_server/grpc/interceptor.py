@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import grpc
@@ -18,13 +18,20 @@ from google.protobuf.message import DecodeError, Message
 
 from revolute.contract.codec.shared_memory import AVAILABLE, HEADER, OPENED
 from revolute.contract.codec.status import DETAILS_KEY, encode_status
-from revolute.contract.errors import ArgumentError, RevoluteError, kind_of
+from revolute.contract.errors import ArgumentError, DeadlineError, LimitError, RevoluteError, kind_of
 
 from ..access.admission import CALL_ID_HEADER, Calls
 from ..access.call import Call
+from ..compute.memory_budget import MemoryBudget
 from ..observe.incidents import public_error, stopping
+from ..settings import Settings
+from ..time_limit import within
+from .connections import LARGEST_PART
 from .messages import ReceivedPart
 from .offered_memory import Offer, OpenBlocks, current_offer, set_offer
+from .waits import Peers, Wait
+
+Result = TypeVar("Result")
 
 _OURS = "/revolute.v1."
 
@@ -35,6 +42,28 @@ _PARTS_HEADER = "x-parts"
 """Metadata with which older clients ask for an answer in one part; when it is refused, they call again
 without it."""
 
+_CALL_BYTES, _CALLS_SHARE, _FEWEST_CALLS = 32 * 1024, 4, 1024
+"""Bytes of memory that a call takes besides its arrays, the part of `--memory` that calls may take so, and
+the number of calls that may always be under way."""
+
+_RETRY_SECONDS = 0.5
+"""Time after which a call that is one too many may be repeated."""
+
+_HALF_PART = 3 * LARGEST_PART // 2
+"""Bytes that gRPC may take for an unfinished message: those of the message, in pieces with gaps."""
+
+_COPIES = 3
+"""Copies of a part of an answer while it is sent: its bytes, those that gRPC holds, and gaps between."""
+
+_LARGE_ANSWER = 64 * 1024
+"""Parts with more bytes count as memory in use from the start."""
+
+_MOST_WATCHES = 1024
+"""Number of calls of health and reflection with streams of answers."""
+
+_LARGEST_FOREIGN = 16 * 1024
+"""Most bytes of a message to health and reflection."""
+
 _INFO = "ServerService.GetServerInfo"
 """The rpc with which a client asks whether the server can open its shared memory."""
 
@@ -43,17 +72,34 @@ _PAUSE = 0.05
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
-    """Admits each rpc as a call, and turns exceptions of the services into statuses.
+    """Runs each rpc of a revolute service as a call, and turns exceptions into statuses.
+
+    gRPC sees every method as one with streams in both directions, which are the same bytes. So a caller is
+    admitted before its request is read, and all waits for clients have limits.
 
     Args:
         calls: admits the calls.
+        settings: has the time limits.
+        budget: counts the memory of calls and of unfinished messages.
+        peers: records the calls of each connection.
         memory: shared memory of clients on this machine; None to refuse it.
     """
 
-    def __init__(self, calls: Calls, memory: OpenBlocks | None = None) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        settings: Settings,
+        budget: MemoryBudget,
+        peers: Peers,
+        memory: OpenBlocks | None = None,
+    ) -> None:
         self._calls = calls
+        self._settings = settings
+        self._budget = budget
+        self._peers = peers
         self._memory = memory if AVAILABLE else None
         self._handlers: dict[str, Any] = {}
+        self._watches = 0
 
     async def intercept_service(
         self,
@@ -64,44 +110,231 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         if (known := self._handlers.get(method)) is not None:
             return known
         handler = await continuation(handler_call_details)
-        if handler is None or not method.startswith(_OURS):
-            return handler
-        found = self._handlers[method] = self._guarded(method, handler)
+        if handler is None:
+            return None
+        is_ours = method.startswith(_OURS)
+        found = self._handlers[method] = grpc.stream_stream_rpc_method_handler(
+            self._guarded(method, handler) if is_ours else self._bounded(handler),
+            # requests are decoded in the guard, so that malformed bytes are reported as the client's error
+            response_serializer=_serialized if is_ours else handler.response_serializer,
+        )
         return found
 
-    def _guarded(self, method: str, handler: Any) -> Any:
-        """Wrap the handler of a revolute method: admit the call, decode the request, handle errors.
+    def _guarded(self, method: str, handler: Any) -> Callable[..., Awaitable[None]]:
+        """Return the behaviour of a revolute method: admit the call, decode the request, handle errors.
 
         Args:
             method: path of the method.
             handler: the handler of the service.
         """
-        kinds: dict[tuple[bool, bool], tuple[Callable[..., Any], Any]] = {
-            (False, False): (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
-            (True, False): (grpc.stream_unary_rpc_method_handler, handler.stream_unary),
-            (False, True): (grpc.unary_stream_rpc_method_handler, handler.unary_stream),
-            (True, True): (grpc.stream_stream_rpc_method_handler, handler.stream_stream),
-        }
-        build, inner = kinds[handler.request_streaming, handler.response_streaming]
-        guard: Callable[..., Any] = _guard_stream if handler.response_streaming else _guard_unary
-        name = method.removeprefix("/").replace("/", ".")
-        reader = _Reader(name, self._calls, self._memory)
-        # decode inside the guard, so that malformed bytes are reported as the client's error
-        return build(guard(inner, reader, self._calls), response_serializer=_serialized)
+        reader = _Reader(method, self._calls, self._memory)
+        inner = _behaviour(handler)
+
+        async def guarded(stream: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
+            headers = metadata_of(context)
+            with _opened(self._calls, reader.verb, context, headers) as call:
+                try:
+                    self._check_number()
+                    with self._peers.working(context.peer()):
+                        _admit(call, self._calls, reader, headers, context)
+                        client = self._client(context, is_conversation=reader.verb == _CONVERSATION)
+                        answers = inner(await reader.read(client.parts(stream)), context)
+                        await client.take(answers, handler.response_streaming)
+                except _UnreadError as error:
+                    call.reason, call.message = error.reason, error.message
+                    # no status: it would wait behind what is not read
+                    self._peers.unread.add(context.peer())
+                    raise asyncio.CancelledError from None
+                except (Exception, asyncio.CancelledError) as error:
+                    await _abort(context, _reported_error(error, self._calls), call)
+
+        return guarded
+
+    def _bounded(self, handler: Any) -> Callable[..., Awaitable[None]]:
+        """Return the behaviour of a method of health or reflection, which everybody may call."""
+        inner = _behaviour(handler)
+
+        async def bounded(stream: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
+            try:
+                with self._peers.working(context.peer()), self._watch(handler):
+                    client = self._client(context)
+                    messages = _decoded(client.parts(stream), handler.request_deserializer)
+                    request = messages if handler.request_streaming else await _only(messages)
+                    await client.take(inner(request, context), handler.response_streaming)
+            except _UnreadError:
+                self._peers.unread.add(context.peer())
+                raise asyncio.CancelledError from None
+            except RevoluteError as error:
+                await context.abort(grpc.StatusCode[kind_of(error).grpc_code], error.message)
+
+        return bounded
+
+    def _check_number(self) -> None:
+        """Refuse a call if those under way take too much memory besides their arrays.
+
+        They do not count in the budget: a call that deletes must be possible when it is full.
+
+        Raises:
+            LimitError: there are too many calls.
+        """
+        most = max(_FEWEST_CALLS, self._budget.limit // _CALLS_SHARE // _CALL_BYTES)
+        if self._calls.running > most:
+            raise LimitError(
+                f"calls: expected at most {most} calls under way, got one more; call again later, or start "
+                "the server with a larger --memory",
+                argument="calls",
+                retry_after=_RETRY_SECONDS,
+            )
+
+    @contextmanager
+    def _watch(self, handler: Any) -> Iterator[None]:
+        """Count a call of health or reflection if it may last.
+
+        Raises:
+            LimitError: there are too many.
+        """
+        if not handler.response_streaming:
+            yield
+            return
+        if self._watches >= _MOST_WATCHES:
+            raise LimitError.expected(
+                "calls", f"at most {_MOST_WATCHES} of health and reflection", "one more"
+            )
+        self._watches += 1
+        try:
+            yield
+        finally:
+            self._watches -= 1
+
+    def _client(self, context: grpc.aio.ServicerContext, *, is_conversation: bool = False) -> _Client:
+        wait = Wait(self._budget, self._peers, context.peer())
+        return _Client(context, wait, self._settings, "idle_timeout" if is_conversation else "body_timeout")
+
+
+class _UnreadError(DeadlineError):
+    """The client does not read its answer."""
+
+
+class _Client:
+    """The other end of a call, with limits on the waits for it.
+
+    Args:
+        context: the call.
+        wait: limits and counts the waits.
+        settings: has the time limits.
+        pause: name of the time limit between parts of the request.
+    """
+
+    def __init__(self, context: grpc.aio.ServicerContext, wait: Wait, settings: Settings, pause: str) -> None:
+        self._context = context
+        self._wait = wait
+        self._settings = settings
+        self._pause = pause
+
+    async def parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the parts of the request."""
+        seconds: float = getattr(self._settings, self._pause)
+        late = DeadlineError.expected(
+            "request",
+            f"another part of it within {self._settings.flag(self._pause)} s",
+            "none",
+            advice="send the request again without pauses",
+        )
+        iterator = aiter(stream)
+        while True:
+            try:
+                content = await self._wait.for_client(
+                    lambda: anext(iterator), _HALF_PART, seconds, late, "a part of a request"
+                )
+            except StopAsyncIteration:
+                return
+            yield content
+
+    async def take(self, answers: Any, is_stream: bool) -> None:
+        """Send the answers of a behaviour: the values of an async generator, or that of a coroutine."""
+        if not hasattr(answers, "__aiter__"):
+            answer = await answers
+            if not is_stream:  # else the behaviour has written its answers
+                await self._write(answer)
+            return
+        async with contextlib.aclosing(answers) as pieces:
+            # not `yield`: a call that is cancelled while it sends would skip the handlers of errors
+            async for answer in pieces:
+                await self._write(answer)
+
+    async def _write(self, answer: Message | bytes) -> None:
+        """Send a message, or its bytes, and wait until the client takes it."""
+        seconds = self._settings.answer_timeout
+        late = _UnreadError.expected(
+            "answer", f"a client that takes a part within {self._settings.flag('answer_timeout')} s", "none"
+        )
+        size = _COPIES * (len(answer) if isinstance(answer, bytes) else answer.ByteSize())
+        what, is_large = "an answer under way", size > _LARGE_ANSWER
+        is_begun = False
+
+        def begin() -> Awaitable[None]:
+            nonlocal is_begun
+            is_begun = True
+            return self._context.write(answer)
+
+        try:
+            await self._wait.for_client(begin, size, seconds, late, what, at_once=is_large)
+        except LimitError as error:
+            if not is_begun:
+                raise
+            raise _UnreadError(error.message, argument=error.argument) from None
+
+
+def _behaviour(handler: Any) -> Callable[..., Any]:
+    """Return the function of a handler of any kind."""
+    found: Callable[..., Any] = (
+        handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+    )
+    return found
+
+
+async def _decoded(parts: AsyncIterator[bytes], decode: Callable[[bytes], Any] | None) -> AsyncIterator[Any]:
+    async for part in parts:
+        if len(part) > _LARGEST_FOREIGN:
+            raise LimitError.expected("request", f"at most {_LARGEST_FOREIGN} bytes", len(part))
+        try:
+            yield decode(part) if decode else part
+        except DecodeError:
+            raise _no_message("this method", len(part)) from None
+
+
+async def _only(messages: AsyncIterator[Result]) -> Result:
+    """Return the only message of a request.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    async for message in messages:
+        return message
+    raise ArgumentError.expected("request", "a message", "none")
+
+
+def _serialized(answer: Message | bytes) -> bytes:
+    return answer if isinstance(answer, bytes) else answer.SerializeToString()
+
+
+def _no_message(verb: str, size: int) -> ArgumentError:
+    return ArgumentError.expected("request", f"a message of {verb}", f"{size} bytes that are none")
 
 
 class _Reader:
     """Decodes the requests of one method.
 
     Args:
-        method: full name, e.g. "revolute.v1.TrajectoryService.Rollout".
+        method: its path, e.g. "/revolute.v1.TrajectoryService/Rollout".
         calls: checks that a worker will be free.
         memory: shared memory that may hold arrays; None to refuse it.
     """
 
     def __init__(self, method: str, calls: Calls, memory: OpenBlocks | None) -> None:
-        self.verb = f"/{method}".removeprefix(_OURS)
-        rpc = descriptor_pool.Default().FindMethodByName(method)
+        name = method.removeprefix("/").replace("/", ".")
+        self.verb = f"/{name}".removeprefix(_OURS)
+        rpc = descriptor_pool.Default().FindMethodByName(name)
         self._type = message_factory.GetMessageClass(rpc.input_type)
         self._streaming = rpc.client_streaming
         self.streams_both_ways = rpc.client_streaming and rpc.server_streaming
@@ -109,14 +342,14 @@ class _Reader:
         # the server writes a segment before the client has read the last one, so they cannot share memory
         self.memory = memory if self.verb != "TrajectoryService.StreamRollout" else None
 
-    def read(self, request: Any) -> Any:
+    async def read(self, parts: AsyncIterator[bytes]) -> Any:
         """Return the request, or the stream of its parts.
 
         Raises:
             ArgumentError: the bytes are not a valid message; for a stream, raised when the part is read.
             LimitError: the queue for workers is full; for a stream, raised when the first part is read.
         """
-        return self._parts(request) if self._streaming else self._message(request)
+        return self._parts(parts) if self._streaming else self._message(await _only(parts))
 
     async def _parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[ReceivedPart]:
         first = True
@@ -138,53 +371,14 @@ class _Reader:
             pause = _PAUSE if self.verb == _CONVERSATION else None
             with contextlib.suppress(StopAsyncIteration, asyncio.TimeoutError):
                 while True:
-                    await asyncio.wait_for(anext(stream), pause)
+                    await within(pause, anext(stream))
             raise
 
     def _message(self, content: bytes) -> Any:
         try:
             return self._type.FromString(content)
         except DecodeError:
-            raise ArgumentError.expected(
-                "request", f"a message of {self.verb}", f"{len(content)} bytes that are none"
-            ) from None
-
-
-def _serialized(answer: Message) -> bytes:
-    return answer.SerializeToString()
-
-
-def _guard_unary(
-    inner: Callable[..., Awaitable[Any]], reader: _Reader, calls: Calls
-) -> Callable[..., Awaitable[Any]]:
-    async def guarded(request: Any, context: grpc.aio.ServicerContext) -> Any:
-        headers = metadata_of(context)
-        with _opened(calls, reader.verb, context, headers) as call:
-            try:
-                _admit(call, calls, reader, headers, context)
-                return await inner(reader.read(request), context)
-            except (Exception, asyncio.CancelledError) as error:
-                return await _abort(context, _reported_error(error, calls), call)
-
-    return guarded
-
-
-def _guard_stream(
-    inner: Callable[..., AsyncGenerator[Any, None]], reader: _Reader, calls: Calls
-) -> Callable[..., Awaitable[None]]:
-    async def guarded(request: Any, context: grpc.aio.ServicerContext) -> None:
-        headers = metadata_of(context)
-        with _opened(calls, reader.verb, context, headers) as call:
-            try:
-                _admit(call, calls, reader, headers, context)
-                async with contextlib.aclosing(inner(reader.read(request), context)) as parts:
-                    # not `yield`: a call that is cancelled while it sends would skip the handlers below
-                    async for part in parts:
-                        await context.write(part)
-            except (Exception, asyncio.CancelledError) as error:
-                await _abort(context, _reported_error(error, calls), call)
-
-    return guarded
+            raise _no_message(self.verb, len(content)) from None
 
 
 @contextmanager

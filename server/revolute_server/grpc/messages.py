@@ -115,14 +115,15 @@ async def send(
     document: Document,
     telemetry: Telemetry,
     first: str = "start",
-) -> AsyncGenerator[Any, None]:
-    """Yield an answer part by part, and record the time spent on making the parts.
+) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes of an answer part by part, and record the time spent on making the parts.
 
     If the client shares memory, the arrays of the answer are written there.
     """
     clock = _Clock()
     values = await clock.time(offered_memory.put(start, fill_message(start, document), current_offer()))
-    for part in clock.each(to_parts(part_type, start, values, first=first)):
+    # `map` keeps no part while its bytes are sent
+    for part in clock.each(map(part_type.SerializeToString, to_parts(part_type, start, values, first=first))):
         yield part
     clock.report(telemetry)
 

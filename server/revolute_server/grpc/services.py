@@ -21,10 +21,11 @@ from ..access.admission import Calls
 from ..answers import Document, document_bytes
 from ..compute.memory_budget import Reservation
 from ..verbs import Verbs
-from .connections import SilenceLimit, connection_options
+from .connections import LARGEST_PART, connection_options
 from .interceptor import CallInterceptor
 from .messages import receive, send, whole
 from .offered_memory import OpenBlocks
+from .waits import Peers
 
 _MOST = 2**31 - 1
 """Largest value of a gRPC option."""
@@ -32,6 +33,8 @@ _MOST = 2**31 - 1
 CHANNEL_OPTIONS = (
     # let clients send a part or two ahead: large arrays arrive in half the time
     ("grpc.http2.lookahead_bytes", 1024**2),
+    # a part counts as sent when the client has taken it; by default gRPC buffers 64 KiB of each call
+    ("grpc.http2.write_buffer_size", 0),
     # the default of 8 KiB doubles the time to read an array
     ("grpc.experimental.tcp_read_chunk_size", 256 * 1024),
     # a second server on the same port is an error; by default both would share the calls
@@ -45,9 +48,6 @@ CHANNEL_OPTIONS = (
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 15_000),
     ("grpc.keepalive_permit_without_calls", 1),
 )
-
-_LARGEST_PART = ("grpc.max_receive_message_length", 2 * 1024**2)
-"""Parts have at most 1 MiB. Protobuf needs up to 50 ms for 2 MiB, and nothing else runs meanwhile."""
 
 SERVICES = tuple(dict.fromkeys(verb.method.containing_service.full_name for verb in VERBS.values()))
 
@@ -68,19 +68,21 @@ class Health:
 
 
 def create_server(
-    verbs: Verbs, calls: Calls, memory: OpenBlocks | None = None
+    verbs: Verbs, calls: Calls, peers: Peers, memory: OpenBlocks | None = None
 ) -> tuple[grpc.aio.Server, Health]:
     """Build the gRPC server with all services, health and reflection; it is not yet bound to an address.
 
     Args:
         verbs: carries out the rpcs.
         calls: admits the calls.
+        peers: records the calls of each connection.
         memory: shared memory of clients on this machine; None to refuse it.
     """
     settings = verbs.service.settings
+    largest = ("grpc.max_receive_message_length", LARGEST_PART)
     server = grpc.aio.server(
-        interceptors=[CallInterceptor(calls, memory), SilenceLimit(settings)],
-        options=(*CHANNEL_OPTIONS, *connection_options(settings), _LARGEST_PART),
+        interceptors=[CallInterceptor(calls, settings, verbs.service.budget, peers, memory)],
+        options=(*CHANNEL_OPTIONS, *connection_options(settings), largest),
     )
     server.add_generic_rpc_handlers(tuple(_Services(verbs).handlers()))
     reported = Health(server)
@@ -186,7 +188,7 @@ class _Services:
             async for part in self._send(verb, trajectory, "trajectory"):
                 yield part
             cotangents = await self._one(parts, memory, "cotangents")
-            for name in ("trajectory_id", "wrt"):
+            for name in ("trajectory_id", "wrt", "gradient"):
                 if cotangents.pop(name):
                     raise ArgumentError.expected(f"cotangents.{name}", "nothing", "a value")
             document = await differentiate(cotangents)

@@ -180,6 +180,10 @@ class HttpConnection(HttpToolsProtocol):
         self._phase = "new"
         self._seconds = 0.0  # time in this phase, without the time in which reading was paused
         self._silence = 0.0  # time since the last byte of the body
+        self._unsent, self._unread_seconds = (
+            0,
+            0.0,
+        )  # bytes of answers that wait, and since when none was sent
         self._framing = 0  # bytes since the last byte of a body or the end of the last request
         self._body_bytes = 0
         self._fields = 0
@@ -218,8 +222,8 @@ class HttpConnection(HttpToolsProtocol):
 
     @property
     def silence(self) -> float:
-        """Seconds since the last byte of an unfinished body; 0 if there is none."""
-        return self._silence if self._phase == "body" else 0.0
+        """Seconds since the last byte of an unfinished body or of an answer under way; 0 if there is none."""
+        return max(self._silence if self._phase == "body" else 0.0, self._unread_seconds)
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -227,11 +231,18 @@ class HttpConnection(HttpToolsProtocol):
 
     def sweep(self, seconds: float) -> None:
         """Close the connection if its client was silent for too long."""
+        settings = self._settings
+        unsent = self.transport.get_write_buffer_size()
+        self._unread_seconds = self._unread_seconds + seconds if unsent and unsent == self._unsent else 0.0
+        self._unsent = unsent
+        if self._unread_seconds > settings.answer_timeout:
+            self._telemetry.refused("http", DeadlineError.reason, "a client that does not read its answer")
+            self.transport.abort()
+            return
         if self.flow.read_paused:
             return  # the server is slow, not the client
         self._seconds += seconds
         self._silence += seconds
-        settings = self._settings
         if self._phase == "refused":
             if self._seconds > _LINGER_SECONDS:
                 self.transport.abort()

@@ -25,6 +25,8 @@ from .interface import (
     trim,
 )
 from .measured import MeasuredStore
+from .memory import MemoryStore
+from .split import SplitStore
 
 __all__ = [
     "MODEL",
@@ -37,8 +39,10 @@ __all__ = [
     "Entry",
     "Limits",
     "MeasuredStore",
+    "MemoryStore",
     "Put",
     "Record",
+    "SplitStore",
     "Store",
     "Touch",
     "Write",

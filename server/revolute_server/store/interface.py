@@ -34,6 +34,9 @@ Payload = tuple[Any, ...]
 _MOST_TOGETHER = 256
 """Largest number of deletes in one transaction."""
 
+CLIENT = "client"
+"""Name of the client in the summary of a remembered request."""
+
 LONGEST_SUMMARY = 16 * 1024
 """Longest summary in characters; earlier releases, which did not limit names, wrote longer ones."""
 
@@ -332,21 +335,64 @@ async def delete_each(store: Store, deletes: Sequence[Delete]) -> None:
 
 
 async def trim(store: Store, kind: str, keep: int | None, keep_bytes: int | None = None) -> None:
-    """Delete the oldest records of a kind beyond a number or a number of bytes; None for no limit."""
+    """Delete old records of a kind beyond a number or a number of bytes; None for no limit.
+
+    The oldest records go of the clients who have more than an equal share of the limit, so that no client can
+    displace the records of others. The summary of a record names its client.
+    """
+    after = 0
     while True:
-        excess = 0 if keep is None else max(0, store.count(kind) - keep)
-        excess_bytes = 0 if keep_bytes is None else max(0, bytes_of(store.usage, kind) - keep_bytes)
-        if not excess and not excess_bytes:
+        excess = Excess.of(store.usage, kind, keep, keep_bytes)
+        if not excess:
             return
-        deletes: list[Delete] = []
-        for entry in await store.scan(kind, limit=_MOST_TOGETHER):
-            if len(deletes) >= excess and excess_bytes <= 0:
-                break
-            deletes.append(Delete(kind, entry.key))
-            excess_bytes -= entry.size
-        if not deletes:
+        found = await store.scan(kind, after, _MOST_TOGETHER)
+        if not found:
             return
-        await delete_each(store, deletes)
+        await delete_each(store, [Delete(kind, entry.key) for entry in found if excess.take(entry)])
+        after = found[-1].sequence
+
+
+@dataclasses.dataclass
+class Excess:
+    """What must go until records of a kind are within their limits.
+
+    Attributes:
+        count: number of records that must go.
+        size: bytes that must go.
+        clients: number and bytes beyond an equal share, of each client who has more.
+    """
+
+    count: int
+    size: int
+    clients: dict[str, list[float]]
+
+    @classmethod
+    def of(cls, usage: Usage, kind: str, keep: int | None, keep_bytes: int | None, each: int = 0) -> Excess:
+        """Return what is beyond the limits; `each` is added to the bytes of a record."""
+        held = {name: (n, size + each * n) for (other, name), (n, size) in usage.items() if other == kind}
+        total, total_bytes = (sum(numbers) for numbers in zip((0, 0), *held.values(), strict=True))
+        count = 0 if keep is None else max(0, total - keep)
+        size = 0 if keep_bytes is None else max(0, total_bytes - keep_bytes)
+        shares = (keep or 0) / max(1, len(held)), (keep_bytes or 0) / max(1, len(held))
+        beyond = {
+            name: [(n - shares[0]) * (count > 0), (held_bytes - shares[1]) * (size > 0)]
+            for name, (n, held_bytes) in held.items()
+        }
+        return cls(count, size, {name: most for name, most in beyond.items() if max(most) > 0})
+
+    def __bool__(self) -> bool:
+        return self.count > 0 or self.size > 0
+
+    def take(self, entry: Entry) -> bool:
+        """Tell whether a record must go, and subtract it."""
+        beyond = self.clients.get(str(entry.summary.get(CLIENT, "")))
+        if not self or beyond is None or max(beyond) <= 0:
+            return False
+        self.count -= 1
+        self.size -= entry.size
+        beyond[0] -= 1
+        beyond[1] -= entry.size
+        return True
 
 
 def too_many(kind: str, most: int, *, of_one_client: bool = False) -> LimitError:

@@ -14,16 +14,14 @@ from .interface import (
     Conflict,
     Delete,
     Entry,
+    Excess,
     Limits,
     Put,
     Record,
     Store,
     Touch,
-    Usage,
     Write,
     add_to_usage,
-    bytes_of,
-    count_of,
     joined,
 )
 
@@ -47,8 +45,7 @@ class MemoryStore(Store):
     """Records in one dictionary per kind, in the order of creation.
 
     Args:
-        limits: limits on the records. The oldest remembered requests are deleted as soon as there are too
-            many.
+        limits: limits on the records. Old remembered requests are deleted as soon as there are too many.
         reserve: called with the change of the bytes in memory; raises LimitError if they do not fit.
     """
 
@@ -58,6 +55,7 @@ class MemoryStore(Store):
         self.limits = limits
         self._reserve = reserve
         self._kinds: dict[str, dict[str, _Kept]] = collections.defaultdict(collections.OrderedDict)
+        self._requests: dict[str, dict[str, None]] = collections.defaultdict(collections.OrderedDict)
         self._children: collections.Counter[str] = collections.Counter()
         self._sequence = 0
         self.usage: dict[tuple[str, str], tuple[int, int]] = {}
@@ -82,10 +80,11 @@ class MemoryStore(Store):
         self._forget_requests(stage)
         self._reserve(_total(stage.usage) - _total(self.usage))
         for (kind, key), kept in stage.changes.items():
-            if kept is None:
-                self._kinds[kind].pop(key, None)
-            else:
+            old = self._kinds[kind].pop(key, None) if kept is None else self._kinds[kind].get(key)
+            if kept is not None:
                 self._kinds[kind][key] = kept
+            if kind == REQUEST:
+                self._note_request(key, old, kept)
         self._children.update(stage.children)
         self.usage, self._sequence = stage.usage, stage.sequence
 
@@ -103,20 +102,25 @@ class MemoryStore(Store):
     async def close(self) -> None:
         """Nothing to do."""
 
-    def _forget_requests(self, stage: _Stage) -> None:
-        """Delete the oldest remembered requests until the others are within the limits."""
-        for key in self._kinds[REQUEST]:
-            if not self._has_too_many_requests(stage.usage):
-                return
-            if (REQUEST, key) not in stage.changes:
-                stage.apply(Delete(REQUEST, key))
+    def _note_request(self, key: str, old: _Kept | None, new: _Kept | None) -> None:
+        """Keep the list of each client's requests."""
+        if new is not None:
+            self._requests[new.client][key] = None
+        elif old is not None:
+            self._requests[old.client].pop(key, None)
+            if not self._requests[old.client]:
+                del self._requests[old.client]
 
-    def _has_too_many_requests(self, usage: Usage) -> bool:
-        most, most_bytes = self.limits.requests, self.limits.request_bytes
-        count = count_of(usage, REQUEST)
-        if most is not None and count > most:
-            return True
-        return most_bytes is not None and bytes_of(usage, REQUEST) + RECORD_BYTES * count > most_bytes
+    def _forget_requests(self, stage: _Stage) -> None:
+        """Delete old remembered requests until the others are within the limits; see `trim`."""
+        limits = self.limits
+        while excess := Excess.of(stage.usage, REQUEST, limits.requests, limits.request_bytes, RECORD_BYTES):
+            client = max(excess.clients, key=lambda name: max(excess.clients[name]))
+            own = (key for key in self._requests[client] if (REQUEST, key) not in stage.changes)
+            oldest = next(own, None)
+            if oldest is None:
+                return
+            stage.apply(Delete(REQUEST, oldest))
 
 
 class _Stage:

@@ -32,6 +32,7 @@ from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
 from revolute.contract.errors import ArgumentError, RevoluteError, UnavailableError
 
+from ..time_limit import within
 from .codec import checksum
 from .interface import (
     Conflict,
@@ -334,7 +335,7 @@ class RedisStore(Store):
     async def _ask(self, question: Any, size: int = 0) -> Any:
         """Await an answer of the Redis server and translate its errors; `size` is that of the payload."""
         try:
-            return await asyncio.wait_for(question, _SECONDS + size / _BYTES_PER_SECOND)
+            return await within(_SECONDS + size / _BYTES_PER_SECOND, question)
         except RevoluteError:
             raise
         except ResponseError as error:

@@ -6,7 +6,19 @@ from .. import answers
 from ..answers import Document
 from ..compute.stepping import State
 from .base import ServiceVerbs
-from .body import EXAMPLE_MODEL, REQUEST_ID, Array, Body, Deletion, Listing, OptionalArray, array, takes
+from .body import (
+    EXAMPLE_MODEL,
+    REQUEST_ID,
+    AnyShape,
+    Array,
+    Body,
+    Deletion,
+    Listing,
+    OptionalArray,
+    array,
+    arrays,
+    takes,
+)
 
 
 class CreateSession(Body):
@@ -17,6 +29,7 @@ class CreateSession(Body):
     model_id: str
     batch: int
     lease: float | None = None
+    durable: bool = True
     request_id: str = REQUEST_ID
 
 
@@ -36,10 +49,11 @@ class KeepAlive(Body):
 class ResetInputs(Body):
     """The state to reset a session to; a field that is not set takes the model's default."""
 
-    example = {"qpos": [0.0, 0.2]}
+    example = {"qpos": [0.0, 0.2], "where": [1, 0]}
 
     qpos: OptionalArray = None
     qvel: OptionalArray = None
+    where: OptionalArray = None
     request_id: str = REQUEST_ID
 
 
@@ -51,6 +65,16 @@ class SetStateInputs(Body):
     qpos: OptionalArray = None
     qvel: OptionalArray = None
     step_count: int | None = None
+    step_counts: OptionalArray = None
+    request_id: str = REQUEST_ID
+
+
+class SetParamsInputs(Body):
+    """Parameters of the session's model; those not named have the model's values."""
+
+    example = {"params": {"gravity": [0.0, 0.0, -1.62]}}
+
+    params: dict[str, AnyShape] = {}
     request_id: str = REQUEST_ID
 
 
@@ -82,7 +106,9 @@ class SessionVerbs(ServiceVerbs):
             body.request_id,
             "CreateSession",
             body.model_dump(exclude={"request_id"}),
-            lambda ticket: self.service.sessions.create(body.model_id, body.batch, body.lease, ticket),
+            lambda ticket: self.service.sessions.create(
+                body.model_id, body.batch, body.lease, ticket, durable=body.durable
+            ),
             answers.session_handle,
         )
 
@@ -99,12 +125,12 @@ class SessionVerbs(ServiceVerbs):
 
     @takes(ResetInputs)
     async def reset(self, session_id: str, body: ResetInputs) -> Document:
-        qpos, qvel = array("qpos", body.qpos), array("qvel", body.qvel)
+        qpos, qvel, where = array("qpos", body.qpos), array("qvel", body.qvel), array("where", body.where)
         return await self._once(
             body.request_id,
             "Reset",
-            {"session_id": session_id, "qpos": qpos, "qvel": qvel},
-            lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, ticket),
+            {"session_id": session_id, "qpos": qpos, "qvel": qvel, "where": where},
+            lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, where, ticket),
             answers.session_state,
             replay=_session_state,
         )
@@ -127,13 +153,32 @@ class SessionVerbs(ServiceVerbs):
     @takes(SetStateInputs)
     async def set_state(self, session_id: str, body: SetStateInputs) -> Document:
         qpos, qvel = array("qpos", body.qpos), array("qvel", body.qvel)
+        count, counts = body.step_count, array("step_counts", body.step_counts)
         return await self._once(
             body.request_id,
             "SetState",
-            {"session_id": session_id, "qpos": qpos, "qvel": qvel, "step_count": body.step_count},
-            lambda ticket: self.service.sessions.set_state(session_id, qpos, qvel, body.step_count, ticket),
+            {
+                "session_id": session_id,
+                "qpos": qpos,
+                "qvel": qvel,
+                "step_count": count,
+                "step_counts": counts,
+            },
+            lambda ticket: self.service.sessions.set_state(session_id, qpos, qvel, count, counts, ticket),
             answers.session_state,
             replay=_session_state,
+        )
+
+    @takes(SetParamsInputs)
+    async def set_params(self, session_id: str, body: SetParamsInputs) -> Document:
+        params = arrays("params", body.params)
+        return await self._once(
+            body.request_id,
+            "SetParams",
+            {"session_id": session_id, "params": params},
+            lambda ticket: self.service.sessions.set_params(session_id, params, ticket),
+            lambda _state: {},
+            replay=_nothing,
         )
 
     @takes(ForkSession)
@@ -163,3 +208,7 @@ class SessionVerbs(ServiceVerbs):
 async def _session_state(known: Document) -> Document:
     """Return the recorded state of a session after an earlier request."""
     return answers.session_state(State(**known["state"]))
+
+
+async def _nothing(_known: Document) -> Document:
+    return {}

@@ -10,8 +10,9 @@ import numpy as np
 from pydantic import Field, WithJsonSchema
 
 from revolute.contract.arrays import repeated_controls
-from revolute.contract.controllers import Control
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
+from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss
 from revolute_engine.segments import Segment
 
@@ -100,6 +101,8 @@ class RolloutInputs(Body):
         Raises:
             ArgumentError: one of these fields is wrong.
         """
+        if self.hold is None and self.feedback is None and self.policy is None and self.qfrc_applied is None:
+            return PLAIN
         given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(self, name))}
         return Control.from_dict({"hold": self.hold, "qfrc_applied": self.qfrc_applied, **given})
 
@@ -130,6 +133,7 @@ class Cotangents(Body):
     qvel_bar: OptionalArray = None
     wrt: list[str] = []
     times: list[int] | None = None
+    gradient: str = ""
     clip: float | None = None
     on_diverged: str = "raise"
     ctrl_bar: OptionalArray = None
@@ -192,6 +196,7 @@ class ValueAndGradientInputs(Body):
     inputs: RolloutInputs
     loss: dict[str, Any]
     wrt: list[str] = []
+    gradient: str = ""
     clip: float | None = None
     on_diverged: str = "raise"
 
@@ -201,6 +206,7 @@ class ClientLossInputs(Body):
 
     inputs: RolloutInputs
     wrt: list[str] = []
+    gradient: str = ""
     clip: float | None = None
     on_diverged: str = "raise"
 
@@ -310,6 +316,7 @@ class TrajectoryVerbs(ServiceVerbs):
                 wrt,
                 ctrl_bar=array("ctrl_bar", body.ctrl_bar),
                 times=body.times,
+                gradient=_method(body.gradient),
                 clip=body.clip,
                 on_diverged=body.on_diverged,
             )
@@ -355,6 +362,7 @@ class TrajectoryVerbs(ServiceVerbs):
             tuple(body.wrt) or _STATE_AND_CONTROL,
             control=body.inputs.control,
             checkpoints=body.inputs.checkpoints,
+            gradient=_method(body.gradient),
             clip=body.clip,
             on_diverged=body.on_diverged,
         )
@@ -371,7 +379,7 @@ class TrajectoryVerbs(ServiceVerbs):
             (message ValueAndGradientResult).
         """
         body = validate(ClientLossInputs, request)
-        inputs = body.inputs
+        inputs, method = body.inputs, _method(body.gradient)
         found = self.service.trajectories.unkept(
             inputs.model_id, *self._inputs(inputs), control=inputs.control, checkpoints=inputs.checkpoints
         )
@@ -384,6 +392,7 @@ class TrajectoryVerbs(ServiceVerbs):
                     array("qvel_bar", bars.qvel_bar),
                     tuple(body.wrt) or _STATE_AND_CONTROL,
                     bars.times,
+                    method,
                     ctrl_bar=array("ctrl_bar", bars.ctrl_bar),
                     clip=body.clip,
                     on_diverged=body.on_diverged,
@@ -407,6 +416,11 @@ class TrajectoryVerbs(ServiceVerbs):
             ctrl = repeated_controls(ctrl, qpos, qvel, axes=axes)
             self._check_batch("ctrl", len(ctrl))
         return qpos, qvel, ctrl, arrays("params", body.params)
+
+
+def _method(text: str) -> GradientMethod:
+    """Return how to differentiate; exactly if the request does not say."""
+    return GradientMethod.parse(text) if text else EXACT
 
 
 def _trajectory_id(kept: Trajectory) -> Document:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from typing import get_type_hints
+from typing import Literal, get_type_hints
 
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
@@ -33,7 +33,8 @@ def test_type_checkers_see_each_option_with_its_type() -> None:
     given, table = get_type_hints(GivenOptions), get_type_hints(LoadOptions)
     assert list(given) == list(table) == list(OPTIONS)
     for name, option in OPTIONS.items():
-        assert given[name] == option.kind | None
+        kind = Literal[option.choices] if option.choices else option.kind
+        assert given[name] == kind | None
         assert table[name] == (option.kind | None if option.default is None else option.kind)
 
 

@@ -56,7 +56,7 @@ def one_after_the_other(work: Callable[[revolute.Simulator, Any, int], Any]) -> 
 
 
 def rollout_and_gradients(simulator: revolute.Simulator, model: Any, client: int) -> list[np.ndarray]:
-    params = {"geom_friction": np.full(model.ngeom, 0.2 + 0.05 * client)} if client % 3 == 0 else None
+    params = {"geom_friction": model.geom_friction * (0.2 + 0.05 * client)} if client % 3 == 0 else None
     with simulator.rollout(model, START, np.zeros(model.nv), controls(client), params=params) as trajectory:
         bar = np.cos(np.arange(trajectory.qpos.size) + client).reshape(trajectory.qpos.shape)
         pulled = trajectory.backward(bar, wrt=["ctrl", "qpos", "geom_friction"])

@@ -358,8 +358,12 @@ def test_the_server_is_asked_within_the_calls_own_time() -> None:
 
 
 def test_a_server_that_stands_still_is_waited_for_no_longer_than_asked() -> None:
-    with running_server() as server, revolute.connect(server.grpc, timeout=0.5, retries=0) as simulator:
-        model = simulator.load_model(CART)
+    with (
+        running_server() as server,
+        revolute.connect(server.grpc) as patient,
+        revolute.connect(server.grpc, timeout=0.5, retries=0) as simulator,
+    ):
+        model = patient.load_model(CART)
         server.process.send_signal(signal.SIGSTOP)
         began = time.monotonic()
         with pytest.raises(revolute.DeadlineError):

@@ -182,6 +182,29 @@ def test_the_oldest_go_when_there_are_too_many_bytes(run: Any) -> None:
     run(test)
 
 
+def _request(key: str, client: str, payload: bytes = SMALL) -> Put:
+    return Put(REQUEST, key, (payload,), summary={"client": client}, client=client)
+
+
+@pytest.mark.parametrize("payload", [SMALL, bytes(3000)])
+def test_a_client_displaces_no_requests_of_others(run: Any, payload: bytes) -> None:
+    """Neither by their number nor by their bytes; the share of a client alone is everything."""
+    limits = Limits(requests=40) if payload is SMALL else Limits(request_bytes=40 * len(payload) + 40_000)
+
+    async def test(store: Store) -> None:
+        for number in range(10):
+            await store.commit(_request(f"few {number}", "few", payload))
+        for number in range(60):
+            await store.commit(_request(f"many {number}", "many", payload))
+        await trim(store, REQUEST, limits.requests, limits.request_bytes)
+        left = {entry.key for entry in await store.scan(REQUEST)}
+        assert {f"few {number}" for number in range(10)} <= left
+        assert "many 59" in left and "many 0" not in left
+        assert 25 <= len(left) - 10 <= 43
+
+    run(test, limits)
+
+
 def test_requests_in_memory_are_bounded_and_counted() -> None:
     """At once, not when the sweeper comes; each record counts with the objects that hold it."""
     reserved = [0]

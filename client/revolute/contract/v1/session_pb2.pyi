@@ -10,28 +10,32 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class CreateSessionRequest(_message.Message):
-    __slots__ = ("model_id", "batch", "lease", "request_id")
+    __slots__ = ("model_id", "batch", "lease", "request_id", "durable")
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     batch: int
     lease: float
     request_id: str
-    def __init__(self, model_id: _Optional[str] = ..., batch: _Optional[int] = ..., lease: _Optional[float] = ..., request_id: _Optional[str] = ...) -> None: ...
+    durable: bool
+    def __init__(self, model_id: _Optional[str] = ..., batch: _Optional[int] = ..., lease: _Optional[float] = ..., request_id: _Optional[str] = ..., durable: bool = ...) -> None: ...
 
 class CreateSessionResponse(_message.Message):
-    __slots__ = ("session_id", "model_id", "batch", "lease")
+    __slots__ = ("session_id", "model_id", "batch", "lease", "durable")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     model_id: str
     batch: int
     lease: float
-    def __init__(self, session_id: _Optional[str] = ..., model_id: _Optional[str] = ..., batch: _Optional[int] = ..., lease: _Optional[float] = ...) -> None: ...
+    durable: bool
+    def __init__(self, session_id: _Optional[str] = ..., model_id: _Optional[str] = ..., batch: _Optional[int] = ..., lease: _Optional[float] = ..., durable: bool = ...) -> None: ...
 
 class GetSessionRequest(_message.Message):
     __slots__ = ("session_id",)
@@ -46,7 +50,7 @@ class GetSessionResponse(_message.Message):
     def __init__(self, session: _Optional[_Union[SessionInfo, _Mapping]] = ...) -> None: ...
 
 class SessionInfo(_message.Message):
-    __slots__ = ("session_id", "model_id", "batch", "step_count", "lease", "expires_in", "age")
+    __slots__ = ("session_id", "model_id", "batch", "step_count", "lease", "expires_in", "age", "durable")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
@@ -54,6 +58,7 @@ class SessionInfo(_message.Message):
     LEASE_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_IN_FIELD_NUMBER: _ClassVar[int]
     AGE_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     model_id: str
     batch: int
@@ -61,7 +66,8 @@ class SessionInfo(_message.Message):
     lease: float
     expires_in: float
     age: float
-    def __init__(self, session_id: _Optional[str] = ..., model_id: _Optional[str] = ..., batch: _Optional[int] = ..., step_count: _Optional[int] = ..., lease: _Optional[float] = ..., expires_in: _Optional[float] = ..., age: _Optional[float] = ...) -> None: ...
+    durable: bool
+    def __init__(self, session_id: _Optional[str] = ..., model_id: _Optional[str] = ..., batch: _Optional[int] = ..., step_count: _Optional[int] = ..., lease: _Optional[float] = ..., expires_in: _Optional[float] = ..., age: _Optional[float] = ..., durable: bool = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")
@@ -92,18 +98,24 @@ class KeepAliveResponse(_message.Message):
     def __init__(self, lease: _Optional[float] = ...) -> None: ...
 
 class SessionState(_message.Message):
-    __slots__ = ("qpos", "qvel", "time", "step_count", "status")
+    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts", "unsettled_step", "residual")
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     STEP_COUNT_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
+    STEP_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
+    RESIDUAL_FIELD_NUMBER: _ClassVar[int]
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     time: float
     step_count: int
     status: _tensor_pb2.Tensor
-    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    step_counts: _tensor_pb2.Tensor
+    unsettled_step: _tensor_pb2.Tensor
+    residual: _tensor_pb2.Tensor
+    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class ResetRequest(_message.Message):
     __slots__ = ("start", "chunk")
@@ -114,16 +126,18 @@ class ResetRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[ResetInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class ResetInputs(_message.Message):
-    __slots__ = ("session_id", "qpos", "qvel", "request_id")
+    __slots__ = ("session_id", "qpos", "qvel", "request_id", "where")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     request_id: str
-    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    where: _tensor_pb2.Tensor
+    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., request_id: _Optional[str] = ..., where: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class ResetResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -184,18 +198,20 @@ class SetStateRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[SetStateInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class SetStateInputs(_message.Message):
-    __slots__ = ("session_id", "qpos", "qvel", "step_count", "request_id")
+    __slots__ = ("session_id", "qpos", "qvel", "step_count", "request_id", "step_counts")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
     STEP_COUNT_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_COUNTS_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     step_count: int
     request_id: str
-    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_count: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+    step_counts: _tensor_pb2.Tensor
+    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_count: _Optional[int] = ..., request_id: _Optional[str] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class SetStateResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -204,6 +220,35 @@ class SetStateResponse(_message.Message):
     start: SessionState
     chunk: _tensor_pb2.Chunk
     def __init__(self, start: _Optional[_Union[SessionState, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class SetParamsRequest(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: SetParamsInputs
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[SetParamsInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class SetParamsInputs(_message.Message):
+    __slots__ = ("session_id", "params", "request_id")
+    class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    params: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    request_id: str
+    def __init__(self, session_id: _Optional[str] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SetParamsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ForkSessionRequest(_message.Message):
     __slots__ = ("session_id", "lease", "request_id")
@@ -216,16 +261,18 @@ class ForkSessionRequest(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., lease: _Optional[float] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ForkSessionResponse(_message.Message):
-    __slots__ = ("session_id", "model_id", "batch", "lease")
+    __slots__ = ("session_id", "model_id", "batch", "lease", "durable")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     model_id: str
     batch: int
     lease: float
-    def __init__(self, session_id: _Optional[str] = ..., model_id: _Optional[str] = ..., batch: _Optional[int] = ..., lease: _Optional[float] = ...) -> None: ...
+    durable: bool
+    def __init__(self, session_id: _Optional[str] = ..., model_id: _Optional[str] = ..., batch: _Optional[int] = ..., lease: _Optional[float] = ..., durable: bool = ...) -> None: ...
 
 class SessionServiceJacobianRequest(_message.Message):
     __slots__ = ("start", "chunk")

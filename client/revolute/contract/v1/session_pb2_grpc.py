@@ -75,6 +75,11 @@ class SessionServiceStub(object):
                 request_serializer=revolute_dot_v1_dot_session__pb2.SetStateRequest.SerializeToString,
                 response_deserializer=revolute_dot_v1_dot_session__pb2.SetStateResponse.FromString,
                 _registered_method=True)
+        self.SetParams = channel.stream_unary(
+                '/revolute.v1.SessionService/SetParams',
+                request_serializer=revolute_dot_v1_dot_session__pb2.SetParamsRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_session__pb2.SetParamsResponse.FromString,
+                _registered_method=True)
         self.ForkSession = channel.unary_unary(
                 '/revolute.v1.SessionService/ForkSession',
                 request_serializer=revolute_dot_v1_dot_session__pb2.ForkSessionRequest.SerializeToString,
@@ -97,7 +102,7 @@ class SessionServiceServicer(object):
     """
 
     def CreateSession(self, request, context):
-        """Creates a session in the model's default state. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
+        """Creates a session in the model's default state, with the model's parameters. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -126,7 +131,7 @@ class SessionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Reset(self, request_iterator, context):
-        """Sets the state, and sets time and step count to 0. Errors: NOT_FOUND, INVALID_ARGUMENT.
+        """Sets the state, and sets time and step count to 0; with a mask, of some environments. Errors: NOT_FOUND, INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -154,8 +159,15 @@ class SessionServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetParams(self, request_iterator, context):
+        """Sets the model's parameters for the session's later steps. Errors: NOT_FOUND, INVALID_ARGUMENT.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ForkSession(self, request, context):
-        """Creates an independent session in the same state. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
+        """Creates an independent session in the same state, with the same parameters. Errors: NOT_FOUND, INVALID_ARGUMENT, LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -218,6 +230,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.SetState,
                     request_deserializer=revolute_dot_v1_dot_session__pb2.SetStateRequest.FromString,
                     response_serializer=revolute_dot_v1_dot_session__pb2.SetStateResponse.SerializeToString,
+            ),
+            'SetParams': grpc.stream_unary_rpc_method_handler(
+                    servicer.SetParams,
+                    request_deserializer=revolute_dot_v1_dot_session__pb2.SetParamsRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_session__pb2.SetParamsResponse.SerializeToString,
             ),
             'ForkSession': grpc.unary_unary_rpc_method_handler(
                     servicer.ForkSession,
@@ -452,6 +469,33 @@ class SessionService(object):
             '/revolute.v1.SessionService/SetState',
             revolute_dot_v1_dot_session__pb2.SetStateRequest.SerializeToString,
             revolute_dot_v1_dot_session__pb2.SetStateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetParams(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/revolute.v1.SessionService/SetParams',
+            revolute_dot_v1_dot_session__pb2.SetParamsRequest.SerializeToString,
+            revolute_dot_v1_dot_session__pb2.SetParamsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -91,7 +91,14 @@ class RolloutResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Trajectory(_message.Message):
-    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints", "hold")
+    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "unsettled_step", "residual")
+    class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
@@ -104,6 +111,9 @@ class Trajectory(_message.Message):
     FINAL_QVEL_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     HOLD_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
+    RESIDUAL_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     model_id: str
     qpos: _tensor_pb2.Tensor
@@ -116,7 +126,10 @@ class Trajectory(_message.Message):
     final_qvel: _tensor_pb2.Tensor
     checkpoints: str
     hold: int
-    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ..., hold: _Optional[int] = ...) -> None: ...
+    params: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    unsettled_step: _tensor_pb2.Tensor
+    residual: _tensor_pb2.Tensor
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ..., hold: _Optional[int] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("states_stored", "checkpoint_bytes", "replayed_steps")
@@ -165,18 +178,22 @@ class RolloutSegment(_message.Message):
     def __init__(self, first: _Optional[int] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class RolloutEnd(_message.Message):
-    __slots__ = ("trajectory_id", "model_id", "status", "diverged_step", "report")
+    __slots__ = ("trajectory_id", "model_id", "status", "diverged_step", "report", "unsettled_step", "residual")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
+    UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
+    RESIDUAL_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     model_id: str
     status: _tensor_pb2.Tensor
     diverged_step: _tensor_pb2.Tensor
     report: CheckpointReport
-    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+    unsettled_step: _tensor_pb2.Tensor
+    residual: _tensor_pb2.Tensor
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class GetTrajectoryRequest(_message.Message):
     __slots__ = ("trajectory_id", "states")
@@ -203,7 +220,7 @@ class BackwardRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[Cotangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Cotangents(_message.Message):
-    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt", "times", "clip", "on_diverged", "ctrl_bar")
+    __slots__ = ("trajectory_id", "qpos_bar", "qvel_bar", "wrt", "times", "clip", "on_diverged", "ctrl_bar", "gradient")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_BAR_FIELD_NUMBER: _ClassVar[int]
     QVEL_BAR_FIELD_NUMBER: _ClassVar[int]
@@ -212,6 +229,7 @@ class Cotangents(_message.Message):
     CLIP_FIELD_NUMBER: _ClassVar[int]
     ON_DIVERGED_FIELD_NUMBER: _ClassVar[int]
     CTRL_BAR_FIELD_NUMBER: _ClassVar[int]
+    GRADIENT_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     qpos_bar: _tensor_pb2.Tensor
     qvel_bar: _tensor_pb2.Tensor
@@ -220,7 +238,8 @@ class Cotangents(_message.Message):
     clip: float
     on_diverged: str
     ctrl_bar: _tensor_pb2.Tensor
-    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ..., clip: _Optional[float] = ..., on_diverged: _Optional[str] = ..., ctrl_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    gradient: str
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ..., clip: _Optional[float] = ..., on_diverged: _Optional[str] = ..., ctrl_bar: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., gradient: _Optional[str] = ...) -> None: ...
 
 class BackwardResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -231,7 +250,7 @@ class BackwardResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Gradient, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Gradient(_message.Message):
-    __slots__ = ("arrays", "status", "report", "clipped", "notes")
+    __slots__ = ("arrays", "status", "report", "clipped", "notes", "method")
     class ArraysEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -244,12 +263,14 @@ class Gradient(_message.Message):
     REPORT_FIELD_NUMBER: _ClassVar[int]
     CLIPPED_FIELD_NUMBER: _ClassVar[int]
     NOTES_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
     arrays: _containers.MessageMap[str, _tensor_pb2.Tensor]
     status: _tensor_pb2.Tensor
     report: CheckpointReport
     clipped: _tensor_pb2.Tensor
     notes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., clipped: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
+    method: str
+    def __init__(self, arrays: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., clipped: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ..., method: _Optional[str] = ...) -> None: ...
 
 class ValueAndGradientRequest(_message.Message):
     __slots__ = ("start", "chunk", "cotangents")
@@ -262,18 +283,20 @@ class ValueAndGradientRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[ValueAndGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., cotangents: _Optional[_Union[Cotangents, _Mapping]] = ...) -> None: ...
 
 class ValueAndGradientInputs(_message.Message):
-    __slots__ = ("inputs", "loss", "wrt", "clip", "on_diverged")
+    __slots__ = ("inputs", "loss", "wrt", "clip", "on_diverged", "gradient")
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     LOSS_FIELD_NUMBER: _ClassVar[int]
     WRT_FIELD_NUMBER: _ClassVar[int]
     CLIP_FIELD_NUMBER: _ClassVar[int]
     ON_DIVERGED_FIELD_NUMBER: _ClassVar[int]
+    GRADIENT_FIELD_NUMBER: _ClassVar[int]
     inputs: RolloutInputs
     loss: Loss
     wrt: _containers.RepeatedScalarFieldContainer[str]
     clip: float
     on_diverged: str
-    def __init__(self, inputs: _Optional[_Union[RolloutInputs, _Mapping]] = ..., loss: _Optional[_Union[Loss, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., clip: _Optional[float] = ..., on_diverged: _Optional[str] = ...) -> None: ...
+    gradient: str
+    def __init__(self, inputs: _Optional[_Union[RolloutInputs, _Mapping]] = ..., loss: _Optional[_Union[Loss, _Mapping]] = ..., wrt: _Optional[_Iterable[str]] = ..., clip: _Optional[float] = ..., on_diverged: _Optional[str] = ..., gradient: _Optional[str] = ...) -> None: ...
 
 class Loss(_message.Message):
     __slots__ = ("terms",)
@@ -314,16 +337,20 @@ class ValueAndGradientResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[ValueAndGradientResult, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., trajectory: _Optional[_Union[Trajectory, _Mapping]] = ...) -> None: ...
 
 class ValueAndGradientResult(_message.Message):
-    __slots__ = ("value", "gradient", "diverged_step", "report")
+    __slots__ = ("value", "gradient", "diverged_step", "report", "unsettled_step", "residual")
     VALUE_FIELD_NUMBER: _ClassVar[int]
     GRADIENT_FIELD_NUMBER: _ClassVar[int]
     DIVERGED_STEP_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
+    UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
+    RESIDUAL_FIELD_NUMBER: _ClassVar[int]
     value: _tensor_pb2.Tensor
     gradient: Gradient
     diverged_step: _tensor_pb2.Tensor
     report: CheckpointReport
-    def __init__(self, value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., gradient: _Optional[_Union[Gradient, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ...) -> None: ...
+    unsettled_step: _tensor_pb2.Tensor
+    residual: _tensor_pb2.Tensor
+    def __init__(self, value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., gradient: _Optional[_Union[Gradient, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class JvpRequest(_message.Message):
     __slots__ = ("start", "chunk")

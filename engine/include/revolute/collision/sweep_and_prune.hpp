@@ -16,9 +16,9 @@ struct WorldBox {
 namespace detail {
 
 // Sorts `items` so that `before(a, b)` holds for no later a and earlier b; equal ones keep their order. `scratch` is as long.
-template <class Before>
-REVOLUTE_HD inline void merge_sort(int* items, int* scratch, int count, const Before& before) {
-  int *from = items, *to = scratch;
+template <class Item, class Before>
+REVOLUTE_HD inline void merge_sort(Item* items, Item* scratch, int count, const Before& before) {
+  Item *from = items, *to = scratch;
   for (int width = 1; width < count; width *= 2) {
     for (int start = 0; start < count; start += 2 * width) {
       const int middle = start + width < count ? start + width : count;
@@ -29,7 +29,7 @@ REVOLUTE_HD inline void merge_sort(int* items, int* scratch, int count, const Be
         to[k] = take_right ? from[right++] : from[left++];
       }
     }
-    int* const kept = from;
+    Item* const kept = from;
     from = to;
     to = kept;
   }
@@ -37,9 +37,13 @@ REVOLUTE_HD inline void merge_sort(int* items, int* scratch, int count, const Be
     for (int k = 0; k < count; ++k) items[k] = from[k];
 }
 
-REVOLUTE_HD inline int widest_axis(const WorldBox* boxes, int count) {
-  int widest = 0;
-  double most = -1;
+// The axes, the one first on which the middles are spread most.
+struct AxisOrder {
+  int axis[3];
+};
+REVOLUTE_HD inline AxisOrder axes_by_spread(const WorldBox* boxes, int count) {
+  AxisOrder out = {{0, 1, 2}};
+  double spread[3];
   for (int axis = 0; axis < 3; ++axis) {
     double sum = 0, squares = 0;
     for (int i = 0; i < count; ++i) {
@@ -48,45 +52,101 @@ REVOLUTE_HD inline int widest_axis(const WorldBox* boxes, int count) {
       sum += middle;
       squares += middle * middle;
     }
-    const double spread = squares - sum * sum / count;
-    if (spread > most) most = spread, widest = axis;
+    spread[axis] = squares - sum * sum / count;
+    for (int k = axis; k > 0 && spread[out.axis[k]] > spread[out.axis[k - 1]]; --k) {
+      const int kept = out.axis[k];
+      out.axis[k] = out.axis[k - 1];
+      out.axis[k - 1] = kept;
+    }
   }
-  return widest;
+  return out;
 }
 
 }  // namespace detail
 
 REVOLUTE_HD inline bool overlap(const WorldBox& a, const WorldBox& b) {
-  for (int axis = 0; axis < 3; ++axis)
-    if (!(a.low[axis] <= b.high[axis] && b.low[axis] <= a.high[axis])) return false;
+  for (int k = 0; k < 3; ++k)
+    if (!((a.low[k] <= b.high[k]) & (b.low[k] <= a.high[k]))) return false;
   return true;
 }
+// The smallest box about some; one with NaN among them overlaps nothing, and does not count.
+REVOLUTE_HD inline WorldBox box_about(const WorldBox* boxes, int count) {
+  WorldBox out = {{1e300, 1e300, 1e300}, {-1e300, -1e300, -1e300}};
+  for (int i = 0; i < count; ++i)
+    for (int k = 0; k < 3; ++k) {
+      if (boxes[i].low[k] < out.low[k]) out.low[k] = boxes[i].low[k];
+      if (boxes[i].high[k] > out.high[k]) out.high[k] = boxes[i].high[k];
+    }
+  return out;
+}
 
-// Calls report(i, j) for the pairs that overlap. `order`, `scratch`: [count].
+// Calls report(i, j) for the pairs that overlap. `order`, `scratch`, `sorted`: [count].
 template <class Report>
 REVOLUTE_HD inline void sweep_and_prune(const WorldBox* boxes, int count, int* order, int* scratch,
-                                        const Report& report) {
-  const int axis = detail::widest_axis(boxes, count);
+                                        WorldBox* sorted, const Report& report) {
+  const detail::AxisOrder axes = detail::axes_by_spread(boxes, count);
   // what has no place comes last
-  const auto start = [&](int i) {
-    const double low = boxes[i].low[axis];
+  const auto start = [&](const WorldBox& box) {
+    const double low = box.low[axes.axis[0]];
     return low == low ? low : 1e300;
   };
   for (int i = 0; i < count; ++i) order[i] = i;
-  detail::merge_sort(order, scratch, count, [&](int a, int b) { return start(a) < start(b); });
+  detail::merge_sort(order, scratch, count, [&](int a, int b) { return start(boxes[a]) < start(boxes[b]); });
+  // in the order of the sweep and of the axes, so that the loop below reads memory from front to back
+  for (int i = 0; i < count; ++i)
+    for (int k = 0; k < 3; ++k) {
+      sorted[i].low[k] = boxes[order[i]].low[axes.axis[k]];
+      sorted[i].high[k] = boxes[order[i]].high[axes.axis[k]];
+    }
+  // two comparisons in one branch: which of them fails is hard to foresee
+  const auto meet = [](const WorldBox& a, const WorldBox& b, int k) {
+    return (a.low[k] <= b.high[k]) & (b.low[k] <= a.high[k]);
+  };
   for (int first = 0; first < count; ++first) {
-    const WorldBox& box = boxes[order[first]];
-    for (int second = first + 1; second < count && start(order[second]) <= box.high[axis]; ++second)
-      if (overlap(box, boxes[order[second]])) report(order[first], order[second]);
+    const WorldBox box = sorted[first];
+    for (int second = first + 1; second < count; ++second) {
+      const WorldBox& other = sorted[second];
+      if (other.low[0] > box.high[0]) break;
+      if (meet(box, other, 1) && meet(box, other, 2) && meet(box, other, 0))
+        report(order[first], order[second]);
+    }
+  }
+}
+
+// The same for boxes in groups, begin[g] .. begin[g + 1] - 1 each, whose boxes are close to each other: bodies of a robot. The
+// boxes about the groups are swept, then those within. `about`: [groups].
+template <class Report>
+REVOLUTE_HD inline void sweep_groups(const WorldBox* boxes, const int* begin, int groups, int* order,
+                                     int* scratch, WorldBox* about, WorldBox* sorted, const Report& report) {
+  constexpr int few = 64;
+  for (int g = 0; g < groups; ++g) about[g] = box_about(boxes + begin[g], begin[g + 1] - begin[g]);
+  sweep_and_prune(about, groups, order, scratch, sorted, [&](int g, int h) {
+    for (int i = begin[g]; i < begin[g + 1]; ++i) {
+      if (!overlap(boxes[i], about[h])) continue;
+      for (int j = begin[h]; j < begin[h + 1]; ++j)
+        if (overlap(boxes[i], boxes[j])) report(i, j);
+    }
+  });
+  for (int g = 0; g < groups; ++g) {
+    const int first = begin[g], count = begin[g + 1] - first;
+    if (count > few) {
+      sweep_and_prune(boxes + first, count, order, scratch, sorted,
+                      [&](int i, int j) { report(first + i, first + j); });
+      continue;
+    }
+    for (int i = first; i < first + count; ++i)
+      for (int j = i + 1; j < first + count; ++j)
+        if (overlap(boxes[i], boxes[j])) report(i, j);
   }
 }
 
 // The union of two ascending lists without repetitions; returns its length.
-REVOLUTE_HD inline int merge_ascending(const int* a, int a_count, const int* b, int b_count, int* out) {
+template <class Item>
+REVOLUTE_HD inline int merge_ascending(const Item* a, int a_count, const Item* b, int b_count, Item* out) {
   int count = 0;
   for (int i = 0, j = 0; i < a_count || j < b_count;) {
     const bool from_b = i == a_count || (j < b_count && b[j] < a[i]);
-    const int next = from_b ? b[j++] : a[i++];
+    const Item next = from_b ? b[j++] : a[i++];
     if (count == 0 || out[count - 1] != next) out[count++] = next;
   }
   return count;

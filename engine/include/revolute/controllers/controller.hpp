@@ -16,7 +16,7 @@ enum class ControllerKind : int { none, feedback, policy };
 
 struct ControllerInputs {
   ControllerKind kind = ControllerKind::none;
-  BroadcastInput gain{}, qpos{}, qvel{};  // of feedback, [B, C, 2 nu nv], [B, C, nq], [B, C, nv]
+  BroadcastInput gain{}, qpos{}, qvel{};  // of feedback, [B, C, nu (nv + nqvel)], [B, C, nq], [B, C, nqvel]
   MlpShape mlp;                           // of a policy
   BroadcastInput goal{};                  // [B, C, goal_size]
   BroadcastInput qfrc_applied{};          // [B, C, nv], with any kind; null: none

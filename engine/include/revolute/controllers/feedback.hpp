@@ -1,6 +1,6 @@
 // Feedback: a control that answers to the state.
 //
-//   e = [qpos (-) qpos_ref; qvel - qvel_ref]     in tangent coordinates, 2 nv numbers                  (1)
+//   e = [qpos (-) qpos_ref; qvel - qvel_ref]     in tangent coordinates, nv + nqvel numbers            (1)
 //   u = ctrl + K e                                                                                      (2)
 //
 // The difference of two quaternions is d = log(conj(q_ref) q), the rotation vector of the shorter way. With the left Jacobian
@@ -15,29 +15,32 @@
 
 namespace revolute {
 
+// How many numbers e has: those of qvel include the activations.
+inline int error_size(const Model& model) { return model.nv + velocities(model); }
+
 // The arrays of one period, and the error that (1) leaves for the adjoint.
 template <class Real>
 struct Feedback {
-  Real *gain, *qpos, *qvel;  // [nu, 2 nv], [nq], [nv]
-  Real* error;               // [2 nv]
+  Real *gain, *qpos, *qvel;  // [nu, nv + nqvel], [nq], [nqvel]
+  Real* error;               // [nv + nqvel]
 
   Feedback(const Model& model, Arena& arena)
-      : gain(arena.take<Real>(2 * model.nu * model.nv)),
+      : gain(arena.take<Real>(model.nu * error_size(model))),
         qpos(arena.take<Real>(model.nq)),
-        qvel(arena.take<Real>(model.nv)),
-        error(arena.take<Real>(2 * model.nv)) {}
+        qvel(arena.take<Real>(velocities(model))),
+        error(arena.take<Real>(error_size(model))) {}
 };
 
 // Cotangents of the arrays of one period; qpos by its tangent.
 template <class Real>
 struct FeedbackCotangent {
-  Real *gain, *qpos, *qvel;  // [nu, 2 nv], [nv], [nv]
+  Real *gain, *qpos, *qvel;  // [nu, nv + nqvel], [nv], [nqvel]
 };
 
 // (1)
 template <class Real>
 REVOLUTE_HD void feedback_error(const Model& model, const Real* qpos, const Real* qvel, Feedback<Real>& at) {
-  for (int k = 0; k < model.nv; ++k) at.error[model.nv + k] = qvel[k] - at.qvel[k];
+  for (int k = 0; k < velocities(model); ++k) at.error[model.nv + k] = qvel[k] - at.qvel[k];
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     const int linear = linear_coordinates(joint.type);
@@ -56,7 +59,7 @@ REVOLUTE_HD void feedback_error(const Model& model, const Real* qpos, const Real
 // (2)
 template <class Real>
 REVOLUTE_HD void add_feedback(const Model& model, const Feedback<Real>& at, Real* ctrl) {
-  const int size = 2 * model.nv;
+  const int size = error_size(model);
   for (int a = 0; a < model.nu; ++a)
     for (int i = 0; i < size; ++i) ctrl[a] = multiply_add(at.gain[a * size + i], at.error[i], ctrl[a]);
 }
@@ -66,14 +69,14 @@ template <class Real>
 REVOLUTE_HD void feedback_adjoint(const Model& model, const Feedback<Real>& at, const Real* ctrl_bar,
                                   Real* error_bar, Real* qpos_bar, Real* qvel_bar,
                                   const FeedbackCotangent<Real>& bar) {
-  const int size = 2 * model.nv;
+  const int size = error_size(model);
   for (int i = 0; i < size; ++i) error_bar[i] = Real(0);
   for (int a = 0; a < model.nu; ++a)
     for (int i = 0; i < size; ++i) {
       error_bar[i] = multiply_add(at.gain[a * size + i], ctrl_bar[a], error_bar[i]);
       bar.gain[a * size + i] = multiply_add(ctrl_bar[a], at.error[i], bar.gain[a * size + i]);
     }
-  for (int k = 0; k < model.nv; ++k) {
+  for (int k = 0; k < velocities(model); ++k) {
     qvel_bar[k] += error_bar[model.nv + k];
     bar.qvel[k] -= error_bar[model.nv + k];
   }

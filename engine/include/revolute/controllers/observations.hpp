@@ -77,7 +77,7 @@ struct PlainObservation {
   }
 };
 struct QvelObservation : PlainObservation<QvelObservation> {
-  static int size(const Model& model, int /*goal_size*/) { return model.nv; }
+  static int size(const Model& model, int /*goal_size*/) { return velocities(model); }
   template <class Arrays>
   static auto of(const Arrays& arrays) {
     return arrays.qvel;

@@ -6,6 +6,8 @@
 // Index -1 is the world. Parents come before children. All arrays are constants of the model, owned by ModelStorage.
 #pragma once
 
+#include <cstdint>
+
 #include "revolute/model/options.hpp"
 #include "revolute/scalar/scalar.hpp"
 
@@ -24,6 +26,11 @@ REVOLUTE_HD inline int coordinates(JointType type) {
   return type == JointType::free ? 7 : type == JointType::ball ? 4 : 1;
 }
 
+// How many degrees of freedom a joint has.
+REVOLUTE_HD inline int degrees_of_freedom(JointType type) {
+  return type == JointType::free ? 6 : type == JointType::ball ? 3 : 1;
+}
+
 // How soft a constraint is, by MuJoCo's names.
 struct Softness {
   double solref[2], solimp[5];
@@ -37,6 +44,9 @@ struct Joint {
   double position[3];
   double reference;  // hinge, slide: position at which the joint frame is unmoved (MuJoCo's qpos0)
   bool limited;
+  bool force_limited;  // whether the sum of its actuators' forces is
+  double force_range[2];
+  bool lifted;  // gravity compensation counts as a force of its actuators
 };
 
 struct Dof {
@@ -47,11 +57,84 @@ struct Dof {
   bool has_inertia;  // false for the massless links between the degrees of freedom of one body
 };
 
-// force = (gain . (1, length, velocity)) ctrl + bias . (1, length, velocity)
-struct Actuator {
+// A length along the mechanism and its rate J qvel: a tendon's, or what an actuator drives besides hinges and slides.
+enum class TransmissionType : int { joints, path, ball, free, site, slider_crank };
+struct Transmission {
+  TransmissionType type;
+  int support;         // degrees of freedom of J
+  int entry;           // first of its entries in Transmissions::J
+  int first, count;    // joints: range of Model::tendon_joints; path: of path_segments
+  int dof, qpos;       // ball, free
+  bool in_parent;      // ball, free: gear in the axes of the parent
+  int link_a, link_b;  // site, and its reference (-1 and `referred` false: none); crank and slider
+  double position_a[3], position_b[3];  // in the link frames
+  double rotation_a[9], rotation_b[9];
+  bool referred;
+  double gear
+      [6];  // ball, free, site: of the three forces and three torques; the first is parameter actuator_gear
+  int actuator;  // ball, free, site: whose
+  double rod;    // slider_crank
+};
+// A joint that a tendon adds up, by its coefficient.
+struct TendonJoint {
   int dof, qpos;
+  double coefficient;
+};
+// A straight piece of a path between two points; `wrap`: what it may bend around, or -1.
+struct PathSegment {
+  int link_a, link_b;
+  double point_a[3], point_b[3];  // in the link frames
+  double divisor;                 // of the pulley before it
+  int wrap;
+};
+struct PathWrap {
+  bool cylinder;
+  int link;
+  double position[3], rotation[9], radius;
+  bool sided;
+  int side_link;
+  double side[3];
+};
+// The first transmissions are those of the tendons.
+struct Tendon {
+  double stiffness, damping;
+  double spring[2];  // no force between these lengths
+  bool limited;
+  double range[2], margin;
+  double frictionloss;
+  double weight;  // mujoco: tendon_invweight0
+  Softness limit_softness, friction_softness;
+  bool force_limited;  // whether the sum of its actuators' forces is
+  double force_range[2];
+};
+
+// A muscle's numbers, see stages/muscle.hpp.
+struct Muscle {
+  double range[2], force, lmin, lmax, fpmax, fvmax;
+  double lowest, optimum, fastest;  // lowest length, L0, L0 vmax
+};
+enum class ActivationType : int { none, integrator, filter, filterexact, muscle };
+// force = (gain . (1, length, velocity)) input + bias . (1, length, velocity); input is the control, or the activation
+struct Actuator {
+  int dof, qpos;     // of the hinge or slide that it drives
+  int transmission;  // or what else, -1: none
+  bool geared;       // whether the gear multiplies its length
   bool ctrl_limited, force_limited;
   double ctrl_range[2], force_range[2];
+  ActivationType dynamics;
+  int act;         // which of the activations
+  bool early;      // whether that of the end of the step acts
+  double time[3];  // MuJoCo's dynprm
+  double act_step;
+  bool act_limited;
+  double act_range[2];
+  bool muscle_gain, muscle_bias;
+  Muscle gain, bias;
+};
+// A body that a medium resists, see stages/link_forces.hpp.
+struct MediumBody {
+  int link;
+  double axes[9];  // of its inertia, in the link frame
 };
 
 // A shape in the frame of its link.
@@ -114,20 +197,43 @@ enum class Pair : int {
   capsule_box,
   box_box
 };
+// mujoco: how the friction and softness of a pair follow from those of its geoms (stages/pair_softness.hpp).
+struct PairMixing {
+  bool from_a, from_b;  // whose friction counts: the larger of both, or that of the geom with priority
+  double weight_a;      // of a's softness
+  int own;              // index of Model::own_softness, or -1
+};
 struct Candidate {
   Pair pair;
   int geom_a, geom_b;  // the normal points from a to b
   int link_a, link_b;
-  int friction;     // index of the pair's friction coefficients
-  int slot, slots;  // which of the pair's points, of how many; they follow each other
-  double point[3];  // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
+  int friction;       // hard: index of the pair's friction coefficients
+  PairMixing mixing;  // mujoco
+  int slot, slots;    // which of the pair's points, of how many; they follow each other
+  double point[3];    // plane_point, plane_capsule, plane_box: in b's link frame; and the radius about it
   double radius;
   int path;            // degrees of freedom that move a or b
   int condim;          // rows: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
   double margin, gap;  // mujoco: contacts act below the margin, and are looked for below margin + gap
   double weight;       // mujoco: inverse masses of the two bodies (body_invweight0), summed
-  int support;         // mujoco: degrees of freedom that move a against b
+  int support;         // mujoco: degrees of freedom that move a against b; -1: found when the pair touches
 };
+
+// mujoco: what decides whether two shapes of an unlisted pair may touch, and how (stages/unlisted_pairs.hpp).
+struct GeomFilter {
+  int contype, conaffinity;
+  int body, weld,
+      parent_weld;  // the body, the one it is welded to, and the one that this one's parent is welded to
+  int priority, condim, points;
+  double margin, gap, mixing, weight;  // solmix, body_invweight0
+};
+// How a pair of shapes touches in the contact model "mujoco": friction for the two sliding directions, torsion and the two
+// rolling ones; solref_friction is zero where solref counts for friction as well.
+template <class Real>
+struct PairSoftness {
+  Real friction[5], solref[2], solref_friction[2], solimp[5];
+};
+constexpr double least_friction = 1e-5;  // MuJoCo's mjMINMU
 
 // The broad phase (stages/broad_phase.hpp): the other shape of a pair, and the pair's first candidate.
 struct Partner {
@@ -147,13 +253,14 @@ struct Limit {
 };
 
 // Equality constraints; fields by type, see rows/equality.hpp. Link -1 is the world, dof_b -1 is no second joint.
-enum class EqualityType : int { connect, weld, joint };
+enum class EqualityType : int { connect, weld, joint, tendon };
 struct Equality {
   EqualityType type;
   int link_a, link_b;
   double anchor_a[3], anchor_b[3];      // connect, weld: in the link frames
   double rotation_a[9], rotation_b[9];  // weld: frames in the link frames that are to coincide
   int dof_a, dof_b, qpos_a, qpos_b;     // joint
+  int tendon_a, tendon_b;               // tendon
   double reference_a, reference_b, polynomial[5];
   int path;
   double weight[2], torque_scale;  // mujoco; weight of the rows of positions, and of rotations
@@ -168,38 +275,61 @@ struct Path {
 
 // mujoco: the degrees of freedom whose motion a constraint feels, descending; `chain`: they lie on one path to the root.
 struct Support {
-  int first, count;  // range of Model::support_dofs and support_sides
+  int first, count;  // range of all supports' degrees of freedom, while a model is built
   bool chain;
+  const int *dofs, *sides;  // side 0: the degree of freedom moves a, 1: b
 };
 
 // Points at which two convex shapes, or a convex shape and a plane, may touch at once.
 constexpr int manifold_points = 8;
+constexpr int most_slots = 8;  // of any pair
 // Corners of a face that bound a contact area; a face of more corners is thinned out when the model is built.
 constexpr int polygon_corners = 24;
 
 struct Model : Options {
-  int nq, nv, nu, nbody, ngeom, njnt;
+  int nq, nv, nu, na, nbody, ngeom, njnt;
   int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair;
+  int ntendon, ntransmission, ntransmission_entry;
+  bool total_limits;     // whether the forces of several actuators are limited together
+  bool tendon_friction;  // whether a tendon has dry friction
+  bool compensated;      // whether gravity is compensated anywhere
+  int nmedium;
+  double wind[3];
+  const MediumBody* medium_bodies;  // [nmedium]
   Integrator integrator;
   double friction_to_normal;           // mujoco: impratio
   bool safe_solref, implicit_damping;  // mujoco: unless a file turns refsafe or eulerdamp off
   const Joint* joints;
   const Dof* dofs;
+  const int* dof_joints;  // [nv]
   const Actuator* actuators;
+  const Tendon* tendons;
+  const Transmission* transmissions;  // [ntransmission]
+  const TendonJoint* tendon_joints;
+  const PathSegment* path_segments;
+  const PathWrap* path_wraps;
   const Geom* geoms;
   const Candidate* candidates;
-  int nalways, nswept, npartner;  // broad phase
+  int nalways, nswept, nswept_group, npartner;  // broad phase
   const int* always;  // [nalways] pairs that are looked at in every step: their first candidates, ascending
-  const int* swept;   // [nswept] shapes of the other pairs, ascending
+  const int*
+      swept;  // [nswept] shapes of the other pairs, those of a tree together; shapes fixed in the world one by one
+  const int* swept_begin;     // [nswept_group + 1] where each tree's begin
   const Partner* partners;    // [npartner] of each shape those of higher index, ascending
   const int* partners_begin;  // [ngeom + 1]; null without swept shapes
   const Limit* limits_list;
   const Equality* equalities;
   const Path* paths;
   const int* path_dofs;
-  const int* dof_paths;                     // [nv] path of each degree of freedom
-  const Support* supports;                  // mujoco; those of single degrees of freedom come first
-  const int *support_dofs, *support_sides;  // side 0: the degree of freedom moves a, 1: b
+  const int* dof_paths;     // [nv] path of each degree of freedom
+  const Support* supports;  // mujoco; those of single degrees of freedom come first
+  // mujoco: pairs that are not among the candidates, but found in each step; null filters: all are listed
+  const GeomFilter* geom_filters;  // [ngeom]
+  bool filter_parent;
+  int nexcluded_bodies, nexcluded_geoms;
+  const std::int64_t *excluded_bodies, *excluded_geoms;  // pair_key of pairs, ascending
+  int longest_support;                                   // of any two links
+  const PairSoftness<double>* own_softness;  // of pairs that the file gives a softness of their own
   const int* mass_rows;          // [nv + 1] where the rows of the mass matrix begin (mass_matrix.hpp)
   const Softness* dof_softness;  // [nv] of dry friction
   const double* dof_weight;      // [nv] dof_invweight0
@@ -215,5 +345,33 @@ struct Model : Options {
   const bool* single_free;    // [ntree] whether a tree is one body with a free joint
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
 };
+
+// Pairs of shapes that are not listed may be near each other at once, and touch at so many places, per shape.
+constexpr int near_pairs_per_geom = 64, unlisted_contacts_per_geom = 32;
+REVOLUTE_HD inline bool has_unlisted_pairs(const Model& model) { return model.geom_filters != nullptr; }
+REVOLUTE_HD inline std::size_t near_pair_capacity(const Model& model) {
+  return model.npartner + (has_unlisted_pairs(model) ? near_pairs_per_geom * std::size_t(model.ngeom) : 0);
+}
+REVOLUTE_HD inline std::size_t unlisted_contact_capacity(const Model& model) {
+  return has_unlisted_pairs(model) ? unlisted_contacts_per_geom * std::size_t(model.ngeom) : 0;
+}
+REVOLUTE_HD inline std::size_t contact_capacity(const Model& model) {
+  return model.ncandidate + unlisted_contact_capacity(model);
+}
+// One number for two indices in any order.
+REVOLUTE_HD inline std::int64_t pair_key(int one, int other) {
+  const std::int64_t low = one < other ? one : other, high = one < other ? other : one;
+  return low << 32 | high;
+}
+
+// mujoco: whether environments of this model are simulated one by one, and their islands solved one by one
+// (solvers/soft_islands.hpp). Environments of many bodies have too few contacts in common for a pack.
+constexpr int most_packed_trees = 16;
+REVOLUTE_HD inline bool is_crowded(const Model& model) {
+  return model.contact_model == ContactModel::mujoco && model.ntree > most_packed_trees;
+}
+
+// How many numbers the arrays called qvel have: velocities, and behind them the activations.
+REVOLUTE_HD inline int velocities(const Model& model) { return model.nv + model.na; }
 
 }  // namespace revolute

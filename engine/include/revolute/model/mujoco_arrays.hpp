@@ -12,7 +12,7 @@ using Doubles = std::vector<double>;
 using Ints = std::vector<int>;
 
 struct MujocoArrays : Options {
-  int nq = 0, nv = 0, nu = 0, nbody = 0, njnt = 0, ngeom = 0;
+  int nq = 0, nv = 0, nu = 0, na = 0, nbody = 0, njnt = 0, ngeom = 0;
   int integrator = 0;  // Integrator
   double impratio = 1;
   bool refsafe = true, eulerdamp = true;
@@ -30,8 +30,13 @@ struct MujocoArrays : Options {
   Doubles hull_vert;
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
   Ints pair_geom1, pair_geom2, pair_mu_from, pair_condim;
-  Doubles pair_friction;           // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
-  Doubles pair_margin, pair_gap;   // [np]
+  Doubles pair_friction;          // [np, 3] sliding, torsional, rolling; sliding nan: combine the geoms'
+  Doubles pair_margin, pair_gap;  // [np]
+  // whether the pairs of shapes that pass these filters are found in each step (mujoco); the arrays are empty if not
+  bool unlisted_pairs = false, filter_parent = true;
+  Ints geom_contype, geom_conaffinity, geom_priority, geom_condim, body_weldid, exclude_signature;
+  Ints excluded_geoms;  // [pairs, 2] that are listed or left out
+  Doubles geom_margin, geom_gap, geom_solmix;
   Ints eq_type, eq_obj1, eq_obj2;  // MuJoCo's types 0 connect, 1 weld, 2 joint; bodies or joints (-1: none)
   Doubles eq_data;                 // [neq, 11]
   // of the contact model "mujoco" only; empty for "hard"
@@ -41,8 +46,37 @@ struct MujocoArrays : Options {
   Doubles pair_weight;                                   // [np] of the first geom, nan: a pair of its own
   Doubles pair_solref, pair_solreffriction, pair_solimp,
       pair_friction5;  // of such pairs, [np, 2], [np, 2], [np, 5], [np, 5]
-  Ints act_dof, act_qpos, act_ctrllimited, act_forcelimited;
+  Ints act_dof, act_qpos, act_ctrllimited, act_forcelimited;  // hinge or slide that it drives; -1: none
   Doubles act_ctrlrange, act_forcerange;
+  Ints act_tendon;                      // [nu] tendon that it pulls, or -1
+  Ints act_trn;                         // [nu] row of trn_type, or -1
+  Ints act_dyn;                         // [nu] ActivationType
+  Ints act_adr;                         // [nu] which activation
+  Ints act_early, act_actlimited;       // [nu]
+  Doubles act_dynprm, act_actrange;     // [nu, 3], [nu, 2]
+  Ints act_musclegain, act_musclebias;  // [nu]
+  Doubles act_musclegainprm,
+      act_musclebiasprm;    // [nu, 9], MuJoCo's, with the force of a negative one filled in
+  Doubles act_lengthrange;  // [nu, 2]
+  // transmissions besides hinges, slides and tendons: TransmissionType, body and place of the site, ...
+  Ints trn_type, trn_joint, trn_inparent, trn_body, trn_refbody;          // trn_refbody -1: none
+  Doubles trn_pos, trn_quat, trn_refpos, trn_refquat, trn_gear, trn_rod;  // [n, 3], [n, 4], ..., [n, 6], [n]
+  // tendons; of a fixed one joints, of a spatial one pieces between two points
+  Ints ten_jointadr, ten_jointnum, ten_joint, ten_segmentadr, ten_segmentnum;
+  Doubles ten_coef;
+  Ints seg_body1, seg_body2, seg_wrap;  // seg_wrap: row of wrap_*, or -1
+  Doubles seg_pos1, seg_pos2, seg_divisor;
+  Ints wrap_cylinder, wrap_body, wrap_sidebody;  // wrap_sidebody -1: no side site
+  Doubles wrap_pos, wrap_quat, wrap_radius, wrap_side;
+  Doubles ten_stiffness, ten_damping, ten_lengthspring, ten_range, ten_margin, ten_frictionloss,
+      ten_actfrcrange, ten_length0;
+  Ints ten_limited, ten_actfrclimited;
+  Doubles ten_solref_lim, ten_solimp_lim, ten_solref_fri, ten_solimp_fri, ten_invweight0;  // mujoco
+  Ints jnt_actfrclimited, jnt_actgravcomp;                                                 // [njnt]
+  Doubles jnt_actfrcrange;                                                                 // [njnt, 2]
+  Doubles body_gravcomp;                                                                   // [nbody]
+  double density = 0, viscosity = 0;
+  Doubles wind = {0, 0, 0};
 };
 
 // Calls visit(name, member) for all of them, by MuJoCo's names.
@@ -55,6 +89,72 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("nq", arrays.nq);
   visit("nv", arrays.nv);
   visit("nu", arrays.nu);
+  visit("na", arrays.na);
+  visit("act_tendon", arrays.act_tendon);
+  visit("act_trn", arrays.act_trn);
+  visit("act_dyn", arrays.act_dyn);
+  visit("act_adr", arrays.act_adr);
+  visit("act_early", arrays.act_early);
+  visit("act_actlimited", arrays.act_actlimited);
+  visit("act_dynprm", arrays.act_dynprm);
+  visit("act_actrange", arrays.act_actrange);
+  visit("act_musclegain", arrays.act_musclegain);
+  visit("act_musclebias", arrays.act_musclebias);
+  visit("act_musclegainprm", arrays.act_musclegainprm);
+  visit("act_musclebiasprm", arrays.act_musclebiasprm);
+  visit("act_lengthrange", arrays.act_lengthrange);
+  visit("trn_type", arrays.trn_type);
+  visit("trn_joint", arrays.trn_joint);
+  visit("trn_inparent", arrays.trn_inparent);
+  visit("trn_body", arrays.trn_body);
+  visit("trn_refbody", arrays.trn_refbody);
+  visit("trn_pos", arrays.trn_pos);
+  visit("trn_quat", arrays.trn_quat);
+  visit("trn_refpos", arrays.trn_refpos);
+  visit("trn_refquat", arrays.trn_refquat);
+  visit("trn_gear", arrays.trn_gear);
+  visit("trn_rod", arrays.trn_rod);
+  visit("ten_jointadr", arrays.ten_jointadr);
+  visit("ten_jointnum", arrays.ten_jointnum);
+  visit("ten_joint", arrays.ten_joint);
+  visit("ten_segmentadr", arrays.ten_segmentadr);
+  visit("ten_segmentnum", arrays.ten_segmentnum);
+  visit("ten_coef", arrays.ten_coef);
+  visit("seg_body1", arrays.seg_body1);
+  visit("seg_body2", arrays.seg_body2);
+  visit("seg_wrap", arrays.seg_wrap);
+  visit("seg_pos1", arrays.seg_pos1);
+  visit("seg_pos2", arrays.seg_pos2);
+  visit("seg_divisor", arrays.seg_divisor);
+  visit("wrap_cylinder", arrays.wrap_cylinder);
+  visit("wrap_body", arrays.wrap_body);
+  visit("wrap_sidebody", arrays.wrap_sidebody);
+  visit("wrap_pos", arrays.wrap_pos);
+  visit("wrap_quat", arrays.wrap_quat);
+  visit("wrap_radius", arrays.wrap_radius);
+  visit("wrap_side", arrays.wrap_side);
+  visit("ten_stiffness", arrays.ten_stiffness);
+  visit("ten_damping", arrays.ten_damping);
+  visit("ten_lengthspring", arrays.ten_lengthspring);
+  visit("ten_range", arrays.ten_range);
+  visit("ten_margin", arrays.ten_margin);
+  visit("ten_frictionloss", arrays.ten_frictionloss);
+  visit("ten_actfrcrange", arrays.ten_actfrcrange);
+  visit("ten_length0", arrays.ten_length0);
+  visit("ten_limited", arrays.ten_limited);
+  visit("ten_actfrclimited", arrays.ten_actfrclimited);
+  visit("ten_solref_lim", arrays.ten_solref_lim);
+  visit("ten_solimp_lim", arrays.ten_solimp_lim);
+  visit("ten_solref_fri", arrays.ten_solref_fri);
+  visit("ten_solimp_fri", arrays.ten_solimp_fri);
+  visit("ten_invweight0", arrays.ten_invweight0);
+  visit("jnt_actfrclimited", arrays.jnt_actfrclimited);
+  visit("jnt_actgravcomp", arrays.jnt_actgravcomp);
+  visit("jnt_actfrcrange", arrays.jnt_actfrcrange);
+  visit("body_gravcomp", arrays.body_gravcomp);
+  visit("density", arrays.density);
+  visit("viscosity", arrays.viscosity);
+  visit("wind", arrays.wind);
   visit("nbody", arrays.nbody);
   visit("njnt", arrays.njnt);
   visit("ngeom", arrays.ngeom);
@@ -94,6 +194,18 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("pair_friction", arrays.pair_friction);
   visit("pair_margin", arrays.pair_margin);
   visit("pair_gap", arrays.pair_gap);
+  visit("unlisted_pairs", arrays.unlisted_pairs);
+  visit("filter_parent", arrays.filter_parent);
+  visit("geom_contype", arrays.geom_contype);
+  visit("geom_conaffinity", arrays.geom_conaffinity);
+  visit("geom_priority", arrays.geom_priority);
+  visit("geom_condim", arrays.geom_condim);
+  visit("body_weldid", arrays.body_weldid);
+  visit("exclude_signature", arrays.exclude_signature);
+  visit("excluded_geoms", arrays.excluded_geoms);
+  visit("geom_margin", arrays.geom_margin);
+  visit("geom_gap", arrays.geom_gap);
+  visit("geom_solmix", arrays.geom_solmix);
   visit("eq_type", arrays.eq_type);
   visit("eq_obj1", arrays.eq_obj1);
   visit("eq_obj2", arrays.eq_obj2);

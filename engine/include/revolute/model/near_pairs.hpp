@@ -8,12 +8,17 @@
 namespace revolute {
 
 struct NearPairTables {
-  std::vector<int> always, swept, partners_begin;
+  std::vector<int> unlisted;  // shapes that may meet others in pairs that are not listed
+  std::vector<int> always, swept, swept_begin, partners_begin;
   std::vector<Partner> partners;
 
   // Also sets how far each of the geoms watches.
-  void build(const Model& model, const std::vector<Candidate>& candidates, std::vector<Geom>& geoms);
+  void build(const Model& model, const std::vector<Dof>& dofs, const std::vector<Candidate>& candidates,
+             std::vector<Geom>& geoms);
   void point(Model& model) const;
+
+ private:
+  void group(const Model& model, const std::vector<Dof>& dofs, const std::vector<Geom>& geoms);
 };
 
 }  // namespace revolute

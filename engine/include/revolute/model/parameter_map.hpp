@@ -3,9 +3,7 @@
 //
 // A body with mass m, mass centre c and rotational inertia J about it (all in its link's frame) adds to its link
 //   m,   h = m c,   I = J + m (c.c 1 - c c')                                                  (1)
-// The softness of a pair mixes that of its geoms by MuJoCo's rules: a weighted mean, the smaller number where a solref is in
-// direct form, or the pair's own.
-// A pair's friction is the larger of its geoms' sliding coefficients, or that of the geom with priority, or its own. Where
+// A pair's friction (hard; of the contact model "mujoco" see stages/pair_softness.hpp) is the larger of its geoms' sliding coefficients, or that of the geom with priority, or its own. Where
 // the two are equal each gets half of the cotangent (the central difference of max).
 #pragma once
 
@@ -15,6 +13,7 @@
 
 #include "revolute/model/parameter_list.hpp"
 #include "revolute/model/parameters.hpp"
+#include "revolute/scalar/dual.hpp"
 
 namespace revolute {
 
@@ -39,23 +38,23 @@ struct BodyInLink {
   double principal[9];              // axes of body_inertia in the link frame
 };
 
+// What a medium resists, and gravity compensation carries.
+struct MediumMap {
+  double density = 0, viscosity = 0;
+  std::vector<int> bodies;  // of Model::medium_bodies
+};
+
 struct FrictionPair {
   int geom_a, geom_b;
   bool from_a, from_b;  // whose coefficient counts; neither: those of the pair itself
   double fixed, fixed_rotational[2];
 };
 
-// mujoco: weight of geom_a's softness, or a pair of its own.
-struct SoftPair {
-  bool own;
-  double weight_a;
-  double friction[5], solref[2], solref_friction[2], solimp[5];
-};
-
 struct ParameterMap {
   std::vector<BodyInLink> bodies;
-  std::vector<FrictionPair> pairs;
-  std::vector<SoftPair> soft_pairs;  // mujoco
+  std::vector<FrictionPair> pairs;  // hard
+  std::vector<double> compensated;  // share of each body's weight; empty: none anywhere
+  MediumMap medium;
   std::array<std::vector<double>, parameter_count> defaults;
 };
 
@@ -136,6 +135,119 @@ inline void body_adjoint(const BodyInLink& body, int b, const RigidInertia<doubl
   }
 }
 
+// The sides of a box with this mass and these moments of inertia, and what of the medium's resistance follows.
+template <class Value>
+MediumDrag<Value> medium_drag(const MediumMap& medium, const Vector3<Value>& centre, const Value& m,
+                              const Value* I) {
+  const Value least(1e-15), six(6);
+  const auto side = [&](int i, int j, int k) { return sqrt(maximum(least, I[j] + I[k] - I[i]) / m * six); };
+  const Value x = side(0, 1, 2), y = side(1, 0, 2), z = side(2, 0, 1);
+  const Value diameter = (x + y + z) * Value(1.0 / 3), half(0.5 * medium.density), ratio(medium.density / 64);
+  const Value cube = diameter * diameter * diameter, x4 = x * x * x * x, y4 = y * y * y * y,
+              z4 = z * z * z * z;
+  constexpr double pi = 3.14159265358979323846;
+  return {centre,
+          {Value(3 * pi * medium.viscosity) * diameter, Value(pi * medium.viscosity) * cube},
+          {half * y * z, half * x * z, half * x * y},
+          {ratio * x * (y4 + z4), ratio * y * (x4 + z4), ratio * z * (x4 + y4)}};
+}
+template <class Real, class Value>
+void load_medium(const ParameterMap& map, const ParameterValues<Value>& values, int lane,
+                 Parameters<Real>& out) {
+  for (std::size_t i = 0; i < map.medium.bodies.size(); ++i) {
+    const int b = map.medium.bodies[i];
+    const MediumDrag<Value> drag =
+        medium_drag(map.medium, mass_centre(map.bodies[b], of(values, Parameter::body_ipos) + 3 * b),
+                    of(values, Parameter::body_mass)[b], of(values, Parameter::body_inertia) + 3 * b);
+    MediumDrag<Real>& to = out.drag[i];
+    for (int j = 0; j < 2; ++j) put(to.viscous[j], lane, drag.viscous[j]);
+    const Vector3<Value>* from[3] = {&drag.centre, &drag.force, &drag.torque};
+    Vector3<Real>* into[3] = {&to.centre, &to.force, &to.torque};
+    for (int j = 0; j < 3; ++j) {
+      put(into[j]->x, lane, from[j]->x);
+      put(into[j]->y, lane, from[j]->y);
+      put(into[j]->z, lane, from[j]->z);
+    }
+  }
+}
+template <class Real>
+void add_medium(const ParameterMap& map, const ParameterPointers& values, int lane,
+                const Parameters<Real>& bar, const ParameterBarPointers& out) {
+  for (std::size_t i = 0; i < map.medium.bodies.size(); ++i) {
+    const int b = map.medium.bodies[i];
+    // by mass and three moments of inertia
+    Dual<4> m(of(values, Parameter::body_mass)[b]), I[3];
+    m.tangent[0] = 1;
+    for (int j = 0; j < 3; ++j) {
+      I[j] = Dual<4>(of(values, Parameter::body_inertia)[3 * b + j]);
+      I[j].tangent[1 + j] = 1;
+    }
+    const MediumDrag<Dual<4>> drag = medium_drag(map.medium, zero3<Dual<4>>(), m, I);
+    const MediumDrag<Real>& of_drag = bar.drag[i];
+    const auto lanes_of = [lane](const Vector3<Real>& a) { return get_lane(a, lane); };
+    const Vector3<double> force = lanes_of(of_drag.force), torque = lanes_of(of_drag.torque),
+                          centre = lanes_of(of_drag.centre);
+    const auto sum = [&](int j) {
+      const auto along = [j](const Vector3<Dual<4>>& a, const Vector3<double>& b) {
+        return a.x.tangent[j] * b.x + a.y.tangent[j] * b.y + a.z.tangent[j] * b.z;
+      };
+      return drag.viscous[0].tangent[j] * get_lane(of_drag.viscous[0], lane) +
+             drag.viscous[1].tangent[j] * get_lane(of_drag.viscous[1], lane) + along(drag.force, force) +
+             along(drag.torque, torque);
+    };
+    if (double* mass = of(out, Parameter::body_mass)) mass[b] += sum(0);
+    if (double* inertia = of(out, Parameter::body_inertia))
+      for (int j = 0; j < 3; ++j) inertia[3 * b + j] += sum(1 + j);
+    if (double* ipos = of(out, Parameter::body_ipos)) {
+      const Vector3<double> local = transpose_times(matrix3<double>(map.bodies[b].rotation), centre);
+      ipos[3 * b] += local.x;
+      ipos[3 * b + 1] += local.y;
+      ipos[3 * b + 2] += local.z;
+    }
+  }
+}
+
+template <class Real, class Value>
+void load_compensation(const ParameterMap& map, const ParameterValues<Value>& values, int lane,
+                       const Model& m, Parameters<Real>& out) {
+  if (map.compensated.empty()) return;
+  std::vector<MassMoment<Value>> links(m.nv, {Value(0), zero3<Value>()});
+  for (int b = 0; b < m.nbody; ++b) {
+    const BodyInLink& body = map.bodies[b];
+    if (body.link < 0) continue;
+    const Value carried = Value(map.compensated[b]) * of(values, Parameter::body_mass)[b];
+    links[body.link].m += carried;
+    links[body.link].h += carried * mass_centre(body, of(values, Parameter::body_ipos) + 3 * b);
+  }
+  for (int k = 0; k < m.nv; ++k) {
+    put(out.compensation[k].m, lane, links[k].m);
+    put(out.compensation[k].h.x, lane, links[k].h.x);
+    put(out.compensation[k].h.y, lane, links[k].h.y);
+    put(out.compensation[k].h.z, lane, links[k].h.z);
+  }
+}
+template <class Real>
+void add_compensation(const ParameterMap& map, const ParameterPointers& values, int lane,
+                      const Parameters<Real>& bar, const ParameterBarPointers& out) {
+  for (std::size_t b = 0; b < map.compensated.size(); ++b) {
+    const BodyInLink& body = map.bodies[b];
+    if (body.link < 0) continue;
+    const MassMoment<Real>& of_link = bar.compensation[body.link];
+    const Vector3<double> h = get_lane(of_link.h, lane);
+    const double share = map.compensated[b];
+    if (double* mass = of(out, Parameter::body_mass))
+      mass[b] += share * (get_lane(of_link.m, lane) +
+                          dot(mass_centre(body, of(values, Parameter::body_ipos) + 3 * b), h));
+    if (double* ipos = of(out, Parameter::body_ipos)) {
+      const Vector3<double> local =
+          (share * of(values, Parameter::body_mass)[b]) * transpose_times(matrix3<double>(body.rotation), h);
+      ipos[3 * b] += local.x;
+      ipos[3 * b + 1] += local.y;
+      ipos[3 * b + 2] += local.z;
+    }
+  }
+}
+
 // max, with half of each derivative where they are equal
 template <class Value>
 Value larger(const Value& a, const Value& b) {
@@ -155,88 +267,31 @@ void add_array(const Real* bar, int count, int lane, double* out) {
 
 namespace detail {
 
-constexpr double least_friction = 1e-5;  // MuJoCo's mjMINMU
-constexpr Parameter rotational_columns[2] = {Parameter::geom_torsional_friction,
-                                             Parameter::geom_rolling_friction};
+constexpr int friction_columns = 3;  // of geom_friction: sliding, torsional, rolling
 
-// The coefficient of a pair in one column of MuJoCo's geom_friction.
+// The coefficient of a pair in one column of geom_friction.
 template <class Value>
-Value pair_friction(const FrictionPair& pair, double fixed, const Value* column) {
+Value pair_friction(const FrictionPair& pair, double fixed, const Value* friction, int column) {
   if (!pair.from_a && !pair.from_b) return Value(fixed);
-  if (!pair.from_b) return column[pair.geom_a];
-  return pair.from_a ? larger(column[pair.geom_a], column[pair.geom_b]) : column[pair.geom_b];
-}
-template <class Value, class Real>
-void load_softness(const FrictionPair& pair, const SoftPair& soft, const ParameterValues<Value>& values,
-                   int lane, PairSoftness<Real>& out) {
-  for (int i = 0; i < 2; ++i) put(out.solref_friction[i], lane, Value(soft.solref_friction[i]));
-  if (soft.own) {
-    for (int i = 0; i < 5; ++i) put(out.friction[i], lane, Value(std::max(soft.friction[i], least_friction)));
-    for (int i = 0; i < 2; ++i) put(out.solref[i], lane, Value(soft.solref[i]));
-    for (int i = 0; i < 5; ++i) put(out.solimp[i], lane, Value(soft.solimp[i]));
-    return;
-  }
-  constexpr Parameter columns[5] = {Parameter::geom_friction, Parameter::geom_friction,
-                                    Parameter::geom_torsional_friction, Parameter::geom_rolling_friction,
-                                    Parameter::geom_rolling_friction};
-  for (int i = 0; i < 5; ++i) {
-    const Value mu = pair_friction(pair, 0.0, of(values, columns[i]));
-    put(out.friction[i], lane, select(less(mu, Value(least_friction)), Value(least_friction), mu));
-  }
-  const Value a(soft.weight_a), b(1.0 - soft.weight_a);
-  const Value* solimp = of(values, Parameter::geom_solimp);
-  for (int i = 0; i < 5; ++i)
-    put(out.solimp[i], lane, a * solimp[5 * pair.geom_a + i] + b * solimp[5 * pair.geom_b + i]);
-  const Value* solref = of(values, Parameter::geom_solref);
-  const Value *of_a = solref + 2 * pair.geom_a, *of_b = solref + 2 * pair.geom_b;
-  const bool priority = pair.from_a != pair.from_b;
-  for (int i = 0; i < 2; ++i) {
-    const Value mean = a * of_a[i] + b * of_b[i];
-    const auto standard = less(Value(0), of_a[0]) & less(Value(0), of_b[0]);
-    put(out.solref[i], lane, priority ? mean : select(standard, mean, minimum(of_a[i], of_b[i])));
-  }
+  const Value &a = friction[friction_columns * pair.geom_a + column],
+              &b = friction[friction_columns * pair.geom_b + column];
+  if (!pair.from_b) return a;
+  return pair.from_a ? larger(a, b) : b;
 }
 
 // Adds mu_bar to the column's entries of the two geoms.
-inline void add_pair_friction(const FrictionPair& pair, const double* column, double mu_bar, double* bar) {
+inline void add_pair_friction(const FrictionPair& pair, const double* friction, int column, double mu_bar,
+                              double* bar) {
   if (!bar) return;
+  const int at_a = friction_columns * pair.geom_a + column, at_b = friction_columns * pair.geom_b + column;
   double share_a = pair.from_a, share_b = pair.from_b;
   if (pair.from_a && pair.from_b) {
-    const double a = column[pair.geom_a], b = column[pair.geom_b];
+    const double a = friction[at_a], b = friction[at_b];
     share_a = a > b ? 1.0 : a < b ? 0.0 : 0.5;
     share_b = 1.0 - share_a;
   }
-  bar[pair.geom_a] += share_a * mu_bar;
-  bar[pair.geom_b] += share_b * mu_bar;
-}
-template <class Real>
-void add_softness(const FrictionPair& pair, const SoftPair& soft, const ParameterPointers& values, int lane,
-                  const PairSoftness<Real>& bar, const ParameterBarPointers& out) {
-  if (soft.own) return;
-  const auto add = [&](Parameter p, int first, int last) {
-    const double* column = of(values, p);
-    double sum = 0;
-    for (int i = first; i <= last; ++i) sum += get_lane(bar.friction[i], lane);
-    if (pair_friction(pair, 0.0, column) >= least_friction) add_pair_friction(pair, column, sum, of(out, p));
-  };
-  add(Parameter::geom_friction, 0, 1);
-  add(Parameter::geom_torsional_friction, 2, 2);
-  add(Parameter::geom_rolling_friction, 3, 4);
-  const double a = soft.weight_a, b = 1.0 - a;
-  if (double* solimp = of(out, Parameter::geom_solimp))
-    for (int i = 0; i < 5; ++i) {
-      solimp[5 * pair.geom_a + i] += a * get_lane(bar.solimp[i], lane);
-      solimp[5 * pair.geom_b + i] += b * get_lane(bar.solimp[i], lane);
-    }
-  double* solref = of(out, Parameter::geom_solref);
-  const double *of_a = of(values, Parameter::geom_solref) + 2 * pair.geom_a,
-               *of_b = of(values, Parameter::geom_solref) + 2 * pair.geom_b;
-  const bool mean = pair.from_a != pair.from_b || (of_a[0] > 0 && of_b[0] > 0);
-  for (int i = 0; solref && i < 2; ++i) {
-    const double share = mean ? a : of_b[i] < of_a[i] ? 0.0 : 1.0;
-    solref[2 * pair.geom_a + i] += share * get_lane(bar.solref[i], lane);
-    solref[2 * pair.geom_b + i] += (1.0 - share) * get_lane(bar.solref[i], lane);
-  }
+  bar[at_a] += share_a * mu_bar;
+  bar[at_b] += share_b * mu_bar;
 }
 
 }  // namespace detail
@@ -259,6 +314,8 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
     sum.I += own.I;
   }
   for (int k = 0; k < m.nv; ++k) set_inertia(out.inertia[k], lane, links[k]);
+  load_compensation(map, values, lane, m, out);
+  load_medium(map, values, lane, out);
   load_array(of(values, Parameter::gravity), 3, lane, &out.gravity->x);
 #define REVOLUTE_LOAD(name, array, size, member) \
   load_array(of(values, Parameter::name), size, lane, out.member);
@@ -266,12 +323,14 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
 #undef REVOLUTE_LOAD
   for (int p = 0; p < m.nfriction_pair; ++p) {
     const FrictionPair& pair = map.pairs[p];
-    put(out.friction[p], lane, pair_friction(pair, pair.fixed, of(values, Parameter::geom_friction)));
+    const Value* const friction = of(values, Parameter::geom_friction);
+    put(out.friction[p], lane, pair_friction(pair, pair.fixed, friction, 0));
     for (int i = 0; i < 2; ++i)
       put(out.rotational_friction[2 * p + i], lane,
-          pair_friction(pair, pair.fixed_rotational[i], of(values, rotational_columns[i])));
-    if (!map.soft_pairs.empty()) load_softness(pair, map.soft_pairs[p], values, lane, out.softness[p]);
+          pair_friction(pair, pair.fixed_rotational[i], friction, 1 + i));
   }
+  if (m.contact_model != ContactModel::mujoco) return;
+  load_array(of(values, Parameter::geom_friction), friction_columns * m.ngeom, lane, out.geom_friction);
 }
 
 template <class Real>
@@ -281,20 +340,23 @@ void add_parameter_cotangents(const ParameterMap& map, const ParameterPointers& 
   for (int b = 0; b < m.nbody; ++b)
     if (map.bodies[b].link >= 0)
       body_adjoint(map.bodies[b], b, get_inertia(bar.inertia[map.bodies[b].link], lane), values, out);
+  add_compensation(map, values, lane, bar, out);
+  add_medium(map, values, lane, bar, out);
   add_array(&bar.gravity->x, 3, lane, of(out, Parameter::gravity));
 #define REVOLUTE_ADD(name, array, size, member) add_array(bar.member, size, lane, of(out, Parameter::name));
   REVOLUTE_PARAMETERS(REVOLUTE_ADD, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_ADD
   for (int p = 0; p < m.nfriction_pair; ++p) {
     const FrictionPair& pair = map.pairs[p];
-    const auto add = [&](Parameter column, const Real& mu_bar) {
-      add_pair_friction(pair, of(values, column), get_lane(mu_bar, lane), of(out, column));
+    const auto add = [&](int column, const Real& mu_bar) {
+      add_pair_friction(pair, of(values, Parameter::geom_friction), column, get_lane(mu_bar, lane),
+                        of(out, Parameter::geom_friction));
     };
-    add(Parameter::geom_friction, bar.friction[p]);
-    for (int i = 0; i < 2; ++i) add(rotational_columns[i], bar.rotational_friction[2 * p + i]);
+    add(0, bar.friction[p]);
+    for (int i = 0; i < 2; ++i) add(1 + i, bar.rotational_friction[2 * p + i]);
   }
-  for (std::size_t p = 0; p < map.soft_pairs.size(); ++p)
-    add_softness(map.pairs[p], map.soft_pairs[p], values, lane, bar.softness[p], out);
+  if (m.contact_model != ContactModel::mujoco) return;
+  add_array(bar.geom_friction, friction_columns * m.ngeom, lane, of(out, Parameter::geom_friction));
 }
 
 }  // namespace revolute

@@ -11,11 +11,19 @@
 
 namespace revolute {
 
-// How a pair of shapes touches in the contact model "mujoco": friction for the two sliding directions, torsion and the two
-// rolling ones; solref_friction is zero where solref counts for friction as well.
+// Mass and first moment in a link's frame.
 template <class Real>
-struct PairSoftness {
-  Real friction[5], solref[2], solref_friction[2], solimp[5];
+struct MassMoment {
+  Real m;
+  Vector3<Real> h;
+};
+// How a medium resists a body, see stages/link_forces.hpp: its mass centre in the link frame, and what force and torque have
+// that is linear in the velocity, and quadratic.
+template <class Real>
+struct MediumDrag {
+  Vector3<Real> centre;
+  Real viscous[2];
+  Vector3<Real> force, torque;
 };
 
 template <class Real>
@@ -24,10 +32,12 @@ struct Parameters {
 #define REVOLUTE_MEMBER(name, array, size, member) Real* member;
   REVOLUTE_PARAMETERS(REVOLUTE_MEMBER, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_MEMBER
-  Real* friction;                // [nfriction_pair] sliding
-  Real* rotational_friction;     // [nfriction_pair, 2] torsional, rolling
-  Vector3<Real>* gravity;        // [1]
-  PairSoftness<Real>* softness;  // mujoco: [nfriction_pair]
+  Real* friction;                  // hard: [nfriction_pair] sliding
+  Real* rotational_friction;       // hard: [nfriction_pair, 2] torsional, rolling
+  Real* geom_friction;             // mujoco: [ngeom, 3] sliding, torsional, rolling
+  Vector3<Real>* gravity;          // [1]
+  MassMoment<Real>* compensation;  // [nv] of models with gravity compensation: the masses that it carries
+  MediumDrag<Real>* drag;          // [nmedium]
   // Generalized forces besides those of actuators, [nv], an input that changes with time: whoever runs the steps keeps it,
   // and its cotangents. Null: none.
   Real* qfrc_applied = nullptr;
@@ -39,8 +49,10 @@ struct Parameters {
 #undef REVOLUTE_TAKE
     friction = arena.take<Real>(m.nfriction_pair);
     rotational_friction = arena.take<Real>(2 * std::size_t(m.nfriction_pair));
+    geom_friction = arena.take<Real>(geom_frictions(m));
     gravity = arena.take<Vector3<Real>>(1);
-    softness = arena.take<PairSoftness<Real>>(soft_pairs(m));
+    compensation = arena.take<MassMoment<Real>>(m.compensated ? m.nv : 0);
+    drag = arena.take<MediumDrag<Real>>(m.nmedium);
   }
 
   REVOLUTE_HD void clear(const Model& m) {
@@ -52,14 +64,13 @@ struct Parameters {
     for (int p = 0; p < m.nfriction_pair; ++p)
       friction[p] = rotational_friction[2 * p] = rotational_friction[2 * p + 1] = Real(0);
     *gravity = zero3<Real>();
-    for (int p = 0; p < soft_pairs(m); ++p) {
-      PairSoftness<Real>& pair = softness[p];
-      for (int i = 0; i < 5; ++i) pair.friction[i] = pair.solimp[i] = Real(0);
-      for (int i = 0; i < 2; ++i) pair.solref[i] = pair.solref_friction[i] = Real(0);
-    }
+    for (int i = 0; i < geom_frictions(m); ++i) geom_friction[i] = Real(0);
+    for (int k = 0; m.compensated && k < m.nv; ++k) compensation[k] = {Real(0), zero3<Real>()};
+    for (int i = 0; i < m.nmedium; ++i)
+      drag[i] = {zero3<Real>(), {Real(0), Real(0)}, zero3<Real>(), zero3<Real>()};
   }
-  REVOLUTE_HD static int soft_pairs(const Model& model) {
-    return model.contact_model == ContactModel::mujoco ? model.nfriction_pair : 0;
+  REVOLUTE_HD static int geom_frictions(const Model& model) {
+    return model.contact_model == ContactModel::mujoco ? 3 * model.ngeom : 0;
   }
 };
 

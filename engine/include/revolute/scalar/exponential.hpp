@@ -4,6 +4,7 @@
 // unit in the last place). Beyond |x| = 708 it stays at its last value. tanh: Cephes's rational function near 0, exp elsewhere.
 #pragma once
 
+#include "revolute/scalar/dual.hpp"
 #include "revolute/scalar/lanes.hpp"
 #include "revolute/scalar/math.hpp"
 
@@ -59,6 +60,18 @@ REVOLUTE_HD inline Real hyperbolic_tangent(const Real& x) {
   const Real near_zero = x + x * (z * (numerator / denominator));
   const Real far = Real(1) - Real(2) / (natural_exponential(Real(2) * abs(x)) + Real(1));
   return select(small, near_zero, flip_sign(far, x));
+}
+
+// of dual numbers, by the values
+template <int N>
+REVOLUTE_HD inline Dual<N> natural_exponential(const Dual<N>& x) {
+  const double e = natural_exponential(x.value);
+  return Dual<N>::chain(e, e, x);
+}
+template <int N>
+REVOLUTE_HD inline Dual<N> hyperbolic_tangent(const Dual<N>& x) {
+  const double t = hyperbolic_tangent(x.value);
+  return Dual<N>::chain(t, 1.0 - t * t, x);
 }
 
 }  // namespace revolute

@@ -96,13 +96,17 @@ void for_exact_islands(const SolverProblem<Real>& problem, ExactWorkspace& ws, i
   }
 }
 
-// Fills x. `violation`: the largest that is left, in m/s (rad/s for rows of rotations).
+// Fills x, and tells how well it solves the rows.
 template <class Real>
-void exact(const SolverProblem<Real>& problem, ExactWorkspace& ws, Real* x) {
+SolverReport<Real> exact(const SolverProblem<Real>& problem, ExactWorkspace& ws, Real* x) {
+  Real violation(0), unsettled(0);
   for (int r = 0; r < problem.count; ++r) x[r] = Real(0);
   for (int lane = 0; lane < Width<Real>::value; ++lane)
     for_exact_islands(problem, ws, lane, [&](ExactIsland& at, const int* member) {
-      at.solve();
+      const double left = at.solve();
+      set_lane(violation, lane, std::max(left, get_lane(violation, lane)));
+      // also where it is not a number
+      if (!(left <= exact_settled * at.allowed())) set_lane(unsettled, lane, 1.0);
       for (int i = 0; i < at.n; ++i) set_lane(x[member[i]], lane, at.x[i]);
       if constexpr (TangentCount<Real>::value > 0) {
         at.prepare_derivatives();
@@ -120,6 +124,7 @@ void exact(const SolverProblem<Real>& problem, ExactWorkspace& ws, Real* x) {
         }
       }
     });
+  return {violation, less_equal(unsettled, Real(0))};
 }
 
 // `x` is the solution.

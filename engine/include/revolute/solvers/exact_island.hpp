@@ -24,6 +24,7 @@ namespace revolute {
 
 constexpr int exact_rounds = 60, exact_sweeps = 10, exact_newton_steps = 4;
 constexpr double exact_tolerance = 1e-12;  // of the violation, relative to the largest entry of b
+constexpr double exact_settled = 1e3;      // a violation of so many times what is allowed has not settled
 constexpr double exact_rounding = 1e-14;   // relative to the largest A_rr x_r
 constexpr double exact_softness = 1e-10;   // of the diagonal of free rows in K
 constexpr int exact_refinements = 3;

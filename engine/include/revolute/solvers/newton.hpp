@@ -10,6 +10,7 @@
 // on, so that its bits depend on nothing else in the pack. One that is not done after `most_newton_steps` is unsettled.
 // Forward derivatives: the last step is taken once more and only its derivatives are kept, which are then those of (1),
 // whatever they were before: -H^-1 dg for fixed a.
+// SoftIslands of a crowded model (soft_islands.hpp) are solved one after the other, each with its own search and its own end.
 #pragma once
 
 #include "revolute/solvers/newton_matrix.hpp"
@@ -40,49 +41,50 @@ struct Newton {
 
 // y and s'(y) at a, J' s' in `gradient`.
 template <class Real>
-REVOLUTE_HD void constraint_slopes(const Model& model, const SoftConstraints<Real>& constraints, bool find_y,
-                                   Newton<Real>& ws) {
-  for (int k = 0; k < model.nv; ++k) ws.gradient[k] = Real(0);
-  for (int i = 0; i < constraints.count; ++i) {
-    const SoftConstraint<Real>& c = constraints.list[i];
+REVOLUTE_HD void constraint_slopes(const SoftConstraints<Real>& constraints, const SoftIsland& island,
+                                   bool find_y, Newton<Real>& ws) {
+  for (int i = 0; i < island.dof_count; ++i) ws.gradient[island.dofs[i]] = Real(0);
+  for (int i = 0; i < island.constraint_count; ++i) {
+    const SoftConstraint<Real>& c = constraints.list[island.constraints[i]];
     Real *const y = ws.y + c.row, *const slope = ws.slope + c.row;
     if (find_y) {
-      constraint_times(model, constraints, c, ws.a, y);
+      constraint_times(constraints, c, ws.a, y);
       for (int r = 0; r < c.cost.rows; ++r) y[r] -= constraints.aref[c.row + r];
     }
     cost_slope(c.cost, y, slope);
-    add_constraint_transpose(model, constraints, c, slope, ws.gradient);
+    add_constraint_transpose(constraints, c, slope, ws.gradient);
   }
 }
 // s''(y) and the factors of H
 template <class Real>
 REVOLUTE_HD void factorize_at(const Model& model, const MassMatrix<Real>& M,
-                              const SoftConstraints<Real>& constraints, Newton<Real>& ws) {
-  for (int i = 0; i < constraints.count; ++i) {
-    const SoftConstraint<Real>& c = constraints.list[i];
+                              const SoftConstraints<Real>& constraints, const SoftIsland& island,
+                              Newton<Real>& ws) {
+  for (int i = 0; i < island.constraint_count; ++i) {
+    const SoftConstraint<Real>& c = constraints.list[island.constraints[i]];
     cost_curvature(c.cost, ws.y + c.row, ws.curvature + c.block);
   }
-  fill_newton_matrix(model, M, constraints, ws.curvature, ws.H);
-  factorize(model, ws.H);
+  fill_newton_matrix(model, M, constraints, island, ws.curvature, ws.H);
+  factorize(island, ws.H);
 }
 
 // The largest ratio over the trees of sum measure_k to the square of the forces on them, sum (f^2 + (J' s')^2)/M_kk. Forces on
-// other trees count a little: rounding of theirs arrives here as well.
+// other trees of the island count a little: rounding of theirs arrives here as well.
 template <class Real, class Measure>
-REVOLUTE_HD Real largest_ratio(const Model& model, const MassMatrix<Real>& M, const Real* force,
-                               const Newton<Real>& ws, const Measure& measure) {
+REVOLUTE_HD Real largest_ratio(const Model& model, const MassMatrix<Real>& M, const SoftIsland& island,
+                               const Real* force, const Newton<Real>& ws, const Measure& measure) {
   constexpr double across_trees = 1e-12;
   const auto squared_force = [&](int k) {
     return (force[k] * force[k] + ws.gradient[k] * ws.gradient[k]) / M.row(model, k)[0];
   };
   Real total(0), largest(0);
-  for (int k = 0; k < model.nv; ++k) total += squared_force(k);
-  for (int k = 0; k < model.nv;) {
+  for (int i = 0; i < island.dof_count; ++i) total += squared_force(island.dofs[i]);
+  for (int i = 0; i < island.dof_count;) {
     Real of_tree(0), forces(0);
-    const int tree = model.dofs[k].tree;
-    for (; k < model.nv && model.dofs[k].tree == tree; ++k) {
-      of_tree += measure(k);
-      forces += squared_force(k);
+    const int tree = model.dofs[island.dofs[i]].tree;
+    for (; i < island.dof_count && model.dofs[island.dofs[i]].tree == tree; ++i) {
+      of_tree += measure(island.dofs[i]);
+      forces += squared_force(island.dofs[i]);
     }
     const Real scale = forces + Real(across_trees) * total;
     largest = maximum(largest, of_tree / select(less(Real(0), scale), scale, Real(1)));
@@ -99,8 +101,9 @@ REVOLUTE_HD inline MaskOf<Real> at_rounding(const Real& now, const Real& before)
 
 // (3): alpha along ws.step; `slope` and `curvature` are those of the quadratic part at alpha = 0.
 template <class Real>
-REVOLUTE_HD Real search(const SoftConstraints<Real>& constraints, const Newton<Real>& ws, const Real& slope,
-                        const Real& curvature, const MaskOf<Real>& done) {
+REVOLUTE_HD Real search(const SoftConstraints<Real>& constraints, const SoftIsland& island,
+                        const Newton<Real>& ws, const Real& slope, const Real& curvature,
+                        const MaskOf<Real>& done) {
   constexpr double tolerance = 1e-2;
   const Real zero(0);
   Real alpha(1), low(0), high(0), at_start(0);
@@ -110,13 +113,13 @@ REVOLUTE_HD Real search(const SoftConstraints<Real>& constraints, const Newton<R
     if (i == 0) {
       at_start = slope;
       Real ignored(0);
-      for (int j = 0; j < constraints.count; ++j) {
-        const SoftConstraint<Real>& c = constraints.list[j];
+      for (int j = 0; j < island.constraint_count; ++j) {
+        const SoftConstraint<Real>& c = constraints.list[island.constraints[j]];
         add_cost_along(c.cost, ws.y + c.row, ws.J_step + c.row, zero, at_start, ignored);
       }
     }
-    for (int j = 0; j < constraints.count; ++j) {
-      const SoftConstraint<Real>& c = constraints.list[j];
+    for (int j = 0; j < island.constraint_count; ++j) {
+      const SoftConstraint<Real>& c = constraints.list[island.constraints[j]];
       add_cost_along(c.cost, ws.y + c.row, ws.J_step + c.row, alpha, first, second);
     }
     found = found | less_equal(abs(first), Real(tolerance) * abs(at_start)) | !is_finite(first);
@@ -136,34 +139,42 @@ REVOLUTE_HD Real search(const SoftConstraints<Real>& constraints, const Newton<R
 // Replaces the derivatives of the solution.
 template <class Real>
 REVOLUTE_HD void differentiate_solution(const Model& model, const MassMatrix<Real>& M,
-                                        const SoftConstraints<Real>& constraints, const Real* force,
-                                        Newton<Real>& ws) {
-  multiply(model, M, ws.a, ws.Ma);
-  constraint_slopes(model, constraints, true, ws);
-  for (int k = 0; k < model.nv; ++k) ws.step[k] = -((ws.Ma[k] - force[k]) + ws.gradient[k]);
-  factorize_at(model, M, constraints, ws);
-  solve(model, ws.H, ws.step);
-  for (int k = 0; k < model.nv; ++k)
+                                        const SoftConstraints<Real>& constraints, const SoftIsland& island,
+                                        const Real* force, Newton<Real>& ws) {
+  multiply(model, M, island.dofs, island.dof_count, ws.a, ws.Ma);
+  constraint_slopes(constraints, island, true, ws);
+  for (int i = 0; i < island.dof_count; ++i) {
+    const int k = island.dofs[i];
+    ws.step[k] = -((ws.Ma[k] - force[k]) + ws.gradient[k]);
+  }
+  factorize_at(model, M, constraints, island, ws);
+  solve(island, ws.H, ws.step);
+  for (int i = 0; i < island.dof_count; ++i) {
+    const int k = island.dofs[i];
     ws.a[k] = without_tangents(ws.a[k]) + tangents_of(Real(ws.a[k] + ws.step[k]));
-  multiply(model, M, ws.a, ws.Ma);
+  }
+  multiply(model, M, island.dofs, island.dof_count, ws.a, ws.Ma);
 }
 
-// Minimizes (1). On entry ws.a is a0. With `factors` ws.H, ws.curvature are left at the solution.
+// Minimizes (1) for one island; returns where it came to its end.
 template <class Real>
-REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
-                        const SoftConstraints<Real>& constraints, const Real* force, bool factors,
-                        Newton<Real>& ws) {
+REVOLUTE_HD MaskOf<Real> newton_of_island(const Model& model, const MassMatrix<Real>& M,
+                                          const SoftConstraints<Real>& constraints, const SoftIsland& island,
+                                          const Real* force, bool factors, Newton<Real>& ws) {
   const Real zero(0);
-  shape_newton_matrix(model, constraints, ws.H);
-  for (int k = 0; k < model.nv; ++k) ws.Ma[k] = force[k];
-  constraint_slopes(model, constraints, true, ws);
+  constraint_slopes(constraints, island, true, ws);
   MaskOf<Real> curved = less(Real(1), zero);
-  for (int i = 0; i < constraints.count; ++i)
-    ws.zone[i] = cost_zone(constraints.list[i].cost, ws.y + constraints.list[i].row, curved);
+  for (int i = 0; i < island.constraint_count; ++i) {
+    const SoftConstraint<Real>& c = constraints.list[island.constraints[i]];
+    ws.zone[island.constraints[i]] = cost_zone(c.cost, ws.y + c.row, curved);
+  }
   Real* const gradient = ws.step;
   const auto find_gradient = [&] {
-    for (int k = 0; k < model.nv; ++k) gradient[k] = (ws.Ma[k] - force[k]) + ws.gradient[k];
-    return largest_ratio(model, M, force, ws,
+    for (int i = 0; i < island.dof_count; ++i) {
+      const int k = island.dofs[i];
+      gradient[k] = (ws.Ma[k] - force[k]) + ws.gradient[k];
+    }
+    return largest_ratio(model, M, island, force, ws,
                          [&](int k) { return gradient[k] * gradient[k] / M.row(model, k)[0]; });
   };
   const Real none_before(1e300);
@@ -172,50 +183,71 @@ REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
   bool current = false;  // whether the factors are those at a
   for (int i = 0; i < most_newton_steps && !all(done); ++i) {
     const Real ratio_before = ratio;
-    factorize_at(model, M, constraints, ws);
-    for (int k = 0; k < model.nv; ++k) ws.step[k] = -gradient[k];
-    solve(model, ws.H, ws.step);
-    multiply(model, M, ws.step, ws.M_step);
+    factorize_at(model, M, constraints, island, ws);
+    for (int j = 0; j < island.dof_count; ++j) ws.step[island.dofs[j]] = -gradient[island.dofs[j]];
+    solve(island, ws.H, ws.step);
+    multiply(model, M, island.dofs, island.dof_count, ws.step, ws.M_step);
     Real slope(0), curvature(0);
-    for (int k = 0; k < model.nv; ++k) {
+    for (int j = 0; j < island.dof_count; ++j) {
+      const int k = island.dofs[j];
       slope = multiply_add(ws.Ma[k] - force[k], ws.step[k], slope);
       curvature = multiply_add(ws.M_step[k], ws.step[k], curvature);
     }
-    for (int j = 0; j < constraints.count; ++j)
-      constraint_times(model, constraints, constraints.list[j], ws.step, ws.J_step + constraints.list[j].row);
-    const Real decrement = largest_ratio(model, M, force, ws, [&](int k) {
+    for (int j = 0; j < island.constraint_count; ++j) {
+      const SoftConstraint<Real>& c = constraints.list[island.constraints[j]];
+      constraint_times(constraints, c, ws.step, ws.J_step + c.row);
+    }
+    const Real decrement = largest_ratio(model, M, island, force, ws, [&](int k) {
       return abs(((ws.Ma[k] - force[k]) + ws.gradient[k]) * ws.step[k]);
     });
     const auto last = at_rounding(decrement, decrement_before);
     decrement_before = decrement;
-    const Real alpha = select(done, zero, without_tangents(search(constraints, ws, slope, curvature, done)));
-    for (int k = 0; k < model.nv; ++k) {
+    const Real alpha =
+        select(done, zero, without_tangents(search(constraints, island, ws, slope, curvature, done)));
+    for (int j = 0; j < island.dof_count; ++j) {
+      const int k = island.dofs[j];
       ws.a[k] = select(done, ws.a[k], multiply_add(alpha, ws.step[k], ws.a[k]));
       ws.Ma[k] = select(done, ws.Ma[k], multiply_add(alpha, ws.M_step[k], ws.Ma[k]));
     }
-    for (int r = 0; r < constraints.rows; ++r)
-      ws.y[r] = select(done, ws.y[r], multiply_add(alpha, ws.J_step[r], ws.y[r]));
     MaskOf<Real> now_curved = less(Real(1), zero), changed = less(Real(1), zero);
-    for (int j = 0; j < constraints.count; ++j) {
-      const SoftConstraint<Real>& c = constraints.list[j];
+    for (int j = 0; j < island.constraint_count; ++j) {
+      const SoftConstraint<Real>& c = constraints.list[island.constraints[j]];
+      for (int r = c.row; r < c.row + c.cost.rows; ++r)
+        ws.y[r] = select(done, ws.y[r], multiply_add(alpha, ws.J_step[r], ws.y[r]));
+      Real& before = ws.zone[island.constraints[j]];
       const Real zone = cost_zone(c.cost, ws.y + c.row, now_curved);
-      changed = changed | less(zone, ws.zone[j]) | less(ws.zone[j], zone);
-      ws.zone[j] = zone;
+      changed = changed | less(zone, before) | less(before, zone);
+      before = zone;
     }
     const auto same_pieces = !(changed | curved | now_curved);
     curved = now_curved;
     current = !any(changed | now_curved);
-    constraint_slopes(model, constraints, false, ws);
+    constraint_slopes(constraints, island, false, ws);
     ratio = find_gradient();
     const auto whole = less_equal(Real(1), alpha) & less_equal(alpha, Real(1));
     done = done | (whole & same_pieces) | last | at_rounding(ratio, ratio_before);
   }
-  ws.settled = done;
   if constexpr (HasTangents<Real>::value) {
-    differentiate_solution(model, M, constraints, force, ws);
+    differentiate_solution(model, M, constraints, island, force, ws);
   } else {
-    if (factors && !current) factorize_at(model, M, constraints, ws);
+    if (factors && !current) factorize_at(model, M, constraints, island, ws);
   }
+  return done;
+}
+
+// Minimizes (1). On entry ws.a is a0. With `factors` ws.H, ws.curvature are left at the solution.
+template <class Real>
+REVOLUTE_HD void newton(const Model& model, const MassMatrix<Real>& M,
+                        const SoftConstraints<Real>& constraints, const Real* force, bool factors,
+                        Newton<Real>& ws) {
+  shape_newton_matrix(model, constraints, ws.H);
+  const SoftIslands& islands = ws.H.islands;
+  for (int k = 0; k < model.nv; ++k) ws.Ma[k] = force[k];
+  ws.settled = less(Real(0), Real(1));
+  for (int i = 0; i < islands.count; ++i)
+    ws.settled = ws.settled & newton_of_island(model, M, constraints, islands.list[i], force, factors, ws);
+  // trees without constraints
+  if (factors) factorize_at(model, M, constraints, islands.list[islands.count], ws);
 }
 
 }  // namespace revolute

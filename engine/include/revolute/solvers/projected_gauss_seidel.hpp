@@ -46,6 +46,7 @@
 namespace revolute {
 
 constexpr int contact_rows = 3, unrolled_rows = 4 * contact_rows;
+constexpr double settled_speed = 1e-3;  // sweeps that leave a larger violation than this have not settled
 
 // Arrays [count] (start: scratch), but scaled as A: (A_jj^-1 A_jr) in row r, 0 within a block; inverse [count, most_friction_rows]: A_bb^-1; tape
 // and slides [iterations + 1, rows] for each island in turn. slides: of a contact that slides sigma in its normal's place and
@@ -203,7 +204,10 @@ REVOLUTE_NOINLINE void sweep(const Island<Real>& island, Real* x_inout, Real* z_
     slides += count;
   }
   if (Rows)
-    for (int j = 0; j < count; ++j) x_inout[j] = x[j];
+    for (int j = 0; j < count; ++j) {
+      x_inout[j] = x[j];
+      z_in[j] = z[j];
+    }
 }
 
 // Calls Task<Rows>::run with the number of rows of an island that is to be unrolled, or 0.
@@ -368,6 +372,33 @@ REVOLUTE_HD void projected_gauss_seidel(const SolverProblem<Real>& problem, Solv
                                         bool record) {
   for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end)
     dispatch_island<ForwardIsland>(problem.rows + begin, problem, begin, ws, record);
+}
+
+// What the sweeps have left: A_bb (project(z_b) - x_b) at the x and z of their end.
+template <class Real>
+REVOLUTE_HD SolverReport<Real> sweeps_report(const SolverProblem<Real>& problem,
+                                             const SolverWorkspace<Real>& ws) {
+  Real largest(0);
+  for (int begin = 0; begin < problem.count; begin = problem.rows[begin].end) {
+    const int count = problem.rows[begin].end - begin;
+    const Island<Real> island = island_at(problem, ws, begin, count);
+    const Real *const x = ws.x + begin, *const z = ws.z + begin;
+    for (int r = 0, size; r < count; r += size) {
+      size = block_rows<0>(island.rows, count, r);
+      Real next[most_friction_rows], e[most_friction_rows], sigma, ignored(0);
+      if (island.rows[r].kind == RowKind::friction)
+        dispatch_block<ProjectBlock>(size, island.block(r), x[normal_of<0>(island.rows, r)], z + r, next, e,
+                                     sigma);
+      else
+        next[0] = project(island.rows[r].kind, island.bound[r], z[r], ignored);
+      for (int i = 0; i < size; ++i) {
+        Real speed(0);
+        for (int j = 0; j < size; ++j) speed += island.A[(r + i) * count + r + j] * (next[j] - x[r + j]);
+        largest = maximum(largest, abs(speed));
+      }
+    }
+  }
+  return {largest, less_equal(largest, Real(settled_speed))};
 }
 
 }  // namespace revolute

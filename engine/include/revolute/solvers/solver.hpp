@@ -29,6 +29,13 @@ struct SolverProblem {
   const Real* bound;  // friction: mu; box: bound; unilateral: 1 where active, 0 elsewhere; bilateral: unused
 };
 
+// How well impulses solve their rows, for each environment.
+template <class Real>
+struct SolverReport {
+  Real violation;  // largest change of velocity that one more update of a block would make, m/s or rad/s
+  MaskOf<Real> settled;
+};
+
 // Where the cotangents go: [count], but A as A. x is used up, the others are added to.
 template <class Bar>
 struct SolverCotangent {

@@ -6,8 +6,12 @@
 // Reads links. Not differentiated.
 #pragma once
 
+#include <stdexcept>
+#include <string>
+
 #include "revolute/collision/sweep_and_prune.hpp"
 #include "revolute/stages/contact_list.hpp"
+#include "revolute/stages/unlisted_pairs.hpp"
 
 namespace revolute {
 
@@ -73,6 +77,15 @@ REVOLUTE_HD inline void visit_pairs_of(const Model& model, int geom_a, int geom_
   for (; begin < last && model.partners[begin].geom == upper; ++begin) visit(model.partners[begin].candidate);
 }
 
+// A step has room for so many pairs and contacts of a model whose pairs are not listed. A device has its host see to enough.
+REVOLUTE_HD inline void expect_room(const char* what, std::size_t count, std::size_t capacity) {
+#if !defined(__CUDA_ARCH__)
+  if (count > capacity)
+    throw std::length_error("contact: expected at most " + std::to_string(capacity) + " " + what +
+                            " in one step, got more; let fewer shapes meet by contype and conaffinity");
+#endif
+}
+
 // Fills out.near, ascending.
 template <class Real>
 REVOLUTE_HD void broad_phase(const Model& model, const Kinematics<Real>& kin, Contacts<Real>& out) {
@@ -86,18 +99,27 @@ REVOLUTE_HD void broad_phase(const Model& model, const Kinematics<Real>& kin, Co
   for (int lane = 0; lane < Width<Real>::value; ++lane) {
     for (int s = 0; s < model.nswept; ++s) near.lane_boxes[s] = box_of_lane(near.boxes[model.swept[s]], lane);
     int found = 0;
-    sweep_and_prune(near.lane_boxes, model.nswept, near.order, near.scratch, [&](int i, int j) {
-      visit_pairs_of(model, model.swept[i], model.swept[j],
-                     [&](int pair) { near.lane_list[found++] = pair; });
-    });
-    detail::merge_sort(near.lane_list, near.merged, found, [](int a, int b) { return a < b; });
+    const auto take = [&](int i, int j) {
+      const int a = model.swept[i], b = model.swept[j];
+      if (!has_unlisted_pairs(model))
+        return visit_pairs_of(model, a, b, [&](int pair) { near.lane_list[found++] = pair; });
+      if (!may_touch(model, a, b)) return;
+      expect_room("near pairs of shapes", found + 1, near_pair_capacity(model));
+      near.lane_list[found++] = pair_key(a, b);
+    };
+    sweep_groups(near.lane_boxes, model.swept_begin, model.nswept_group, near.order, near.scratch,
+                 near.group_boxes, near.sorted_boxes, take);
+    detail::merge_sort(near.lane_list, near.merged, found,
+                       [](std::int64_t a, std::int64_t b) { return a < b; });
     if (lane == 0) {
       near.count = found;
       for (int k = 0; k < found; ++k) near.list[k] = near.lane_list[k];
       continue;
     }
+    expect_room("near pairs of shapes", near.count + found,
+                has_unlisted_pairs(model) ? near_pair_capacity(model) : near.count + found);
     near.count = merge_ascending(near.list, near.count, near.lane_list, found, near.merged);
-    int* const kept = near.list;
+    std::int64_t* const kept = near.list;
     near.list = near.merged;
     near.merged = kept;
   }
@@ -111,13 +133,23 @@ REVOLUTE_HD inline MaskOf<Real> boxes_meet(const Model& model, const Contacts<Re
   return overlap(contacts.near.boxes[candidate.geom_a], contacts.near.boxes[candidate.geom_b]);
 }
 
-// Calls visit(first candidate) for each pair to look at, in the model's order.
+// Calls visit(pointer to the first candidate) for each pair to look at, in the model's order; unlisted ones come last.
 template <class Real, class Visit>
-REVOLUTE_HD void visit_near_pairs(const Model& model, const Contacts<Real>& contacts, const Visit& visit) {
-  const int* near = contacts.near.list;
+REVOLUTE_HD void visit_near_pairs(const Model& model, Contacts<Real>& contacts, const Visit& visit) {
+  const std::int64_t* near = contacts.near.list;
+  if (has_unlisted_pairs(model)) {
+    for (int i = 0; i < model.nalways; ++i) visit(model.candidates + model.always[i]);
+    contacts.near.made_count = 0;
+    for (int j = 0; j < contacts.near.count; ++j) {
+      Candidate* const made = contacts.near.made + contacts.near.made_count;
+      contacts.near.made_count += make_candidates(model, int(near[j] >> 32), int(near[j] & 0xffffffff), made);
+      visit(made);
+    }
+    return;
+  }
   for (int i = 0, j = 0; i < model.nalways || j < contacts.near.count;) {
     const bool swept = i == model.nalways || (j < contacts.near.count && near[j] < model.always[i]);
-    visit(swept ? near[j++] : model.always[i++]);
+    visit(model.candidates + (swept ? int(near[j++]) : model.always[i++]));
   }
 }
 

@@ -74,7 +74,7 @@ REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& cont
 template <class Real, class Bar>
 REVOLUTE_HD PairMoments<Bar> touch_adjoint(const Model& model, const Kinematics<Real>& kin,
                                            const Contact<Real>& contact, const ContactPoint<Bar>& bar) {
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   const Vector3<Real> at_a = world_point(model, kin, a.link, a.position);
   const Real radius_a(a.radius);
@@ -103,7 +103,7 @@ REVOLUTE_HD PairMoments<Bar> touch_adjoint(const Model& model, const Kinematics<
 // Frame and wrenches of a contact whose point and normal are known.
 template <class Real>
 REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, Contact<Real>& contact) {
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   const Geom& a = model.geoms[candidate.geom_a];
   contact.axis[0] = contact.at.normal;
   if (model.contact_model == ContactModel::mujoco) {
@@ -129,7 +129,7 @@ REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const
                           Real present, Contact<Real>& contact, Contacts<Real>& out) {
   contact.gap = contact.at.gap;
   if (model.contact_model == ContactModel::mujoco) {
-    const Candidate& of = model.candidates[contact.candidate];
+    const Candidate& of = *contact.candidate;
     contact.active = less(Real(0), present) & less(contact.gap, Real(of.margin));
     if (!any(contact.active)) return;
     place_contact(model, kin, contact);
@@ -137,7 +137,7 @@ REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const
     return;
   }
   place_contact(model, kin, contact);
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   const Real speed = dot(at_link(V_free, candidate.link_a), contact.force_a[0]) +
                      dot(at_link(V_free, candidate.link_b), contact.force_b[0]);  // (2)
   contact.active = less(Real(0), present) & less(minimum(contact.gap, contact.gap + h * speed),
@@ -154,8 +154,8 @@ REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const
 // Adds the points of a convex pair, each environment its own; slots that an environment does not use stay far away.
 template <class Real>
 REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
-                                 Real h, int first, Contacts<Real>& out) {
-  const Candidate& candidate = model.candidates[first];
+                                 Real h, const Candidate* first, Contacts<Real>& out) {
+  const Candidate& candidate = *first;
   Real limit;
   const auto near = may_meet(model, out, candidate, limit);
   if (!any(near)) return;
@@ -194,8 +194,8 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
 // MuJoCo's contacts of the pair whose first slot is `first`.
 template <class Real>
 REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
-                                 Real h, int first, Contacts<Real>& out) {
-  const Candidate& candidate = model.candidates[first];
+                                 Real h, const Candidate* first, Contacts<Real>& out) {
+  const Candidate& candidate = *first;
   const Geom& a = model.geoms[candidate.geom_a];
   Real limit;
   const auto near = may_meet(model, out, candidate, limit);
@@ -225,7 +225,7 @@ REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin
   if (candidate.pair == Pair::capsule_box) return mujoco::capsule_box_points(model, kin, candidate, give);
   for (int s = 0; s < candidate.slots; ++s) {
     MaskOf<Real> exists;
-    const ContactPoint<Real> at = mujoco::round_touch(model, kin, model.candidates[first + s], exists);
+    const ContactPoint<Real> at = mujoco::round_touch(model, kin, first[s], exists);
     if (any(exists)) give(s, at, exists);
   }
 }
@@ -233,10 +233,10 @@ REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin
 // A pair of the hard model that is not general.
 template <class Real>
 REVOLUTE_HD void consider_touch(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
-                                Real h, int i, Contacts<Real>& out) {
-  const Candidate& candidate = model.candidates[i];
+                                Real h, const Candidate* only, Contacts<Real>& out) {
+  const Candidate& candidate = *only;
   Contact<Real>& contact = out.list[out.count];
-  contact.candidate = i;
+  contact.candidate = only;
   contact.at = touch(model, kin, candidate, contact.centre);
   consider(model, kin, V_free, h, indicator<Real>(boxes_meet(model, out, candidate)), contact, out);
 }
@@ -249,8 +249,10 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
   const bool mujoco = model.contact_model == ContactModel::mujoco;
   if (mujoco || model.nconvex > 0 || model.nswept > 0) swept_spheres(model, kin, V_free, h, out);
   broad_phase(model, kin, out);
-  visit_near_pairs(model, out, [&](int first) {
-    const Pair pair = model.candidates[first].pair;
+  visit_near_pairs(model, out, [&](const Candidate* first) {
+    if (has_unlisted_pairs(model))
+      expect_room("contacts", std::size_t(out.count) + first->slots, contact_capacity(model));
+    const Pair pair = first->pair;
     if (pair == Pair::plane_convex || pair == Pair::convex_convex)
       consider_convex(model, kin, V_free, h, first, out);
     else if (mujoco)
@@ -265,7 +267,7 @@ template <class Real, class Bar>
 REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematics<Real>& kin,
                                              const Contact<Real>& contact, const ContactCotangent<Bar>& bar,
                                              KinematicsCotangent<Bar>& kin_bar) {
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   const Vector3<Real> origin_a = tree_origin(model, kin, candidate.link_a),
                       origin_b = tree_origin(model, kin, candidate.link_b);
   const Vector3<Real> arm_a = contact.at.point - origin_a, arm_b = contact.at.point - origin_b;

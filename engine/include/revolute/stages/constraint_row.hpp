@@ -12,7 +12,7 @@ namespace revolute {
 
 constexpr int row_dofs = 3;
 
-enum class RowSource : int { equality, dry_friction, limit, contact };
+enum class RowSource : int { equality, dry_friction, limit, contact, tendon_friction, tendon_limit };
 
 // Which constraint a row belongs to.
 struct RowOrigin {

@@ -125,7 +125,7 @@ REVOLUTE_HD inline RowGroup row_group(const Model& model, const Contacts<Real>& 
   g -= model.nv;
   if (g < model.nlimit) return {RowSource::limit, g, model.limits_list[g].path, 1};
   g -= model.nlimit;
-  const Candidate& candidate = model.candidates[contacts.list[g].candidate];
+  const Candidate& candidate = *contacts.list[g].candidate;
   return {RowSource::contact, g, candidate.path, candidate.condim};
 }
 template <class Real>

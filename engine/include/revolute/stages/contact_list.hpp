@@ -14,7 +14,7 @@ namespace revolute {
 
 template <class Real>
 struct Contact {
-  int candidate;
+  const Candidate* candidate;
   MaskOf<Real> active;
   Real gap;
   Vector3<Real> centre;     // against a plane: the point that touches
@@ -56,21 +56,28 @@ struct SweptBox {
 template <class Real>
 struct NearPairs {
   int count;
-  int* list;              // first candidates of pairs that may touch in some environment, ascending
-  SweptBox<Real>* boxes;  // [ngeom]
-  WorldBox* lane_boxes;   // [nswept]
-  int *order, *scratch;   // [nswept]
-  int *lane_list, *merged;
+  // pairs that may touch in some environment, ascending: first candidates, or keys of unlisted pairs
+  std::int64_t* list;
+  SweptBox<Real>* boxes;                              // [ngeom]
+  WorldBox *lane_boxes, *group_boxes, *sorted_boxes;  // [nswept]
+  int *order, *scratch;                               // [nswept]
+  std::int64_t *lane_list, *merged;
+  Candidate* made;  // of unlisted pairs in this step
+  int made_count;
 
   NearPairs(const Model& model, Arena& arena)
       : count(0),
-        list(arena.take<int>(model.npartner)),
+        list(arena.take<std::int64_t>(near_pair_capacity(model))),
         boxes(arena.take<SweptBox<Real>>(model.nswept ? model.ngeom : 0)),
         lane_boxes(arena.take<WorldBox>(model.nswept)),
+        group_boxes(arena.take<WorldBox>(model.nswept)),
+        sorted_boxes(arena.take<WorldBox>(model.nswept)),
         order(arena.take<int>(model.nswept)),
         scratch(arena.take<int>(model.nswept)),
-        lane_list(arena.take<int>(model.npartner)),
-        merged(arena.take<int>(model.npartner)) {}
+        lane_list(arena.take<std::int64_t>(near_pair_capacity(model))),
+        merged(arena.take<std::int64_t>(near_pair_capacity(model))),
+        made(arena.take<Candidate>(has_unlisted_pairs(model) ? most_slots * near_pair_capacity(model) : 0)),
+        made_count(0) {}
 };
 
 template <class Real>
@@ -84,9 +91,9 @@ struct Contacts {
 
   Contacts(const Model& model, Arena& arena)
       : count(0),
-        list(arena.take<Contact<Real>>(model.ncandidate)),
-        touches(arena.take<Touch>(std::size_t(model.ncandidate) * Width<Real>::value)),
-        boxes(arena.take<mujoco::BoxPoint>(std::size_t(model.ncandidate) * Width<Real>::value)),
+        list(arena.take<Contact<Real>>(contact_capacity(model))),
+        touches(arena.take<Touch>(contact_capacity(model) * Width<Real>::value)),
+        boxes(arena.take<mujoco::BoxPoint>(contact_capacity(model) * Width<Real>::value)),
         spheres(arena.take<SweptSphere<Real>>(model.ngeom)),
         near(model, arena) {}
 };

@@ -95,7 +95,7 @@ REVOLUTE_HD void find_lane_islands(const Model& model, const Contacts<Real>& con
   const MaskOf<Real> all_lanes = less(Real(0), Real(1));
   for (int i = 0; i < model.nequality; ++i) join_in_lanes(model, model.equalities[i].path, all_lanes, out);
   for (int c = 0; c < contacts.count; ++c)
-    join_in_lanes(model, model.candidates[contacts.list[c].candidate].path, contacts.list[c].active, out);
+    join_in_lanes(model, contacts.list[c].candidate->path, contacts.list[c].active, out);
 }
 // Sums of trees' numbers over islands, at their first trees.
 template <class Real, class Bar>
@@ -129,7 +129,7 @@ REVOLUTE_HD void for_impacts(const Model& model, const Parameters<Real>& paramet
                              const RowContext<Real>& at, const Contacts<Real>& contacts, const Visit& visit) {
   for (int c = 0; c < contacts.count; ++c) {
     const Contact<Real>& contact = contacts.list[c];
-    const Candidate& candidate = model.candidates[contact.candidate];
+    const Candidate& candidate = *contact.candidate;
     if (model.paths[candidate.path].count == 0) continue;
     const RowJacobian<Real> J = contact_jacobian(candidate, contact, 0);
     Bounce<Real> hit;

@@ -83,9 +83,11 @@ REVOLUTE_HD void add_bias_slopes(const Model& model, const Kinematics<Real>& kin
 // (1) and its factors
 template <class Real>
 REVOLUTE_HD void implicit_velocity(const Model& model, const Kinematics<Real>& kin, const MassMatrix<Real>& M,
-                                   const Real* diagonal, Real h, const Real* qvel,
+                                   const Real* diagonal, const Real* coupling, Real h, const Real* qvel,
                                    ImplicitVelocity<Real>& out) {
-  for (int i = 0; i < model.mass_rows[model.nv]; ++i) out.lower[i] = out.upper[i] = M.entries[i];
+  const int count = model.mass_rows[model.nv];
+  for (int i = 0; i < count; ++i) out.lower[i] = out.upper[i] = M.entries[i];
+  for (int i = 0; coupling && i < count; ++i) out.lower[i] = out.upper[i] = M.entries[i] + coupling[i];
   for (int k = 0; k < model.nv; ++k) out.lower[model.mass_rows[k]] += diagonal[k];
   for (int j = 0; j < model.nv; ++j)
     if (is_gyroscopic(model, j)) add_bias_slopes(model, kin, h, qvel, j, out);

@@ -64,26 +64,38 @@ REVOLUTE_HD void mass_matrix(const Model& model, const Parameters<Real>& paramet
   }
 }
 
+// What M x gets from row k.
+template <class Real, class X>
+REVOLUTE_HD inline void add_row_times(const Model& model, const MassMatrix<Real>& M, int k, const X* x,
+                                      X* y) {
+  const MatrixRow row = tree_row(model, k);
+  const Real* const entries = M.row(model, k);
+  X sum = entries[0] * x[k];
+  for (int i = 1; i < row.count; ++i) {
+    sum = multiply_add(entries[i], x[row.dofs[i]], sum);
+    y[row.dofs[i]] = multiply_add(entries[i], x[k], y[row.dofs[i]]);
+  }
+  y[k] = sum;
+}
 // y = M x
 template <class Real, class X>
 REVOLUTE_HD void multiply(const Model& model, const MassMatrix<Real>& M, const X* x, X* y) {
-  for (int k = 0; k < model.nv; ++k) {
-    const MatrixRow row = tree_row(model, k);
-    const Real* const entries = M.row(model, k);
-    X sum = entries[0] * x[k];
-    for (int i = 1; i < row.count; ++i) {
-      sum = multiply_add(entries[i], x[row.dofs[i]], sum);
-      y[row.dofs[i]] = multiply_add(entries[i], x[k], y[row.dofs[i]]);
-    }
-    y[k] = sum;
-  }
+  for (int k = 0; k < model.nv; ++k) add_row_times(model, M, k, x, y);
+}
+// The same for whole trees alone, whose degrees of freedom are listed from the leaves on.
+template <class Real, class X>
+REVOLUTE_HD void multiply(const Model& model, const MassMatrix<Real>& M, const int* dofs, int count,
+                          const X* x, X* y) {
+  for (int i = count - 1; i >= 0; --i) add_row_times(model, M, dofs[i], x, y);
 }
 
-// (2) of M + diag(added); `added` may be null
+// (2) of M + diag(added) + coupling, whose entries are as those of M; both may be null
 template <class Real>
 REVOLUTE_HD void factorize(const Model& model, const MassMatrix<Real>& M, const Real* added,
-                           MassFactors<Real>& out) {
-  for (int i = 0; i < model.mass_rows[model.nv]; ++i) out.entries[i] = M.entries[i];
+                           const Real* coupling, MassFactors<Real>& out) {
+  const int count = model.mass_rows[model.nv];
+  for (int i = 0; i < count; ++i) out.entries[i] = M.entries[i];
+  for (int i = 0; coupling && i < count; ++i) out.entries[i] += coupling[i];
   for (int k = 0; added && k < model.nv; ++k) out.entries[model.mass_rows[k]] += added[k];
   for (int k = model.nv - 1; k >= 0; --k) {
     const MatrixRow row = tree_row(model, k);

@@ -33,8 +33,8 @@ REVOLUTE_HD inline Vector3<Real> frame_axis(const Model& model, const Kinematics
 
 // Points against a plane: `give(slot, point, radius, exists)` gets each.
 template <class Real, class Give>
-REVOLUTE_HD void plane_points(const Model& model, const Kinematics<Real>& kin, int first, const Give& give) {
-  const Candidate* slots = model.candidates + first;
+REVOLUTE_HD void plane_points(const Model& model, const Kinematics<Real>& kin, const Candidate* slots,
+                              const Give& give) {
   const Candidate& candidate = slots[0];
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   const Vector3<Real> n = plane_normal<Real>(a), origin = vector3<Real>(a.position);
@@ -176,7 +176,7 @@ REVOLUTE_HD void capsule_box_points(const Model& model, const Kinematics<Real>& 
 template <class Real, class Bar>
 REVOLUTE_HD PairMoments<Bar> box_box_adjoint(const Model& model, const Kinematics<Real>& kin,
                                              const Contact<Real>& contact, const ContactPoint<Bar>& bar) {
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   const Box<Real> a = box(model, kin, model.geoms[candidate.geom_a]),
                   b = box(model, kin, model.geoms[candidate.geom_b]);
   PairMoments<Bar> out = {zero_force<Bar>(), zero_force<Bar>()};
@@ -200,7 +200,7 @@ REVOLUTE_HD PairMoments<Bar> box_box_adjoint(const Model& model, const Kinematic
 template <class Real, class Bar>
 REVOLUTE_HD Force<Bar> plane_adjoint(const Model& model, const Kinematics<Real>& kin,
                                      const Contact<Real>& contact, const ContactPoint<Bar>& bar) {
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   const Vector3<Real> n = plane_normal<Real>(a);
   const Vector3<Bar> x_bar = plane_point_adjoint(contact.at, bar);
@@ -217,7 +217,7 @@ REVOLUTE_HD Force<Bar> plane_adjoint(const Model& model, const Kinematics<Real>&
 template <class Real, class Bar>
 REVOLUTE_HD PairMoments<Bar> touch_adjoint(const Model& model, const Kinematics<Real>& kin,
                                            const Contact<Real>& contact, const ContactPoint<Bar>& bar) {
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   if (a.shape == Shape::plane) return {zero_force<Bar>(), plane_adjoint(model, kin, contact, bar)};
   const Vector3<Real> at_a = world_point(model, kin, a.link, a.position);

@@ -6,7 +6,8 @@
 //   pyramid:  R = 2 m^2 (1 + mu_1^2) (1 - I)/I weight,  m = mu_1/sqrt(impratio);  ellipse: (2) for the normal
 // I, K and B come from solimp and solref (impedance.hpp); dJ/dt v is MuJoCo's, of connect and weld only. Dry friction has no K;
 // the sliding rows of a contact have none either, and B of solreffriction where that is given (ellipse).
-// Order: equality, dry friction, limits, contacts. A constraint is there when it acts in any environment of a pack; where it
+// Order: equality, dry friction, limits, contacts; of joints before those of tendons, whose J is that of their length
+// (transmission.hpp; an equality of two has J_1 - p'(l_2 - r_2) J_2). A constraint is there when it acts in any environment of a pack; where it
 // does not act, D is zero.
 // Source: MuJoCo, Computation, section Constraint model.
 //
@@ -19,19 +20,29 @@
 #include "revolute/solvers/constraint_cost.hpp"
 #include "revolute/stages/acceleration.hpp"
 #include "revolute/stages/impedance.hpp"
+#include "revolute/stages/pair_softness.hpp"
 #include "revolute/stages/rows/contact.hpp"
 #include "revolute/stages/rows/limit.hpp"
 #include "revolute/stages/rows/soft_equality.hpp"
+#include "revolute/stages/transmission.hpp"
 
 namespace revolute {
+
+// Whether a tendon has dry friction.
+REVOLUTE_HD inline bool rubs(const Model& model, int tendon) {
+  return model.tendon_friction && model.tendons[tendon].frictionloss > 0;
+}
+REVOLUTE_HD inline bool is_of_tendons(const Equality& equality) {
+  return equality.type == EqualityType::tendon;
+}
 
 template <class Real>
 struct SoftConstraint {
   RowSource source;
   int index;  // of its kind; contact: place in the list of contacts
   int row;    // its first
-  int support;
-  std::size_t entry;  // of SoftConstraints::J: [support, rows]
+  Support support;
+  std::size_t entry;  // of SoftConstraints::J: [rows, support]
   std::size_t block;  // of blocks of its rows squared
   ConstraintCost<Real> cost;
   Real impedance, stiffness, damping, friction_damping;  // I, K, B, B of sliding rows
@@ -43,22 +54,26 @@ template <class Real>
 struct SoftConstraints {
   int count, rows;
   SoftConstraint<Real>* list;
-  RowJacobian<Real>* row_J;     // [rows]
-  Real *aref, *velocity, *pos;  // [rows] aref, J v, x (of rows that have a stiffness)
-  Real* J;                      // entries along the supports
-  Motion<Real>* A_bias;         // [nv] velocity-product accelerations; of models with connect or weld
+  RowJacobian<Real>* row_J;       // [rows]
+  Real *aref, *velocity, *pos;    // [rows] aref, J v, x (of rows that have a stiffness)
+  Real* J;                        // entries along the supports
+  int *found_dofs, *found_sides;  // supports of contacts of unlisted pairs
+  int found;                      // how long they are
+  Motion<Real>* A_bias;           // [nv] velocity-product accelerations; of models with connect or weld
 
-  SoftConstraints(const Model& model, Arena& arena) : count(0), rows(0) {
+  SoftConstraints(const Model& model, Arena& arena) : count(0), rows(0), found(0) {
     std::size_t row_count = 0, entries = 0, constraints = capacity(model);
-    for_all(model, [&](int r, int support) {
+    for_all(model, [&](int r, int support_count) {
       row_count += r;
-      entries += std::size_t(r) * model.supports[support].count;
+      entries += std::size_t(r) * support_count;
     });
     list = arena.take<SoftConstraint<Real>>(constraints);
     row_J = arena.take<RowJacobian<Real>>(row_count);
     for (Real** array : {&aref, &velocity, &pos}) *array = arena.take<Real>(row_count);
     J = arena.take<Real>(entries);
     A_bias = arena.take<Motion<Real>>(model.nv);
+    const std::size_t longest = unlisted_contact_capacity(model) * model.longest_support;
+    for (int** array : {&found_dofs, &found_sides}) *array = arena.take<int>(longest);
   }
   static std::size_t capacity(const Model& model) {
     std::size_t sum = 0;
@@ -77,15 +92,23 @@ struct SoftConstraints {
   }
 
  private:
-  // visit(rows, support) for all that may ever act
+  // visit(rows, length of the support) for all that may ever act
   template <class Visit>
   static void for_all(const Model& model, const Visit& visit) {
     if (model.contact_model != ContactModel::mujoco) return;
     for (int i = 0; i < model.nequality; ++i)
-      visit(equality_rows(model.equalities[i]), model.equalities[i].support);
-    for (int k = 0; k < model.nv && model.dry_friction; ++k) visit(1, k);
-    for (int i = 0; i < model.nlimit; ++i) visit(1, model.limits_list[i].support);
-    for (int i = 0; i < model.ncandidate; ++i) visit(model.candidates[i].condim, model.candidates[i].support);
+      visit(equality_rows(model.equalities[i]), model.supports[model.equalities[i].support].count);
+    for (int k = 0; k < model.nv && model.dry_friction; ++k) visit(1, 1);
+    for (int i = 0; i < model.nlimit; ++i) visit(1, model.supports[model.limits_list[i].support].count);
+    for (int t = 0; t < model.ntendon; ++t) {
+      const int length = model.supports[model.transmissions[t].support].count;
+      if (rubs(model, t)) visit(1, length);
+      for (int side = 0; side < 2 && model.limits && model.tendons[t].limited; ++side) visit(1, length);
+    }
+    for (int i = 0; i < model.ncandidate; ++i)
+      visit(model.candidates[i].condim, model.supports[model.candidates[i].support].count);
+    for (std::size_t i = 0; i < unlisted_contact_capacity(model); ++i)
+      visit(most_rows, model.longest_support);
   }
 };
 
@@ -95,12 +118,14 @@ struct SoftContext {
   Real h;
   const Kinematics<Real>* kinematics;
   const Real *qpos, *qvel;
+  const Transmissions<Real>* transmissions;
 };
 
 template <class Real>
 REVOLUTE_HD inline bool has_bias(const Model& model) {
   for (int i = 0; i < model.nequality; ++i)
-    if (model.equalities[i].type != EqualityType::joint) return true;
+    if (model.equalities[i].type == EqualityType::connect || model.equalities[i].type == EqualityType::weld)
+      return true;
   return false;
 }
 template <class Real>
@@ -139,11 +164,11 @@ REVOLUTE_HD inline void set_reference(const Model& model, const Real& h, const R
 
 // Appends the rows' Jacobians, and aref of (1) for given x and dJ/dt v; `stiff`: how many rows have x.
 template <class Real>
-REVOLUTE_HD void finish_constraint(const Model& model, const SoftContext<Real>& at,
-                                   const RowJacobian<Real>* J, const Real* x, int stiff, const Real* bias,
-                                   SoftConstraint<Real>& c, SoftConstraints<Real>& out) {
+REVOLUTE_HD void finish_constraint(const SoftContext<Real>& at, const RowJacobian<Real>* J, const Real* x,
+                                   int stiff, const Real* bias, SoftConstraint<Real>& c,
+                                   SoftConstraints<Real>& out) {
   const int rows = c.cost.rows;
-  const Support& support = model.supports[c.support];
+  const Support& support = c.support;
   for (int r = 0; r < rows; ++r) {
     const Real velocity = row_times(J[r], at.qvel, at.kinematics->V);
     const Real B = r == 0 ? c.damping : c.friction_damping;
@@ -155,26 +180,44 @@ REVOLUTE_HD void finish_constraint(const Model& model, const SoftContext<Real>& 
     if (bias) aref -= bias[r];
     out.aref[c.row + r] = aref;
   }
-  Real* entries = out.J + c.entry;
+  Real* const entries = out.J + c.entry;
   for (int i = 0; i < support.count; ++i) {
-    const int k = model.support_dofs[support.first + i], side = model.support_sides[support.first + i];
-    for (int r = 0; r < rows; ++r, ++entries) {
+    const int k = support.dofs[i], side = support.sides[i];
+    for (int r = 0; r < rows; ++r) {
       const RowJacobian<Real>& row = J[r];
+      Real& entry = entries[r * support.count + i];
       if (row.dofs == 0) {
-        *entries = dot(at.kinematics->S[k], side == 0 ? row.force_a : row.force_b);
+        entry = dot(at.kinematics->S[k], side == 0 ? row.force_a : row.force_b);
         continue;
       }
       for (int d = 0; d < row.dofs; ++d)
-        if (row.dof[d] == k) *entries = row.coefficient[d];
+        if (row.dof[d] == k) entry = row.coefficient[d];
     }
   }
   out.rows += rows;
 }
 
+// The same for one row of tendons, whose entries along the support are there already. Its RowJacobian stays empty: what acts
+// on tendons has no wrenches of its own.
+template <class Real>
+REVOLUTE_HD void finish_tendon_constraint(const SoftContext<Real>& at, const Real& x, SoftConstraint<Real>& c,
+                                          SoftConstraints<Real>& out) {
+  const Support& support = c.support;
+  const Real* const J = out.J + c.entry;
+  Real velocity(0);
+  for (int i = 0; i < support.count; ++i) velocity = multiply_add(J[i], at.qvel[support.dofs[i]], velocity);
+  out.row_J[c.row] = wrench_row(-1, zero_force<Real>(), -1, zero_force<Real>());
+  out.velocity[c.row] = velocity;
+  out.pos[c.row] = x;
+  out.aref[c.row] = -(c.damping * velocity) - c.stiffness * c.impedance * x;
+  out.rows += 1;
+}
+
 // A new constraint at the end of the list.
 template <class Real>
-REVOLUTE_HD SoftConstraint<Real>& append_constraint(const Model& model, RowSource source, int index, int rows,
-                                                    int support, CostKind kind, SoftConstraints<Real>& out) {
+REVOLUTE_HD SoftConstraint<Real>& append_constraint(RowSource source, int index, int rows,
+                                                    const Support& support, CostKind kind,
+                                                    SoftConstraints<Real>& out) {
   SoftConstraint<Real>& c = out.list[out.count];
   c.source = source;
   c.index = index;
@@ -183,7 +226,7 @@ REVOLUTE_HD SoftConstraint<Real>& append_constraint(const Model& model, RowSourc
   c.entry = c.block = 0;
   if (out.count > 0) {
     const SoftConstraint<Real>& last = out.list[out.count - 1];
-    c.entry = last.entry + std::size_t(last.cost.rows) * model.supports[last.support].count;
+    c.entry = last.entry + std::size_t(last.cost.rows) * last.support.count;
     c.block = last.block + std::size_t(last.cost.rows) * last.cost.rows;
   }
   c.cost.kind = kind;
@@ -217,14 +260,69 @@ REVOLUTE_HD inline Real violation_norm(const EqualityRows<Real>& rows, int count
   return norm;
 }
 
+// The violation of an equality of tendons, and p' for the second.
+template <class Real>
+REVOLUTE_HD Real tendon_violation(const SoftContext<Real>& at, const Equality& equality, Real& slope,
+                                  Real& curvature) {
+  const Real* const length = at.transmissions->length;
+  Real p(equality.polynomial[0]);
+  slope = curvature = Real(0);
+  if (equality.tendon_b >= 0)
+    polynomial(equality.polynomial, length[equality.tendon_b] - Real(equality.reference_b), p, slope,
+               curvature);
+  return length[equality.tendon_a] - Real(equality.reference_a) - p;
+}
+// Calls visit(i, k, of_b) for the entries of a row of tendons: i of the support, k of tendon a or b.
+template <class Visit>
+REVOLUTE_HD void visit_tendon_entries(const Model& model, const Support& support, const int* tendons,
+                                      const Visit& visit) {
+  for (int side = 0; side < 2; ++side) {
+    if (tendons[side] < 0) continue;
+    const TransmissionDofs dofs = dofs_of(model, model.transmissions[tendons[side]]);
+    for (int i = 0, k = 0; i < support.count && k < dofs.count; ++i)
+      if (support.dofs[i] == dofs.dofs[k]) visit(i, k++, side);
+  }
+}
+template <class Real>
+REVOLUTE_HD void fill_tendon_row(const Model& model, const SoftContext<Real>& at, const int* tendons,
+                                 const Real* factors, SoftConstraint<Real>& c, SoftConstraints<Real>& out) {
+  Real* const J = out.J + c.entry;
+  for (int i = 0; i < c.support.count; ++i) J[i] = Real(0);
+  visit_tendon_entries(model, c.support, tendons, [&](int i, int k, int side) {
+    J[i] += factors[side] * at.transmissions->row(model.transmissions[tendons[side]])[k];
+  });
+}
+template <class Real>
+REVOLUTE_HD void add_tendon_equality(const Model& model, const SoftContext<Real>& at, int index,
+                                     SoftConstraints<Real>& out) {
+  const Equality& equality = model.equalities[index];
+  SoftConstraint<Real>& c = append_constraint(RowSource::equality, index, 1, model.supports[equality.support],
+                                              CostKind::quadratic, out);
+  Real slope, curvature;
+  const Real x = tendon_violation(at, equality, slope, curvature);
+  set_softness(equality.softness, c);
+  set_reference(model, at.h, x, c);
+  c.scale = Real(1);
+  c.cost.D[0] = c.cost.D[1] =
+      Real(1) / maximum(Real(least_value), (Real(1) - c.impedance) / c.impedance * Real(equality.weight[0]));
+  const int tendons[2] = {equality.tendon_a, equality.tendon_b};
+  const Real factors[2] = {Real(1), -slope};
+  fill_tendon_row(model, at, tendons, factors, c, out);
+  finish_tendon_constraint(at, x, c, out);
+}
+
 template <class Real>
 REVOLUTE_HD void add_equalities(const Model& model, const SoftContext<Real>& at, SoftConstraints<Real>& out) {
   for (int i = 0; i < model.nequality; ++i) {
     const Equality& equality = model.equalities[i];
     if (model.supports[equality.support].count == 0) continue;
+    if (is_of_tendons(equality)) {
+      add_tendon_equality(model, at, i, out);
+      continue;
+    }
     const int rows = equality_rows(equality);
-    SoftConstraint<Real>& c =
-        append_constraint(model, RowSource::equality, i, rows, equality.support, CostKind::quadratic, out);
+    SoftConstraint<Real>& c = append_constraint(RowSource::equality, i, rows,
+                                                model.supports[equality.support], CostKind::quadratic, out);
     const EqualityRows<Real> values = soft_equality_rows(model, at, equality, out.A_bias);
     Real inverse;
     set_softness(equality.softness, c);
@@ -233,7 +331,7 @@ REVOLUTE_HD void add_equalities(const Model& model, const SoftContext<Real>& at,
     c.scale = Real(1);
     for (int part = 0; part < 2; ++part)
       c.cost.D[part] = Real(1) / maximum(Real(least_value), ratio * Real(equality.weight[part]));
-    finish_constraint(model, at, values.J, values.violation, rows, values.bias, c, out);
+    finish_constraint(at, values.J, values.violation, rows, values.bias, c, out);
   }
 }
 
@@ -244,15 +342,15 @@ REVOLUTE_HD void add_dry_friction(const Model& model, const Parameters<Real>& pa
     const auto rubs = less(Real(0), parameters.frictionloss[k]);
     if (!any(rubs)) continue;
     SoftConstraint<Real>& c =
-        append_constraint(model, RowSource::dry_friction, k, 1, k, CostKind::huber, out);
+        append_constraint(RowSource::dry_friction, k, 1, model.supports[k], CostKind::huber, out);
     set_softness(model.dof_softness[k], c);
     set_reference(model, at.h, Real(0), c);
     c.scale = Real(model.dof_weight[k]);
     c.cost.D[0] = inverse_softness((Real(1) - c.impedance) / c.impedance * c.scale, rubs);
     c.cost.bound = select(rubs, parameters.frictionloss[k], Real(0));
     const RowJacobian<Real> J = dof_row(k, Real(1));
-    finish_constraint(model, at, &J, static_cast<const Real*>(nullptr), 0, static_cast<const Real*>(nullptr),
-                      c, out);
+    finish_constraint(at, &J, static_cast<const Real*>(nullptr), 0, static_cast<const Real*>(nullptr), c,
+                      out);
   }
 }
 
@@ -266,13 +364,61 @@ REVOLUTE_HD void add_limits(const Model& model, const Parameters<Real>& paramete
     const auto active = less(gap, Real(limit.margin));
     if (!any(active)) continue;
     SoftConstraint<Real>& c =
-        append_constraint(model, RowSource::limit, i, 1, limit.support, CostKind::unilateral, out);
+        append_constraint(RowSource::limit, i, 1, model.supports[limit.support], CostKind::unilateral, out);
     const Real x = gap - Real(limit.margin);
     set_softness(limit.softness, c);
     set_reference(model, at.h, x, c);
     c.scale = Real(limit.weight);
     c.cost.D[0] = inverse_softness((Real(1) - c.impedance) / c.impedance * c.scale, active);
-    finish_constraint(model, at, &J, &x, 1, static_cast<const Real*>(nullptr), c, out);
+    finish_constraint(at, &J, &x, 1, static_cast<const Real*>(nullptr), c, out);
+  }
+}
+
+template <class Real>
+REVOLUTE_HD void add_tendon_frictions(const Model& model, const SoftContext<Real>& at,
+                                      SoftConstraints<Real>& out) {
+  for (int t = 0; t < model.ntendon; ++t) {
+    const Tendon& tendon = model.tendons[t];
+    const Support& support = model.supports[model.transmissions[t].support];
+    if (!rubs(model, t) || support.count == 0) continue;
+    SoftConstraint<Real>& c =
+        append_constraint(RowSource::tendon_friction, t, 1, support, CostKind::huber, out);
+    set_softness(tendon.friction_softness, c);
+    set_reference(model, at.h, Real(0), c);
+    c.scale = Real(tendon.weight);
+    c.cost.D[0] = Real(1) / maximum(Real(least_value), (Real(1) - c.impedance) / c.impedance * c.scale);
+    c.cost.bound = Real(tendon.frictionloss);
+    const int tendons[2] = {t, -1};
+    const Real factors[2] = {Real(1), Real(0)};
+    fill_tendon_row(model, at, tendons, factors, c, out);
+    finish_tendon_constraint(at, Real(0), c, out);
+  }
+}
+
+// Side 0 holds the lower limit, 1 the upper one: gap = sign (length - bound).
+REVOLUTE_HD inline double limit_sign(int side) { return side == 0 ? 1.0 : -1.0; }
+template <class Real>
+REVOLUTE_HD void add_tendon_limits(const Model& model, const SoftContext<Real>& at,
+                                   SoftConstraints<Real>& out) {
+  for (int i = 0; i < 2 * model.ntendon; ++i) {
+    const int t = i / 2;
+    const Support& support = model.supports[model.transmissions[t].support];
+    const Tendon& tendon = model.tendons[t];
+    if (!tendon.limited || support.count == 0) continue;
+    const Real sign(limit_sign(i % 2));
+    const Real x = sign * (at.transmissions->length[t] - Real(tendon.range[i % 2])) - Real(tendon.margin);
+    const auto active = less(x, Real(0));
+    if (!any(active)) continue;
+    SoftConstraint<Real>& c =
+        append_constraint(RowSource::tendon_limit, i, 1, support, CostKind::unilateral, out);
+    set_softness(tendon.limit_softness, c);
+    set_reference(model, at.h, x, c);
+    c.scale = Real(tendon.weight);
+    c.cost.D[0] = inverse_softness((Real(1) - c.impedance) / c.impedance * c.scale, active);
+    const int tendons[2] = {t, -1};
+    const Real factors[2] = {sign, Real(0)};
+    fill_tendon_row(model, at, tendons, factors, c, out);
+    finish_tendon_constraint(at, x, c, out);
   }
 }
 
@@ -287,6 +433,24 @@ REVOLUTE_HD inline CostKind contact_cost(const Model& model, int condim) {
   return model.cone == Cone::elliptic ? CostKind::ellipse : CostKind::pyramid;
 }
 
+// The degrees of freedom that move one shape of a pair against the other, leaf to root until the chains meet.
+template <class Real>
+REVOLUTE_HD Support contact_support(const Model& model, const Candidate& candidate,
+                                    SoftConstraints<Real>& out) {
+  if (candidate.support >= 0) return model.supports[candidate.support];
+  int *const dofs = out.found_dofs + out.found, *const sides = out.found_sides + out.found;
+  Support support = {0, 0, false, dofs, sides};
+  for (int a = candidate.link_a, b = candidate.link_b; a != b; ++support.count) {
+    const int side = b > a, k = side ? b : a;
+    dofs[support.count] = k;
+    sides[support.count] = side;
+    (side ? b : a) = model.dofs[k].parent;
+  }
+  support.chain = candidate.link_a < 0 || candidate.link_b < 0;
+  out.found += support.count;
+  return support;
+}
+
 template <class Real>
 REVOLUTE_HD void add_contacts(const Model& model, const Parameters<Real>& parameters,
                               const SoftContext<Real>& at, const Contacts<Real>& contacts,
@@ -294,12 +458,12 @@ REVOLUTE_HD void add_contacts(const Model& model, const Parameters<Real>& parame
   const Real inverse_ratio(1.0 / std::sqrt(std::fmax(least_value, model.friction_to_normal)));
   for (int i = 0; i < contacts.count; ++i) {
     const Contact<Real>& contact = contacts.list[i];
-    const Candidate& candidate = model.candidates[contact.candidate];
-    if (model.supports[candidate.support].count == 0) continue;
-    const PairSoftness<Real>& softness = parameters.softness[candidate.friction];
+    const Candidate& candidate = *contact.candidate;
+    const Support support = contact_support(model, candidate, out);
+    if (support.count == 0) continue;
+    const PairSoftness<Real> softness = pair_softness(model, parameters, candidate);
     const CostKind kind = contact_cost<Real>(model, candidate.condim);
-    SoftConstraint<Real>& c =
-        append_constraint(model, RowSource::contact, i, candidate.condim, candidate.support, kind, out);
+    SoftConstraint<Real>& c = append_constraint(RowSource::contact, i, candidate.condim, support, kind, out);
     for (int k = 0; k < 2; ++k) {
       c.solref[k] = softness.solref[k];
       c.solref_friction[k] = softness.solref_friction[k];
@@ -324,7 +488,7 @@ REVOLUTE_HD void add_contacts(const Model& model, const Parameters<Real>& parame
     c.cost.D[0] = inverse_softness((Real(1) - c.impedance) / c.impedance * c.scale, contact.active);
     RowJacobian<Real> J[most_rows];
     for (int r = 0; r < candidate.condim; ++r) J[r] = contact_jacobian(candidate, contact, r);
-    finish_constraint(model, at, J, &x, 1, static_cast<const Real*>(nullptr), c, out);
+    finish_constraint(at, J, &x, 1, static_cast<const Real*>(nullptr), c, out);
   }
 }
 
@@ -332,37 +496,41 @@ template <class Real>
 REVOLUTE_HD void soft_constraints(const Model& model, const Parameters<Real>& parameters,
                                   const SoftContext<Real>& at, const Contacts<Real>& contacts,
                                   SoftConstraints<Real>& out) {
-  out.count = out.rows = 0;
+  out.count = out.rows = out.found = 0;
   if (has_bias<Real>(model))
     link_accelerations(model, zero3<Real>(), *at.kinematics, at.qvel, static_cast<const Real*>(nullptr),
                        out.A_bias);
   add_equalities(model, at, out);
   if (model.dry_friction) add_dry_friction(model, parameters, at, out);
-  if (model.limits) add_limits(model, parameters, at, out);
+  if (model.tendon_friction) add_tendon_frictions(model, at, out);
+  if (model.limits) {
+    add_limits(model, parameters, at, out);
+    add_tendon_limits(model, at, out);
+  }
   add_contacts(model, parameters, at, contacts, out);
 }
 
 // y = J x, of one constraint
 template <class Real, class X>
-REVOLUTE_HD void constraint_times(const Model& model, const SoftConstraints<Real>& constraints,
-                                  const SoftConstraint<Real>& c, const X* x, X* y) {
-  const Support& support = model.supports[c.support];
-  const Real* J = constraints.J + c.entry;
+REVOLUTE_HD void constraint_times(const SoftConstraints<Real>& constraints, const SoftConstraint<Real>& c,
+                                  const X* x, X* y) {
+  const Support& support = c.support;
+  const Real* const J = constraints.J + c.entry;
   for (int r = 0; r < c.cost.rows; ++r) y[r] = X(0);
   for (int i = 0; i < support.count; ++i) {
-    const X& at = x[model.support_dofs[support.first + i]];
-    for (int r = 0; r < c.cost.rows; ++r, ++J) y[r] = multiply_add(*J, at, y[r]);
+    const X& at = x[support.dofs[i]];
+    for (int r = 0; r < c.cost.rows; ++r) y[r] = multiply_add(J[r * support.count + i], at, y[r]);
   }
 }
 // x += J' y, of one constraint
 template <class Real, class X>
-REVOLUTE_HD void add_constraint_transpose(const Model& model, const SoftConstraints<Real>& constraints,
+REVOLUTE_HD void add_constraint_transpose(const SoftConstraints<Real>& constraints,
                                           const SoftConstraint<Real>& c, const X* y, X* x) {
-  const Support& support = model.supports[c.support];
-  const Real* J = constraints.J + c.entry;
+  const Support& support = c.support;
+  const Real* const J = constraints.J + c.entry;
   for (int i = 0; i < support.count; ++i) {
-    X& sum = x[model.support_dofs[support.first + i]];
-    for (int r = 0; r < c.cost.rows; ++r, ++J) sum = multiply_add(*J, y[r], sum);
+    X& sum = x[support.dofs[i]];
+    for (int r = 0; r < c.cost.rows; ++r) sum = multiply_add(J[r * support.count + i], y[r], sum);
   }
 }
 

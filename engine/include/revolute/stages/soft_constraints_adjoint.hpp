@@ -35,14 +35,14 @@ struct SoftRowsCotangent {
 
 // z, x_, and what follows from them for each row: J_bar, and the links' forces of (3).
 template <class Real, class Bar>
-REVOLUTE_HD void soft_rows_adjoint(const Model& model, const SoftContext<Real>& at,
-                                   const SoftConstraints<Real>& constraints, const SoftConstraint<Real>& c,
-                                   const SoftAdjointInput<Real, Bar>& in, SoftConstraintsCotangent<Bar>& ws,
-                                   Force<Bar>* F_v, Bar* qvel_bar, SoftRowsCotangent<Bar>& out) {
+REVOLUTE_HD void soft_rows_adjoint(const SoftContext<Real>& at, const SoftConstraints<Real>& constraints,
+                                   const SoftConstraint<Real>& c, const SoftAdjointInput<Real, Bar>& in,
+                                   SoftConstraintsCotangent<Bar>& ws, Force<Bar>* F_v, Bar* qvel_bar,
+                                   SoftRowsCotangent<Bar>& out) {
   const int rows = c.cost.rows;
   const Real* const B = in.curvature + c.block;
   Bar z[most_rows] = {};
-  constraint_times(model, constraints, c, in.w, z);
+  constraint_times(constraints, c, in.w, z);
   out.cost = cost_adjoint(c.cost, in.y + c.row, z);
   out.impedance = out.stiffness = out.damping = out.friction_damping = Bar(0);
   for (int r = 0; r < rows; ++r) {
@@ -152,6 +152,61 @@ REVOLUTE_HD void soft_equality_adjoint(const Model& model, const SoftContext<Rea
   }
 }
 
+// (3) of a row of tendons, for whose J the links' axes are the transmissions' business: adds the cotangents of its entries to
+// those of the tendons, times their factors.
+template <class Real, class Bar>
+REVOLUTE_HD void tendon_row_adjoint(const Model& model, const SoftContext<Real>& at,
+                                    const SoftConstraint<Real>& c, const SoftAdjointInput<Real, Bar>& in,
+                                    const SoftRowsCotangent<Bar>& bar,
+                                    const SoftConstraints<Real>& constraints, const int* tendons,
+                                    const Real* factors, TransmissionsCotangent<Bar>& transmissions_bar,
+                                    Bar* qvel_bar, Bar* factors_bar) {
+  const Support& support = c.support;
+  const Real force = -in.slope[c.row];
+  const Bar velocity_bar = -(c.damping * bar.x_[0]);
+  const auto J_bar = [&](int dof) {
+    return force * in.w[dof] - in.a[dof] * bar.x_[0] + at.qvel[dof] * velocity_bar;
+  };
+  for (int i = 0; i < support.count; ++i)
+    qvel_bar[support.dofs[i]] += constraints.J[c.entry + i] * velocity_bar;
+  visit_tendon_entries(model, c.support, tendons, [&](int i, int k, int side) {
+    const Transmission& of = model.transmissions[tendons[side]];
+    const Bar entry_bar = J_bar(support.dofs[i]);
+    transmissions_bar.row(of)[k] += factors[side] * entry_bar;
+    factors_bar[side] += at.transmissions->row(of)[k] * entry_bar;
+  });
+}
+template <class Real, class Bar>
+REVOLUTE_HD void tendon_constraint_adjoint(const Model& model, const SoftContext<Real>& at,
+                                           const SoftConstraints<Real>& constraints,
+                                           const SoftConstraint<Real>& c,
+                                           const SoftAdjointInput<Real, Bar>& in, SoftRowsCotangent<Bar>& bar,
+                                           TransmissionsCotangent<Bar>& transmissions_bar, Bar* qvel_bar) {
+  int tendons[2] = {c.source == RowSource::tendon_limit ? c.index / 2 : c.index, -1};
+  Real factors[2] = {Real(1), Real(0)}, curvature(0), weight = c.scale;
+  if (c.source == RowSource::tendon_limit) factors[0] = Real(limit_sign(c.index % 2));
+  if (c.source == RowSource::equality) {
+    const Equality& equality = model.equalities[c.index];
+    Real slope;
+    tendon_violation(at, equality, slope, curvature);
+    tendons[0] = equality.tendon_a;
+    tendons[1] = equality.tendon_b;
+    factors[1] = -slope;
+    weight = Real(equality.weight[0]);
+  }
+  softness_adjoint(c, c.cost.D[0], weight, bar.cost.D[0], bar.impedance);
+  const Real x = constraints.pos[c.row];
+  const ReferenceCotangent<Bar> reference_bar = reference_adjoint(model, at.h, c, x, bar);
+  Bar factors_bar[2] = {Bar(0), Bar(0)};
+  tendon_row_adjoint(model, at, c, in, bar, constraints, tendons, factors, transmissions_bar, qvel_bar,
+                     factors_bar);
+  if (c.source == RowSource::tendon_friction) return;
+  const Bar x_bar = bar.pos[0] + reference_bar.x;
+  transmissions_bar.length[tendons[0]] += factors[0] * x_bar;
+  if (tendons[1] >= 0)
+    transmissions_bar.length[tendons[1]] += factors[1] * x_bar - curvature * factors_bar[1];
+}
+
 template <class Real, class Bar>
 REVOLUTE_HD void soft_dry_friction_adjoint(const Parameters<Real>& parameters, const SoftConstraint<Real>& c,
                                            const SoftRowsCotangent<Bar>& bar,
@@ -193,11 +248,11 @@ REVOLUTE_HD void contact_softness_adjoint(const Model& model, const SoftConstrai
 
 template <class Real, class Bar>
 REVOLUTE_HD void soft_contact_adjoint(const Model& model, const SoftContext<Real>& at,
-                                      const Contacts<Real>& contacts, const SoftConstraint<Real>& c,
-                                      SoftRowsCotangent<Bar>& bar, KinematicsCotangent<Bar>& kin_bar,
-                                      Parameters<Bar>& parameters_bar) {
+                                      const Parameters<Real>& parameters, const Contacts<Real>& contacts,
+                                      const SoftConstraint<Real>& c, SoftRowsCotangent<Bar>& bar,
+                                      KinematicsCotangent<Bar>& kin_bar, Parameters<Bar>& parameters_bar) {
   const Contact<Real>& contact = contacts.list[c.index];
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   contact_softness_adjoint(model, c, Real(candidate.weight), bar);
   const ReferenceCotangent<Bar> reference_bar =
       reference_adjoint(model, at.h, c, contact.gap - Real(candidate.margin), bar);
@@ -214,13 +269,12 @@ REVOLUTE_HD void soft_contact_adjoint(const Model& model, const SoftContext<Real
     }
   }
   collision_detection_adjoint(model, *at.kinematics, contact, contact_bar, kin_bar);
-  PairSoftness<Bar>& out = parameters_bar.softness[candidate.friction];
-  for (int k = 1; k < c.cost.rows; ++k) out.friction[k - 1] += bar.cost.mu[k - 1];
-  for (int i = 0; i < 2; ++i) {
-    out.solref[i] += reference_bar.solref[i];
-    out.solref_friction[i] += reference_bar.solref_friction[i];
-  }
-  for (int i = 0; i < 5; ++i) out.solimp[i] += reference_bar.solimp[i];
+  PairSoftness<Bar> softness_bar;
+  for (int k = 1; k < most_rows; ++k)
+    softness_bar.friction[k - 1] = k < c.cost.rows ? bar.cost.mu[k - 1] : Bar(0);
+  for (int i = 0; i < 2; ++i) softness_bar.solref[i] = reference_bar.solref[i];
+  for (int i = 0; i < 5; ++i) softness_bar.solimp[i] = reference_bar.solimp[i];
+  pair_softness_adjoint(model, parameters, candidate, softness_bar, parameters_bar);
 }
 
 // Reverse of the velocity-product accelerations, from their cotangents in ws.A_bar.
@@ -247,17 +301,26 @@ REVOLUTE_HD void soft_constraints_adjoint(const Model& model, const Parameters<R
                                           const SoftContext<Real>& at, const Contacts<Real>& contacts,
                                           const SoftConstraints<Real>& constraints,
                                           const SoftAdjointInput<Real, Bar>& in,
-                                          SoftConstraintsCotangent<Bar>& ws, Force<Bar>* F_v, Bar* qpos_bar,
-                                          Bar* qvel_bar, KinematicsCotangent<Bar>& kin_bar,
+                                          SoftConstraintsCotangent<Bar>& ws,
+                                          TransmissionsCotangent<Bar>& transmissions_bar, Force<Bar>* F_v,
+                                          Bar* qpos_bar, Bar* qvel_bar, KinematicsCotangent<Bar>& kin_bar,
                                           Parameters<Bar>& parameters_bar) {
   for (int k = 0; k < model.nv; ++k) ws.F_x[k] = ws.A_bar[k] = zero_force<Bar>();
   SoftRowsCotangent<Bar> bar;
   for (int i = 0; i < constraints.count; ++i) {
     const SoftConstraint<Real>& c = constraints.list[i];
-    soft_rows_adjoint(model, at, constraints, c, in, ws, F_v, qvel_bar, bar);
+    soft_rows_adjoint(at, constraints, c, in, ws, F_v, qvel_bar, bar);
     switch (c.source) {
       case RowSource::equality:
+        if (is_of_tendons(model.equalities[c.index])) {
+          tendon_constraint_adjoint(model, at, constraints, c, in, bar, transmissions_bar, qvel_bar);
+          break;
+        }
         soft_equality_adjoint(model, at, constraints, c, bar, ws, F_v, qpos_bar, kin_bar);
+        break;
+      case RowSource::tendon_friction:
+      case RowSource::tendon_limit:
+        tendon_constraint_adjoint(model, at, constraints, c, in, bar, transmissions_bar, qvel_bar);
         break;
       case RowSource::dry_friction:
         soft_dry_friction_adjoint(parameters, c, bar, parameters_bar);
@@ -266,7 +329,7 @@ REVOLUTE_HD void soft_constraints_adjoint(const Model& model, const Parameters<R
         soft_limit_adjoint(model, parameters, at, c, bar, qpos_bar, parameters_bar);
         break;
       default:
-        soft_contact_adjoint(model, at, contacts, c, bar, kin_bar, parameters_bar);
+        soft_contact_adjoint(model, at, parameters, contacts, c, bar, kin_bar, parameters_bar);
     }
   }
   // the axes in J a

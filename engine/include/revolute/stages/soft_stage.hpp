@@ -1,7 +1,8 @@
 // The constrained acceleration of the contact model "mujoco" at one state, and its reverse: what an integrator calls.
 //
-//   tau         = actuation(qpos, qvel, ctrl)
 //   S, V, I     = kinematics(qpos, qvel)
+//   l, J        = transmissions(links)
+//   tau         = actuation(qpos, qvel, ctrl, l, J), and the forces on links (link_forces.hpp)
 //   M           = mass_matrix(I, S)                            without implicit damping
 //   a0          = M^-1 f,  f = tau - C(qpos, qvel)
 //   contacts    = collision_detection(links)
@@ -18,6 +19,7 @@
 #include "revolute/solvers/newton.hpp"
 #include "revolute/stages/actuation.hpp"
 #include "revolute/stages/collision_detection.hpp"
+#include "revolute/stages/contact_from_distance.hpp"
 #include "revolute/stages/implicit_velocity.hpp"
 #include "revolute/stages/soft_constraints_adjoint.hpp"
 
@@ -26,6 +28,8 @@ namespace revolute {
 template <class Real>
 struct SoftStage {
   Kinematics<Real> kinematics;
+  Transmissions<Real> transmissions;
+  LinkForceSums<Real> link_forces;
   MassMatrix<Real> M;
   MassFactors<Real> factors;
   Acceleration<Real> acceleration;  // for the adjoint: its a0 is a, its X belongs to the integrator
@@ -35,9 +39,12 @@ struct SoftStage {
   Real* force;              // [nv] f
   Force<Real>* constraint;  // [nv] forces of the constraints on the links, summed towards the root
   Motion<Real>* A;          // [nv] S a summed from the root
+  const ContactFromDistance<Real>* from_distance = nullptr;  // of the adjoint; null: exact
 
   SoftStage(const Model& model, Arena& arena)
       : kinematics(model, arena),
+        transmissions(model, arena),
+        link_forces(model, arena),
         M(model, arena),
         factors(model, arena),
         acceleration(model, arena),
@@ -47,6 +54,10 @@ struct SoftStage {
         force(arena.take<Real>(model.nv)),
         constraint(arena.take<Force<Real>>(model.nv)),
         A(arena.take<Motion<Real>>(model.nv)) {}
+  REVOLUTE_HD ActuationInput<Real> actuation_input(const Model& model, const Real* qpos, const Real* qvel,
+                                                   const Real* ctrl) const {
+    return {qpos, qvel, ctrl, &transmissions, model.compensated ? link_forces.lift : nullptr};
+  }
 };
 
 template <class Real>
@@ -54,16 +65,20 @@ REVOLUTE_HD void soft_stage(const Model& model, const Parameters<Real>& paramete
                             const Real* qvel, const Real* ctrl, bool record, SoftStage<Real>& out) {
   const Real h(model.timestep);
   Newton<Real>& newton_ws = out.newton;
-  actuation(model, parameters, Real(0), qpos, qvel, ctrl, out.acceleration.tau, out.acceleration.diagonal);
   kinematics(model, parameters, qpos, qvel, out.kinematics);
+  transmissions(model, parameters, out.kinematics, qpos, qvel, out.transmissions);
+  if (any_link_forces(model)) link_forces(model, parameters, out.kinematics, out.link_forces);
+  actuation(model, parameters, Real(0), out.actuation_input(model, qpos, qvel, ctrl), out.transmissions,
+            out.acceleration.tau, out.acceleration.diagonal);
+  add_medium_forces(model, out.kinematics, out.link_forces, out.acceleration.tau);
   mass_matrix(model, parameters, out.kinematics, out.M);
   smooth_force(model, parameters, out.kinematics, qvel, out.acceleration, out.force);
-  factorize(model, out.M, static_cast<const Real*>(nullptr), out.factors);
+  factorize(model, out.M, static_cast<const Real*>(nullptr), static_cast<const Real*>(nullptr), out.factors);
   for (int k = 0; k < model.nv; ++k) newton_ws.a[k] = newton_ws.Ma[k] = out.force[k];
   solve(model, out.factors, newton_ws.a);
   collision_detection(model, out.kinematics, out.kinematics.V, Real(0), out.contacts);
-  soft_constraints(model, parameters, SoftContext<Real>{h, &out.kinematics, qpos, qvel}, out.contacts,
-                   out.constraints);
+  soft_constraints(model, parameters, SoftContext<Real>{h, &out.kinematics, qpos, qvel, &out.transmissions},
+                   out.contacts, out.constraints);
   newton_ws.settled = less(Real(0), Real(1));
   if (out.constraints.count > 0) newton(model, out.M, out.constraints, out.force, record, newton_ws);
 }
@@ -96,7 +111,8 @@ struct SoftStageAdjointWorkspace {
   KinematicsCotangent<Bar> kinematics;
   AccelerationAdjointScratch<Bar> acceleration;
   SoftConstraintsCotangent<Bar> constraints;
-  Bar *w, *armature_bar, *scaled, *unused;
+  TransmissionsCotangent<Bar> transmissions;
+  Bar *w, *armature_bar, *scaled, *unused, *lift_bar;
   Motion<Bar>* W;
   Force<Bar>* F_v;
 
@@ -104,22 +120,26 @@ struct SoftStageAdjointWorkspace {
       : kinematics(model, arena),
         acceleration(model, arena),
         constraints(model, arena),
+        transmissions(model, arena),
         w(arena.take<Bar>(model.nv)),
         armature_bar(arena.take<Bar>(model.nv)),
         scaled(arena.take<Bar>(model.nv)),
         unused(arena.take<Bar>(model.nv)),
+        lift_bar(arena.take<Bar>(model.compensated ? model.nv : 0)),
         W(arena.take<Motion<Bar>>(model.nv)),
         F_v(arena.take<Force<Bar>>(model.nv)) {}
 };
 
-// What the integrator adds to the adjoint of a stage: -<p, M x> (null: nothing), the cotangent of its own diagonal, and
-// -h p . (dC/dv) a^ (null: nothing).
+// What the integrator adds to the adjoint of a stage: -<p, M x> (null: nothing), the cotangent of its own diagonal,
+// -h p . (dC/dv) a^ (null: nothing), and -p . E a^ of what is not on the diagonal (p_E null: nothing).
 template <class Real, class Bar>
 struct IntegratorCotangent {
   const Bar* p;
   const Real* x;
   const Bar* implicit;
   const ImplicitVelocity<Real>* velocity;
+  const Bar* p_E;
+  const Real* a_next;
 };
 
 // From a_bar to cotangents of qpos, qvel, ctrl and parameters, all of which are added to.
@@ -142,24 +162,36 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
   else
     solve(model, at.factors, ws.w);
   ws.kinematics.clear(model);
+  if (rows || at.from_distance) link_velocities(model, kin.S, ws.w, ws.W);
+  ws.transmissions.clear(model);
   if (rows) {
-    link_velocities(model, kin.S, ws.w, ws.W);
     const SoftAdjointInput<Real, Bar> in = {at.newton.a,         at.A, at.newton.y, at.newton.slope,
                                             at.newton.curvature, ws.w, ws.W};
-    soft_constraints_adjoint(model, parameters, SoftContext<Real>{h, &kin, qpos, qvel}, at.contacts,
-                             at.constraints, in, ws.constraints, ws.F_v, qpos_bar, qvel_bar, ws.kinematics,
-                             parameters_bar);
+    soft_constraints_adjoint(model, parameters, SoftContext<Real>{h, &kin, qpos, qvel, &at.transmissions},
+                             at.contacts, at.constraints, in, ws.constraints, ws.transmissions, ws.F_v,
+                             qpos_bar, qvel_bar, ws.kinematics, parameters_bar);
   }
+  if (at.from_distance)
+    contact_from_distance_adjoint(model, parameters, h, kin, *at.from_distance, ws.w, ws.W, ws.F_v, qvel_bar,
+                                  ws.kinematics);
+  medium_adjoint(model, parameters, kin, at.link_forces, ws.w, ws.acceleration.Z, ws.F_v, ws.kinematics,
+                 parameters_bar);
   const AccelerationAdjointInput<Real, Bar> in = {ws.w, integrator.p, integrator.x, ws.F_v};
   acceleration_adjoint(model, kin, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, qvel_bar,
                        ws.armature_bar, parameters_bar);
   if (integrator.velocity)
     implicit_velocity_adjoint(model, kin, *integrator.velocity, h, integrator.p, ws.scaled, ws.F_v,
                               ws.acceleration, ws.kinematics, qvel_bar, ws.unused, parameters_bar);
+  actuation_adjoint(model, parameters, h, at.actuation_input(model, qpos, qvel, ctrl),
+                    ActuationCotangent<Real, Bar>{ws.w, ws.armature_bar, integrator.implicit, integrator.p_E,
+                                                  integrator.a_next},
+                    ws.transmissions, model.compensated ? ws.lift_bar : nullptr, qpos_bar, qvel_bar, ctrl_bar,
+                    parameters_bar);
+  transmissions_adjoint(model, parameters, kin, qpos, qvel, at.transmissions, ws.transmissions, qpos_bar,
+                        qvel_bar, ws.kinematics, parameters_bar);
+  compensation_adjoint(model, parameters, kin, at.link_forces, ws.lift_bar, ws.acceleration.Z, ws.kinematics,
+                       parameters_bar);
   kinematics_adjoint(model, kin, ws.kinematics, qpos_bar, parameters_bar);
-  actuation_adjoint(model, parameters, h, qpos, qvel, ctrl,
-                    ActuationCotangent<Bar>{ws.w, ws.armature_bar, integrator.implicit}, qpos_bar, qvel_bar,
-                    ctrl_bar, parameters_bar);
 }
 
 }  // namespace revolute

@@ -196,8 +196,8 @@ def _growth(
 ) -> float:
     """Return the factor by which a random perturbation of the start grows."""
     rollout = simulate(engine, model, start, cancel)
-    tangents = random.normal(size=(2, model.nv))
-    jvp = engine.jvp(model, rollout, qpos_tan=tangents[0], qvel_tan=tangents[1], cancel=cancel)
+    qpos_tan, qvel_tan = random.normal(size=model.nv), random.normal(size=model.nqvel)
+    jvp = engine.jvp(model, rollout, qpos_tan=qpos_tan, qvel_tan=qvel_tan, cancel=cancel)
     # a contact can turn a displacement into a velocity in one step, and back in the next
     sizes = np.abs(jvp.qpos).max(axis=1) + model.timestep * np.abs(jvp.qvel).max(axis=1)
     growth = float(sizes.max() / sizes[0])
@@ -210,5 +210,5 @@ def _cotangents(model: Model, steps: int, count: int, random: np.random.Generato
     return Cotangents(
         times,
         random.normal(size=(count, len(times), model.nq)),
-        random.normal(size=(count, len(times), model.nv)),
+        random.normal(size=(count, len(times), model.nqvel)),
     )

@@ -137,7 +137,7 @@ def trajectory_differences(
         steps: step sizes.
         cancel: token whose `cancel()` stops the call.
     """
-    numbers = len(start.ctrl) * (model.nq + model.nv + model.nu) * (2 * len(steps) + 1)
+    numbers = len(start.ctrl) * (model.nq + model.nqvel + model.nu) * (2 * len(steps) + 1)
     count = max(1, PART_NUMBERS // max(numbers, 1))
     parts = [
         _part_differences(

@@ -95,7 +95,8 @@ def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
         time, actuator = index
         return f"ctrl[{time}, {model.actuator_names[actuator]}]"
     if name not in PARAMETERS:
-        return f"{name}[{model.dof_names[index[0]]}]"
+        of_qvel = [*model.dof_names, *(f"act {number}" for number in range(model.na))]
+        return f"{name}[{of_qvel[index[0]]}]"
     counted, columns = PARAMETERS[name].axes[0], PARAMETERS[name].columns
     names = {
         "ngeom": model.geom_names,

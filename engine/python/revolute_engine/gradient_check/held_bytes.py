@@ -19,7 +19,7 @@ def held_bytes(model: Model, steps: int, directions: int) -> int:
         steps: length of the trajectory.
         directions: random directions per input.
     """
-    state, tangent = model.nq + model.nv, 2 * model.nv
+    state, tangent = model.nq + model.nqvel, model.nv + model.nqvel
     one_direction = steps * (state + model.nu) * (2 * len(FINE_STEPS) + 1)
     entries = 2 * ENTRIES_WHEN_WRONG
     at_once = min(max(PART_NUMBERS, one_direction), max(directions, entries) * one_direction)

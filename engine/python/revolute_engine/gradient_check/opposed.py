@@ -70,7 +70,7 @@ def opposed_steps(
     """
     steps = derivative.rollout.steps
     times = np.unique(np.linspace(0, steps - 1, min(steps, _MOST_STEPS)).astype(np.int64))
-    weights = random.normal(size=(len(times), model.nq)), random.normal(size=(len(times), model.nv))
+    weights = random.normal(size=(len(times), model.nq)), random.normal(size=(len(times), model.nqvel))
     products = _products(engine, model, derivative, times, weights, None, cancel)
     apart = np.abs(products.backward - products.forward)
     doubtful = np.flatnonzero(~(apart <= DOT_TOLERANCE * products.terms))

@@ -142,7 +142,7 @@ def check_steps(
 
 def _parts(model: Model, times: Steps, sizes: int) -> list[Steps]:
     """Split steps into batches whose perturbed states fit in memory."""
-    numbers = 2 * sizes * (3 * (model.nq + model.nv) + model.nu)
+    numbers = 2 * sizes * (3 * (model.nq + model.nqvel) + model.nu)
     count = max(1, _PART // numbers)
     return [times[first : first + count] for first in range(0, len(times), count)]
 
@@ -209,7 +209,7 @@ class _Line:
         self._ends = self._simulate(np.broadcast_to(factors[..., None], (*factors.shape, len(times))))
         shape = (2, len(sizes), len(times))
         dq = difference(model, next_qpos, self._ends.qpos[:, 1].reshape(*shape, model.nq))
-        dv = self._ends.qvel[:, 1].reshape(*shape, model.nv) - next_qvel
+        dv = self._ends.qvel[:, 1].reshape(*shape, model.nqvel) - next_qvel
         change = np.concatenate([dq, dv], axis=-1)
         column = sizes[:, None, None]
         self._sides = [self._settle(change[0] / column), self._settle(-change[1] / column)]
@@ -317,7 +317,7 @@ class _Line:
             tangents["params_tan"] = {derivative.name: along}
         good = np.atleast_1d(ends.status) == OK
         if not good.any():
-            return np.full((len(which), 2 * self._model.nv), np.nan)
+            return np.full((len(which), self._model.nv + self._model.nqvel), np.nan)
         pushed = self._engine.jvp(self._model, ends, **tangents, cancel=self._cancel)
         return np.concatenate([pushed.qpos[:, 1], pushed.qvel[:, 1]], axis=1)
 
@@ -344,7 +344,7 @@ class _Line:
         return self._engine.rollout(
             model,
             qpos.reshape(-1, model.nq),
-            qvel.reshape(-1, model.nv),
+            qvel.reshape(-1, model.nqvel),
             ctrl.reshape(factors.size, 1, model.nu),
             params=self._params(factors.ravel()),
             cancel=self._cancel,

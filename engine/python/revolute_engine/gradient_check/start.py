@@ -58,13 +58,12 @@ class Trajectory:
 
 def inertia_diagonal(model: Model, qpos: Float64Array) -> Float64Array:
     """Return the diagonal of the mass matrix [nv] in a configuration."""
-    data = mujoco.MjData(model.mujoco_model)
+    theirs, data = model.mujoco_model, mujoco.MjData(model.mujoco_model)
     data.qpos[:] = qpos
-    with collected_warnings():  # of dynamics that are not used here
-        mujoco.mj_forward(model.mujoco_model, data)
-    matrix = np.zeros((model.nv, model.nv))
-    mujoco.mj_fullM(model.mujoco_model, data, matrix)
-    return np.maximum(np.diag(matrix), 1e-12)
+    mujoco.mj_fwdKinematics(theirs, data)
+    mujoco.mj_makeM(theirs, data)
+    # rows of the lower triangle, of which the diagonal is the last entry
+    return np.maximum(data.M[theirs.M_rowadr + theirs.M_rownnz - 1], 1e-12)
 
 
 def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
@@ -77,12 +76,20 @@ def natural_speed(model: Model, qvel: Float64Array, start: Trajectory) -> float:
         qvel: velocities of the trajectory [time + 1, nv].
         start: the trajectory.
     """
-    data = mujoco.MjData(model.mujoco_model)
-    data.qpos[:], data.qvel[:] = start.qpos, start.qvel
+    theirs, data = model.mujoco_model, mujoco.MjData(model.mujoco_model)
+    data.qpos[:], data.qvel[:] = start.qpos, start.qvel[: model.nv]
+    data.act[:] = start.qvel[model.nv :]
     if len(start.ctrl):
         data.ctrl[:] = start.ctrl[0]
-    with collected_warnings():  # of dynamics that are not used here
-        mujoco.mj_forward(model.mujoco_model, data)
+    # mj_forward without contacts and constraints, whose solution has no bound on its time
+    with collected_warnings():
+        mujoco.mj_fwdKinematics(theirs, data)
+        mujoco.mj_makeM(theirs, data)
+        mujoco.mj_factorM(theirs, data)
+        mujoco.mj_transmission(theirs, data)
+        mujoco.mj_fwdVelocity(theirs, data)
+        mujoco.mj_fwdActuation(theirs, data)
+        mujoco.mj_fwdAcceleration(theirs, data)
     accelerations = data.qacc_smooth[np.isfinite(data.qacc_smooth)]
     fastest = float(np.abs(accelerations).max(initial=0.0))
     return max(float(np.abs(qvel).max(initial=0.0)), model.timestep * fastest)
@@ -118,7 +125,8 @@ def _lifted(model: Model, qpos: Float64Array) -> Float64Array:
     data = mujoco.MjData(theirs)
     data.qpos[:] = qpos
     with collected_warnings():  # of dynamics that are not used here
-        mujoco.mj_forward(theirs, data)
+        mujoco.mj_fwdKinematics(theirs, data)
+        mujoco.mj_collision(theirs, data)
     depth: dict[int, float] = {}
     for contact in data.contact:
         roots = [int(theirs.body_rootid[theirs.geom_bodyid[geom]]) for geom in contact.geom if geom >= 0]
@@ -133,9 +141,10 @@ def _lifted(model: Model, qpos: Float64Array) -> Float64Array:
 
 
 def default_qvel(model: Model, random: np.random.Generator) -> Float64Array:
-    """Return small random velocities, plus those of the first keyframe if it exists."""
-    qvel = _SPEED * random.normal(size=model.nv)
-    return qvel + model.mujoco_model.key_qvel[0] if model.mujoco_model.nkey else qvel
+    """Return small random velocities and activations, plus those of the first keyframe if it exists."""
+    qvel = _SPEED * random.normal(size=model.nqvel)
+    theirs = model.mujoco_model
+    return qvel + np.concatenate([theirs.key_qvel[0], theirs.key_act[0]]) if theirs.nkey else qvel
 
 
 def default_ctrl(model: Model, qpos: Float64Array, steps: int, random: np.random.Generator) -> Float64Array:
@@ -153,15 +162,26 @@ def _holding(model: Model, qpos: Float64Array) -> Float64Array:
     if theirs.nkey and np.any(theirs.key_ctrl[0]):
         return np.array(theirs.key_ctrl[0])
     gain, bias = model.arrays["act_gain"], model.arrays["act_bias"]
-    length = model.arrays["act_gear"] * qpos[model.arrays["act_qpos"]]
+    length = _lengths(model, qpos)
     servo = (bias[:, 1] != 0) & (gain[:, 0] != 0)
     return np.where(servo, -(bias[:, 0] + bias[:, 1] * length) / np.where(servo, gain[:, 0], 1.0), 0.0)
+
+
+def _lengths(model: Model, qpos: Float64Array) -> Float64Array:
+    """Return the lengths [nu] that actuators act on."""
+    data = mujoco.MjData(model.mujoco_model)
+    data.qpos[:] = qpos
+    with collected_warnings():  # of dynamics that are not used here
+        mujoco.mj_forward(model.mujoco_model, data)
+    return np.array(data.actuator_length)
 
 
 def ctrl_scale(model: Model, qpos: Float64Array) -> Float64Array:
     """Return the scale of controls [nu]: a small displacement of a servo, or a small acceleration."""
     gain, bias, gear = (model.arrays[name] for name in ("act_gain", "act_bias", "act_gear"))
-    inertia = inertia_diagonal(model, qpos)[model.arrays["act_dof"]]
+    of_dofs, dofs = inertia_diagonal(model, qpos), model.arrays["act_dof"]
+    # what is no hinge or slide moves several degrees of freedom
+    inertia = np.where(dofs >= 0, of_dofs[dofs], of_dofs.mean())
     strength = np.abs(gear * gain[:, 0])
     push = _ACCELERATION * inertia / np.where(strength > 0, strength, 1.0)
     servo = (bias[:, 1] != 0) & (strength > 0)
@@ -219,7 +239,7 @@ def scale(model: Model, name: str, start: Trajectory, value: Float64Array) -> Fl
     The change is 0 for entries that must stay zero.
     """
     if name in ("qpos", "qvel"):
-        return np.ones(model.nv)
+        return np.ones(model.nv if name == "qpos" else model.nqvel)
     if name == "ctrl":
         return np.broadcast_to(ctrl_scale(model, start.qpos), start.ctrl.shape)
     if name == "gravity":

@@ -79,7 +79,7 @@ template <class Real>
 REVOLUTE_HD RowValues<Real> contact_row(const Model& model, const Parameters<Real>& parameters,
                                         const RowContext<Real>& at, const Contact<Real>& contact,
                                         int component) {
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   RowValues<Real> row;
   row.J = contact_jacobian(candidate, contact, component);
   row.bias = Real(0);
@@ -126,7 +126,7 @@ REVOLUTE_HD void contact_row_adjoint(const Model& model, const Parameters<Real>&
                                      Bar bias_bar, Bar bound_bar, RowJacobianCotangent<Bar>& J_bar,
                                      ContactCotangent<Bar>& contact_bar, Force<Bar>* V_bar,
                                      Force<Bar>* V_free_bar, Bar* time_bar, Parameters<Bar>& parameters_bar) {
-  const Candidate& candidate = model.candidates[contact.candidate];
+  const Candidate& candidate = *contact.candidate;
   if (component >= 3) {
     rotation_friction(parameters_bar, candidate, component) += bound_bar;
     contact_bar.axis[rotation_axis(component)] += J_bar.force_b.n - J_bar.force_a.n;

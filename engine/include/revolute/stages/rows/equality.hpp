@@ -20,7 +20,7 @@ REVOLUTE_HD inline void polynomial(const double* c, Real x, Real& p, Real& slope
 }
 
 REVOLUTE_HD inline int equality_rows(const Equality& equality) {
-  return equality.type == EqualityType::joint ? 1 : equality.type == EqualityType::connect ? 3 : 6;
+  return equality.type == EqualityType::connect ? 3 : equality.type == EqualityType::weld ? 6 : 1;
 }
 
 template <class Real>

@@ -1,0 +1,41 @@
+// Which pairs of shapes have a closed formula of MuJoCo's, and at how many points they may touch.
+#pragma once
+
+#include "revolute/model/model.hpp"
+
+namespace revolute {
+
+struct PairKind {
+  Pair pair;
+  int slots;  // 0: no formula; the general search serves the pair
+};
+
+// a's shape comes first in the order of Shape.
+REVOLUTE_HD inline PairKind mujoco_pair_kind(Shape a, Shape b) {
+  constexpr PairKind none = {Pair::convex_convex, 0};
+  switch (a) {
+    case Shape::plane:
+      return b == Shape::sphere      ? PairKind{Pair::plane_point, 1}
+             : b == Shape::capsule   ? PairKind{Pair::plane_capsule, 2}
+             : b == Shape::box       ? PairKind{Pair::plane_box, 8}
+             : b == Shape::cylinder  ? PairKind{Pair::plane_cylinder, 4}
+             : b == Shape::ellipsoid ? PairKind{Pair::plane_ellipsoid, 1}
+                                     : PairKind{Pair::plane_mesh, 4};
+    case Shape::sphere:
+      return b == Shape::sphere     ? PairKind{Pair::sphere_sphere, 1}
+             : b == Shape::capsule  ? PairKind{Pair::sphere_capsule, 1}
+             : b == Shape::cylinder ? PairKind{Pair::sphere_cylinder, 1}
+             : b == Shape::box      ? PairKind{Pair::sphere_box, 1}
+                                    : none;
+    case Shape::capsule:
+      return b == Shape::capsule ? PairKind{Pair::capsule_capsule, 2}
+             : b == Shape::box   ? PairKind{Pair::capsule_box, 2}
+                                 : none;
+    case Shape::box:
+      return b == Shape::box ? PairKind{Pair::box_box, 8} : none;
+    default:
+      return none;
+  }
+}
+
+}  // namespace revolute

@@ -1,0 +1,123 @@
+// Activation states of actuators: their rates, and the step from one to the next. They stand behind qvel: act = qvel + nv.
+//
+//   integrator:           rate = u                                                            (1)
+//   filter, filterexact:  rate = (u - act)/tau                                                (2)
+//   muscle:               rate = (u - act)/tau(u - act, act),  u within [0, 1]                (3)
+//   act+ = clamp(act + s rate),   s = h, of filterexact tau (1 - exp(-h/tau))                 (4)
+// tau of a muscle is tau_act (1/2 + 3/2 act) where it grows, tau_deact/(1/2 + 3/2 act) where it falls, or a smooth step between
+// them. u is the control within its range.
+// Source: MuJoCo, Computation, section Actuation model; Millard et al. 2013. Not differentiated beyond a range.
+#pragma once
+
+#include "revolute/stages/ranges.hpp"
+
+namespace revolute {
+
+template <class Real>
+struct ActivationRate {
+  Real value, by_ctrl, by_act;
+};
+
+namespace detail {
+
+template <class Real>
+REVOLUTE_HD ActivationRate<Real> muscle_rate(const Actuator& actuator, const Real& ctrl, const Real& act) {
+  const double unit[2] = {0, 1};
+  Real ctrl_cut, act_cut;
+  const Real u = within_range(true, unit, ctrl, ctrl_cut), a = within_range(true, unit, act, act_cut);
+  const Real one(1), half(0.5), stretch = half + Real(1.5) * a, stretch_slope = Real(1.5) * act_cut;
+  const Real up = Real(actuator.time[0]) * stretch, down = Real(actuator.time[1]) / stretch;
+  const Real up_slope = Real(actuator.time[0]) * stretch_slope,
+             down_slope = -(down / stretch) * stretch_slope;
+  const Real excess = u - act;
+  Real share, share_slope(0);  // of `up`
+  const double width = actuator.time[2];
+  if (width < 1e-15) {
+    share = indicator<Real>(less(Real(0), excess));
+  } else {
+    Real cut;
+    const Real x = within_range(true, unit, excess * Real(1 / width) + half, cut);
+    share = x * x * x * (x * (Real(6) * x - Real(15)) + Real(10));
+    share_slope = cut * Real(30 / width) * x * x * (one - x) * (one - x);
+  }
+  const Real tau = maximum(Real(1e-15), down + (up - down) * share), inverse = one / tau;
+  const Real tau_by_act = down_slope + (up_slope - down_slope) * share;
+  const Real by_excess = inverse - excess * inverse * inverse * (up - down) * share_slope;
+  return {excess * inverse, ctrl_cut * by_excess, -by_excess - excess * inverse * inverse * tau_by_act};
+}
+
+}  // namespace detail
+
+// (1) to (3), for a control within its range
+template <class Real>
+REVOLUTE_HD ActivationRate<Real> activation_rate(const Actuator& actuator, const Real& ctrl,
+                                                 const Real& act) {
+  const Real inverse(1 / actuator.time[0]);
+  switch (actuator.dynamics) {
+    case ActivationType::integrator:
+      return {ctrl, Real(1), Real(0)};
+    case ActivationType::muscle:
+      return detail::muscle_rate(actuator, ctrl, act);
+    default:
+      return {(ctrl - act) * inverse, inverse, -inverse};
+  }
+}
+
+// (4); `cut`: 0 where the range cut it off
+template <class Real>
+REVOLUTE_HD Real next_activation(const Actuator& actuator, const Real& act, const Real& rate, Real& cut) {
+  return within_range(actuator.act_limited, actuator.act_range, act + Real(actuator.act_step) * rate, cut);
+}
+
+// Rates of all activations.
+template <class Real>
+REVOLUTE_HD void activation_rates(const Model& model, const Real* ctrl, const Real* act, Real* rates) {
+  for (int a = 0; model.na > 0 && a < model.nu; ++a) {
+    const Actuator& actuator = model.actuators[a];
+    if (actuator.dynamics == ActivationType::none) continue;
+    Real cut;
+    const Real u = within_range(actuator.ctrl_limited, actuator.ctrl_range, ctrl[a], cut);
+    rates[actuator.act] = activation_rate(actuator, u, act[actuator.act]).value;
+  }
+}
+// Adds to ctrl_bar and act_bar.
+template <class Real, class Bar>
+REVOLUTE_HD void activation_rates_adjoint(const Model& model, const Real* ctrl, const Real* act,
+                                          const Bar* rates_bar, Bar* ctrl_bar, Bar* act_bar) {
+  for (int a = 0; model.na > 0 && a < model.nu; ++a) {
+    const Actuator& actuator = model.actuators[a];
+    if (actuator.dynamics == ActivationType::none) continue;
+    Real cut;
+    const Real u = within_range(actuator.ctrl_limited, actuator.ctrl_range, ctrl[a], cut);
+    const ActivationRate<Real> rate = activation_rate(actuator, u, act[actuator.act]);
+    ctrl_bar[a] += (cut * rate.by_ctrl) * rates_bar[actuator.act];
+    act_bar[actuator.act] += rate.by_act * rates_bar[actuator.act];
+  }
+}
+
+// Activations of the next step.
+template <class Real>
+REVOLUTE_HD void advance_activations(const Model& model, const Real* act, const Real* rates, Real* next) {
+  for (int a = 0; model.na > 0 && a < model.nu; ++a) {
+    const Actuator& actuator = model.actuators[a];
+    if (actuator.dynamics == ActivationType::none) continue;
+    Real cut;
+    next[actuator.act] = next_activation(actuator, act[actuator.act], rates[actuator.act], cut);
+  }
+}
+// Sets rates_bar; adds to act_bar.
+template <class Real, class Bar>
+REVOLUTE_HD void advance_activations_adjoint(const Model& model, const Real* act, const Real* rates,
+                                             const Bar* next_bar, Bar* rates_bar, Bar* act_bar) {
+  for (int a = 0; model.na > 0 && a < model.nu; ++a) {
+    const Actuator& actuator = model.actuators[a];
+    if (actuator.dynamics == ActivationType::none) continue;
+    Real cut;
+    next_activation(actuator, act[actuator.act], rates[actuator.act], cut);
+    const Bar bar = cut * next_bar[actuator.act];
+    rates_bar[actuator.act] = Real(actuator.act_step) * bar;
+    act_bar[actuator.act] += bar;
+  }
+}
+
+}  // namespace revolute

@@ -1,0 +1,18 @@
+// Numbers kept within a range of the model.
+#pragma once
+
+#include "revolute/model/model.hpp"
+
+namespace revolute {
+
+// `cut`: 0 where the range cut the value off, 1 elsewhere, so on the bound as well.
+template <class Real>
+REVOLUTE_HD inline Real within_range(bool limited, const double* range, Real value, Real& cut) {
+  cut = Real(1);
+  if (!limited) return value;
+  const Real lower(range[0]), upper(range[1]);
+  cut = select(less(value, lower) | less(upper, value), Real(0), Real(1));
+  return clamp(value, lower, upper);
+}
+
+}  // namespace revolute

@@ -1,0 +1,76 @@
+// Pairs of shapes that the model does not list, for the contact model "mujoco": MuJoCo's filters, applied to two shapes whose
+// boxes overlap, and the pair's candidates, made for this step. A model of many shapes has a square of pairs, of which few are
+// ever near. Planes and pairs that the file names itself are listed by every model.
+#pragma once
+
+#include "revolute/model/pair_kinds.hpp"
+
+namespace revolute {
+
+// Whether an ascending list holds a key.
+REVOLUTE_HD inline bool contains(const std::int64_t* keys, int count, std::int64_t key) {
+  int begin = 0, end = count;
+  while (begin < end) {
+    const int middle = begin + (end - begin) / 2;
+    if (keys[middle] < key)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin < count && keys[begin] == key;
+}
+
+REVOLUTE_HD inline bool may_touch(const Model& model, int one, int other) {
+  const GeomFilter &a = model.geom_filters[one], &b = model.geom_filters[other];
+  if (!((a.contype & b.conaffinity) || (b.contype & a.conaffinity)) || a.weld == b.weld ||
+      model.geoms[one].link == model.geoms[other].link)
+    return false;
+  // parent and child, unless one is the world
+  if (model.filter_parent && a.weld != 0 && b.weld != 0 &&
+      (a.weld == b.parent_weld || b.weld == a.parent_weld))
+    return false;
+  return !contains(model.excluded_bodies, model.nexcluded_bodies, pair_key(a.body, b.body)) &&
+         !contains(model.excluded_geoms, model.nexcluded_geoms, pair_key(one, other));
+}
+
+// The candidates of a pair, one for each point; returns their number.
+REVOLUTE_HD inline int make_candidates(const Model& model, int one, int other, Candidate* out) {
+  const bool ordered = model.geoms[one].shape < model.geoms[other].shape ||
+                       (model.geoms[one].shape == model.geoms[other].shape && one < other);
+  const int geom_a = ordered ? one : other, geom_b = ordered ? other : one;
+  const Geom &a = model.geoms[geom_a], &b = model.geoms[geom_b];
+  const GeomFilter &filter_a = model.geom_filters[geom_a], &filter_b = model.geom_filters[geom_b];
+  const PairKind kind = mujoco_pair_kind(a.shape, b.shape);
+  const int priority = filter_a.priority - filter_b.priority;
+  Candidate candidate{};
+  candidate.pair = kind.pair;
+  candidate.slots = kind.slots > 0                      ? kind.slots
+                    : filter_a.points < filter_b.points ? filter_a.points
+                                                        : filter_b.points;
+  candidate.geom_a = geom_a;
+  candidate.geom_b = geom_b;
+  candidate.link_a = a.link;
+  candidate.link_b = b.link;
+  candidate.support = -1;
+  constexpr double least_mixing = 1e-15;  // MuJoCo's mjMINVAL
+  const bool a_mixes = filter_a.mixing >= least_mixing, b_mixes = filter_b.mixing >= least_mixing;
+  candidate.mixing.from_a = priority >= 0;
+  candidate.mixing.from_b = priority <= 0;
+  candidate.mixing.own = -1;
+  candidate.mixing.weight_a = priority > 0         ? 1.0
+                              : priority < 0       ? 0.0
+                              : a_mixes && b_mixes ? filter_a.mixing / (filter_a.mixing + filter_b.mixing)
+                              : a_mixes == b_mixes ? 0.5
+                              : a_mixes            ? 1.0
+                                                   : 0.0;
+  const bool condim_of_a = priority > 0 || (priority == 0 && filter_a.condim >= filter_b.condim);
+  candidate.condim = condim_of_a ? filter_a.condim : filter_b.condim;
+  candidate.margin = filter_a.margin + filter_b.margin;
+  candidate.gap = filter_a.gap + filter_b.gap;
+  candidate.weight = filter_a.weight + filter_b.weight;
+  for (candidate.slot = 0; candidate.slot < candidate.slots; ++candidate.slot)
+    out[candidate.slot] = candidate;
+  return candidate.slots;
+}
+
+}  // namespace revolute

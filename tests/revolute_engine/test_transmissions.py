@@ -1,0 +1,175 @@
+"""Tendons, transmissions and forces on links: steps are MuJoCo's, gradients those of MuJoCo's steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from revolute_engine import Engine, Model, load_model
+from revolute_engine.parameters import default_parameter
+
+from .mujoco_scenes import INTEGRATORS, mujoco_step, reference
+from .test_mujoco_contact import tangent
+from .transmission_scenes import ROWS, SMOOTH, model
+
+STEP = 1e-10
+"""Of accelerations, relative to the largest, without constraints."""
+CONSTRAINED = 1e-9
+"""The same with constraints: two solvers that both go to rounding."""
+INSIDE = 1e-6
+"""A path that touches a sphere from inside: MuJoCo's Newton method stops at 1e-6."""
+DIFFERENCES = 1e-6
+FORWARD = 1e-8
+"""Forward against backward derivatives."""
+
+CASES = {**SMOOTH, **ROWS}
+NO_IMPLICIT = ("medium",)
+
+
+def pairs(cases: dict[str, Any], integrators: Any) -> list[tuple[str, str]]:
+    return [
+        (name, integrator)
+        for name in cases
+        for integrator in integrators
+        if not (name in NO_IMPLICIT and "implicit" in integrator)
+    ]
+
+
+def state(theirs: mujoco.MjModel, seed: int) -> tuple[np.ndarray, ...]:
+    random = np.random.default_rng(seed)
+    qpos = theirs.qpos0.copy()
+    mujoco.mj_integratePos(theirs, qpos, 0.3 * random.normal(size=theirs.nv), 1)
+    return qpos, random.normal(size=theirs.nv), random.normal(size=theirs.nu)
+
+
+def loaded(name: str, integrator: str, contact_model: str = "mujoco") -> tuple[mujoco.MjModel, Model]:
+    text = model(**CASES[name], integrator=integrator)
+    return reference(text), load_model(text, contact_model=contact_model, warn=False)
+
+
+def check_step(name: str, integrator: str, contact_model: str, tolerance: float) -> None:
+    tolerance = max(tolerance, INSIDE if "inside" in name else 0)
+    theirs, ours = loaded(name, integrator, contact_model)
+    for seed in range(4):
+        qpos, qvel, ctrl = state(theirs, seed)
+        next_qpos, next_qvel = mujoco_step(theirs, qpos, qvel, ctrl)
+        found = Engine(threads=1).rollout(ours, qpos, qvel, ctrl[None])
+        wanted, got = ((end - qvel) / theirs.opt.timestep for end in (next_qvel, found.qvel[1]))
+        assert np.abs(got - wanted).max() <= tolerance * np.abs(wanted).max()
+        assert np.abs(found.qpos[1] - next_qpos).max() <= tolerance
+
+
+@pytest.mark.parametrize(("name", "integrator"), pairs(SMOOTH, INTEGRATORS))
+def test_a_smooth_step_is_mujocos(name: str, integrator: str) -> None:
+    check_step(name, integrator, "mujoco", STEP)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_a_smooth_step_of_the_hard_model_is_mujocos(name: str) -> None:
+    check_step(name, "Euler", "hard", STEP)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_constrained_step_is_mujocos(name: str) -> None:
+    check_step(name, "implicitfast", "mujoco", CONSTRAINED)
+
+
+def gradient_of_step(ours: Model, at: dict[str, np.ndarray], bars: Any, names: list[str]) -> Any:
+    engine = Engine(threads=1)
+    found = engine.rollout(ours, at["qpos"], at["qvel"], at["ctrl"][None])
+    qpos_bar, qvel_bar = (np.stack([np.zeros_like(bar), bar]) for bar in bars)
+    return found, engine.backward(ours, found, qpos_bar, qvel_bar, wrt=names)
+
+
+@pytest.mark.parametrize(
+    ("name", "integrator"), [*pairs(SMOOTH, ("Euler", "implicit")), *pairs(ROWS, ("implicitfast",))]
+)
+def test_the_gradient_is_that_of_mujocos_step(name: str, integrator: str) -> None:
+    theirs, ours = loaded(name, integrator)
+    random = np.random.default_rng(5)
+    qpos, qvel, ctrl = state(theirs, 2)
+    at = {"qpos": qpos, "qvel": qvel, "ctrl": ctrl}
+    bars = random.normal(size=theirs.nq) / theirs.opt.timestep, random.normal(size=theirs.nv)
+    names = ["qpos", "qvel"] + (["ctrl"] if theirs.nu else [])
+    _, gradient = gradient_of_step(ours, at, bars, names)
+    exact = {"qvel": gradient.qvel, "qpos": tangent(theirs, qpos, gradient.qpos)}
+    if theirs.nu:
+        exact["ctrl"] = gradient.ctrl[0]
+
+    def loss(moved: str, direction: np.ndarray, step: float) -> float:
+        there = {key: value.copy() for key, value in at.items()}
+        if moved == "qpos":
+            mujoco.mj_integratePos(theirs, there["qpos"], direction, step)
+        else:
+            there[moved] += step * direction
+        next_qpos, next_qvel = mujoco_step(theirs, there["qpos"], there["qvel"], there["ctrl"])
+        return float(bars[0] @ next_qpos + bars[1] @ next_qvel)
+
+    for moved, bar in exact.items():
+        direction, step = random.normal(size=bar.shape), 1e-3 if moved == "ctrl" else 1e-5
+        near, far = (loss(moved, direction, n * step) - loss(moved, direction, -n * step) for n in (1, 2))
+        wanted = (8 * near - far) / (12 * step)
+        scale = max(abs(wanted), 1e-2 * float(np.linalg.norm(bar) * np.linalg.norm(direction)))
+        tolerance = INSIDE if "inside" in name else DIFFERENCES
+        assert abs(bar @ direction - wanted) <= tolerance * scale, moved
+
+
+@pytest.mark.parametrize(
+    ("name", "integrator", "contact_model"),
+    [
+        *((name, integrator, "mujoco") for name, integrator in pairs(SMOOTH, ("implicitfast", "RK4"))),
+        *((name, "implicit", "mujoco") for name in ROWS),
+        *((name, "Euler", "hard") for name in SMOOTH),
+    ],
+)
+def test_forward_and_backward_derivatives_pair(name: str, integrator: str, contact_model: str) -> None:
+    theirs, ours = loaded(name, integrator, contact_model)
+    random, engine = np.random.default_rng(6), Engine(threads=1)
+    batch = 3
+    states = [state(theirs, seed) for seed in range(batch)]
+    qpos, qvel = (np.stack([each[i] for each in states]) for i in (0, 1))
+    ctrl = random.normal(size=(batch, 2, theirs.nu))
+    params = {
+        key: default_parameter(ours, key)
+        for key in ("body_mass", "body_ipos", "body_inertia", "actuator_gear")
+    }
+    names = ["qpos", "qvel", "ctrl", *params]
+    found = engine.rollout(ours, qpos, qvel, ctrl, params=params)
+    qvel_bar = np.zeros((batch, 3, theirs.nv))
+    qvel_bar[:, -1] = random.normal(size=(batch, theirs.nv))
+    gradient = engine.backward(ours, found, qvel_bar=qvel_bar, wrt=names)
+    tangents = {
+        "qpos_tan": random.normal(size=(batch, theirs.nv)),
+        "qvel_tan": random.normal(size=(batch, theirs.nv)),
+    }
+    tangents["ctrl_tan"] = random.normal(size=ctrl.shape)
+    params_tan = {key: 0.1 * value * random.normal(size=value.shape) for key, value in params.items()}
+    pushed = engine.jvp(ours, found, **tangents, params_tan=params_tan)
+    by_inputs = sum(
+        tangent(theirs, qpos[i], gradient.qpos[i]) @ tangents["qpos_tan"][i] for i in range(batch)
+    )
+    by_inputs += (gradient.qvel * tangents["qvel_tan"]).sum() + (gradient.ctrl * tangents["ctrl_tan"]).sum()
+    by_inputs += sum((gradient[key] * params_tan[key]).sum() for key in params)
+    by_outputs = (qvel_bar * pushed.qvel).sum()
+    tolerance = INSIDE if "inside" in name else FORWARD
+    assert abs(by_inputs - by_outputs) <= tolerance * max(1.0, abs(by_outputs))
+    for i in range(batch):
+        alone = engine.rollout(ours, qpos[i], qvel[i], ctrl[i], params=params)
+        assert np.array_equal(alone.qvel, found.qvel[i])
+        pulled = engine.backward(ours, alone, qvel_bar=qvel_bar[i], wrt=["qpos", "ctrl"])
+        assert np.array_equal(pulled.qpos, gradient.qpos[i]) and np.array_equal(pulled.ctrl, gradient.ctrl[i])
+
+
+@pytest.mark.parametrize("name", ["sphere", "beside a sphere", "inside a sphere", "cylinder"])
+def test_the_paths_bend_in_some_of_these_states(name: str) -> None:
+    theirs = loaded(name, "Euler")[0]
+    bends = []
+    for seed in range(4):
+        data = mujoco.MjData(theirs)
+        data.qpos[:] = state(theirs, seed)[0]
+        mujoco.mj_forward(theirs, data)
+        bends.append(bool((data.wrap_obj.ravel()[: int(data.ten_wrapnum[0])] >= 0).any()))
+    assert any(bends)
