@@ -9,11 +9,13 @@ The engine keeps the states that the gradient needs until torch frees the graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from .contract.controllers import MLP, Feedback
+from .contract.errors import ArgumentError
 from .loss_function import LossFunction, States
 from .model import ModelHandle
 from .simulator import Simulator
@@ -24,7 +26,7 @@ try:
 except ImportError as error:
     raise ImportError("revolute.torch needs torch; install it with: pip install 'revolute[torch]'") from error
 
-__all__ = ["loss", "rollout"]
+__all__ = ["Policy", "loss", "rollout"]
 
 
 def rollout(
@@ -34,6 +36,10 @@ def rollout(
     qvel: Any,
     ctrl: Any,
     params: Mapping[str, Any] | None = None,
+    *,
+    feedback: Feedback | Mapping[str, Any] | None = None,
+    policy: MLP | Policy | None = None,
+    qfrc_applied: Any = None,
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Simulate as `Simulator.rollout` does, with a gradient for torch.
@@ -45,9 +51,11 @@ def rollout(
         qvel: start velocity, [batch, nv] or [nv].
         ctrl: controls, [batch, T, nu] or [T, nu].
         params: model parameters to replace, by name.
-        options: further options of `Simulator.rollout`, e.g. checkpoints="slots=32". With states="final" only
-            the last state is returned. Arrays of a feedback or policy get no gradient here;
-            `Simulator.value_and_gradient` gives it.
+        feedback: the arguments of `revolute.Feedback` by name, which may be tensors; or a Feedback.
+        policy: a `Policy` of a torch network, whose parameters get gradients; or a `revolute.MLP`.
+        qfrc_applied: generalized forces, as for `Simulator.rollout`.
+        options: further options of `Simulator.rollout`, e.g. checkpoints="slots=32" or hold=2. With
+            states="final" only the last state is returned.
 
     Returns:
         qpos [batch, T + 1, nq] and qvel [batch, T + 1, nv], or [batch, nq] and [batch, nv] with
@@ -60,7 +68,66 @@ def rollout(
         RuntimeError: in the backward pass, for a second derivative.
     """
     chosen = dict(params or {})
+    if feedback is not None:
+        arrays = feedback.to_dict() if isinstance(feedback, Feedback) else feedback
+        chosen |= {f"feedback.{name}": value for name, value in arrays.items()}
+    if isinstance(policy, Policy):
+        chosen |= policy.tensors()
+        options["policy"] = policy.document()
+    elif policy is not None:
+        options["policy"] = policy.to_dict()
+    if qfrc_applied is not None:
+        chosen["qfrc_applied"] = qfrc_applied
     return _Rollout.apply(sim, model, options, tuple(chosen), qpos, qvel, ctrl, *chosen.values())
+
+
+class Policy:
+    """A torch network as the policy of a rollout, evaluated in the engine; see `revolute.MLP`.
+
+    Args:
+        net: a Sequential of Linear layers with the same activation (Tanh, ELU or ReLU) between them.
+        observe: what the network sees, as for `revolute.MLP`.
+        scale: factor of the output, a number or [nu].
+        squash: whether the output goes through tanh before it is scaled.
+        goal: numbers that the network also sees; may be a tensor that needs a gradient.
+
+    Raises:
+        ArgumentError: the network has other layers.
+    """
+
+    def __init__(
+        self,
+        net: torch.nn.Sequential,
+        observe: Sequence[str],
+        *,
+        scale: Any = 1.0,
+        squash: bool = False,
+        goal: Any = None,
+    ) -> None:
+        self._net, self._goal = net, goal
+        self._options = {"observe": observe, "scale": scale, "squash": squash}
+        layers = list(net)
+        names = {_ACTIVATIONS.get(type(layer)) for layer in layers[1::2]}
+        alternate = len(layers) % 2 == 1 and all(type(layer) is torch.nn.Linear for layer in layers[::2])
+        if not alternate or len(names) > 1 or None in names:
+            raise ArgumentError.expected(
+                "net",
+                "Linear layers with one kind of activation among Tanh, ELU and ReLU between them",
+                " ".join(type(layer).__name__ for layer in layers),
+            )
+        self._options["activation"] = names.pop() if names else "tanh"
+
+    def document(self) -> dict[str, Any]:
+        """Return the policy with its present weights as a document."""
+        return MLP(list(self._net.parameters()), goal=self._goal, **self._options).to_dict()
+
+    def tensors(self) -> dict[str, Any]:
+        """Return the weights as one vector, and the goal, by the names of the engine."""
+        found = {"policy.weights": torch.cat([each.reshape(-1) for each in self._net.parameters()])}
+        return found if self._goal is None else found | {"policy.goal": self._goal}
+
+
+_ACTIVATIONS = {torch.nn.Tanh: "tanh", torch.nn.ELU: "elu", torch.nn.ReLU: "relu"}
 
 
 def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> LossFunction:
@@ -102,8 +169,7 @@ class _Rollout(torch.autograd.Function):
         chosen = {"states": "all", **options}
         if not any(ctx.needs_input_grad):
             chosen["checkpoints"] = "none"
-        params = dict(zip(names, inputs[3:], strict=True))
-        trajectory = sim.rollout(model, *inputs[:3], params=params, **chosen)
+        trajectory = sim.rollout(model, *inputs[:3], **_arguments(names, inputs[3:], chosen))
         arrays = (
             (trajectory.final_qpos, trajectory.final_qvel) if final else (trajectory.qpos, trajectory.qvel)
         )
@@ -156,6 +222,25 @@ class _Pullback(torch.autograd.Function):
             "revolute.torch.rollout: expected a first derivative, got a second one, which the engine does "
             "not compute; differentiate without create_graph=True, or take differences of first derivatives"
         )
+
+
+def _arguments(names: tuple[str, ...], values: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of `Simulator.rollout`; names like "feedback.gain" are parts of one."""
+    groups: dict[str, dict[str, Any]] = {"params": {}, "feedback": {}, "policy": {}}
+    arguments = dict(options)
+    for name, value in zip(names, values, strict=True):
+        group, _, part = name.rpartition(".")
+        if group in groups:
+            groups[group][part] = value
+        elif name == "qfrc_applied":
+            arguments[name] = value
+        else:
+            groups["params"][name] = value
+    if groups["feedback"]:
+        arguments["feedback"] = Feedback(**groups["feedback"])
+    if "policy" in options:
+        arguments["policy"] = MLP.from_dict({**options["policy"], **groups["policy"]})
+    return {**arguments, "params": groups["params"]}
 
 
 def _kind(inputs: tuple[Any, ...]) -> tuple[torch.device, torch.dtype]:

@@ -156,3 +156,50 @@ def test_a_loss_of_one_number(in_process: revolute.Simulator) -> None:
         model, *inputs(model), adapter.loss(lambda qpos, qvel: qpos[:, -1].mean())
     )
     assert isinstance(value, float) and np.abs(gradient.ctrl).max() > 0
+
+
+def test_gradcheck_passes_for_feedback_and_applied_forces(in_process: revolute.Simulator) -> None:
+    model = in_process.load_model("cartpole")
+    qpos, qvel, ctrl = inputs(model)
+    gain = torch.randn(STEPS, model.nu, 2 * model.nv, dtype=torch.float64, requires_grad=True)
+    target = torch.randn(model.nq, dtype=torch.float64, requires_grad=True)
+    force = torch.randn(model.nv, dtype=torch.float64, requires_grad=True)
+
+    def states(gain: Any, target: Any, ctrl: Any, force: Any) -> Any:
+        feedback = {"gain": gain, "qpos": target, "qvel": np.zeros(model.nv)}
+        options = {"feedback": feedback, "qfrc_applied": force, "hold": 2}
+        return adapter.rollout(in_process, model, qpos.detach(), qvel.detach(), ctrl, **options)
+
+    assert torch.autograd.gradcheck(states, (gain, target, ctrl, force))
+
+
+@pytest.mark.parametrize("activation", [torch.nn.Tanh, torch.nn.ELU])
+def test_a_policy_has_the_gradient_of_the_loop_in_torch(
+    simulator: revolute.Simulator, activation: Any
+) -> None:
+    model = simulator.load_model("cartpole")
+    qpos, qvel, ctrl = (tensor.detach() for tensor in inputs(model))
+    net = torch.nn.Sequential(
+        torch.nn.Linear(model.nq + model.nv, 5), activation(), torch.nn.Linear(5, model.nu)
+    )
+    net = net.double()
+    policy = adapter.Policy(net, observe=["qpos", "qvel"], scale=3.0)
+    found = adapter.rollout(simulator, model, qpos, qvel, ctrl, policy=policy, states="final")
+    found[0].square().sum().backward()
+    gradients = [each.grad.clone() for each in net.parameters()]  # type: ignore[union-attr]
+    net.zero_grad()
+    for step in range(STEPS):
+        push = ctrl[:, step] + 3.0 * net(torch.cat([qpos, qvel], 1))
+        qpos, qvel = adapter.rollout(simulator, model, qpos, qvel, push[:, None], states="final")
+    np.testing.assert_allclose(found[0].detach(), qpos.detach(), rtol=1e-12)
+    qpos.square().sum().backward()
+    for gradient, each in zip(gradients, net.parameters(), strict=True):
+        torch.testing.assert_close(gradient, each.grad, rtol=1e-10, atol=1e-13)
+
+
+def test_a_network_that_the_engine_cannot_evaluate(in_process: revolute.Simulator) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Sigmoid(), torch.nn.Linear(3, 1))
+    with pytest.raises(
+        revolute.ArgumentError, match="net: expected Linear layers .* got Linear Sigmoid Linear"
+    ):
+        adapter.Policy(net, observe=["qpos"])
