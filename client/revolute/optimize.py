@@ -404,10 +404,14 @@ def _quadratic(
         for name, array in arrays.items()
     }
     for term in loss.bind(1, {name: array.shape for name, array in arrays.items()}):
-        rows, x, part = slice(None if term.running else -1, None), arrays[term.quantity], parts[term.quantity]
-        error, weight = x[rows][:, term.entries] - term.target[0], term.weight[0]
-        part.gradient[rows, term.entries] += 2 * weight * error if term.squared else weight
-        if term.squared:
+        x, part = arrays[term.quantity], parts[term.quantity]
+        last = [len(x) - 1]
+        times = list(term.times) or (range(len(x)) if term.running else last)
+        rows = np.array(times)[:, None]
+        error, weight = x[rows, term.entries] - term.target[0], term.weight[0]
+        is_squared = term.form == "squared"
+        part.gradient[rows, term.entries] += 2 * weight * error if is_squared else weight
+        if is_squared:
             part.hessian[rows, term.entries, term.entries] += 2 * weight
     nv, turn = model.nv, tangent_basis(model, qpos)
     gradient = np.concatenate(

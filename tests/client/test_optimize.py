@@ -120,7 +120,7 @@ def test_ilqr_swings_a_pole_up_and_its_feedback_holds_the_plan(simulator: revolu
     assert plan.converged and plan.cost < 1.5
     np.testing.assert_allclose(plan.qpos[-1], 0.0, atol=0.2)
     assert np.abs(plan.ctrl).max() <= 20.0 and (np.diff(plan.costs) < 0).all()
-    start = np.array(HANGING[0]) + [0.0, 0.05]
+    start = np.add(HANGING[0], [0.0, 0.05])
     ends = [
         simulator.rollout(model, start, HANGING[1], plan.ctrl, feedback=feedback).final_qpos
         for feedback in (None, plan.feedback)
@@ -156,5 +156,7 @@ def test_ilqr_says_what_it_cannot_do(in_process: revolute.Simulator) -> None:
     model = in_process.load_model(CART)
     with pytest.raises(revolute.ArgumentError, match=r"ctrl: expected shape \[T, nu=1\]"):
         ilqr(in_process, model, [0.0], [0.0], np.zeros(3), Term("qpos"))
+    with pytest.raises(revolute.ArgumentError, match="expected qpos, qvel or ctrl"):
+        ilqr(in_process, model, [0.0], [0.0], np.zeros((3, 1)), Term("body_com", body="cart"))
     with pytest.raises(revolute.DivergedError, match="ctrl: expected controls whose simulation stays finite"):
         ilqr(in_process, model, [0.0], [0.0], np.full((9, 1), 1e308), Term("qpos"), hold=1000)

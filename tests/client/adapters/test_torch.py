@@ -200,6 +200,6 @@ def test_a_policy_has_the_gradient_of_the_loop_in_torch(
 def test_a_network_that_the_engine_cannot_evaluate(in_process: revolute.Simulator) -> None:
     net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Sigmoid(), torch.nn.Linear(3, 1))
     with pytest.raises(
-        revolute.ArgumentError, match="net: expected Linear layers .* got Linear Sigmoid Linear"
+        revolute.ArgumentError, match=r"net: expected Linear layers .* got Linear Sigmoid Linear"
     ):
         adapter.Policy(net, observe=["qpos"])
