@@ -381,8 +381,8 @@ class Simulator(Unpicklable):
             params: model parameters to replace, as for `rollout`.
 
         Returns:
-            The matrices A [batch, 2 nv, 2 nv] and B [batch, 2 nv, nu], in the tangent convention and order of
-            MuJoCo's `mjd_transitionFD`.
+            The matrices A [batch, nx, nx] and B [batch, nx, nu], nx = 2 nv + na, in the tangent
+            convention and order of MuJoCo's `mjd_transitionFD`.
 
         Raises:
             ArgumentError: a shape, value or name does not fit the model.
