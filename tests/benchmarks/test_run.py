@@ -23,7 +23,8 @@ def test_a_quick_run_of_our_parts_gives_figures(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     host, tables = read_report(out)
-    assert host["processor"] and [table.name for table in tables] == QUICK_PARTS
+    # a part may have several tables
+    assert host["processor"] and {table.name for table in tables} >= set(QUICK_PARTS)
     for table in tables:
         assert table.rows and "note" not in table.columns, table
         for row in table.rows:

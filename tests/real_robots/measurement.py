@@ -63,7 +63,9 @@ def alone(robot: Robot) -> Iterator[Figures]:
     model, reference = smooth_models(robot, "euler")
     lone = is_lone_free_body(reference)
     yield {"nv": model.nv, "lone": lone, "mujoco_compiles": mujoco_compiles(robot)}
-    integrators = ["euler"] if lone else ["euler", "implicitfast"]
+    option = reference.opt
+    in_medium = bool(option.density or option.viscosity)
+    integrators = ["euler"] if lone or in_medium else ["euler", "implicitfast"]
     longs = [compare_trajectories(robot, integrator) for integrator in integrators]
     yield {
         "steps": [compare_steps(robot, integrator).state for integrator in integrators],

@@ -192,12 +192,14 @@ def test_pictures_and_user_data_take_no_memory() -> None:
     assert (model.nuser_body, model.nnumeric, model.tex_width[0]) == (0, 0, 1)
 
 
-def test_the_search_for_a_muscles_length_does_not_run() -> None:
+def test_an_endless_search_for_a_muscles_length_does_not_run() -> None:
     text = (
         '<mujoco><compiler><lengthrange inttotal="1e9" timestep="1e-3"/></compiler>'
         f'{BODY}<actuator><muscle name="m" joint="j"/></actuator></mujoco>'
     )
-    with pytest.raises(ModelError, match="actuator 'm': activation dynamics"):
+    with pytest.raises(
+        ModelError, match="compiler/lengthrange: expected at most 100000 steps .* got 1e\\+12"
+    ):
         load_model(text)
 
 

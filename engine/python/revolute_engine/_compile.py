@@ -31,6 +31,7 @@ GROUND = "ground"
 
 _ALL_BITS = 0x7FFFFFFF
 _SCALAR_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+_LONGEST_LENGTH_SEARCH = 100_000
 
 
 def compile_source(
@@ -96,8 +97,7 @@ def _read(source: Source, base: str | None) -> tuple[mujoco.MjSpec, list[Floatin
 
 def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
     """Set the compiler's switches."""
-    # muscle lengths: finding them takes a simulation of any length; muscles are an error later
-    spec.compiler.LRopt.mode = int(mujoco.mjtLRMode.mjLRMODE_NONE)
+    _check_length_search(spec, source.label)
     if source.is_urdf:
         spec.compiler.fusestatic = fuse_fixed
         spec.compiler.discardvisual = True
@@ -109,6 +109,17 @@ def _configure(spec: mujoco.MjSpec, source: Source, fuse_fixed: bool) -> None:
                 mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
     elif fuse_fixed:
         spec.compiler.fusestatic = True
+
+
+def _check_length_search(spec: mujoco.MjSpec, label: str) -> None:
+    """Raise an error if the search for the lengths of muscles, a simulation, would take very many steps."""
+    search = spec.compiler.LRopt
+    steps = search.inttotal / search.timestep if search.timestep > 0 else np.inf
+    if not steps <= _LONGEST_LENGTH_SEARCH:
+        raise ModelError(
+            f"{label}: compiler/lengthrange: expected at most {_LONGEST_LENGTH_SEARCH} steps, inttotal by "
+            f"timestep, got {steps:g}; give each muscle its lengthrange"
+        )
 
 
 def _check_depth(spec: mujoco.MjSpec, label: str) -> None:
