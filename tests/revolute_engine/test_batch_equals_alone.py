@@ -24,8 +24,8 @@ from tests.random_models import random_model
 EXAMPLES = int(os.environ.get("REVOLUTE_RANDOM_MODELS", "15"))
 STEPS = 12
 
-BLOWN_UP = 1e30
-"""Speed beyond which contact_model="mujoco" overflows: a row of a neighbour adds zero times infinity."""
+BLOWN_UP = 1e20
+"""Speed beyond which sums overflow: a row of a neighbour adds zero times infinity, but not with "exact"."""
 
 SOMETIMES_ZERO = {"geom_friction", "dof_frictionloss", "dof_damping", "dof_armature", "jnt_stiffness"}
 """Parameters of which some entries, or all, are exactly zero in some environments; so are gravity, gear and
@@ -163,11 +163,12 @@ def _jvp(model: Model, batch: Batch, rollout: Rollout) -> Jvp | None:
     method=st.sampled_from([("hard", "pgs"), ("hard", "exact"), ("mujoco", "pgs")]),
 )
 # neighbours' constraints fill in Newton's matrix; only neighbours have constraints; a row that nothing can
-# move; speeds beyond 1e180
+# move; speeds that overflow
 @example(seed=2187, batch=8, method=("mujoco", "pgs"))
 @example(seed=47, batch=11, method=("mujoco", "pgs"))
 @example(seed=53, batch=11, method=("hard", "exact"))
 @example(seed=1513, batch=8, method=("mujoco", "pgs"))
+@example(seed=173, batch=11, method=("hard", "pgs"))
 def test_an_environment_in_a_batch_equals_itself_alone(
     seed: int, batch: int, method: tuple[str, str]
 ) -> None:
@@ -180,7 +181,7 @@ def test_an_environment_in_a_batch_equals_itself_alone(
         one = environments.only(b)
         alone = _rollout(model, one)
         sound = np.abs(alone.qvel).max(axis=1) < BLOWN_UP
-        if contact_model == "mujoco" and not sound.all():
+        if solver != "exact" and not sound.all():
             before = np.argmin(sound)
             _same_bits(rollout.qpos[b, :before], alone.qpos[:before], f"qpos of {b} before it blows up")
             _same_bits(rollout.qvel[b, :before], alone.qvel[:before], f"qvel of {b} before it blows up")
