@@ -185,11 +185,40 @@ void lanes_do_not_see_each_other() {
   }
 }
 
+// Of a row that nothing can move as well, whose derivatives are zero.
+void what_the_memory_held_does_not_count() {
+  Random random(204);
+  Rows rows(random, 3, 2, 12);
+  const int n = rows.count(), still = n - 1;
+  for (int i = 0; i < n; ++i) rows.A[i * n + still] = rows.A[still * n + i] = 0;
+  rows.b[still] = 0;
+  const Doubles loss = random.normals(n);
+  Doubles solutions[2], gradients[2];
+  for (int side = 0; side < 2; ++side) {
+    Memory memory(n);
+    std::fill_n(memory.workspace.inverse, n * most_friction_rows, side == 0 ? 0.0 : 7.0);
+    const SolverProblem<double> problem = {
+        n, 0, rows.rows.data(), rows.A.data(), rows.b.data(), rows.bound.data()};
+    Doubles x(n), x_bar = loss, b_bar(n, 0.0), A_bar(n * n, 0.0), bound_bar(n, 0.0);
+    exact(problem, memory.workspace, x.data());
+    SolverCotangent<double> bar = {x_bar.data(), b_bar.data(), A_bar.data(), bound_bar.data()};
+    exact_adjoint(problem, memory.workspace, x.data(), bar);
+    CHECK(b_bar[still] == 0);
+    solutions[side] = x;
+    gradients[side] = b_bar;
+  }
+  for (int i = 0; i < n; ++i) {
+    CHECK(same(solutions[0][i], solutions[1][i]));
+    CHECK(same(gradients[0][i], gradients[1][i]));
+  }
+}
+
 }  // namespace
 
 int main() {
   return run({{"many sweeps", the_solution_is_that_of_many_sweeps},
               {"shared loads", what_is_carried_twice_is_solved_as_well},
               {"adjoint", adjoint_tangents_and_differences_agree},
-              {"lanes", lanes_do_not_see_each_other}});
+              {"lanes", lanes_do_not_see_each_other},
+              {"memory", what_the_memory_held_does_not_count}});
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from revolute.contract.errors import DivergedError
@@ -25,7 +25,7 @@ EXAMPLES = int(os.environ.get("REVOLUTE_RANDOM_MODELS", "15"))
 STEPS = 12
 
 BLOWN_UP = 1e30
-"""Speed beyond which the converged solver's sums overflow, and what it finds depends on the pack."""
+"""Speed beyond which contact_model="mujoco" overflows: a row of a neighbour adds zero times infinity."""
 
 SOMETIMES_ZERO = {"geom_friction", "dof_frictionloss", "dof_damping", "dof_armature", "jnt_stiffness"}
 """Parameters of which some entries, or all, are exactly zero in some environments; so are gravity, gear and
@@ -162,6 +162,12 @@ def _jvp(model: Model, batch: Batch, rollout: Rollout) -> Jvp | None:
     batch=st.sampled_from([3, 8, 11]),
     method=st.sampled_from([("hard", "pgs"), ("hard", "exact"), ("mujoco", "pgs")]),
 )
+# neighbours' constraints fill in Newton's matrix; only neighbours have constraints; a row that nothing can
+# move; speeds beyond 1e180
+@example(seed=2187, batch=8, method=("mujoco", "pgs"))
+@example(seed=47, batch=11, method=("mujoco", "pgs"))
+@example(seed=53, batch=11, method=("hard", "exact"))
+@example(seed=1513, batch=8, method=("mujoco", "pgs"))
 def test_an_environment_in_a_batch_equals_itself_alone(
     seed: int, batch: int, method: tuple[str, str]
 ) -> None:
@@ -173,7 +179,11 @@ def test_an_environment_in_a_batch_equals_itself_alone(
     for b in range(batch):
         one = environments.only(b)
         alone = _rollout(model, one)
-        if solver == "exact" and not np.abs(alone.qvel).max() < BLOWN_UP:
+        sound = np.abs(alone.qvel).max(axis=1) < BLOWN_UP
+        if contact_model == "mujoco" and not sound.all():
+            before = np.argmin(sound)
+            _same_bits(rollout.qpos[b, :before], alone.qpos[:before], f"qpos of {b} before it blows up")
+            _same_bits(rollout.qvel[b, :before], alone.qvel[:before], f"qvel of {b} before it blows up")
             continue
         assert rollout.status[b] == alone.status
         _same_bits(rollout.qpos[b], alone.qpos, f"qpos of {b}")

@@ -102,8 +102,13 @@ struct ExactIsland {
 
   // --- sweeps ------------------------------------------------------------------------------------------------------------
 
-  void prepare() {
+  void invert_blocks() {
+    // `movable` reads whole rows, of which a block fills its own entries
+    std::fill(sweeps.inverse, sweeps.inverse + std::size_t(n) * most_friction_rows, 0.0);
     scale_island<0>(island(0), sweeps.inverse, sweeps.scaled);
+  }
+  void prepare() {
+    invert_blocks();
     start_direction<0>(island(0), b, x, sweeps.z);
     for (int r = 0; r < n; ++r) x[r] = start_of_row(b[r], x[r], sweeps.z[r]);
   }
@@ -298,7 +303,7 @@ struct ExactIsland {
 
   // The system of (2) at the solution in x.
   void prepare_derivatives() {
-    scale_island<0>(island(0), sweeps.inverse, sweeps.scaled);
+    invert_blocks();
     classify();
     velocities(x, w);
     linearize();

@@ -377,6 +377,7 @@ REVOLUTE_HD void factorize(const SoftIsland& island, NewtonMatrix<Real>& H) {
 }
 
 // x = H^-1 x for the degrees of freedom at places begin .. end - 1 of the order, whole islands.
+// Sums go from the first to be eliminated on, and back from the last, so that no order depends on what forms a node.
 template <class Real, class X>
 REVOLUTE_HD void solve_places(const NewtonMatrix<Real>& H, int begin, int end, X* x) {
   const int* const order = H.islands.dofs;
@@ -400,12 +401,12 @@ REVOLUTE_HD void solve_places(const NewtonMatrix<Real>& H, int begin, int end, X
     const NodeRows<Real> node = node_rows(H, first, last);
     X of_node[most_node_rows];
     for (int r = 0; r < node.count; ++r) of_node[r] = x[order[first + r]];
-    for (int c = node.count; c < node.columns; ++c) {
+    for (int c = node.columns - 1; c >= node.count; --c) {
       const X& at = x[node.dofs[c]];
       for (int r = 0; r < node.count; ++r) of_node[r] = multiply_add(-node.entries[r][c], at, of_node[r]);
     }
     for (int r = node.count - 1; r >= 0; --r) {
-      for (int s = r + 1; s < node.count; ++s)
+      for (int s = node.count - 1; s > r; --s)
         of_node[r] = multiply_add(-node.entries[r][s], of_node[s], of_node[r]);
       x[order[first + r]] = of_node[r];
     }

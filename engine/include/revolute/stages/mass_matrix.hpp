@@ -111,7 +111,8 @@ REVOLUTE_HD void factorize(const Model& model, const MassMatrix<Real>& M, const 
   }
 }
 
-// x = M^-1 x
+// x = M^-1 x, with the sums of newton_matrix.hpp in the same order: an environment that nothing touches has the same bits
+// where its neighbours have constraints
 template <class Real, class X>
 REVOLUTE_HD void solve(const Model& model, const MassFactors<Real>& factors, X* x) {
   for (int k = model.nv - 1; k >= 0; --k) {
@@ -123,7 +124,7 @@ REVOLUTE_HD void solve(const Model& model, const MassFactors<Real>& factors, X* 
   for (int k = 0; k < model.nv; ++k) {
     const MatrixRow row = tree_row(model, k);
     const Real* const L = factors.row(model, k);
-    for (int i = 1; i < row.count; ++i) x[k] = multiply_add(-L[i], x[row.dofs[i]], x[k]);
+    for (int i = row.count - 1; i > 0; --i) x[k] = multiply_add(-L[i], x[row.dofs[i]], x[k]);
   }
 }
 
