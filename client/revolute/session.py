@@ -237,8 +237,8 @@ class Session(Unpicklable):
             ctrl: controls, [batch, nu], or [nu] for all environments.
 
         Returns:
-            The matrices A [batch, 2 nv, 2 nv] and B [batch, 2 nv, nu], in the tangent convention and order of
-            MuJoCo's `mjd_transitionFD`; NaN for an environment that diverged.
+            The matrices A [batch, nx, nx] and B [batch, nx, nu], nx = 2 nv + na, in the tangent
+            convention and order of MuJoCo's `mjd_transitionFD`; NaN for an environment that diverged.
 
         Raises:
             ArgumentError: a shape or value does not fit the model.

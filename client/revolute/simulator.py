@@ -202,8 +202,21 @@ class Simulator(Unpicklable):
         # with a controller the controls come with the answer; in process, share the engine's copy of ctrl
         acted = answer.get("ctrl", _repeated(inputs))
         forces = qfrc_applied is not None
+        # a name here would keep the trajectory alive in the frames of an earlier attempt's error
+        return self._rolled_out(model, answer, acted, inputs["params"], forces, readings)
+
+    def _rolled_out(
+        self,
+        model: ModelHandle,
+        answer: Mapping[str, Any],
+        ctrl: Float64Array,
+        params: Mapping[str, Float64Array],
+        has_forces: bool,
+        readings: Sequence[str] | None,
+    ) -> Trajectory:
+        """Return the trajectory of an answer, with the sensors that were asked for."""
         trajectory = Trajectory(
-            self._link, model, answer, acted, owned=True, params=inputs["params"], has_forces=forces
+            self._link, model, answer, ctrl, owned=True, params=params, has_forces=has_forces
         )
         if readings is not None:
             trajectory.read_sensors(readings)
@@ -381,8 +394,8 @@ class Simulator(Unpicklable):
             params: model parameters to replace, as for `rollout`.
 
         Returns:
-            The matrices A [batch, 2 nv, 2 nv] and B [batch, 2 nv, nu], in the tangent convention and order of
-            MuJoCo's `mjd_transitionFD`.
+            The matrices A [batch, nx, nx] and B [batch, nx, nu], nx = 2 nv + na, in the tangent
+            convention and order of MuJoCo's `mjd_transitionFD`.
 
         Raises:
             ArgumentError: a shape, value or name does not fit the model.

@@ -33,6 +33,7 @@ def test_the_blocks_run_one_after_the_other(
         assert "nq=7, nv=6, nu=0" in model and names["masses"]["body_mass"]["pole"] == [1.0, 2.0]
         assert names["jacobian"].shape == (3, 2) and names["pulled"]["qpos"].shape == (2,)
         assert names["end"].body_linvel.shape == (1, 3, 3)
+        assert names["controls"].shape == (100, 1) and names["plan"].costs[-1] < names["plan"].costs[0]
         assert first.endswith("(2,) (100, 1) ['qpos', 'qvel', 'ctrl']")
         assert second == "(2, 100, 1)"
         # the derivative that the page's own loss returns is that of its value

@@ -171,7 +171,8 @@ class Term:
                     f"a {kind}",
                     advice=f"give {self.kind}=…",
                 )
-        own = self.elements if self.elements is None or len(self.elements) else None
+        is_empty = isinstance(self.elements, (list, tuple)) and not self.elements
+        own = None if is_empty else self.elements
         if named and own is not None:
             raise ArgumentError.expected("elements", f"either these or {self.kind}", "both")
         value = named.get(self.kind, own)
