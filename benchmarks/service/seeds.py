@@ -43,7 +43,7 @@ ARRAYS: dict[str, Any] = {
 }
 """Tensors by field name."""
 
-ONE_STEP = {"StepInputs", "SessionJacobianInputs", "JacobianInputs"}
+ONE_STEP = {"StepInputs", "SessionJacobianInputs", "JacobianInputs", "MeasuredStates"}
 """Messages whose ctrl is that of one step."""
 
 WORDS: dict[str, Any] = {
@@ -60,6 +60,9 @@ WORDS: dict[str, Any] = {
     "checkpoints": "every",
     "contact_model": "hard",
     "states": "all",
+    "elements": "x",
+    "quantities": "body_pos:cart",
+    "jacobians": "body_pos:cart",
     "lease": 600.0,
 }
 """Other fields by name."""
@@ -77,6 +80,12 @@ LEFT_OUT = {
     "Cotangents.times",
     # not beside a feedback
     "RolloutInputs.policy",
+    # not beside a model's id
+    "MeasuredStates.trajectory_id",
+    "MeasuredStates.session_id",
+    "MeasuredStates.times",
+    # by names of quantities
+    "MeasureInputs.cotangents",
 }
 """Fields without which a request is valid and with which it would not be."""
 

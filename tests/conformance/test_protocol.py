@@ -121,6 +121,49 @@ def test_jacobian(wire: Wire, cart: str) -> None:
     wire.call("DeleteSession", session)
 
 
+def test_measure(wire: Wire, cart: str) -> None:
+    """The cart, body 1, is at (x, 0, 0)."""
+    states = {"model_id": cart, "qpos": np.array([[1.5], [-2.0]]), "qvel": np.array([[3.0], [4.0]])}
+    bars = np.array([[0.0, 0.0, 0.0], [7.0, 1.0, 0.0]]) * np.ones((2, 1, 1))
+    found = wire.call(
+        "Measure",
+        {
+            "states": states,
+            "quantities": ["body_pos", "body_linvel:1"],
+            "jacobians": ["body_pos:1"],
+            "cotangents": {"body_pos": bars},
+            "wrt": ["qpos"],
+        },
+    )
+    _close(found["arrays"]["body_pos"], [[[0.0] * 3, [x, 0.0, 0.0]] for x in (1.5, -2.0)])
+    _close(found["arrays"]["body_linvel:1"], [[3.0, 0.0, 0.0], [4.0, 0.0, 0.0]])
+    _close(found["jacobians"]["body_pos:1"], [[[1.0], [0.0], [0.0]]] * 2)
+    _close(found["gradient"]["qpos"], [[7.0], [7.0]])
+    session = {"session_id": wire.call("CreateSession", {"model_id": cart, "batch": 1})["session_id"]}
+    wire.call("SetState", {**session, "qpos": np.array([[0.25]])})
+    found = wire.call("Measure", {"states": session, "quantities": ["body_pos:1"]})
+    _close(found["arrays"]["body_pos:1"], [[0.25, 0.0, 0.0]])
+    wire.call("DeleteSession", session)
+    error, _ = wire.error("Measure", {"states": states, "quantities": ["body_colour"]})
+    assert error.reason == "INVALID_ARGUMENT"
+
+
+def test_find_contacts(wire: Wire) -> None:
+    """A ball 1 cm deep in the ground, and the same ball above it."""
+    ball = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.09">
+        <joint name="z" type="slide" axis="0 0 1"/><geom size="0.1" mass="1"/></body></worldbody>
+        <actuator><motor joint="z"/></actuator></mujoco>"""
+    model = {"model_id": wire.call("RegisterModel", {"text": ball})["model_id"], "ctrl": np.zeros(1)}
+    found = wire.call("FindContacts", {**model, "qpos": np.array([[0.5], [0.0]])})
+    assert numbers(found["state"]).tolist() == [1] and numbers(found["geom"]).tolist() == [[0, 1]]
+    np.testing.assert_allclose(numbers(found["distance"]), [-0.01], rtol=1e-12)
+    np.testing.assert_allclose(numbers(found["frame"])[0, 0], [0.0, 0.0, 1.0], atol=1e-12)
+    np.testing.assert_allclose(numbers(found["position"])[0, :2], [0.0, 0.0], atol=1e-12)
+    assert numbers(found["force"])[0, 0] > 0.0
+    error, _ = wire.error("FindContacts", {**model, "qpos": np.zeros((1, 2))})
+    assert error.reason == "INVALID_ARGUMENT"
+
+
 def test_check_gradient(wire: Wire, cart: str) -> None:
     found = wire.call("CheckGradient", {"model_id": cart, "steps": 10, "wrt": ["ctrl", "body_inertia"]})
     assert found["passed"] is True and (found["steps"], found["directions"], found["seed"]) == (10, 3, 0)

@@ -60,6 +60,22 @@ def test_a_state_that_is_set_is_gone_on_from(wire: Wire, session: dict[str, Any]
     _closed_form(_step(wire, session, 5), 15)
 
 
+def test_parameters_of_a_session_hold_for_later_steps(wire: Wire, session: dict[str, Any]) -> None:
+    """The speed grows by h u / m with each step."""
+    masses = np.array([[0.0, 1.0], [0.0, 4.0]])
+    _step(wire, session, 2)
+    assert not wire.call("SetParams", {**session, "params": {"body_mass": masses}})
+    changed = numbers(_step(wire, session, 4)["qvel"])
+    np.testing.assert_allclose(changed, H * np.array([[2.0 + 4.0], [2.0 + 4.0 / 4.0]]), rtol=TOLERANCE)
+    # of those that are not named the model's values return
+    wire.call("SetParams", {**session, "params": {}})
+    np.testing.assert_allclose(numbers(_step(wire, session, 1)["qvel"]), changed + H, rtol=TOLERANCE)
+    for params in ({"body_weight": masses}, {"body_mass": masses[0] - 1.0}):
+        error, _ = wire.error("SetParams", {**session, "params": params})
+        assert error.reason == "INVALID_ARGUMENT"
+    np.testing.assert_allclose(numbers(_step(wire, session, 1)["qvel"]), changed + 2 * H, rtol=TOLERANCE)
+
+
 def test_sessions_are_described_and_listed(wire: Wire, session: dict[str, Any], cart: str) -> None:
     _step(wire, session, 3)
     one = wire.call("GetSession", session)

@@ -249,7 +249,7 @@ def test_a_number_that_cannot_be_computed_with_is_named(
     assert str(caught.value).startswith(message.format(row="".join(f"{index}, " for index in row)))
 
 
-@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("batch", [2, 3])
 @pytest.mark.parametrize("name", ["qpos", "qvel", "ctrl"])
 def test_a_shape_of_another_batch_is_named(name: str, batch: int) -> None:
     model = load_model(BOUNCING)
@@ -257,3 +257,14 @@ def test_a_shape_of_another_batch_is_named(name: str, batch: int) -> None:
     arguments = {each: np.tile(row, (batch + (each == name), 1)) for each, row in rows.items()}
     with pytest.raises(ArgumentError, match=f"batch={batch}" if name != "ctrl" else f"batch={batch + 1}"):
         Engine(threads=1).jacobian(model, **arguments)
+
+
+@pytest.mark.parametrize("name", ["qpos", "qvel", "ctrl"])
+def test_a_batch_of_one_is_repeated(name: str) -> None:
+    model, engine = load_model(BOUNCING), Engine(threads=1)
+    rows = {"qpos": model.qpos0, "qvel": model.qvel0, "ctrl": np.zeros(model.nu)}
+    repeated = engine.jacobian(model, **{each: np.tile(row, (3, 1)) for each, row in rows.items()})
+    found = engine.jacobian(
+        model, **{each: np.tile(row, (3 if each == name else 1, 1)) for each, row in rows.items()}
+    )
+    assert found.A.tobytes() == repeated.A.tobytes() and found.B.tobytes() == repeated.B.tobytes()

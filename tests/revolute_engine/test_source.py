@@ -197,9 +197,7 @@ def test_an_endless_search_for_a_muscles_length_does_not_run() -> None:
         '<mujoco><compiler><lengthrange inttotal="1e9" timestep="1e-3"/></compiler>'
         f'{BODY}<actuator><muscle name="m" joint="j"/></actuator></mujoco>'
     )
-    with pytest.raises(
-        ModelError, match="compiler/lengthrange: expected at most 100000 steps .* got 1e\\+12"
-    ):
+    with pytest.raises(ModelError, match="compiler/lengthrange: expected at most 100000 steps"):
         load_model(text)
 
 

@@ -24,6 +24,8 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+import mujoco
+
 from revolute.contract.errors import ModelError, RevoluteError
 from revolute_engine import load_model
 from revolute_engine.model_document import to_document
@@ -41,8 +43,12 @@ _NO_MEMORY = re.compile(r"could not (allocate|create mjModel)|out of memory|bad_
 _STACK = 8 * 1024**2
 """Address space of a thread's stack; little of it is used."""
 
-_HEAP = 16 * 1024**2
-"""Address space that the allocator may take ahead of need; little of it is used."""
+_HEAP = 64 * 1024**2
+"""Address space that the allocator may take ahead of need; little of it is used.
+
+Each `MjData` takes 13 MiB for its arena even if the model is small, and the allocator cannot always use the
+place of a freed one again.
+"""
 
 
 def warm_up() -> None:
@@ -88,20 +94,21 @@ def _compiled(request: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview, i
         )
         document = to_document(model)
         return document, document.pop("mujoco_model").data, model.native.bytes
-    except MemoryError:
-        return {"no_memory": True}, memoryview(b""), 0
-    except RevoluteError as error:
-        if isinstance(error, ModelError) and _NO_MEMORY.search(error.message):
-            return {"no_memory": True}, memoryview(b""), 0
-        return {"error": _described(error)}, memoryview(b""), 0
-    except Exception:
-        return {"fault": traceback.format_exc()}, memoryview(b""), 0
+    except Exception as error:
+        return _failure(error), memoryview(b""), 0
     finally:
         _limit_memory(None)
 
 
-def _described(error: RevoluteError) -> dict[str, Any]:
-    return {"reason": error.reason, "message": error.message, "argument": error.argument}
+def _failure(error: Exception) -> dict[str, Any]:
+    """Return the document of a failure."""
+    is_of_mujoco = isinstance(error, ModelError | mujoco.FatalError)
+    if isinstance(error, MemoryError) or (is_of_mujoco and _NO_MEMORY.search(str(error))):
+        return {"no_memory": True}
+    if isinstance(error, RevoluteError):
+        described = {"reason": error.reason, "message": error.message, "argument": error.argument}
+        return {"error": described}
+    return {"fault": "".join(traceback.format_exception(error))}
 
 
 def _limit_memory(count: int | None) -> None:

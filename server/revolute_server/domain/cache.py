@@ -69,6 +69,29 @@ class Cache(Generic[Entry]):
             if slot is not None:
                 slot.users -= 1
 
+    @contextlib.contextmanager
+    def replacing(self, key: str, count: int) -> Iterator[None]:
+        """Count an entry as `count` bytes from now on; as before if the block fails.
+
+        Raises:
+            LimitError: there is no room for it.
+        """
+        slot = self._slots.get(key)
+        if slot is None:
+            yield
+            return
+        more = count - slot.reservation.count
+        slot.reservation.grow(max(0, more))
+        try:
+            yield
+        except BaseException:
+            more = -more
+            raise
+        finally:
+            # dropped meanwhile, it is released
+            if self._slots.get(key) is slot:
+                slot.reservation.give_back(max(0, -more))
+
     def evict(self, count: int) -> None:
         """Free at least `count` bytes, or as many as unused entries have."""
         idle = [key for key, slot in self._slots.items() if not slot.users]

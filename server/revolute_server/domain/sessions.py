@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from revolute.contract.errors import (
     ArgumentError,
@@ -215,6 +216,7 @@ class Sessions:
         self._lease = lease
         self._max_lease = max_lease
         self._cache: Cache[Session] = Cache(budget)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def create(
         self, model_id: str, batch: int, lease: float | None, ticket: Ticket, *, durable: bool = True
@@ -258,7 +260,7 @@ class Sessions:
         """
         session = await self._current(session_id)
         duration = lease_duration(lease, session.lease, self._max_lease)
-        self._store.check_room(SESSION, current_client(), _bytes(session.model, session.batch))
+        self._store.check_room(SESSION, current_client(), _bytes_of(session.state))
         return await self._open(
             session.model, session.batch, duration, session.state, ticket, durable=session.durable
         )
@@ -462,16 +464,14 @@ class Sessions:
         """Commit a new session."""
         identifier = session_id(new_id(), durable=durable)
         session = Session(identifier, model, batch, lease, caller_name(), state, 1, expiry(lease))
-        try:
-            await shielded(
-                self._store.commit(session.put(state, expect=0), *ticket.writes(session)),
-            )
-        except Conflict as conflict:
-            if conflict.kind != MODEL:
-                raise
-            self._models.forget(model.id)
-            raise NotFoundError.missing("model", model.id) from None
-        with self._budget.reserve("a session", _bytes(model, batch)) as reservation:
+        with self._budget.reserve("a session", _bytes_of(state)) as reservation:
+            try:
+                await shielded(self._store.commit(session.put(state, expect=0), *ticket.writes(session)))
+            except Conflict as conflict:
+                if conflict.kind != MODEL:
+                    raise
+                self._models.forget(model.id)
+                raise NotFoundError.missing("model", model.id) from None
             return self._cache.add(session.id, session, reservation)
 
     async def _change(
@@ -497,7 +497,8 @@ class Sessions:
         put = session.put(state, expect=session.version, fingerprint=ticket.fingerprint)
         record = ticket.writes(state, put.payload)
         dropped = session.answers_to_drop(put.size)
-        await self._store.commit(put, *record, *(answer.drop() for answer in dropped))
+        with self._cache.replacing(session.id, _bytes_of(state)):
+            await self._store.commit(put, *record, *(answer.drop() for answer in dropped))
         session.state, session.version, session.expires = state, session.version + 1, put.expires
         for _ in dropped:
             session.answers.popleft()
@@ -520,10 +521,10 @@ class Sessions:
         if not is_visible(entry.owner):
             raise await not_found(self._store, SESSION, session_id)
         if session is None:
-            session = await self._load(session_id)
+            session = await self._loaded(entry)
         elif session.version < entry.version:
             # load a copy: only the holder of the lock may change the cached session
-            session = await self._load(session_id, cached=False)
+            session = await self._loaded(entry, cached=False)
         expires = await renew(self._store, entry, session.lease, must=must_renew)
         if expires is not None:
             session.expires = expires
@@ -537,20 +538,35 @@ class Sessions:
         """
         session = self._cache.get(session_id)
         if session is None:
-            await find_owned(self._store, SESSION, session_id)
-            session = await self._load(session_id)
+            session = await self._loaded(await find_owned(self._store, SESSION, session_id))
         if not is_visible(session.owner):
             raise await not_found(self._store, SESSION, session_id)
         return session
 
-    async def _load(self, session_id: str, *, cached: bool = True) -> Session:
-        """Read a session from the store, and add it to the cache if `cached`."""
+    async def _loaded(self, entry: Entry, *, cached: bool = True) -> Session:
+        """Read a session from the store unless another call has done so; add it to the cache if `cached`.
+
+        Calls read a session one after the other, so that there are not as many copies of it as calls.
+
+        Raises:
+            LimitError: there is no room for it.
+        """
+        async with self._turns.setdefault(entry.key, asyncio.Lock()):
+            if cached and (there := self._cache.get(entry.key)) is not None:
+                return there
+            with self._budget.reserve("a session", entry.size) as reservation:
+                session = await self._load(entry.key)
+                reservation.grow(_bytes_of(session.state) - reservation.count)
+                return self._cache.add(entry.key, session, reservation) if cached else session
+
+    async def _load(self, session_id: str) -> Session:
+        """Read a session from the store."""
         record = await self._record(session_id)
         document = decode(record.payload)
         model = await self._models.get(document["model_id"])
         state = State(**document["state"])
         known = {**record.summary, **document}
-        session = Session(
+        return Session(
             session_id,
             model,
             batch=len(state.status),
@@ -560,16 +576,13 @@ class Sessions:
             version=record.version,
             expires=record.expires,
         )
-        if not cached:
-            return session
-        with self._budget.reserve("a session", _bytes(model, session.batch)) as reservation:
-            return self._cache.add(session_id, session, reservation)
 
     async def _reload(self, session: Session) -> None:
         """Read the state of a session again, because another replica has changed it."""
         record = await self._record(session.id)
-        session.state = State(**decode(record.payload)["state"])
-        session.version, session.expires = record.version, record.expires
+        state = State(**decode(record.payload)["state"])
+        with self._cache.replacing(session.id, _bytes_of(state)):
+            session.state, session.version, session.expires = state, record.version, record.expires
 
     async def _record(self, session_id: str) -> Record:
         record = await self._store.get(SESSION, session_id)
@@ -601,5 +614,12 @@ class Sessions:
 
 
 def _bytes(model: Model, batch: int) -> int:
-    """Return the bytes of the state of a session."""
-    return 8 * batch * (model.nq + model.nqvel + 2)
+    """Return the bytes of the state of a session without parameters."""
+    # of each environment a status of 4 bytes, and three numbers of 8
+    return batch * (8 * (model.nq + model.nqvel) + 28)
+
+
+def _bytes_of(state: State) -> int:
+    """Return the bytes of a state with its parameters."""
+    arrays = (state.qpos, state.qvel, state.status, state.step_counts, state.unsettled_step, state.residual)
+    return sum(array.nbytes for array in (*arrays, *state.params.values()))

@@ -454,4 +454,7 @@ async def _abort(context: grpc.aio.ServicerContext, error: Exception, call: Call
     kind = kind_of(found)
     call.reason, call.message = kind.reason, found.message
     trailing = ((CALL_ID_HEADER, call.id), (DETAILS_KEY, encode_status(found)))
+    # gRPC's own error refers to this one, and to itself in a cycle: the arrays in the frames of the traceback
+    # would stay until the next garbage collection
+    error.__traceback__ = error.__context__ = error.__cause__ = None
     await context.abort(grpc.StatusCode[kind.grpc_code], found.message, trailing)

@@ -89,7 +89,7 @@ def test_each_client_gets_the_bits_of_a_call_alone(
 
 def test_who_leaves_a_pack_disturbs_nobody_and_may_go_on(busy: ServerProcess) -> None:
     """Steps of three sessions gather behind another call; one caller cancels while they are computed."""
-    steps = 40_000
+    steps = 100_000
     wire = GrpcWire(busy.grpc_target)
     with revolute.connect(busy.grpc) as simulator:
         model = simulator.load_model("laikago", timestep=2e-3)
