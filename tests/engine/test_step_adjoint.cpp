@@ -36,14 +36,14 @@ Ends ends_of(const StepWorkspace<double>& ws) {
 }
 
 Ends check_step(const char* name, Random& random, const ModelStorage& storage, const State& state,
-                const std::set<std::string>& names) {
+                const std::set<std::string>& names, double tolerance = through_contact) {
   Workspace<double> ws(storage.model());
   const Doubles ctrl = random.normals(storage.model().nu);
   const Step function{storage, state.qpos, next_state(storage, state, ctrl, ws).qpos};
   const StepPullback adjoint{function};
   const Doubles in = function.inputs(state.qvel, ctrl);
   check_adjoint(name, random, in, function.n_out(), function, adjoint,
-                ws.step->rows.count ? through_contact : smooth, function.blocks(names));
+                ws.step->rows.count ? tolerance : smooth, function.blocks(names));
   check_side_by_side(name, adjoint, in);
   // contacts that only some of the environments have
   std::vector<Doubles> environments(8, in);
@@ -81,7 +81,7 @@ void adjoint_of_smooth_motion() {
 // On the plane's frame, a third of a millimetre in; what sticks after many sweeps depends on the depth alone.
 void adjoint_of_sliding_and_sticking() {
   MujocoArrays arrays = box_on_plane();
-  Random random(134);
+  Random random(234);
   const Matrix3<double> R = rotation_of(&arrays.geom_quat[0]);
   const Point up = R.column(2), at = vector3<double>(&arrays.geom_pos[0]) + 0.0997 * up;
   const std::set<std::string> sliding = with(body_names, {"gravity", "geom_friction"}),
@@ -165,14 +165,17 @@ void adjoint_of_equality_constraints() {
 
 const std::set<std::string> all_names =
     with(body_names, {"ctrl", "dof_damping", "dof_armature", "dof_frictionloss", "jnt_stiffness", "gravity",
-                      "actuator_gear", "geom_friction", "restitution", "jnt_range", "qpos_spring"});
+                      "actuator_gear", "restitution", "jnt_range", "qpos_spring"});
 
 void adjoint_of_a_crowd() {
   const MujocoArrays arrays = crowd();
   const ModelStorage storage(arrays);
-  Random random(137);
+  Random random(237);
   for (int trial = 0; trial < 3; ++trial) {
-    const Ends ends = check_step("crowd", random, storage, crowd_state(storage, arrays, random), all_names);
+    const State state = crowd_state(storage, arrays, random);
+    const Ends ends = check_step("crowd", random, storage, state, all_names);
+    // the three columns of friction are four decades apart
+    check_step("crowd", random, storage, state, {"geom_friction"}, 5e-7);
     CHECK(ends.pressed > 5 && ends.sliding > 3 && ends.sticking > 1);
   }
 }
