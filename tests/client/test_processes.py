@@ -125,7 +125,9 @@ def test_server_that_dies(scheme: str) -> None:
 
 
 LONG_STEP = """
-import sys, revolute
+import signal, sys, revolute
+# undoes what a shell does to the processes that it starts in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)
 simulator = revolute.connect(*sys.argv[1:])
 session = simulator.session(simulator.load_model("laikago"), 4)
 print("ready", flush=True)
@@ -133,23 +135,14 @@ session.step([0.0] * 12, steps=10**8)
 """
 
 
-def _hear_interrupts() -> None:
-    """Undo what a shell does to the processes that it starts in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.parametrize("transport", ["in process", *SCHEMES])
 def test_interrupt(transport: str, request: pytest.FixtureRequest) -> None:
     address = [] if transport == "in process" else [getattr(request.getfixturevalue("server"), transport)]
     command = [sys.executable, "-c", LONG_STEP, *address]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=_hear_interrupts,
-    ) as process:
-        assert process.stdout and process.stdout.readline() == "ready\n"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stderr
+        if process.stdout.readline() != "ready\n":
+            raise AssertionError(process.stderr.read())
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         try:
