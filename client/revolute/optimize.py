@@ -83,7 +83,8 @@ class Problem:
         """
         inputs = {**self._inputs, **self.unpack(x)}
         self.evaluations += 1
-        self.steps += inputs["ctrl"][..., 0].size * self._options.get("hold", 1)
+        # a model may have no actuators
+        self.steps += int(np.prod(inputs["ctrl"].shape[:-1])) * self._options.get("hold", 1)
         params = {name: value for name, value in inputs.items() if name not in STATE_AND_CONTROL}
         value, gradient = self._sim.value_and_gradient(
             self._model,

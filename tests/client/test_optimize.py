@@ -67,6 +67,15 @@ def test_a_batch_that_shares_its_start(in_process: revolute.Simulator) -> None:
     np.testing.assert_allclose(gradient, sum(part[1] for part in parts), rtol=1e-12)
 
 
+def test_a_start_velocity_of_a_body_without_actuators(in_process: revolute.Simulator) -> None:
+    model = in_process.load_model(BODY)
+    thrown = problem(
+        in_process, model, model.qpos0, np.ones(6), np.zeros((4, 0)), Term("qpos"), wrt=("qvel",)
+    )
+    _, gradient = thrown(thrown.x0)
+    assert gradient.shape == (6,) and np.abs(gradient).max() > 0 and thrown.steps == 4
+
+
 def test_where_it_diverges_a_line_search_turns_back(in_process: revolute.Simulator) -> None:
     model = in_process.load_model(CART)
     far = problem(in_process, model, [0.0], [0.0], np.ones((5, 1)), Term("qpos", target=1.0))

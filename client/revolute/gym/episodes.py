@@ -15,8 +15,6 @@ from ..session import Session, State
 from ..simulator import Simulator
 from .task import Task, Transition
 
-IntArray = np.ndarray
-
 
 @dataclass(frozen=True)
 class Outcome:

@@ -57,7 +57,7 @@ _LONG = 1000
 
 
 def new_id() -> str:
-    """Return a unique id. Nobody can guess ids in process, so a number is enough; it is faster."""
+    """Return a unique id. Only this process sees it, so counting is enough, and faster than a random one."""
     return f"{_PROCESS}{next(_COUNTER):016x}"
 
 
