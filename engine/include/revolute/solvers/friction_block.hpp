@@ -29,7 +29,7 @@ constexpr double least_mobility = 1e-15;  // 1/kg; less is rounding of a Jacobia
 // Rows that move the same way leave A_ff singular. Of the impulses that then do the same, the solution is the one of least
 // sum (x_i/m_i)^2: added to the diagonal is this share of the trace of m A m,
 //   A_ii += softness trace/m_i^2,   trace = sum_j m_j^2 A_jj                                  (6)
-constexpr double block_softness = 1e-9;
+constexpr double block_softness = 5e-11;
 constexpr int friction_iterations = 40;
 constexpr double friction_tolerance = 1e-13;  // of |e| = 1
 
