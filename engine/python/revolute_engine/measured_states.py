@@ -108,7 +108,11 @@ def check_states(
 
 def _with_lead(name: str, value: Any, lead: tuple[int, ...], size: int) -> Float64Array:
     array = as_float64(name, value)
-    if array.shape not in ((size,), (*lead, size)):
+    given = array.shape[:-1]
+    repeats = len(given) == len(lead) and all(
+        here in (1, there) for here, there in zip(given, lead, strict=True)
+    )
+    if array.shape[-1:] != (size,) or (given and not repeats):
         raise ArgumentError.expected(name, f"shape {[*lead, size]} or [{size}]", list(array.shape))
     return np.ascontiguousarray(np.broadcast_to(array, (*lead, size)))
 
