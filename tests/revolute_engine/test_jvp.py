@@ -233,7 +233,8 @@ def test_an_environment_that_diverges_has_no_tangent() -> None:
         ({"params_tan": 3}, "params_tan: expected a mapping of names to arrays, got int"),
         (
             {},
-            "qpos_tan, qvel_tan, ctrl_tan, params_tan, control_tan: expected a tangent in at least one, got None in all",
+            "qpos_tan, qvel_tan, ctrl_tan, params_tan, control_tan: expected a tangent in at least one, "
+            "got None in all",
         ),
     ],
 )

@@ -63,9 +63,9 @@ def policy_of(model: Model, names: list[str], seed: int = 1) -> MLP:
 
 def answer(policy: MLP, seen: dict[str, np.ndarray]) -> np.ndarray:
     """Evaluate a policy of one hidden layer with NumPy."""
-    W, b, V, c = policy.arrays(policy.weights)
+    hidden, b, out, c = policy.arrays(policy.weights)
     x = np.concatenate([seen[name] for name in policy.observe], axis=1)
-    return policy.scale * (np.tanh(x @ W.T + b) @ V.T + c)
+    return policy.scale * (np.tanh(x @ hidden.T + b) @ out.T + c)
 
 
 CASES = {
@@ -207,8 +207,10 @@ def test_packs_and_checkpoints_change_no_bit() -> None:
 
 def test_a_reading_of_the_control_is_of_the_period_before() -> None:
     """The force of a motor is its control; the first period has none."""
-    model = load_model(b"""<mujoco><worldbody><body><joint name="a"/><geom size=".1"/></body></worldbody>
-      <actuator><motor name="m" joint="a"/></actuator><sensor><actuatorfrc actuator="m"/></sensor></mujoco>""")
+    model = load_model(
+        b"""<mujoco><worldbody><body><joint name="a"/><geom size=".1"/></body></worldbody><actuator>
+        <motor name="m" joint="a"/></actuator><sensor><actuatorfrc actuator="m"/></sensor></mujoco>"""
+    )
     policy = MLP([np.array([[2.0]]), np.array([1.0])], ["sensor:0"])
     found = ENGINE.rollout(model, model.qpos0, model.qvel0, np.zeros((4, 1)), control=Control(policy=policy))
     np.testing.assert_allclose(found.ctrl[:, 0], [1.0, 3.0, 7.0, 15.0], rtol=1e-14)

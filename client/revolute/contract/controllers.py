@@ -25,7 +25,7 @@ from .errors import ArgumentError
 from .measures import MEASURES
 
 OBSERVATIONS = ("qpos", "qvel", "previous_ctrl", "goal")
-"""What a policy may observe besides `measures.MEASURES`, in the order of the engine's enum ObservationKind."""
+"""What a policy may observe besides `MEASURES`, in the order of the engine's enum ObservationKind."""
 
 Activation = Literal["tanh", "elu", "relu"]
 ACTIVATIONS = get_args(Activation)

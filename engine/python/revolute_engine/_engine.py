@@ -505,8 +505,8 @@ class Engine:
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The tangents of all states, and of the controls as they acted. A controller answers to them; `ctrl_tan` is that of the controls
-            that it adds to.
+            The tangents of all states, and of the controls as they acted. A controller answers to them;
+            `ctrl_tan` is that of the controls that it adds to.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is not known.

@@ -410,7 +410,7 @@ class TrajectoryVerbs(ServiceVerbs):
             raise ArgumentError.expected(
                 "states", "one of model_id, trajectory_id and session_id", " and ".join(given) or "none"
             )
-        read = {name: array(name, getattr(states, name)) for name in _STATE_AND_CONTROL}
+        read: dict[str, Any] = {name: array(name, getattr(states, name)) for name in _STATE_AND_CONTROL}
         if states.model_id and read["qpos"] is None:
             raise ArgumentError.expected("qpos", "an array", "none")
         if read["qpos"] is not None and read["qpos"].ndim in (2, 3):

@@ -1,5 +1,5 @@
-"""A policy trained by one call per update, and by one call per period with torch's own network: the same gradients
-and parameters."""
+"""A policy trained by one call per update, and by one call per period with torch's own network: the same
+gradients and parameters."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from revolute.contract.gradient_report import EntryCheck
 
 from .. import native
+from .._cotangents import INPUTS
 from .._engine import Engine
 from .._model import Model
-from .._cotangents import INPUTS
 from ..parameters import AXES, PARAMETERS
 from .differences import FINE_STEPS, Cotangents, plateau, trajectory_differences
 from .start import Trajectory
