@@ -430,10 +430,10 @@ class Simulator(Unpicklable):
             ctrl: controls with the same leading axes, or [nu] for all; only sensors of forces and
                 accelerations need them.
             params: model parameters to replace, as for `rollout`.
-            quantities: names such as "site_pos" or, of one element, "site_pos:hand"; "sensor" for all
-                sensors. By default all poses, and with qvel all velocities: `body_pos`, `body_quat`,
-                `body_mat`, `body_linvel`, `body_angvel`, the same of `geom` and `site`, `body_com`,
-                `subtree_com`, `subtree_linvel`, `subtree_angmom`.
+            quantities: names such as "site_pos" or, of one element, "site_pos:hand", or in another frame,
+                "site_pos:hand@body:chassis"; "sensor" for all sensors. By default all poses, and with qvel
+                all velocities: `body_pos`, `body_quat`, `body_mat`, `body_linvel`, `body_angvel`, the same of
+                `geom` and `site`, `body_com`, `subtree_com`, `subtree_linvel`, `subtree_angmom`.
 
         Returns:
             The quantities, with `backward` and `jacobian`.

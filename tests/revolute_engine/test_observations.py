@@ -28,8 +28,16 @@ TOUCHING = 1e-6
 TOUCHED = load_model(scene())
 FREE = load_model(scene(), contact=False, limits=False, dry_friction=False)
 
-POSES = ["site_pos:tip", "body_mat:c", "geom_pos", "body_com:b", "subtree_com:a", "site_mat:sw"]
-MOTIONS = ["site_linvel:sc", "body_angvel:w", "subtree_linvel:b", "subtree_angmom:a"]
+POSES = [
+    "site_pos:tip@body:b",
+    "site_pos:tip",
+    "body_mat:c",
+    "geom_pos",
+    "body_com:b",
+    "subtree_com:a",
+    "site_mat:sw",
+]
+MOTIONS = ["site_linvel:sc", "body_linvel@site:sa", "body_angvel:w", "subtree_linvel:b", "subtree_angmom:a"]
 OF_CTRL = ["sensor:toe", "previous_ctrl", "sensor"]
 
 
@@ -132,8 +140,8 @@ def test_gradients_equal_differences(case: str) -> None:
         found, size = gradient[name], 1.0
         if name == "qpos":
             found = pull(model, inputs["qpos"], found)
-        if name in params:
-            size = params[name]  # moved in proportion
+        if name in params or name == "policy.weights":
+            size = params.get(name, policy.weights)  # moved in proportion
         direction = random.normal(size=found.shape) * size
         step = 1e-4 if model is FREE else 1e-5
         near, far = (
@@ -228,6 +236,8 @@ def test_what_cannot_be_observed_is_refused() -> None:
     )
     refused("body_quat:a", r"^policy\.observe: expected an orientation without a sign.*; observe body_mat$")
     refused("site_pos:nose", r"^policy\.observe: expected a site among world, sa, .*, got 'nose'")
+    refused("site_pos:tip@body:nose", r"^policy\.observe: expected a body among world, a, .*, got 'nose'")
+    refused("subtree_com:a@body:b", r"^policy\.observe: expected none for subtree_com, got 'body:b'")
     refused("site_distance", r"^policy\.observe: expected two sites for site_distance")
     refused("body_pos", r"^policy\.weights: expected a network of 18 inputs \(body_pos 18\) and nu=3 outputs")
     hard = load_model(scene(SENSORS), contact_model="hard")

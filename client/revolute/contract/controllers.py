@@ -14,6 +14,7 @@ The engine evaluates them (engine/include/revolute/controllers).
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -22,7 +23,7 @@ import numpy as np
 
 from .arrays import Float64Array, as_float64, owned_float64
 from .errors import ArgumentError
-from .measures import MEASURES
+from .measures import MEASURES, measure_of
 
 OBSERVATIONS = ("qpos", "qvel", "previous_ctrl", "goal")
 """What a policy may observe besides `MEASURES`, in the order of the engine's enum ObservationKind."""
@@ -74,11 +75,13 @@ class MLP:
         observe: what the network sees, in this order. "qpos": coordinates of hinges and slides, and for each
             free or ball joint its position (if free) and the first two columns of its rotation matrix, which
             has no sign to choose. "qvel". "previous_ctrl": the controls of the period before, zero at first.
-            "goal": the array `goal`. Also what a loss `Term` measures, in the world frame: "site_pos" of all
-            sites or "site_pos:hand" of one, "body_linvel:torso", "subtree_com:torso", "sensor" of all sensors
-            or "sensor:imu", … (`measures.MEASURES`; of orientations "body_mat", nine numbers, since a
-            quaternion has a sign to choose). Sensors of forces and accelerations read the instant before the
-            network answers: with the state at the start of the period and the controls of the period before.
+            "goal": the array `goal`. Also what a loss `Term` measures, by the names of `Simulator.kinematics`
+            (`measures.MEASURES`): "site_pos" of all sites or "site_pos:hand" of one,
+            "site_pos:hand@body:torso" in the frame of the torso, "body_linvel:torso", "subtree_com:torso",
+            "sensor" of all sensors or "sensor:imu"; of orientations "body_mat", nine numbers, since a
+            quaternion has a sign to choose. Sensors of forces and accelerations read the instant before the
+            network answers: with the state at the start of the period, the forces applied in it, and the
+            controls of the period before.
         activation: f, "tanh", "elu" or "relu".
         scale: factor of the output, a number or [nu].
         squash: whether the output goes through tanh before it is scaled.
@@ -342,22 +345,22 @@ def _finite(argument: str, value: Any) -> Float64Array:
 
 
 def _check_observation(name: Any) -> None:
-    quantity = name.partition(":")[0] if isinstance(name, str) else ""
     if name in OBSERVATIONS:
         return
-    if quantity not in MEASURES:
+    if not isinstance(name, str) or re.split("[:@]", name)[0] not in MEASURES:
         raise ArgumentError.expected(
             "policy.observe",
             f"names among {', '.join(OBSERVATIONS)} and what is measured",
             repr(name)[:60],
             advice=f"measured are {', '.join(MEASURES)}, also of one element, such as 'site_pos:hand'",
         )
-    if MEASURES[quantity].probe == "quaternion":
+    measure = measure_of("policy.observe", name).measure
+    if measure.probe == "quaternion":
         raise ArgumentError.expected(
             "policy.observe",
             "an orientation without a sign to choose",
             repr(name)[:60],
-            advice=f"observe {MEASURES[quantity].kind}_mat",
+            advice=f"observe {measure.kind}_mat",
         )
 
 

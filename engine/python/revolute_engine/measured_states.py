@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from revolute.contract.arrays import as_float64
 from revolute.contract.errors import ArgumentError
-from revolute.contract.measures import MEASURES
+from revolute.contract.measures import MEASURES, measure_of
 
 from ._arguments import check_quaternions
 from ._model import Model
@@ -142,7 +142,8 @@ def check_quantities(model: Model, argument: str, names: Iterable[str]) -> dict[
     for name in wanted:
         probes = quantity_probes(model, argument, name)
         numbers = numbers_of(probes)
-        of_all = ":" not in name and not name.startswith("sensor")
+        named = measure_of(argument, name)
+        of_all = named.element is None and named.quantity != "sensor"
         found[name] = Quantity(
             probes, (len(probes), numbers // max(1, len(probes))) if of_all else (numbers,)
         )

@@ -196,7 +196,8 @@ class Measurements:
 
 def _numbers(model: Model, name: str) -> int:
     """Return about how many numbers a quantity gives."""
-    measure, element = measure_of("quantities", name)
+    named = measure_of("quantities", name)
+    measure, element = named.measure, named.element
     if measure.kind == "sensor":
         return int(model.mujoco_model.nsensordata)
     count = len(getattr(model, f"{measure.kind}_names")) if element is None else 1
