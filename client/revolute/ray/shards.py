@@ -1,6 +1,6 @@
 """Divides the batch of a call into shards, and puts the shards' answers together.
 
-The shards follow from the batch and its length alone, and sums over environments add the shards' sums in order.
+The shards follow from the batch and its length alone, and sums over environments add theirs in order.
 So bits depend neither on the number of workers nor on who computes what, and when.
 """
 

@@ -8,15 +8,19 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from ray.exceptions import RayActorError
 
 import revolute
+import revolute.torch
 from revolute.contract.errors import ArgumentError, DivergedError, UnavailableError
 from revolute.ray import RolloutPool
+from tests.server.processes import running_server
 
 BATCH, STEPS = 150, 100
 
@@ -209,3 +213,35 @@ def test_workers_that_the_cluster_cannot_hold_are_an_error(
         RolloutPool(1, threads=64)
     with pytest.raises(ArgumentError, match="workers"):
         RolloutPool(0)
+
+
+def test_workers_of_a_server_answer_the_same_and_survive_it(
+    cluster: None, local: revolute.Simulator, tmp_path: Path
+) -> None:
+    store = ("--store", f"sqlite:///{tmp_path}/store.db")
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(running_server(*store))
+        pool = stack.enter_context(RolloutPool(2, server.grpc))
+        model = pool.load_model("cartpole")
+        start = inputs(model)
+        found, expected = pool.rollout(model, *start), local.rollout(model, *start)
+        np.testing.assert_array_equal(found.qpos, expected.qpos)
+        bar = np.ones_like(found.qpos)
+        os.kill(pool.worker_processes()[1], signal.SIGKILL)
+        np.testing.assert_array_equal(found.backward(bar).ctrl, expected.backward(bar).ctrl)
+        assert pool.replaced == 1
+        server.stop(signal.SIGKILL)
+        stack.enter_context(running_server(*store, "--grpc-port", server.grpc.rpartition(":")[2]))
+        np.testing.assert_array_equal(found.backward(bar).qpos, expected.backward(bar).qpos)
+
+
+def test_torch_differentiates_through_a_pool(pool: RolloutPool, local: revolute.Simulator) -> None:
+    model = pool.load_model("cartpole")
+    qpos, qvel, ctrl = (torch.tensor(array) for array in inputs(model))
+    gradients = []
+    for simulator in (pool, local):
+        controls = ctrl.clone().requires_grad_()
+        states, _ = revolute.torch.rollout(simulator, model, qpos, qvel, controls)
+        states.square().sum().backward()
+        gradients.append(controls.grad)
+    assert torch.equal(*gradients)
