@@ -75,6 +75,9 @@ class RolloutPool(Simulator):
         """Return the process number of each worker."""
         return self._workers.processes()
 
+    def __enter__(self) -> RolloutPool:
+        return self
+
     def close(self) -> None:
         """End the workers; stop Ray if this pool has started it."""
         super().close()
