@@ -22,6 +22,8 @@ from revolute.contract.errors import ArgumentError, DivergedError, UnavailableEr
 from revolute.ray import RolloutPool
 from tests.server.processes import running_server
 
+pytestmark = pytest.mark.xdist_group("ray")
+
 BATCH, STEPS = 150, 100
 
 
