@@ -28,7 +28,7 @@ from .access.connections import Connections, descriptors_for, most_connections, 
 from .access.tokens import Access, TokenFile
 from .domain.service import Service
 from .grpc import services
-from .grpc.connections import IdleSockets
+from .grpc.connections import Sockets
 from .grpc.offered_memory import OpenBlocks
 from .grpc.waits import Peers
 from .http import routes
@@ -48,8 +48,8 @@ _log = logging.getLogger("revolute.server")
 _QUIET, _LONGEST_QUIET = 0.25, 1.0
 """Seconds without a call after which the draining ends, and the longest wait for such a pause."""
 
-_WATCH_SECONDS = 0.5
-"""Interval between two checks for idle gRPC connections."""
+_WATCH_SECONDS = 0.25
+"""Interval between two checks of the gRPC connections."""
 
 _LAST_ANSWERS, _LEAST_ANSWERS = 2.0, 0.5
 """Bounds in s on the time for sending the last answers and closing the store, after all engine calls have
@@ -125,8 +125,8 @@ class Application:
                 listener.close()
             listeners.remove_unix(self.settings.http_socket)
             raise
-        idle = IdleSockets(self._grpc_ports, most_connections(self.settings), peers)
-        self._watches.append(asyncio.create_task(idle.watch(_WATCH_SECONDS), name="idle gRPC connections"))
+        watched = Sockets(self._grpc_ports, most_connections(self.settings), peers)
+        self._watches.append(asyncio.create_task(watched.watch(_WATCH_SECONDS), name="gRPC connections"))
         app = routes.create_app(verbs, self.calls)
         connections = Connections(most_connections(self.settings))
         self._watches.append(asyncio.create_task(sweep(connections), name="silent HTTP connections"))

@@ -1,9 +1,9 @@
-"""Limits on gRPC connections: their number, and how long one may be silent.
+"""Limits on gRPC connections: their number, how long one may be silent, and what it may send besides calls.
 
 gRPC accepts connections itself. Its options limit their number and the time without a handshake or a call; a
-connection beyond the limit is closed at once. This module sets those options and adds, on Linux, a watch that
-closes the connections which have been without a call for longest when most slots are taken, so that silent
-clients cannot lock others out.
+connection beyond the limit is closed at once. This module sets those options and adds, on Linux, a watch. It
+closes connections that flood (`traffic.py`), and those which have been without a call for longest when most
+slots are taken, so that silent clients cannot lock others out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Set
 
 from ..access.connections import most_connections
 from ..settings import Settings
+from .traffic import Traffic, received_bytes
 from .waits import Peers
 
 LARGEST_PART = 2 * 1024**2
@@ -46,8 +47,8 @@ def connection_options(settings: Settings) -> tuple[tuple[str, int], ...]:
     )
 
 
-class IdleSockets:
-    """Closes gRPC connections whose clients do not read, and idle ones when most slots are taken.
+class Sockets:
+    """Closes gRPC connections whose clients do not read or flood, and idle ones when most slots are taken.
 
     Of the idle ones, those that never made a call come first, then those whose last call is longest ago. A
     call whose client keeps the server waiting does not count. gRPC does not expose its sockets, so they are
@@ -64,6 +65,7 @@ class IdleSockets:
         self._ports = ports
         self._tolerated = most - max(1, most // 4)
         self._peers = peers
+        self._traffic = Traffic(peers)
         self._seen: dict[str, float] = {}
 
     async def watch(self, seconds: float) -> None:
@@ -76,21 +78,19 @@ class IdleSockets:
             await asyncio.to_thread(self.close, unread)
 
     def close(self, unread: Set[str]) -> None:
-        """Close connections that do not read answers, and idle ones if most slots are taken.
+        """Close connections that do not read answers or flood, and idle ones if most slots are taken.
 
         Args:
             unread: connections that do not read.
         """
-        descriptors = _descriptors()
-        if not unread and len(descriptors) <= self._tolerated:
-            self._seen.clear()
-            return
         peers: dict[str, int] = {}
-        for descriptor in descriptors:
+        received: dict[str, int] = {}
+        for descriptor in _descriptors():
             with _connection(descriptor, self._ports) as connection:
                 if connection is not None:
-                    peers[_peer(connection)] = descriptor
-        for peer in unread & peers.keys():
+                    peer = _peer(connection)
+                    peers[peer], received[peer] = descriptor, received_bytes(connection)
+        for peer in (unread & peers.keys()) | self._traffic.floods(received):
             self._shut_down(peer, peers[peer])
         now = time.monotonic()
         self._seen = {peer: self._seen.get(peer, now) for peer in peers}
