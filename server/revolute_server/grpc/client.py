@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any
@@ -92,7 +93,13 @@ class Client:
                 await self.write(answer)
 
     async def write(self, answer: Message | bytes) -> None:
-        """Send a message, or its bytes, and wait until the client takes it."""
+        """Send a message, or its bytes, and wait until the client takes it.
+
+        Raises:
+            UnreadError: the client does not take it in time, or there is no memory for so many such clients.
+            LimitError: there is no memory for the answer.
+            CancelledError: the client has left.
+        """
         seconds = self._settings.answer_timeout
         late = UnreadError.expected(
             "answer", f"a client that takes a part within {self._settings.flag('answer_timeout')} s", "none"
@@ -112,3 +119,6 @@ class Client:
             if not is_begun:
                 raise
             raise UnreadError(error.message, argument=error.argument) from None
+        except grpc.aio.InternalError:
+            # gRPC fails so between the end of the connection and the cancellation of its calls
+            raise asyncio.CancelledError from None

@@ -321,7 +321,10 @@ def _admit(
     calls.admit(call, headers.get("authorization"))
     if reader.streams_both_ways and _PARTS_HEADER in headers:
         raise ArgumentError.expected(
-            _PARTS_HEADER, "nothing", repr(headers[_PARTS_HEADER])[:80], advice="call again without it"
+            _PARTS_HEADER,
+            "no such metadata, because every answer comes in parts",
+            repr(headers[_PARTS_HEADER])[:80],
+            advice="call again without it",
         )
     offered = headers.get(HEADER)
     if offered is None:
