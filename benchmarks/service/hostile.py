@@ -30,7 +30,17 @@ import httpx
 import numpy as np
 
 from tests.server.conftest import CART
-from tests.server.http2 import END_HEADERS, HEADERS, PING, RST_STREAM, Http2, call_fields, fields, frame
+from tests.server.http2 import (
+    CONTINUATION,
+    END_HEADERS,
+    HEADERS,
+    PING,
+    RST_STREAM,
+    Http2,
+    call_fields,
+    fields,
+    frame,
+)
 from tests.server.processes import ServerProcess, running_server
 from tests.server.token_files import write_tokens
 from tests.server.wire import GrpcWire
@@ -310,31 +320,34 @@ def silent_http2(server: ServerProcess, seconds: float) -> None:
 
 @attack
 def floods(server: ServerProcess, seconds: float) -> None:
-    """Streams that are opened and reset at once, and heads without an end."""
+    """Streams that are opened and reset at once, and heads without an end; closed clients come again."""
+    until = time.monotonic() + seconds
 
-    def reset(_: int) -> None:
-        with Http2(server.grpc_target) as client:
-            head = fields(call_fields("/revolute.v1.ModelService/ListModels", **_Attacker.headers()))
-            until, stream = time.monotonic() + seconds, 1
-            while time.monotonic() < until:
-                client.send(
-                    b"".join(
-                        frame(HEADERS, END_HEADERS, number, head) + frame(RST_STREAM, 0, number, bytes(4))
-                        for number in range(stream, stream + 200, 2)
-                    )
+    def reset(client: Http2) -> None:
+        head = fields(call_fields("/revolute.v1.ModelService/ListModels", **_Attacker.headers()))
+        stream = 1
+        while time.monotonic() < until:
+            client.send(
+                b"".join(
+                    frame(HEADERS, END_HEADERS, number, head) + frame(RST_STREAM, 0, number, bytes(4))
+                    for number in range(stream, stream + 200, 2)
                 )
-                stream += 200
-                client.is_open()
+            )
+            stream += 200
+            client.is_open()
 
-    def continued(_: int) -> None:
-        with Http2(server.grpc_target) as client:
-            client.send(frame(HEADERS, 0, 1, fields(call_fields("/a"))))
-            until = time.monotonic() + seconds
-            while time.monotonic() < until:
-                client.send(frame(9, 0, 1, fields({"x": "y" * 15_000})))
+    def continued(client: Http2) -> None:
+        client.send(frame(HEADERS, 0, 1, fields(call_fields("/a"))))
+        while time.monotonic() < until:
+            client.send(frame(CONTINUATION, 0, 1, fields({"x": "y" * 15_000})))
 
-    _together(_Attacker.many(2), reset)
-    _together(_Attacker.many(2), continued)
+    def again(flood: Callable[[Http2], None]) -> None:
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError), Http2(server.grpc_target) as client:
+                flood(client)
+
+    many = _Attacker.many(2)
+    _together(2 * many, lambda number: again(reset if number < many else continued))
 
 
 def _large_session(server: ServerProcess, batch: int) -> str:

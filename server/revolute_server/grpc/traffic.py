@@ -16,8 +16,8 @@ from .waits import Peers
 _MOST = 8 * 1024**2
 """Bytes beyond those of the calls for which a connection is closed."""
 
-_FORGIVEN = 1024**2
-"""Bytes beyond those of the calls that are forgiven at each check."""
+_FORGIVEN = 4 * 1024**2
+"""Bytes per second beyond those of the calls that are forgiven."""
 
 _OVERHEAD = 1.1
 """Bytes that TLS and HTTP/2 send for each byte of a message."""
@@ -49,11 +49,12 @@ class Traffic:
         self._peers = peers
         self._forgiven: dict[str, int] = {}
 
-    def floods(self, received: Mapping[str, int]) -> set[str]:
+    def floods(self, received: Mapping[str, int], seconds: float) -> set[str]:
         """Return the connections to close.
 
         Args:
             received: bytes that each open connection has received.
+            seconds: time since the last call.
         """
         for peer in self._forgiven.keys() - received.keys():
             self._peers.forget(peer)
@@ -63,6 +64,6 @@ class Traffic:
             excess = count - int(_OVERHEAD * self._peers.explained(peer)) - before
             if excess > _MOST:
                 found.add(peer)
-            forgiven[peer] = before + min(max(excess, 0), _FORGIVEN)
+            forgiven[peer] = before + min(max(excess, 0), int(_FORGIVEN * seconds))
         self._forgiven = forgiven
         return found

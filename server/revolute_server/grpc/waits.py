@@ -74,6 +74,14 @@ class Peers:
         self._peers: OrderedDict[str, _Peer] = OrderedDict()
         self._patient: OrderedDict[str, Callable[[], None]] = OrderedDict()
 
+    def take_unread(self) -> set[str]:
+        """Return the connections to close, and forget them; safe on another thread."""
+        found: set[str] = set()
+        with contextlib.suppress(KeyError):
+            while True:
+                found.add(self.unread.pop())
+        return found
+
     def is_busy(self, peer: str) -> bool:
         """Tell whether the server works for a call of this connection, and does not wait for the client."""
         return self._find(peer).working > 0
