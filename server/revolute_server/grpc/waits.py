@@ -28,9 +28,10 @@ from ..compute.memory_budget import MemoryBudget
 
 Result = TypeVar("Result")
 
-_MOMENT = 0.01
-"""Seconds after which a wait counts. Most are shorter, because the request has arrived. A client on this
-machine may send 10 MB meanwhile, which are not counted."""
+_MOMENT, _HURRY, _FEW = 0.05, 0.01, 16
+"""Seconds after which a wait counts; the same if more than a few others do not count yet; and how many are a
+few. Most waits are shorter, because the request has arrived. In 0.05 s, clients on this machine could send
+100 MB that nobody counts."""
 
 _PATIENCE, _MOST_PATIENT = 0.5, 4
 """Seconds for which a wait goes on when its bytes do not fit into memory, and the number of such waits."""
@@ -73,6 +74,7 @@ class Peers:
         self.unread: set[str] = set()
         self._peers: OrderedDict[str, _Peer] = OrderedDict()
         self._patient: OrderedDict[str, Callable[[], None]] = OrderedDict()
+        self._uncounted: set[object] = set()
 
     def take_unread(self) -> set[str]:
         """Return the connections to close, and forget them; safe on another thread."""
@@ -142,6 +144,19 @@ class Peers:
 
     def _find(self, peer: str) -> _Peer:
         return self._peers.get(peer) or _Peer()
+
+    @property
+    def in_hurry(self) -> bool:
+        """Whether many waits do not count yet."""
+        return len(self._uncounted) > _FEW
+
+    def begin_wait(self, wait: object) -> None:
+        """Record a wait that does not count yet."""
+        self._uncounted.add(wait)
+
+    def end_wait(self, wait: object) -> None:
+        """Record that a wait counts or has ended."""
+        self._uncounted.discard(wait)
 
     def be_patient(self, peer: str, stop: Callable[[], None]) -> bool:
         """Let a wait go on for which there is no memory, if it is the only such wait of its connection.
@@ -221,6 +236,7 @@ class Wait:
         def pause() -> None:
             nonlocal timer, is_paused, end
             is_paused = True
+            self._peers.end_wait(held)
             self._peers.pause(self._peer)
             try:
                 held.grow(size - held.count)
@@ -232,7 +248,15 @@ class Wait:
                 else:
                     end()
 
-        timer = loop.call_later(_MOMENT, pause)
+        def pause_in_hurry() -> None:
+            nonlocal timer
+            if self._peers.in_hurry:
+                pause()
+            else:
+                timer = loop.call_later(_MOMENT - _HURRY, pause)
+
+        timer = loop.call_later(_HURRY, pause_in_hurry)
+        self._peers.begin_wait(held)
         try:
             return await begin()
         except asyncio.CancelledError:
@@ -243,6 +267,7 @@ class Wait:
             raise self._error from None
         finally:
             timer.cancel()
+            self._peers.end_wait(held)
             held.release()
             if end is not None:
                 self._peers.end_patience(self._peer, end)

@@ -184,3 +184,13 @@ def test_a_full_memory_refuses_no_call_that_is_only_late() -> None:
             await wait("a", 5.0)
 
     asyncio.run(scenario())
+
+
+def test_waits_count_sooner_while_there_are_many() -> None:
+    peers, waits = Peers(), [object() for _ in range(17)]
+    for wait in waits:
+        assert not peers.in_hurry
+        peers.begin_wait(wait)
+    assert peers.in_hurry
+    peers.end_wait(waits[0])
+    assert not peers.in_hurry
