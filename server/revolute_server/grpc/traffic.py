@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from .waits import Peers
 
-_MOST = 8 * 1024**2
-"""Bytes beyond those of the calls for which a connection is closed."""
+_MOST = 32 * 1024**2
+"""Bytes beyond those of the calls for which a connection is closed; calls that wait to begin sent some."""
 
 _FORGIVEN = 4 * 1024**2
 """Bytes per second beyond those of the calls that are forgiven."""

@@ -42,7 +42,7 @@ _MOST_PEERS = 16 * 1024
 _CALL_BYTES, _MESSAGE_BYTES = 16 * 1024, 256
 """Bytes that a client may send for a call and for a message besides its content: headers and frames."""
 
-_AHEAD, _MOST_AHEAD = 2 * 1024**2, 16
+_AHEAD, _MOST_AHEAD = 2 * 1024**2, 64
 """Bytes of a call that may have arrived and are not read yet, and the most calls for which they count."""
 
 
