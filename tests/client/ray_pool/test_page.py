@@ -12,7 +12,7 @@ pytestmark = pytest.mark.xdist_group("ray")
 PAGE = Path(__file__).resolve().parents[3] / "docs/ray.md"
 
 
-def test_the_example_runs(cluster: None) -> None:
+def test_the_example_runs(ray_cluster: None) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     names: dict[str, object] = {}
     exec(compile(block, str(PAGE), "exec"), names)

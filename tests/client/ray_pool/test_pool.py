@@ -196,7 +196,7 @@ def test_workers_that_die_in_the_middle_of_calls_change_nothing(pool: RolloutPoo
     assert pool.replaced > before
 
 
-def test_a_worker_that_does_not_answer_is_replaced(cluster: None, local: revolute.Simulator) -> None:
+def test_a_worker_that_does_not_answer_is_replaced(ray_cluster: None, local: revolute.Simulator) -> None:
     with RolloutPool(2, patience=5.0) as pool:
         model = pool.load_model("cartpole")
         start = inputs(model)
@@ -208,7 +208,7 @@ def test_a_worker_that_does_not_answer_is_replaced(cluster: None, local: revolut
 
 
 def test_workers_that_the_cluster_cannot_hold_are_an_error(
-    cluster: None, monkeypatch: pytest.MonkeyPatch
+    ray_cluster: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("revolute.ray.workers._START_SECONDS", 3.0)
     with pytest.raises(UnavailableError, match="expected 1 workers with 64 processor cores"):
@@ -218,7 +218,7 @@ def test_workers_that_the_cluster_cannot_hold_are_an_error(
 
 
 def test_workers_of_a_server_answer_the_same_and_survive_it(
-    cluster: None, local: revolute.Simulator, tmp_path: Path
+    ray_cluster: None, local: revolute.Simulator, tmp_path: Path
 ) -> None:
     store = ("--store", f"sqlite:///{tmp_path}/store.db")
     with contextlib.ExitStack() as stack:
