@@ -2,8 +2,8 @@
 
 A document of a hundred bytes can request a billion bodies, or textures and user data of any size, and a
 server compiles documents from strangers. Textures and user data are shrunk or removed, because the engine
-does not read them. Replicated elements and generated meshes beyond the limits below are an error; no robot
-reaches them.
+does not read them. Replicated elements, generated meshes and height fields beyond the limits below are an
+error; no robot reaches them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ MAX_TEXTURE = 4096
 MAX_RESOLUTION = 256
 """Largest parameter of a generated mesh."""
 
-
 MAX_VERTICES = 1_000_000
 """Largest number of vertices of a generated mesh."""
+
+MAX_HEIGHTS = 4_000_000
+"""Largest number of heights of a height field."""
 
 
 def bound_document(root: Element, label: str) -> None:
@@ -36,7 +38,7 @@ def bound_document(root: Element, label: str) -> None:
         label: name of the file in messages.
 
     Raises:
-        ModelError: a generated mesh is too fine.
+        ModelError: a generated mesh or a height field is too fine.
     """
     for element in root.walk():
         # <size> sets lengths of buffers, <custom> holds user data
@@ -45,6 +47,9 @@ def bound_document(root: Element, label: str) -> None:
             for side in ("width", "height"):
                 if not _number(element.attributes.get(side, "1")) <= MAX_TEXTURE:
                     element.attributes[side] = "1"
+        if element.tag == "hfield" and "file" not in element.attributes:
+            rows, columns = (_number(element.attributes.get(side, "0")) for side in ("nrow", "ncol"))
+            _bound_heights(label, element.attributes.get("name", ""), rows, columns)
         if element.tag == "mesh" and "builtin" in element.attributes:
             params = element.attributes.get("params", "")
             sizes = [max(1.0, abs(_number(word))) for word in params.split()]
@@ -55,6 +60,42 @@ def bound_document(root: Element, label: str) -> None:
                     f"{label}: mesh '{name}': expected params up to {MAX_RESOLUTION}, got '{params}'; make "
                     "it coarser"
                 )
+
+
+def bound_height_file(label: str, reference: str, is_png: bool, data: bytes) -> None:
+    """Check the size of a height field's file, which is its first numbers.
+
+    Args:
+        label: name of the model in messages.
+        reference: name of the file in the model.
+        is_png: whether it is a picture; otherwise it is MuJoCo's own format.
+        data: content of the file.
+
+    Raises:
+        ModelError: the file is none of the kind, or has too many heights.
+    """
+    if is_png:
+        header = data[16:24] if data[:8] == b"\x89PNG\r\n\x1a\n" else b""
+        rows, columns = int.from_bytes(header[4:8], "big"), int.from_bytes(header[:4], "big")
+    else:
+        rows, columns = (int.from_bytes(data[at : at + 4], "little", signed=True) for at in (0, 4))
+        if len(data) != 8 + 4 * rows * columns:
+            rows = columns = 0
+    if rows < 1 or columns < 1:
+        what = "a PNG file" if is_png else "two int32, rows and columns, and that many float32"
+        raise ModelError(
+            f"{label}: hfield '{reference}': expected {what}, got something else; save it as PNG"
+        )
+    _bound_heights(label, reference, rows, columns)
+
+
+def _bound_heights(label: str, name: str, rows: float, columns: float) -> None:
+    """Raise an error for a height field of too many heights."""
+    if not rows * columns <= MAX_HEIGHTS:
+        raise ModelError(
+            f"{label}: hfield '{name}': expected at most {MAX_HEIGHTS} heights, got {rows:g} x {columns:g}; "
+            "make it coarser"
+        )
 
 
 def bound_elements(root: Element, label: str, attached: float = 0.0) -> float:

@@ -47,8 +47,8 @@ REVOLUTE_HD inline int farthest_of_all(const double* vertices, int count, const 
   return best;
 }
 
-REVOLUTE_NOINLINE inline int farthest_in_tree(const Model& model, const Geom& geom, const Vector& m) {
-  const double* vertices = model.vertices + 3 * geom.vertex;
+REVOLUTE_NOINLINE inline int farthest_in_tree(const HullArrays& hulls, const Geom& geom, const Vector& m) {
+  const double* vertices = hulls.vertices + 3 * geom.vertex;
   int best = 0;
   double height = -1e300;
   const double squared = dot(m, m);
@@ -57,7 +57,7 @@ REVOLUTE_NOINLINE inline int farthest_in_tree(const Model& model, const Geom& ge
     double height;
   } waiting[deepest_tree];
   int count = 0;
-  const HullNode* nodes = model.hull_nodes;
+  const HullNode* nodes = hulls.hull_nodes;
   Waiting at = {geom.vertex_tree, 1e300};
   for (;;) {
     if (!(at.height < height)) {
@@ -72,7 +72,7 @@ REVOLUTE_NOINLINE inline int farthest_in_tree(const Model& model, const Geom& ge
         continue;
       }
       for (int k = node.first; k < node.first + node.count; ++k) {
-        const int i = model.hull_items[k];
+        const int i = hulls.hull_items[k];
         const double h = height_of(vertices + 3 * i, m);
         if (h > height || (h == height && i < best)) {
           height = h;
@@ -88,16 +88,16 @@ REVOLUTE_NOINLINE inline int farthest_in_tree(const Model& model, const Geom& ge
 }  // namespace detail
 
 // Index of the vertex farthest in direction m, in the coordinates of the hull's link; the first of several.
-REVOLUTE_HD inline int farthest_vertex(const Model& model, const Geom& geom, const Vector& m) {
+REVOLUTE_HD inline int farthest_vertex(const HullArrays& hulls, const Geom& geom, const Vector& m) {
   if (geom.vertex_tree == no_tree)
-    return detail::farthest_of_all(model.vertices + 3 * geom.vertex, geom.vertices, m);
-  return detail::farthest_in_tree(model, geom, m);
+    return detail::farthest_of_all(hulls.vertices + 3 * geom.vertex, geom.vertices, m);
+  return detail::farthest_in_tree(hulls, geom, m);
 }
 
 // Calls visit(i) for items of a tree, or for all of 0 ... number - 1 without one, until it returns false: at least for all
 // that have a point as high as `reach` in direction m, in the coordinates of the hull's link; in any order.
 template <class Visit>
-REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int number, const Vector& m,
+REVOLUTE_HD inline void visit_high_items(const HullArrays& hulls, int tree, int number, const Vector& m,
                                          double reach, const Visit& visit) {
   if (tree == no_tree) {
     for (int i = 0; i < number; ++i)
@@ -107,7 +107,7 @@ REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int numbe
   const double squared = dot(m, m);
   int waiting[deepest_tree], count = 0;
   for (int at = tree;;) {
-    const HullNode& node = model.hull_nodes[at];
+    const HullNode& node = hulls.hull_nodes[at];
     if (!(detail::node_height(node, m, squared) < reach)) {
       if (node.count == 0) {
         waiting[count++] = node.right;
@@ -115,7 +115,7 @@ REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int numbe
         continue;
       }
       for (int i = node.first; i < node.first + node.count; ++i)
-        if (!visit(model.hull_items[i])) return;
+        if (!visit(hulls.hull_items[i])) return;
     }
     if (count == 0) return;
     at = waiting[--count];
