@@ -1,9 +1,9 @@
 """Reads a model file and the files it refers to. The client sends their contents, never a path.
 
-A scan of the XML finds the references: collision meshes of a URDF; meshes, includes and attached models of an
-MJCF file. Each existing file is sent under its reference as written. Missing files are not sent. If the
-engine needs one, it raises an error, and `add_searched_paths` adds the paths that were tried. Text that is
-not XML is sent unchanged; the engine reports the error.
+A scan of the XML finds the references: collision meshes of a URDF; meshes, height fields, includes and
+attached models of an MJCF file. Each existing file is sent under its reference as written. Missing files are
+not sent. If the engine needs one, it raises an error, and `add_searched_paths` adds the paths that were
+tried. Text that is not XML is sent unchanged; the engine reports the error.
 """
 
 from __future__ import annotations
