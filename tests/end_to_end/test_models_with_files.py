@@ -121,7 +121,7 @@ MISTAKES = {
             "parts/settings.xml": b'<mujocoinclude><asset><hfield name="hills" file="hills.png" '
             b'size="1 1 1 1"/></asset></mujocoinclude>'
         },
-        f"scene.xml: hfield 'hills.png': expected a file, got none at stl/hills.png, hills.png; {ADVICE}",
+        f"scene.xml: hfield 'hills.png': expected a file, got none at hills.png; {ADVICE}",
     ),
 }
 

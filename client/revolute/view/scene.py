@@ -97,7 +97,7 @@ class Scene:
             width, height = (2 * side if side > 0 else _GROUND_METRES for side in half)
             scene.add_grid(name, width, height, plane_opacity=0.6, plane_color=(225, 228, 225), **place)
             return
-        vertices, faces = _mesh(model, geom)
+        vertices, faces = shape_mesh(model, geom)
         rgba = model.geom_rgba[geom]
         if model.geom_matid[geom] >= 0:
             rgba = rgba * model.mat_rgba[model.geom_matid[geom]]
@@ -132,7 +132,7 @@ def _surface(model: mujoco.MjModel, field: int) -> Mesh:
     return np.column_stack([x.ravel(), y.ravel(), heights]), faces
 
 
-def _mesh(model: mujoco.MjModel, geom: int) -> Mesh:
+def shape_mesh(model: mujoco.MjModel, geom: int) -> Mesh:
     """Return vertices and faces of a shape in its own frame."""
     kind, size = mujoco.mjtGeom(int(model.geom_type[geom])), model.geom_size[geom]
     if kind == mujoco.mjtGeom.mjGEOM_MESH:
