@@ -27,7 +27,7 @@ class Prism {
     hulls_.vertices = vertices_;
     hulls_.faces = faces_;
     hulls_.edges = edges_;
-    hulls_.corners = corners;
+    hulls_.corners = corners_;
     geom_.shape = Shape::mesh;
     geom_.vertices = 6;
     geom_.faces = 5;
@@ -48,7 +48,7 @@ class Prism {
   REVOLUTE_HD const ConvexShape& shape() const { return shape_; }
 
  private:
-  static constexpr int corners[18] = {0, 2, 1, 3, 4, 5, 0, 1, 4, 3, 1, 2, 5, 4, 2, 0, 3, 5};
+  const int corners_[18] = {0, 2, 1, 3, 4, 5, 0, 1, 4, 3, 1, 2, 5, 4, 2, 0, 3, 5};
   double vertices_[18];
   HullFace faces_[5];  // the base, the top, the sides behind corners 0, 1, 2
   HullEdge edges_[9];
@@ -68,7 +68,7 @@ class Prism {
       HullFace& face = faces_[f];
       face.corner = face.polygon = f < 2 ? 3 * f : 4 * f - 2;
       face.corners = face.polygon_corners = f < 2 ? 3 : 4;
-      const int* const at = corners + face.corner;
+      const int* const at = corners_ + face.corner;
       put(unit(cross(vertex(at[1]) - vertex(at[0]), vertex(at[2]) - vertex(at[1]))), face.normal);
     }
   }
@@ -78,7 +78,7 @@ class Prism {
     Vector inward = unit(cross(vector3<double>(face.normal), vertex(edge.to) - from));
     double most = 0;
     for (int i = 0; i < face.corners; ++i) {
-      const double reach = dot(inward, vertex(corners[face.corner + i]) - from);
+      const double reach = dot(inward, vertex(corners_[face.corner + i]) - from);
       if (std::fabs(reach) > std::fabs(most)) most = reach;
     }
     put(most < 0 ? -inward : inward, out);
