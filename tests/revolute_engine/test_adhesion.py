@@ -118,6 +118,20 @@ def test_packs_and_forward_derivatives_agree() -> None:
         assert abs(by_inputs - by_outputs) <= FORWARD * max(1.0, abs(by_outputs))
 
 
+def test_the_jacobian_of_a_step_is_that_of_its_derivatives() -> None:
+    theirs, model = loaded("elliptic", "implicit")
+    qpos, qvel, ctrl = states(theirs)[1]
+    random, engine = np.random.default_rng(3), Engine(threads=1)
+    jacobian = engine.jacobian(model, qpos, qvel, ctrl)
+    found = engine.rollout(model, qpos, qvel, ctrl[None])
+    dq, dv = random.normal(size=(2, theirs.nv))
+    du = random.normal(size=theirs.nu)
+    pushed = engine.jvp(model, found, qpos_tan=dq, qvel_tan=dv, ctrl_tan=du[None])
+    wanted = np.concatenate([pushed.qpos[1], pushed.qvel[1]])
+    got = jacobian.A @ np.concatenate([dq, dv]) + jacobian.B @ du
+    assert np.abs(got - wanted).max() <= 1e-9 * np.abs(wanted).max()
+
+
 def test_the_hard_contact_model_refuses_adhesion_by_name() -> None:
     with pytest.raises(
         ModelError, match="actuator 'stick': adhesion in contact_model=\"hard\" is not supported"

@@ -180,6 +180,40 @@ def test_packs_and_forward_derivatives_agree(contact_model: str) -> None:
         assert abs(by_inputs - by_outputs) <= 1e-8 * max(1.0, abs(by_outputs))
 
 
+def test_the_jacobian_of_a_step_is_that_of_its_derivatives() -> None:
+    model, engine, random = loaded(scene("capsule", 0.0, 0.3)), Engine(threads=1), np.random.default_rng(3)
+    qpos, qvel = settled(model, 1)
+    jacobian = engine.jacobian(model, qpos, qvel, np.zeros(0))
+    found = engine.rollout(model, qpos, qvel, np.zeros((1, 0)))
+    dq, dv = random.normal(size=(2, 6))
+    pushed = engine.jvp(model, found, qpos_tan=dq, qvel_tan=dv)
+    wanted = np.concatenate([pushed.qpos[1], pushed.qvel[1]])
+    assert np.abs(jacobian.A @ np.concatenate([dq, dv]) - wanted).max() <= 1e-9 * np.abs(wanted).max()
+
+
+def test_a_crowd_meets_the_field_as_in_mujoco() -> None:
+    # more pairs than are listed: those with the ground still are
+    random = np.random.default_rng(2)
+    balls = "".join(
+        f'<body pos="{x:.3f} {y:.3f} {z:.3f}"><freejoint/><geom size=".02" mass="1"/></body>'
+        for x, y, z in random.uniform([-0.8, -0.8, 0.1], [0.8, 0.8, 0.3], size=(220, 3))
+    )
+    text = scene("sphere", 0.0, 0.3).replace("</worldbody>", f"{balls}</worldbody>")
+    model, theirs, engine = loaded(text), reference(text), Engine(threads=1)
+    assert model.arrays["unlisted_pairs"]
+    data = mujoco.MjData(theirs)
+    mujoco.mj_fwdPosition(theirs, data)
+    states = engine.states_to_measure(model, data.qpos, np.zeros(theirs.nv), np.zeros(0))
+    got = engine.contacts(model, states)
+    wanted = np.array([[*contact.geom, contact.dist] for contact in data.contact[: data.ncon]])
+    with_field = wanted[wanted[:, 0] == 0]
+    ours = np.column_stack([got["geom"], got["distance"]])
+    ours = ours[ours[:, 0] == 0]
+    assert len(with_field) == len(ours) > 100
+    order, other = (np.lexsort(rows.T) for rows in (ours, with_field))
+    assert np.abs(ours[order] - with_field[other]).max() < SEARCHED
+
+
 def test_a_box_rests_on_a_flat_field() -> None:
     # one peak, since MuJoCo scales heights to [0, 1]
     heights = " ".join("1" if i == 0 else "0" for i in range(81))
