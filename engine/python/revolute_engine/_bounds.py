@@ -26,8 +26,8 @@ MAX_RESOLUTION = 256
 MAX_VERTICES = 1_000_000
 """Largest number of vertices of a generated mesh."""
 
-MAX_HEIGHTS = 4_000_000
-"""Largest number of heights of a height field."""
+MAX_HEIGHTS = 1_000_000
+"""Largest number of heights of a model's height fields together."""
 
 
 def bound_document(root: Element, label: str) -> None:
@@ -38,7 +38,7 @@ def bound_document(root: Element, label: str) -> None:
         label: name of the file in messages.
 
     Raises:
-        ModelError: a generated mesh or a height field is too fine.
+        ModelError: a generated mesh is too fine.
     """
     for element in root.walk():
         # <size> sets lengths of buffers, <custom> holds user data
@@ -47,9 +47,6 @@ def bound_document(root: Element, label: str) -> None:
             for side in ("width", "height"):
                 if not _number(element.attributes.get(side, "1")) <= MAX_TEXTURE:
                     element.attributes[side] = "1"
-        if element.tag == "hfield" and "file" not in element.attributes:
-            rows, columns = (_number(element.attributes.get(side, "0")) for side in ("nrow", "ncol"))
-            _bound_heights(label, element.attributes.get("name", ""), rows, columns)
         if element.tag == "mesh" and "builtin" in element.attributes:
             params = element.attributes.get("params", "")
             sizes = [max(1.0, abs(_number(word))) for word in params.split()]
@@ -62,8 +59,14 @@ def bound_document(root: Element, label: str) -> None:
                 )
 
 
-def bound_height_file(label: str, reference: str, is_png: bool, data: bytes) -> None:
-    """Check the size of a height field's file, which is its first numbers.
+def heights_in_text(element: Element) -> float:
+    """Return how many heights a height field without a file has."""
+    rows, columns = (_number(element.attributes.get(side, "0")) for side in ("nrow", "ncol"))
+    return rows * columns
+
+
+def heights_in_file(label: str, reference: str, is_png: bool, data: bytes) -> int:
+    """Return how many heights a height field's file has, by its first numbers.
 
     Args:
         label: name of the model in messages.
@@ -72,7 +75,7 @@ def bound_height_file(label: str, reference: str, is_png: bool, data: bytes) -> 
         data: content of the file.
 
     Raises:
-        ModelError: the file is none of the kind, or has too many heights.
+        ModelError: the file is none of the kind.
     """
     if is_png:
         header = data[16:24] if data[:8] == b"\x89PNG\r\n\x1a\n" else b""
@@ -86,14 +89,14 @@ def bound_height_file(label: str, reference: str, is_png: bool, data: bytes) -> 
         raise ModelError(
             f"{label}: hfield '{reference}': expected {what}, got something else; save it as PNG"
         )
-    _bound_heights(label, reference, rows, columns)
+    return rows * columns
 
 
-def _bound_heights(label: str, name: str, rows: float, columns: float) -> None:
-    """Raise an error for a height field of too many heights."""
-    if not rows * columns <= MAX_HEIGHTS:
+def bound_heights(label: str, name: str, heights: float) -> None:
+    """Raise an error when a model's height fields, up to one of this name, have too many heights."""
+    if not heights <= MAX_HEIGHTS:
         raise ModelError(
-            f"{label}: hfield '{name}': expected at most {MAX_HEIGHTS} heights, got {rows:g} x {columns:g}; "
+            f"{label}: hfield '{name}': expected at most {MAX_HEIGHTS} heights in all, got {heights:g}; "
             "make it coarser"
         )
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from revolute.contract.errors import ModelError
 
-from ._bounds import bound_document, bound_elements, bound_height_file
+from ._bounds import bound_document, bound_elements, bound_heights, heights_in_file, heights_in_text
 from ._files import FileFinder, missing_file
 from ._includes import Includer
 from ._mesh_files import readable_mesh
@@ -52,6 +52,7 @@ class Source:
         notes: notes on dropped content.
         warnings: probable mistakes in the file.
         held_joints: fixed positions of joints that mimic a fixed joint, by name.
+        heights: number of heights of all height fields.
     """
 
     label: str
@@ -64,6 +65,7 @@ class Source:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     held_joints: dict[str, float] = field(default_factory=dict)
+    heights: float = 0.0
 
     @property
     def declared_name(self) -> str:
@@ -232,6 +234,9 @@ def _collect_files(source: Source, finder: FileFinder, root: Element, folder: st
         for element in root.find(kind):
             reference = element.attributes.get(attribute)
             if reference is None:
+                if kind == "hfield":
+                    source.heights += heights_in_text(element)
+                    bound_heights(label, element.attributes.get("name", ""), source.heights)
                 continue
             base = posixpath.basename(reference.replace("\\", "/"))
             wanted = base if strip else reference
@@ -304,7 +309,8 @@ def _load_file(
     if kind == "mesh":
         extension, data = readable_mesh(label, reference, extension, data)
     else:
-        bound_height_file(label, reference, extension == ".png", data)
+        source.heights += heights_in_file(label, reference, extension == ".png", data)
+        bound_heights(label, reference, source.heights)
     key = f"{len(source.files)}/{re.sub(r'[^A-Za-z0-9_-]', '_', stem)}{extension}"
     source.files[key] = data
     source.references[key] = reference
