@@ -20,10 +20,11 @@ TEXT = """<mujoco><option timestep=".002" cone="{cone}" integrator="{integrator}
   <body name="arm" pos=".1 0 0"><joint name="elbow" axis="0 1 .2" damping=".1"/>
     <geom type="capsule" fromto=".03 0 0 .2 0 -.04" size=".04" mass=".3"/></body></body>
 <body name="ball" pos="0 .35 .1"><freejoint/><geom name="ball" size=".1" mass="1"/></body>
+<body name="rider" pos="0 .36 .3"><freejoint/><geom size=".1" mass=".5" margin=".01" gap=".02"/></body>
 <body name="far" pos="0 -1 3"><freejoint/><geom size=".1" mass="1"/></body></worldbody>
 <actuator><adhesion name="stick" body="box" ctrlrange="0 30" gain="2"/>
 <adhesion body="ball" ctrlrange="0 9"/><adhesion body="far" ctrlrange="0 9"/>
-<motor joint="elbow"/><adhesion body="arm" ctrlrange="0 9"/></actuator></mujoco>"""
+<motor joint="elbow"/><adhesion body="arm" ctrlrange="0 9"/><adhesion body="rider" ctrlrange="0 9"/></actuator></mujoco>"""
 
 
 def loaded(cone: str, integrator: str) -> tuple[mujoco.MjModel, Model]:
