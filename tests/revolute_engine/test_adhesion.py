@@ -24,7 +24,8 @@ TEXT = """<mujoco><option timestep=".002" cone="{cone}" integrator="{integrator}
 <body name="far" pos="0 -1 3"><freejoint/><geom size=".1" mass="1"/></body></worldbody>
 <actuator><adhesion name="stick" body="box" ctrlrange="0 30" gain="2"/>
 <adhesion body="ball" ctrlrange="0 9"/><adhesion body="far" ctrlrange="0 9"/>
-<motor joint="elbow"/><adhesion body="arm" ctrlrange="0 9"/><adhesion body="rider" ctrlrange="0 9"/></actuator></mujoco>"""
+<motor joint="elbow"/><adhesion body="arm" ctrlrange="0 9"/>
+<adhesion body="rider" ctrlrange="0 9"/></actuator></mujoco>"""
 
 
 def loaded(cone: str, integrator: str) -> tuple[mujoco.MjModel, Model]:
