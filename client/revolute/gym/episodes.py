@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..contract.arrays import Float64Array, as_float64
-from ..contract.errors import ArgumentError, NotFoundError
+from ..contract.errors import NotFoundError
+from ..contract.task import Task, Transition
 from ..model import ModelHandle
 from ..session import Session, State
 from ..simulator import Simulator
-from .task import Task, Transition
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class Episodes:
     def __init__(
         self, sim: Simulator, model: ModelHandle, task: Task, count: int, *, derivatives: bool
     ) -> None:
+        task.check(model)
         self.model, self.task, self.count = model, task, count
         self._sim = sim
         self._derivatives = derivatives
@@ -66,14 +67,11 @@ class Episodes:
     @property
     def observation(self) -> Float64Array:
         """The observations, [batch, n]."""
-        found = as_float64("observe", self.task.observe(self.qpos, self.qvel))
-        if found.ndim != 2 or len(found) != self.count:
-            raise ArgumentError.expected("observe", f"shape [batch={self.count}, n]", list(found.shape))
-        return np.array(found)
+        return self.task.observation(self.qpos, self.qvel)
 
     def restart(self, number: int, random: np.random.Generator) -> None:
         """Start a new episode in one environment."""
-        qpos, qvel = self.task.start(random, self.model)
+        qpos, qvel = self.task.draw_start(random, self.model)
         self.set_state(number, qpos, qvel)
         self._actions[number] = 0
 
@@ -99,8 +97,7 @@ class Episodes:
         self._is_ahead = bool(diverged.any())
         seconds = self.task.hold * self.model.timestep
         self._actions += 1
-        length = self.task.episode_length
-        truncated = np.zeros(self.count, bool) if length is None else self._actions >= length
+        truncated = self.task.is_last(self._actions)
         transition = Transition(*before, ctrl, self.qpos, self.qvel, seconds, truncated)
         reward = np.where(diverged, self.task.diverged_reward, self.task.rewards(transition))
         self._add_reward_by_action(derivatives, transition)

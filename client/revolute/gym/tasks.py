@@ -12,8 +12,8 @@ import numpy as np
 
 from ..contract.arrays import Float64Array
 from ..contract.loss import Loss, Term
+from ..contract.task import Start, Task, Transition
 from ..model import ModelHandle
-from .task import Start, Task, Transition
 
 _GYMNASIUM_FILES = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
@@ -178,6 +178,15 @@ NAMED_TASKS: Mapping[str, NamedTask] = {
             reward=lambda moved: _forward(moved) - 0.1 * _effort(moved),
             observe=_without(1),
             start=noise(0.1, normal_velocity=True),
+        ),
+    ),
+    "Swimmer-v5": _gymnasium(
+        "swimmer.xml",
+        4,
+        Task(
+            reward=lambda moved: _forward(moved) - 1e-4 * _effort(moved),
+            observe=_without(2),
+            start=noise(0.1, normal_velocity=False),
         ),
     ),
     "InvertedPendulum-v5": _gymnasium(

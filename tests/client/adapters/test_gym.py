@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -58,7 +60,7 @@ def test_gymnasium_checks_every_registered_environment(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Hopper-v5", "Walker2d-v5", "HalfCheetah-v5", "InvertedPendulum-v5", "Ant-v5"]
+    "name", ["Hopper-v5", "Walker2d-v5", "HalfCheetah-v5", "Swimmer-v5", "InvertedPendulum-v5", "Ant-v5"]
 )
 def test_version_5_is_gymnasiums_own_step_by_step(name: str) -> None:
     """Both simulate the same state, so that chaos does not add up; Ant's reward differs as documented."""
@@ -191,3 +193,53 @@ def test_actions_and_rewards_of_a_wrong_shape(in_process: revolute.Simulator) ->
         env.step(np.zeros(2))
     with pytest.raises(revolute.ArgumentError, match=r"reward: expected shape \[batch=1\], got \[\]"):
         env.step(np.zeros(1))
+
+
+DOCUMENT = {
+    "reward": {"terms": [{"quantity": "qpos", "weight": 2.0}]},
+    "qpos_max": [0.3],
+    "observe": ["qvel", "qpos"],
+    "qpos": [0.1],
+    "hold": 4,
+    "action_limit": 3.0,
+}
+
+
+def test_a_file_and_a_task_as_json_make_an_environment(tmp_path: Path) -> None:
+    model, task = tmp_path / "cart.xml", tmp_path / "task.json"
+    model.write_text(CART)
+    task.write_text(json.dumps(DOCUMENT))
+    env = gymnasium.make("revolute/Model-v0", model=str(model), task=task, load={"timestep": 0.01})
+    check_env(env.unwrapped, skip_render_check=True)
+    observation, _ = env.reset()
+    np.testing.assert_array_equal(observation, [0.0, 0.1])
+    np.testing.assert_array_equal(env.action_space.high, [3.0])  # type: ignore[attr-defined]
+    # a mass of 1 kg: v = h u n, x = x0 + h^2 u (1 + 2 + 3 + 4)
+    observation, reward, ended, *_ = env.step(np.array([3.0]))
+    np.testing.assert_allclose(observation, [0.12, 0.1 + 3e-3], rtol=1e-12)
+    np.testing.assert_allclose(reward, -2.0 * observation[1] ** 2, rtol=1e-12)
+    while not ended:
+        observation, _, ended, cut, _ = env.step(np.array([3.0]))
+        assert not cut
+        assert ended == (observation[1] > 0.3)
+    env.close()
+    envs = gymnasium.make_vec(
+        "revolute/Model-v0",
+        num_envs=2,
+        vectorization_mode="vector_entry_point",
+        model="cartpole",
+        task={"start_noise": 0.1, "action_limit": 1.0},
+        hold=7,
+    )
+    assert envs.unwrapped.task.hold == 7  # type: ignore[attr-defined]
+    first, again = envs.reset(seed=4)[0], envs.reset(seed=4)[0]
+    np.testing.assert_array_equal(first, again)
+    assert np.ptp(first, axis=0).all()
+    envs.close()
+
+
+def test_a_task_that_is_no_json(tmp_path: Path) -> None:
+    file = tmp_path / "task.json"
+    file.write_text("{")
+    with pytest.raises(revolute.ArgumentError, match="task: expected a file with JSON"):
+        gymnasium.make("revolute/Model-v0", model="cartpole", task=file)

@@ -17,6 +17,7 @@ from revolute.contract.gradient_report import (
     ZERO,
     InputCheck,
 )
+from revolute.contract.tangents import pull, rate
 
 from .. import native
 from .._cotangents import INPUTS
@@ -25,7 +26,6 @@ from .._failures import all_diverged
 from .._model import Model
 from .._results import OK, Jvp, Rollout
 from ..parameters import PARAMETERS
-from ..tangents import pull, rate
 from .differences import (
     FINE_STEPS,
     STEPS,
