@@ -18,6 +18,7 @@ from revolute_engine import Gradient, Jvp, Model, Rollout, StepJacobian
 from revolute_engine.parameters import default_parameter, parameters_of
 from revolute_engine.segments import Segment
 
+from .compute.compile_helper import ModelFiles
 from .compute.stepping import State
 from .domain.derivatives import ValueAndGradient
 from .domain.measurements import Measured
@@ -85,6 +86,12 @@ def _keyframes(model: Model) -> list[Document]:
     """Return the keyframes of the file, as many as fit into one message."""
     most = _KEYFRAME_BYTES // max(1, 8 * model.nq)
     return [{"name": name, "qpos": qpos} for name, qpos in itertools.islice(model.keyframes.items(), most)]
+
+
+def model_files(files: ModelFiles) -> Document:
+    """Return a model as MJCF with its files (message ModelFiles)."""
+    assets = {name: np.frombuffer(content, np.uint8) for name, content in files.assets.items()}
+    return {"mjcf": files.mjcf, "assets": assets}
 
 
 def model_list(builtins: list[str], page: Page[tuple[str, str]]) -> Document:

@@ -91,6 +91,35 @@ class GetModelResponse(_message.Message):
     model: ModelInfo
     def __init__(self, model: _Optional[_Union[ModelInfo, _Mapping]] = ...) -> None: ...
 
+class GetModelFilesRequest(_message.Message):
+    __slots__ = ("model_id",)
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    def __init__(self, model_id: _Optional[str] = ...) -> None: ...
+
+class GetModelFilesResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: ModelFiles
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[ModelFiles, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class ModelFiles(_message.Message):
+    __slots__ = ("mjcf", "assets")
+    class AssetsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Blob
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Blob, _Mapping]] = ...) -> None: ...
+    MJCF_FIELD_NUMBER: _ClassVar[int]
+    ASSETS_FIELD_NUMBER: _ClassVar[int]
+    mjcf: _tensor_pb2.Blob
+    assets: _containers.MessageMap[str, _tensor_pb2.Blob]
+    def __init__(self, mjcf: _Optional[_Union[_tensor_pb2.Blob, _Mapping]] = ..., assets: _Optional[_Mapping[str, _tensor_pb2.Blob]] = ...) -> None: ...
+
 class ListModelsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
