@@ -81,6 +81,7 @@ class ModelHandle:
         warnings: the notes that `Simulator.load_model` issues as Python warnings.
         params: the model's value of every parameter that a rollout can replace, by name.
         keyframes: configurations from the file, [nq], by name; an unnamed one is listed by its number.
+        geom_bodyid: body of each shape, by index.
         fetch: asks the engine or server that has the model for its files; None after unpickling.
     """
 
@@ -115,6 +116,7 @@ class ModelHandle:
     sensor_types: Sequence[str] = ()
     sensor_dims: Sequence[int] = ()
     jnt_range: Float64Array = field(default_factory=lambda: np.zeros((0, 2)))
+    geom_bodyid: Sequence[int] = ()
     fetch: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -79,6 +79,7 @@ def model_info(model: Model) -> Document:
         "sensor_types": list(model.sensor_types),
         "sensor_dims": list(model.sensor_dims),
         "jnt_range": model.jnt_range,
+        "geom_bodyid": model.geom_bodyid,
     }
 
 

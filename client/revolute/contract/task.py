@@ -59,6 +59,9 @@ class Transition:
         qvel: velocities after the action, [batch, nv].
         seconds: duration of the action.
         last: whether the episode reaches its length with this action, [batch].
+        contact_force: torque and force of the contacts on each body after the action, [batch, nbody, 6], in
+            world axes, the torque about the mass centre of the model; for a model of one tree MuJoCo's cfrc_ext.
+            None unless the task has `contact_forces`.
     """
 
     qpos_before: Float64Array
@@ -68,6 +71,7 @@ class Transition:
     qvel: Float64Array
     seconds: float
     last: np.ndarray
+    contact_force: Float64Array | None = None
 
 
 Start = Callable[[np.random.Generator, Any], tuple[Any, Any]]
@@ -88,7 +92,8 @@ class Task:
             coordinate.
         qpos_max: [nq]; a larger coordinate also ends the episode.
         observe: names among "qpos" and "qvel", whose numbers follow each other in an observation; or a
-            function of qpos [batch, nq] and qvel [batch, nv] that returns observations [batch, n].
+            function of qpos [batch, nq] and qvel [batch, nv], and with `contact_forces` of
+            `Transition.contact_force`, that returns observations [batch, n].
         start: a function of a random generator and the model that draws the start of an episode, qpos [nq]
             and qvel [nv], in place of the next three.
         qpos: start configuration, [nq]; None for the model's own.
@@ -98,6 +103,8 @@ class Task:
         hold: steps for which an action is held.
         episode_length: actions after which an episode is truncated; None for no limit.
         action_limit: largest absolute control of an actuator without a range; None refuses such a model.
+        contact_forces: whether contact forces are measured after each action, for `reward`, `terminated` and
+            `observe`; two more calls of the engine.
         diverged_reward: reward of an action after which an environment is not finite. A dm_env_rpc world
             answers with an error instead.
 
@@ -109,7 +116,7 @@ class Task:
     terminated: Callable[[Transition], Any] | None = None
     qpos_min: Any = None
     qpos_max: Any = None
-    observe: Callable[[Float64Array, Float64Array], Any] | Sequence[str] = OBSERVATIONS
+    observe: Callable[..., Any] | Sequence[str] = OBSERVATIONS
     start: Start | None = None
     qpos: Any = None
     qvel: Any = None
@@ -118,6 +125,7 @@ class Task:
     episode_length: int | None = 1000
     action_limit: float | None = None
     diverged_reward: float = 0.0
+    contact_forces: bool = False
 
     def __post_init__(self) -> None:
         for name in ("hold", "episode_length"):
@@ -230,8 +238,10 @@ class Task:
         noise = self.start_noise * random.standard_normal(model.nv + len(qvel))
         return move(model, qpos, noise[: model.nv]), qvel + noise[model.nv :]
 
-    def observation(self, qpos: Float64Array, qvel: Float64Array) -> Float64Array:
-        """Return the observations [batch, n] of states.
+    def observation(
+        self, qpos: Float64Array, qvel: Float64Array, contact_force: Float64Array | None = None
+    ) -> Float64Array:
+        """Return the observations [batch, n] of states, with their contact forces if the task has them.
 
         Raises:
             ArgumentError: the function `observe` returned another shape.
@@ -239,7 +249,8 @@ class Task:
         if not callable(self.observe):
             states = {"qpos": qpos, "qvel": qvel}
             return np.concatenate([states[name] for name in self.observe], axis=1)
-        found = as_float64("observe", self.observe(qpos, qvel))
+        given = (qpos, qvel, contact_force) if self.contact_forces else (qpos, qvel)
+        found = as_float64("observe", self.observe(*given))
         if found.ndim != 2 or len(found) != len(qpos):
             raise ArgumentError.expected("observe", f"shape [batch={len(qpos)}, n]", list(found.shape))
         return np.array(found)
@@ -277,7 +288,9 @@ class Task:
         return np.asarray(actions) >= (math.inf if self.episode_length is None else self.episode_length)
 
 
-DATA = tuple(name for name in Task.__dataclass_fields__ if name not in ("terminated", "start"))
+DATA = tuple(
+    name for name in Task.__dataclass_fields__ if name not in ("terminated", "start", "contact_forces")
+)
 """Attributes of a task that are data, or can be."""
 
 

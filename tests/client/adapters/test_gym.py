@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import mujoco
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -79,6 +80,33 @@ def test_version_5_is_gymnasiums_own_step_by_step(name: str) -> None:
         assert our_end == ended
         if ended:
             theirs.reset()
+
+
+def test_ant_observes_mujocos_contact_forces() -> None:
+    """In the state after the action, with its control: MuJoCo's cfrc_ext, and Gymnasium's cost of it."""
+    theirs, ours = gymnasium.make("Ant-v5"), gymnasium.make("revolute/Ant-v1")
+    assert ours.observation_space.shape == theirs.observation_space.shape == (105,)
+    model, data = theirs.unwrapped.model, theirs.unwrapped.data  # type: ignore[attr-defined]
+    model.opt.tolerance = 0
+    episodes = ours.unwrapped._episodes  # type: ignore[attr-defined]
+    ours.reset(seed=3)
+    touched, x, seconds = 0, episodes.qpos[0, 0], 5 * model.opt.timestep
+    for action in actions(theirs, 40):
+        found, reward, ended, *_ = ours.step(action)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = episodes.qpos[0], episodes.qvel[0], action
+        mujoco.mj_forward(model, data)
+        mujoco.mj_rnePostConstraint(model, data)
+        expected = np.clip(data.cfrc_ext, -1, 1)
+        np.testing.assert_allclose(found[27:].reshape(-1, 6), expected[1:], atol=1e-7)
+        touched += int(np.abs(expected).max() > 0)
+        forward, x = (data.qpos[0] - x) / seconds, data.qpos[0]
+        cost = 0.5 * np.square(action).sum() + 5e-4 * np.square(expected).sum()
+        np.testing.assert_allclose(reward, forward + (0.2 <= data.qpos[2] <= 1.0) - cost, atol=1e-6)
+        if ended:
+            break
+    assert touched > 10
+    theirs.close()
+    ours.close()
 
 
 def test_a_vector_equals_single_environments(simulator: revolute.Simulator) -> None:
