@@ -60,8 +60,8 @@ class Transition:
         seconds: duration of the action.
         last: whether the episode reaches its length with this action, [batch].
         contact_force: torque and force of the contacts on each body after the action, [batch, nbody, 6], in
-            world axes, the torque about the mass centre of the model; for a model of one tree MuJoCo's cfrc_ext.
-            None unless the task has `contact_forces`.
+            world axes, the torque about the mass centre of the model (for a model of one tree this is
+            MuJoCo's cfrc_ext); None unless the task has `contact_forces`.
     """
 
     qpos_before: Float64Array
