@@ -87,9 +87,9 @@ def test_the_first_page_reaches_its_target(tmp_path: Path, monkeypatch: pytest.M
         )[0]
         for sign in (1, -1)
     ]
-    np.testing.assert_allclose(
-        names["gradient"].body_mass[3], (values[0] - values[1]) / 2e-5, rtol=1e-5, atol=1e-12
-    )
+    by_mass = names["gradient"].body_mass[3]
+    assert abs(by_mass) > 1e-4
+    np.testing.assert_allclose(by_mass, (values[0] - values[1]) / 2e-5, rtol=1e-5)
 
 
 def test_docs_service_md_connects_with_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,8 @@ the first. The wrench on a body is the sum over its contacts of
 
     torque (p - c) x f + t,   force f                                          (1)
 
-with c the mass centre of everything in the model. For a model of one tree this is MuJoCo's cfrc_ext without
-applied forces.
+with c the mass centre of everything in the model. The world's row is zero. For a model of one tree this is
+MuJoCo's cfrc_ext without applied forces.
 """
 
 from __future__ import annotations
@@ -42,4 +42,5 @@ def contact_forces(session: Session, model: ModelHandle, ctrl: Float64Array) -> 
     bodies = np.array([[body_of[geom] for geom in pair] for pair in found.geoms])
     np.add.at(wrenches, (found.environment, bodies[:, 1]), wrench)
     np.add.at(wrenches, (found.environment, bodies[:, 0]), -wrench)
+    wrenches[:, 0] = 0.0
     return wrenches
