@@ -23,6 +23,7 @@ ELSEWHERE = {
     "python.md": "docs/test_python_page.py",
     "dm_env_rpc.md": "server/dm_env_rpc/test_worlds.py",
     "service.md": "docs/test_site.py",
+    "ray.md": "client/ray_pool/test_page.py",
 }
 """Pages whose blocks need a test of their own."""
 
