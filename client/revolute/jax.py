@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .contract.controllers import MLP, Feedback, arguments_of
+from .contract.controllers import MLP, Activation, Feedback, arguments_of
 from .contract.errors import ArgumentError
 from .model import ModelHandle, check_model
 from .simulator import Simulator
@@ -138,7 +138,7 @@ class Policy:
         weights: Sequence[Any],
         observe: Sequence[str],
         *,
-        activation: str = "tanh",
+        activation: Activation = "tanh",
         scale: Any = 1.0,
         squash: bool = False,
         goal: Any = None,

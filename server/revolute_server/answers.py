@@ -135,6 +135,7 @@ def session_state(state: State) -> Document:
         "unsettled_step": state.unsettled_step,
         "residual": state.residual,
         "step_counts": state.step_counts,
+        "measured": {},
     }
 
 
@@ -157,6 +158,7 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
         **_solved(rollout),
         "report": rollout.report.to_dict(),
         "hold": rollout.control.hold,
+        "measured": {},
     }
 
 
@@ -173,7 +175,7 @@ def rollout_segment(segment: Segment) -> Document:
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params")
+    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "measured")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 
