@@ -113,7 +113,7 @@ class MLP:
         self._configure(observe, activation, scale, squash, goal)
 
     def _configure(
-        self, observe: Sequence[str], activation: str, scale: Any, squash: bool, goal: Any
+        self, observe: Sequence[str], activation: Activation, scale: Any, squash: bool, goal: Any
     ) -> None:
         """Check and set everything besides the weights."""
         names = [observe] if isinstance(observe, str) else list(observe)
