@@ -227,7 +227,7 @@ def _parse(line: str, where: str) -> Token:
     fields = line.split(":")
     if len(fields) not in (3, 4):
         # do not show the line: it may contain a token
-        expected = "name:role:sha256 or name:role:sha256:date"
+        expected = "name:role:sha256, with :date at most"
         raise ArgumentError.expected("tokens", expected, f"{len(fields)} fields", at=where)
     name, role, digest, *end = (field.strip() for field in fields)
     if not re.fullmatch(r"[0-9a-fA-F]{64}", digest):

@@ -154,7 +154,7 @@ def test_no_log_has_a_token(guarded: ServerProcess, keyring: Keyring) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("a:run", "expected name:role:sha256, got 2 fields"),
+        ("a:run", "expected name:role:sha256, with :date at most, got 2 fields"),
         ("a:boss:" + "0" * 64, "role: expected read, run or admin, got 'boss'"),
         ("a b:run:" + "0" * 64, "name: expected"),
         ("a:run:revolute_abc", "expected a SHA-256"),
