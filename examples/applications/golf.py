@@ -1,19 +1,22 @@
 """A club of two links hits a ball, which should be at a target one second later.
 
-The scene is that of Qiao et al. (2021): 1 ms steps, torques start as random numbers of 1 N m, the loss is the root mean
-square of the ball's distance from the target along the three axes. Torques change every 10 ms (`--period`).
+The scene is that of Qiao et al. (2021): 1 ms steps, torques start as random numbers of 1 N m, the loss is the
+root mean square of the ball's distance from the target along the three axes. Torques change every 10 ms
+(`--period`).
 """
 
 import numpy as np
+from search import MODELS, Report, Task, arguments, by_cma, by_gradient
 
 import revolute
-from search import MODELS, Report, Task, arguments, by_cma, by_gradient
 
 SECONDS = 1.0
 CONTACT = {"mujoco": {}, "hard": {"restitution": 0.5, "solver": "exact"}}
 
 
-def make_task(sim: revolute.Simulator, contact_model: str, target: list[float], timestep: float, period: float) -> Task:
+def make_task(
+    sim: revolute.Simulator, contact_model: str, target: list[float], timestep: float, period: float
+) -> Task:
     """Return the task: x are the torques [SECONDS / period, 2] in one row."""
     options = CONTACT[contact_model] | {"timestep": timestep, "contact_model": contact_model}
     model = sim.load_model(MODELS / "golf.xml", **options)
@@ -48,7 +51,9 @@ def main() -> None:
                 found = by_gradient(task, start, given.goal, given.iterations, spread=0.3, seed=seed)
                 report.add(case, found)
                 if given.generations:
-                    report.add(case, by_cma(task, start, given.goal, given.generations, spread=1.0, seed=seed))
+                    report.add(
+                        case, by_cma(task, start, given.goal, given.generations, spread=1.0, seed=seed)
+                    )
     report.finish(task.simulate(found.x[None]), camera="side")
 
 

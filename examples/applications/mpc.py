@@ -1,20 +1,21 @@
-"""Drives Laikago by model predictive control at 100 Hz: iLQR plans ahead, the plan's first joint targets act for 10 ms.
+"""Drives Laikago by model predictive control at 100 Hz: iLQR plans, the first joint targets act for 10 ms.
 
-The base should rise, sink and pitch in a wave; after one second a push gives it 0.3 m/s to the side. The robot that is
-driven has a chassis 15 % heavier than the model that plans. Each period does one iteration of iLQR, from the last plan
-shifted by a row: a call for the Jacobians, one for the line search. The robot waits for its plan; the table has the
-milliseconds per plan, of the wall clock and of this process's processors, the rate that the clock allows, and the microseconds of `mj_step` between plans as a measure of the
-machine. "without" holds the standing robot's joint targets.
+The base should rise, sink and pitch in a wave; after one second a push gives it 0.3 m/s to the side. The
+robot that is driven has a chassis 15 % heavier than the model that plans. Each period does one iteration of
+iLQR, from the last plan shifted by a row: a call for the Jacobians, one for the line search. The robot waits
+for its plan; the table has the milliseconds per plan, of the wall clock and of this process's processors, the
+rate that the clock allows, and the microseconds of `mj_step` between plans as a measure of the machine.
+"without" holds the standing robot's joint targets.
 """
 
 import time
 
 import mujoco
 import numpy as np
+from search import arguments
 
 import revolute
 from revolute.optimize import ilqr
-from search import arguments
 
 TIMESTEP, HOLD = 2e-3, 5
 PUSHED, PUSH = 100, 0.3  # period, m/s
@@ -34,7 +35,9 @@ def loss_of(begin: float, rows: int, standing: np.ndarray) -> revolute.Loss:
     return revolute.Loss(
         [
             revolute.Term("qpos", index=[2], target=height[:, None], weight=WEIGHTS["z"], when="running"),
-            revolute.Term("qpos", index=[4, 5, 6], target=vector, weight=WEIGHTS["quaternion"], when="running"),
+            revolute.Term(
+                "qpos", index=[4, 5, 6], target=vector, weight=WEIGHTS["quaternion"], when="running"
+            ),
             revolute.Term("qpos", index=[0, 1], weight=WEIGHTS["sideways"], when="running"),
             revolute.Term("qvel", weight=WEIGHTS["qvel"], when="running"),
             revolute.Term("ctrl", target=standing, weight=WEIGHTS["ctrl"], when="running"),
@@ -59,7 +62,9 @@ def drive(
     home = model.keyframes["home"]
     qpos, qvel = home.copy(), 0.02 * random.normal(size=model.nv)
     ctrl = np.tile(home[7:], (rows, 1))
-    heavier = {"body_mass": {"chassis": HEAVIER * model.params["body_mass"][model.body_names.index("chassis")]}}
+    heavier = {
+        "body_mass": {"chassis": HEAVIER * model.params["body_mass"][model.body_names.index("chassis")]}
+    }
     peer, seconds, errors = model.mujoco(), [], []
     data = mujoco.MjData(peer)
     data.qpos[:] = home
@@ -94,15 +99,24 @@ def main() -> None:
     given = parser.parse_args()
     # one thread: a plan's calls are too small for two
     sim = revolute.connect(given.address, threads=None if given.address else 1)
-    print("| case | control | height error, mm | pitch error, rad | sideways, mm | ms per plan | CPU ms | plans/s | mj_step, us |")
+    print(
+        "| case | control | height error, mm | pitch error, rad | sideways, mm "
+        "| ms per plan | CPU ms | plans/s | mj_step, us |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for contact_model in given.contact_model:
         for seed in given.seed:
             for planning in (True, False):
-                found = drive(sim, contact_model, round(given.seconds / (HOLD * TIMESTEP)), given.rows, seed, planning)
+                found = drive(
+                    sim, contact_model, round(given.seconds / (HOLD * TIMESTEP)), given.rows, seed, planning
+                )
                 errors = f"{1e3 * found['height']:.1f} | {found['pitch']:.3f} | {1e3 * found['sideways']:.0f}"
                 plan, step = 1e3 * found["plan"], 1e6 * found["step"]
-                times = f"{plan:.1f} | {1e3 * found['cpu']:.1f} | {1e3 / plan:.0f} | {step:.1f}" if planning else " | | | "
+                times = (
+                    f"{plan:.1f} | {1e3 * found['cpu']:.1f} | {1e3 / plan:.0f} | {step:.1f}"
+                    if planning
+                    else " | | | "
+                )
                 how = "iLQR" if planning else "without"
                 print(f"| {contact_model}, seed {seed} | {how} | {errors} | {times} |", flush=True)
 

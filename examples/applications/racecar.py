@@ -2,20 +2,21 @@
 
 The car of Qiao et al. (2021) is dropped from 0.5 m at 1 m/s and slides on locked wheels. It stops at
     x = v t + (v - mu g t)^2 / (2 mu g),   t = sqrt(2 * 0.5 m / g)   (1)
-With `--seconds 1` the place after one second counts, as in the released code, whether the car stands or not. The search
-starts from mu = 0.002, in x = log mu. The other searches use no gradient: Nelder and Mead's, and Brent's, which needs
-to know that x falls as mu grows.
+With `--seconds 1` the place after one second counts, as in the released code, whether the car stands or not.
+The search starts from mu = 0.002, in x = log mu. The other searches use no gradient: Nelder and Mead's, and
+Brent's, which needs to know that x falls as mu grows.
 """
 
+import contextlib
 import re
 import time
 from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import minimize, root_scalar
+from search import MODELS, Report, Search, Task, arguments, by_gradient
 
 import revolute
-from search import MODELS, Report, Search, Task, arguments, by_gradient
 
 WHEELS = {"cylinder": "0.05 0.0225", "sphere": "0.05"}
 FIRST_FRICTION, RANGE = 0.002, (1e-4, 1.5)
@@ -56,28 +57,30 @@ def make_task(
 
 
 def without_gradient(
-    task: Task, method: str, search: Callable[[Callable[[float], float], float], object], goal: float, limit: int
+    task: Task,
+    method: str,
+    search: Callable[[Callable[[float], float], float], object],
+    goal: float,
+    limit: int,
 ) -> Search:
     """Run a search of one variable that calls a function of x; each call is an iteration."""
     start = np.log(FIRST_FRICTION)
     found = Search(method, goal, np.array([start]))
     begin, task.steps, task.pulled = time.perf_counter(), 0, 0
 
-    class Stop(Exception):
-        pass
+    class StopError(Exception):
+        """Ends the search."""
 
     def distance(x: float) -> float:
         point = np.array([x])
         r = task.residuals(task.simulate(point[None], checkpoints="none", states="final").final_qpos)[0, 0]
         found.note(point, abs(r), task, begin)
         if found.done or len(found.losses) > limit:
-            raise Stop
+            raise StopError
         return float(r)
 
-    try:
+    with contextlib.suppress(StopError):
         search(distance, start)
-    except Stop:
-        pass
     return found
 
 
@@ -96,7 +99,9 @@ def main() -> None:
     parser = arguments(__doc__, iterations=10, generations=200)
     parser.add_argument("--target", type=float, nargs="+", default=[0.8, 0.75], help="metres")
     parser.add_argument("--goal", type=float, default=1e-3, help="metres")
-    parser.add_argument("--wheels", nargs="+", default=list(WHEELS), choices=list(WHEELS), help="default both")
+    parser.add_argument(
+        "--wheels", nargs="+", default=list(WHEELS), choices=list(WHEELS), help="default both"
+    )
     parser.add_argument("--seconds", type=float, default=2.0, help="length of the motion")
     parser.add_argument("--rolling", action="store_true", help="wheels roll freely, instead of being locked")
     given = parser.parse_args()
@@ -111,7 +116,9 @@ def main() -> None:
                 report.add(f"{case}: mu = {np.exp(found.x[0]):.4f}", found)
                 if given.generations:
                     for method, search in (("Nelder-Mead", simplex), ("Brent", bracket)):
-                        report.add(case, without_gradient(task, method, search, given.goal, given.generations))
+                        report.add(
+                            case, without_gradient(task, method, search, given.goal, given.generations)
+                        )
     report.finish(task.simulate(found.x[None]), camera="side")
 
 

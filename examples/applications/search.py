@@ -1,12 +1,12 @@
-"""What the scripts share: a task that ends at a target, its search with and without gradients, and the report.
+"""What the scripts share: a task with a target, its search with and without gradients, and the report.
 
 A task's inputs x (torques, or a friction) decide a motion whose final state should be at a target:
     r(x) = weight (q_T(x) - target),   loss(x) = |r(x)|   (1)
-`by_gradient` is Levenberg and Marquardt's method, whose Jacobian dr/dx is one backward call with a cotangent per
-entry of r. Each iteration tries sixteen lengths of its step in one call:
+`by_gradient` is Levenberg and Marquardt's method, whose Jacobian dr/dx is one backward call with a cotangent
+per entry of r. Each iteration tries sixteen lengths of its step in one call:
     d = -J' (J J' + s I)^-1 r,   s = 10^-6 ... 100 times the largest eigenvalue of J J'   (2)
-Contacts make the loss rugged, so each length is tried once more with a small random change, which doubles after each
-iteration that gains less than a tenth.
+Contacts make the loss rugged, so each length is tried once more with a small random change, which doubles
+after each iteration that gains less than a tenth.
 """
 
 from __future__ import annotations
@@ -115,6 +115,14 @@ class Search:
         """Whether the goal is reached."""
         return bool(self.losses) and self.losses[-1] < self.goal
 
+    def add(self, other: Search) -> None:
+        """Append a search that began where this one ended."""
+        self.x = other.x
+        self.losses += other.losses[1:]
+        self.steps += [self.steps[-1] + each for each in other.steps[1:]]
+        self.seconds += [self.seconds[-1] + each for each in other.seconds[1:]]
+        self.pulled += other.pulled
+
     def note(self, x: np.ndarray, loss: float, task: Task, begin: float) -> None:
         """Add a point of the curve."""
         if not self.losses or loss < self.losses[-1]:
@@ -126,7 +134,13 @@ class Search:
 
 
 def by_gradient(
-    task: Task, x: np.ndarray, goal: float, iterations: int, spread: float, seed: int = 0
+    task: Task,
+    x: np.ndarray,
+    goal: float,
+    iterations: int,
+    spread: float,
+    seed: int = 0,
+    scaled: bool = False,
 ) -> Search:
     """Search with the gradient, equation (2).
 
@@ -137,6 +151,7 @@ def by_gradient(
         iterations: most iterations.
         spread: first standard deviation of the random changes; 0 for none.
         seed: of the random changes.
+        scaled: measure each entry of x by the length of its column of the Jacobian.
     """
     width, random, search = spread, np.random.default_rng(seed), Search("gradient", goal, x)
     begin, task.steps, task.pulled = time.perf_counter(), 0, 0
@@ -145,9 +160,10 @@ def by_gradient(
     for _ in range(iterations):
         if search.done:
             break
-        u, s, v = np.linalg.svd(jacobian, full_matrices=False)
+        unit = 1 / np.maximum(np.linalg.norm(jacobian, axis=0), 1e-12) if scaled else np.ones(len(x))
+        u, s, v = np.linalg.svd(jacobian * unit, full_matrices=False)
         damped = s / (s**2 + LENGTHS[:, None] * max(s[0] ** 2, 1e-12))
-        tried = x - (damped * (u.T @ r)) @ v
+        tried = x - (damped * (u.T @ r)) @ v * unit
         if spread:
             tried = np.concatenate([tried, tried + width * random.normal(size=tried.shape)])
         tried = np.clip(tried, *task.bounds)
@@ -194,11 +210,18 @@ def arguments(description: str | None, iterations: int, generations: int) -> arg
     parser.add_argument("--address", help="a server, e.g. grpc://127.0.0.1:50051; default: this process")
     parser.add_argument("--seed", type=int, nargs="+", default=[0], help="one or several, default 0")
     parser.add_argument(
-        "--contact-model", nargs="+", default=["mujoco", "hard"], choices=["mujoco", "hard"], help="default both"
+        "--contact-model",
+        nargs="+",
+        default=["mujoco", "hard"],
+        choices=["mujoco", "hard"],
+        help="default both",
     )
     parser.add_argument("--iterations", type=int, default=iterations, help="default %(default)s")
     parser.add_argument(
-        "--generations", type=int, default=generations, help="of the search without gradient, 0 for none; %(default)s"
+        "--generations",
+        type=int,
+        default=generations,
+        help="of the search without gradient, 0 for none; %(default)s",
     )
     parser.add_argument("--save", type=Path, help="folder for curves (.json, .svg) and a film strip (.png)")
     return parser
@@ -234,7 +257,11 @@ class Report:
             return
         self._save.mkdir(parents=True, exist_ok=True)
         curves = {
-            case: {"loss": np.round(search.losses, 6).tolist(), "steps": search.steps, "seconds": search.seconds}
+            case: {
+                "loss": np.round(search.losses, 6).tolist(),
+                "steps": search.steps,
+                "seconds": search.seconds,
+            }
             for case, search in self._curves.items()
         }
         (self._save / f"{self._name}.json").write_text(json.dumps(curves))

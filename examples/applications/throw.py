@@ -1,17 +1,18 @@
 """An arm of seven joints with a gripper of two fingers throws a ball.
 
-`--setting released` is that of Qiao et al. (2021): 10 s in steps of 10 ms with almost no gravity, the arm stretched up,
-the fingers loose about the ball, torques of 0.03 N m at random. `--setting gravity` is a throw on earth: the arm starts
-with the torques that hold it, grips the ball, lets it go after 0.6 s, and the ball should be at the target 0.4 s later.
-The loss is the root mean square of the ball's distance from the target along the three axes.
+`--setting released` is that of Qiao et al. (2021): 10 s in steps of 10 ms with almost no gravity, the arm
+stretched up, the fingers loose about the ball, torques of 0.03 N m at random. `--setting gravity` is a throw
+on earth: the arm starts with the torques that hold it, grips the ball, lets it go after 0.6 s, and the ball
+should be at the target 0.4 s later. The loss is the root mean square of the ball's distance from the target
+along the three axes.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from search import MODELS, Report, Task, arguments, by_cma, by_gradient
 
 import revolute
-from search import MODELS, Report, Task, arguments, by_cma, by_gradient
 
 ARM = 7
 BRAKE = 10.0
@@ -32,7 +33,7 @@ class Setting:
         release: step of the release.
         hold: steps that a torque acts for.
         noise: standard deviation of the first torques, N m.
-        spread: unit of x, N m.
+        unit: of x, N m.
     """
 
     gravity: float
@@ -49,7 +50,16 @@ class Setting:
 
 SETTINGS = {
     "released": Setting(
-        -1 / 980, 0.01, 1000, (0,) * 7, (0.2679, 0.2135, 0.6616), grip=0, release=0, hold=20, noise=0.03, unit=0.03
+        -1 / 980,
+        0.01,
+        1000,
+        (0,) * 7,
+        (0.2679, 0.2135, 0.6616),
+        grip=0,
+        release=0,
+        hold=20,
+        noise=0.03,
+        unit=0.03,
     ),
     "gravity": Setting(
         -9.81,
@@ -67,9 +77,13 @@ SETTINGS = {
 
 
 def make_task(
-    sim: revolute.Simulator, contact_model: str, setting: Setting, target: list[float] | None, hold: int | None
+    sim: revolute.Simulator,
+    contact_model: str,
+    setting: Setting,
+    target: list[float] | None,
+    hold: int | None,
 ) -> Task:
-    """Return the task: x are changes of the arm's torques [steps / hold, 7] in one row, in the setting's unit."""
+    """Return the task: x are changes of the arm's torques [steps / hold, 7] in the setting's unit."""
     text = (MODELS / "arm.xml").read_text()
     text = text.replace('gravity="0 0 -9.81"', f'gravity="0 0 {setting.gravity}"')
     model = sim.load_model(
@@ -88,7 +102,9 @@ def make_task(
     fingers = np.where(np.arange(rows) * hold < setting.release, -setting.grip, setting.grip)
 
     brake = np.zeros((rows, model.nu, 2 * model.nv))
-    brake[setting.release // hold :, range(ARM), range(model.nv, model.nv + ARM)] = -BRAKE * (setting.grip > 0)
+    brake[setting.release // hold :, range(ARM), range(model.nv, model.nv + ARM)] = -BRAKE * (
+        setting.grip > 0
+    )
 
     def ctrl(x: np.ndarray) -> np.ndarray:
         torques = holding + setting.unit * x.reshape(len(x), rows, ARM)
@@ -111,7 +127,9 @@ def make_task(
 def main() -> None:
     """Compare the searches."""
     parser = arguments(__doc__, iterations=20, generations=500)
-    parser.add_argument("--setting", nargs="+", default=list(SETTINGS), choices=list(SETTINGS), help="default both")
+    parser.add_argument(
+        "--setting", nargs="+", default=list(SETTINGS), choices=list(SETTINGS), help="default both"
+    )
     parser.add_argument("--target", type=float, nargs=3, action="append", metavar=("X", "Y", "Z"))
     parser.add_argument("--goal", type=float, default=0.02, help="metres")
     parser.add_argument("--hold", type=int, help="steps that a torque acts for; default the setting's")
