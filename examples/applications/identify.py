@@ -26,8 +26,8 @@ from revolute.optimize import tangent_basis
 TIMESTEP, SAMPLE = 2e-3, 10
 STAGES = (15, 30, 45, 70)
 """Samples that are fitted before all are: a guess that is wrong by a third predicts the first of them."""
-POLISH = 10
-"""Most iterations after these stages, against the steps that sticking feet make in the loss."""
+POLISH = 12
+"""Iterations after these stages, against the steps that sticking feet make in the loss."""
 NOISE = 1e-3
 """Standard deviation of the record: metres, rad, and half of it for the entries of the quaternion."""
 VELOCITY = 0.1
@@ -222,7 +222,7 @@ def fit(recording: Recording, x: np.ndarray, goal: float, iterations: int) -> tu
             callback=note,
         )
         x = found.x
-    polish = by_gradient(recording, search.x, goal, POLISH, spread=0.01, scaled=True)
+    polish = by_gradient(recording, search.x, 0.0, POLISH, spread=0.01, scaled=True)
     search.add(polish)
     return search, recording.jacobian(search.x)
 
