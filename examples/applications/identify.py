@@ -30,6 +30,8 @@ POLISH = 12
 """Iterations after these stages, against the steps that sticking feet make in the loss."""
 NOISE = 1e-3
 """Standard deviation of the record: metres, rad, and half of it for the entries of the quaternion."""
+SOLIMP = (0.0, 0.95, 0.002, 0.5, 2.0)
+"""With "mujoco", a toe's force begins at zero; with the usual solimp the loss has steps where toes touch."""
 VELOCITY = 0.1
 """Unit of the start velocity in x; that of the start pose is NOISE."""
 DAMPING, DRY_FRICTION, STIFFNESS = 0.5, 0.3, 220.0
@@ -140,6 +142,8 @@ class Recording:
         model, params = self._model, {}
         for name, array in model.params.items():
             params[name] = np.tile(array, (len(values), *[1] * array.ndim))
+        if "geom_solimp" in params:
+            params["geom_solimp"][...] = SOLIMP
         params["dof_damping"][:, 6:], params["dof_frictionloss"][:, 6:] = DAMPING, DRY_FRICTION
         for row, numbers in enumerate(values):
             for parts, number in zip(self.inputs, numbers, strict=True):
@@ -148,7 +152,8 @@ class Recording:
         return {name: params[name] for name in self._used()}
 
     def _used(self) -> set[str]:
-        return {"dof_damping", "dof_frictionloss"} | {part.param for parts in self.inputs for part in parts}
+        set_here = {"dof_damping", "dof_frictionloss", "geom_solimp"} & set(self._model.params)
+        return set_here | {part.param for parts in self.inputs for part in parts}
 
     def _simulate(self, x: np.ndarray, samples: int | None = None) -> revolute.Trajectory:
         """Simulate all rows of x in one call, up to a number of samples."""
