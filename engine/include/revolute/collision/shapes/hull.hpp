@@ -122,22 +122,21 @@ struct HullShape {
       return out;
     }
     const double reach = dot(towards, support(shape, towards, 1)) - 1e-6 * shape.size;
-    const auto turned = [&](const HullFace& face) {
-      return dot(towards, shape.R * vector3<double>(face.normal));
-    };
+    const Vector m = transpose_times(shape.R, towards);
+    const auto turned = [&](const HullFace& face) { return dot(m, vector3<double>(face.normal)); };
+    // the first of those that turn as much as any
+    constexpr double as_much = 1e-6;
     double most = -2;
-    visit_high_faces(shape, towards, reach, [&](int f) {
-      const HullFace& face = shape.face(f);
-      if (turned(face) > most && shape.reaches(face, towards, reach)) most = turned(face);
-      return true;
-    });
-    int best = -1;  // the first of those that turn as much
-    visit_high_faces(shape, towards, reach, [&](int f) {
-      const HullFace& face = shape.face(f);
-      if ((best < 0 || f < best) && turned(face) >= most - 1e-6 && shape.reaches(face, towards, reach))
-        best = f;
-      return true;
-    });
+    int best = -1;
+    const auto visit_near = [&](const auto& visit) {
+      visit_high_faces(shape, towards, reach, [&](int f) {
+        const HullFace& face = shape.face(f);
+        if (turned(face) >= most - as_much && shape.reaches(face, towards, reach)) visit(f, turned(face));
+        return true;
+      });
+    };
+    visit_near([&](int, double cosine) { most = std::fmax(most, cosine); });
+    visit_near([&](int f, double) { best = best < 0 || f < best ? f : best; });
     if (best < 0) return out;
     const HullFace& face = shape.face(best);
     out.normal = shape.R * vector3<double>(face.normal);
