@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,14 @@ from .contract.arrays import Float64Array, as_float64
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
 from .link import Link
-from .measured import Contacts, Kinematics, default_quantities, read_sensors, sensor_quantities
+from .measured import (
+    Contacts,
+    Kinematics,
+    default_quantities,
+    joined_sensors,
+    read_sensors,
+    sensor_quantities,
+)
 from .model import ModelHandle, check_params
 from .unpicklable import Unpicklable
 from .unsettled import warn_unsettled
@@ -45,6 +52,7 @@ class State:
         unsettled_step: [batch] int64, number since the last reset of the first step whose constraints the
             solver did not settle, or -1; None from a server of an earlier release.
         residual: [batch], largest `Trajectory.residual` since the last reset; None like `unsettled_step`.
+        measured: quantities that `step` was told to measure, by name: [batch, …].
     """
 
     qpos: Float64Array
@@ -56,6 +64,7 @@ class State:
     sensordata: Float64Array | None = None
     unsettled_step: npt.NDArray[np.int64] | None = None
     residual: Float64Array | None = None
+    measured: Mapping[str, Float64Array] = field(default_factory=dict)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
@@ -148,7 +157,14 @@ class Session(Unpicklable):
         self._link.call("SetParams", {"session_id": self.id, "params": check_params(self.model, params)})
 
     @reject_unknown_arguments
-    def step(self, ctrl: Any, steps: int = 1, *, sensors: bool | Sequence[str] = False) -> State:
+    def step(
+        self,
+        ctrl: Any,
+        steps: int = 1,
+        *,
+        sensors: bool | Sequence[str] = False,
+        measure: Sequence[str] = (),
+    ) -> State:
         """Advance all environments with constant controls. If the call fails, no environment advances.
 
         Args:
@@ -156,6 +172,8 @@ class Session(Unpicklable):
             steps: number of steps; 0 leaves the state as it is.
             sensors: True, or names of sensors of the file, to read in the new state with the same controls,
                 as `sensors` does.
+            measure: quantities to measure in the new state with the same call, such as "site_pos:hand", for
+                `State.measured`; names as for `Simulator.kinematics`.
 
         Returns:
             The new state. An `UnsettledWarning` tells of steps whose constraints the solver did not settle.
@@ -170,15 +188,16 @@ class Session(Unpicklable):
             "ctrl": control,
             "steps": whole_number("steps", steps, least=0),
         }
-        quantities = None if sensors is False else sensor_quantities(self.model, sensors)
+        readings = [] if sensors is False else sensor_quantities(self.model, sensors)
+        quantities = [*readings, *([measure] if isinstance(measure, str) else measure)]
+        if quantities:
+            document["measure"] = quantities
         state = State.from_document(self._link.call("Step", document))
         if state.unsettled_step is not None:
             # of this call alone
             now = np.where(state.unsettled_step >= state.step_count - steps, state.unsettled_step, -1)
             warn_unsettled("step", self.model, now, state.residual, stacklevel=3)
-        if quantities is None:
-            return state
-        return replace(state, sensordata=self._read(control, quantities))
+        return replace(state, sensordata=joined_sensors(state.measured, readings)) if readings else state
 
     def sensors(self, names: bool | Sequence[str] = True, *, ctrl: Any = None) -> Float64Array:
         """Read sensors in the current state, as MuJoCo computes them.

@@ -127,6 +127,7 @@ def session_state(state: State) -> Document:
         "unsettled_step": state.unsettled_step,
         "residual": state.residual,
         "step_counts": state.step_counts,
+        "measured": {},
     }
 
 
@@ -149,6 +150,7 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
         **_solved(rollout),
         "report": rollout.report.to_dict(),
         "hold": rollout.control.hold,
+        "measured": {},
     }
 
 
@@ -165,7 +167,7 @@ def rollout_segment(segment: Segment) -> Document:
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params")
+    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "measured")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 

@@ -212,20 +212,28 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
     """
     _check_steps(state, steps)
     controls = _checked_control(model, len(state.status), ctrl)
-    status, qpos, qvel = state.status, state.qpos, state.qvel
-    unsettled, residual = np.full(len(status), -1), np.zeros(len(status))
-    if steps and np.count_nonzero(status) < len(status):
-        start = _without_diverged(model, status, qpos, qvel)
-        end = _advanced(engine, model, start, controls, steps, state.params, cancel)
-        qpos, qvel = end.qpos, end.qvel
-        # what diverged before is not judged
-        unsettled = np.where(status == 0, end.unsettled_step, -1)
-        residual = np.where(status == 0, end.residual, 0.0)
-        status = status | end.status
-    if np.count_nonzero(status):
-        diverged = (status != 0)[:, None]
-        qpos, qvel = np.where(diverged, np.nan, qpos), np.where(diverged, np.nan, qvel)
-    return _stepped(model, state, steps, Advance(qpos, qvel, status, unsettled, residual))
+    diverged = state.status != 0
+    if not steps or diverged.all():
+        return _stepped(model, state, steps, _unmoved(state))
+    start = _without_diverged(model, state.status, state.qpos, state.qvel)
+    end = _advanced(engine, model, start, controls, steps, state.params, cancel)
+    if np.count_nonzero(diverged):
+        # what diverged before stays NaN and is not judged
+        rows = diverged[:, None]
+        end = Advance(
+            np.where(rows, np.nan, end.qpos),
+            np.where(rows, np.nan, end.qvel),
+            state.status | end.status,
+            np.where(diverged, -1, end.unsettled_step),
+            np.where(diverged, 0.0, end.residual),
+        )
+    return _stepped(model, state, steps, end)
+
+
+def _unmoved(state: State) -> Advance:
+    """Return the end of no steps."""
+    batch = len(state.status)
+    return Advance(state.qpos, state.qvel, state.status, np.full(batch, -1), np.zeros(batch))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -324,7 +332,10 @@ def jacobian_bytes(model: Model, batch: int) -> int:
 
 def _stepped(model: Model, before: State, steps: int, end: Advance) -> State:
     """Return the state after `steps` more steps, with step counts and time advanced."""
-    first = np.where(end.unsettled_step >= 0, before.step_counts + end.unsettled_step, -1)
+    unsettled = before.unsettled_step
+    if np.count_nonzero(end.unsettled_step >= 0):
+        first = np.where(end.unsettled_step >= 0, before.step_counts + end.unsettled_step, -1)
+        unsettled = np.where(unsettled >= 0, unsettled, first)
     return _counted(
         model,
         qpos=end.qpos,
@@ -332,7 +343,7 @@ def _stepped(model: Model, before: State, steps: int, end: Advance) -> State:
         status=end.status,
         step_counts=before.step_counts + steps,
         params=before.params,
-        unsettled_step=np.where(before.unsettled_step >= 0, before.unsettled_step, first),
+        unsettled_step=unsettled,
         residual=np.maximum(before.residual, end.residual),
     )
 
@@ -407,7 +418,7 @@ def _without_diverged(
 def _checked_control(model: Model, batch: int, ctrl: Any) -> Float64Array:
     """Return the controls as [batch, nu]."""
     array = as_float64("ctrl", ctrl)
-    if array.shape not in ((batch, model.nu), (model.nu,)):
+    if array.shape not in ((batch, model.nu), (1, model.nu), (model.nu,)):
         raise ArgumentError.expected(
             "ctrl",
             f"shape [batch={batch}, nu={model.nu}] or [nu={model.nu}]",
@@ -417,4 +428,4 @@ def _checked_control(model: Model, batch: int, ctrl: Any) -> Float64Array:
     if not native.all_finite(array):
         bad = np.argwhere(~np.isfinite(array))[0]
         raise ArgumentError.expected("ctrl", "finite values", array[tuple(bad)], at=str(bad.tolist()))
-    return array if array.ndim == 2 else array[None].repeat(batch, 0)
+    return array if array.shape[:-1] == (batch,) else np.repeat(array.reshape(1, model.nu), batch, axis=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import answers
 from ..answers import Document
 from ..compute.stepping import State
+from ..domain.measurements import Source
 from .base import ServiceVerbs
 from .body import (
     EXAMPLE_MODEL,
@@ -86,6 +87,7 @@ class StepInputs(Body):
     ctrl: Array
     steps: int = 1
     request_id: str = REQUEST_ID
+    measure: list[str] = []
 
 
 class SessionJacobianInputs(Body):
@@ -138,7 +140,10 @@ class SessionVerbs(ServiceVerbs):
     @takes(StepInputs)
     async def step(self, session_id: str, body: StepInputs) -> Document:
         ctrl = array("ctrl", body.ctrl)
-        return await self._once(
+        if body.measure:
+            model, _ = await self.service.sessions.model_and_state(session_id)
+            await self.service.measurements.check("measure", model.id, body.measure)
+        found = await self._once(
             body.request_id,
             "Step",
             {"session_id": session_id, "ctrl": ctrl, "steps": body.steps},
@@ -146,6 +151,11 @@ class SessionVerbs(ServiceVerbs):
             answers.session_state,
             replay=_session_state,
         )
+        if not body.measure:
+            return found
+        # at the state of the answer, which other calls cannot change
+        source = Source(session_id=session_id, ctrl=ctrl, state=found)
+        return {**found, "measured": await self.service.measurements.quantities(source, body.measure)}
 
     async def get_state(self, session_id: str) -> Document:
         return answers.session_state(await self.service.sessions.state(session_id))

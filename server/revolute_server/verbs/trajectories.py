@@ -94,6 +94,7 @@ class RolloutInputs(Body):
     feedback: Feedback | None = None
     policy: Policy | None = None
     qfrc_applied: OptionalArray = None
+    measure: list[str] = []
 
     @property
     def control(self) -> Control:
@@ -102,10 +103,14 @@ class RolloutInputs(Body):
         Raises:
             ArgumentError: one of these fields is wrong.
         """
-        if self.hold is None and self.feedback is None and self.policy is None and self.qfrc_applied is None:
-            return PLAIN
-        given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(self, name))}
-        return Control.from_dict({"hold": self.hold, "qfrc_applied": self.qfrc_applied, **given})
+        return _control(self)
+
+
+def _control(body: RolloutInputs | CheckGradientInputs) -> Control:
+    if body.hold is None and body.feedback is None and body.policy is None and body.qfrc_applied is None:
+        return PLAIN
+    given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(body, name))}
+    return Control.from_dict({"hold": body.hold, "qfrc_applied": body.qfrc_applied, **given})
 
 
 class StreamRolloutInputs(Body):
@@ -149,6 +154,7 @@ class Tangents(Body):
     qvel_tan: OptionalArray = None
     ctrl_tan: OptionalArray = None
     params_tan: dict[str, AnyShape] = {}
+    control_tan: dict[str, AnyShape] = {}
 
 
 class JacobianInputs(Body):
@@ -210,6 +216,10 @@ class CheckGradientInputs(Body):
     directions: int = 3
     seed: int = 0
     tolerance: float = 1e-5
+    hold: int | None = None
+    feedback: Feedback | None = None
+    policy: Policy | None = None
+    qfrc_applied: OptionalArray = None
 
 
 class ValueAndGradientInputs(Body):
@@ -268,12 +278,18 @@ class TrajectoryVerbs(ServiceVerbs):
         if not control.is_plain:
             chosen["control"] = control
         states = body.states or ("all" if body.checkpoints == "every" else "final")
+        if body.measure:
+            if body.checkpoints == "none":
+                raise ArgumentError.expected(
+                    "checkpoints", "a policy that keeps states to measure at", "'none'"
+                )
+            await self.service.measurements.check("measure", body.model_id, body.measure)
 
         async def replay(known: Document) -> Document:
             kept = await self.service.trajectories.with_states(known["trajectory_id"], states)
             return answers.trajectory(kept, with_ctrl=False)
 
-        return await self._once(
+        found = await self._once(
             body.request_id,
             "Rollout",
             {"model_id": body.model_id, "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "params": params, **given},
@@ -284,6 +300,10 @@ class TrajectoryVerbs(ServiceVerbs):
             record=_trajectory_id,
             replay=replay,
         )
+        if not body.measure:
+            return found
+        source = Source(trajectory_id=found["trajectory_id"])
+        return {**found, "measured": await self.service.measurements.quantities(source, body.measure)}
 
     @takes(StreamRolloutInputs)
     async def stream_rollout(self, body: StreamRolloutInputs) -> AsyncGenerator[Document, None]:
@@ -359,7 +379,8 @@ class TrajectoryVerbs(ServiceVerbs):
     async def jvp(self, trajectory_id: str, body: Tangents) -> Document:
         names = ("qpos_tan", "qvel_tan", "ctrl_tan")
         tangents: dict[str, Any] = {name: array(name, getattr(body, name)) for name in names}
-        tangents["params_tan"] = arrays("params_tan", body.params_tan) or None
+        for name in ("params_tan", "control_tan"):
+            tangents[name] = arrays(name, getattr(body, name)) or None
         return answers.trajectory_tangent(await self.service.trajectories.jvp(trajectory_id, tangents))
 
     @takes(JacobianInputs)
@@ -389,7 +410,7 @@ class TrajectoryVerbs(ServiceVerbs):
             raise ArgumentError.expected(
                 "states", "one of model_id, trajectory_id and session_id", " and ".join(given) or "none"
             )
-        read = {name: array(name, getattr(states, name)) for name in _STATE_AND_CONTROL}
+        read: dict[str, Any] = {name: array(name, getattr(states, name)) for name in _STATE_AND_CONTROL}
         if states.model_id and read["qpos"] is None:
             raise ArgumentError.expected("qpos", "an array", "none")
         if read["qpos"] is not None and read["qpos"].ndim in (2, 3):
@@ -416,6 +437,7 @@ class TrajectoryVerbs(ServiceVerbs):
             wrt=body.wrt or None,
             seed=body.seed,
             tolerance=body.tolerance,
+            control=_control(body),
         )
         return answers.gradient_report(found)
 

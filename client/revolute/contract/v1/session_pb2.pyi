@@ -98,7 +98,14 @@ class KeepAliveResponse(_message.Message):
     def __init__(self, lease: _Optional[float] = ...) -> None: ...
 
 class SessionState(_message.Message):
-    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts", "unsettled_step", "residual")
+    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts", "unsettled_step", "residual", "measured")
+    class MeasuredEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +114,7 @@ class SessionState(_message.Message):
     STEP_COUNTS_FIELD_NUMBER: _ClassVar[int]
     UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
     RESIDUAL_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     time: float
@@ -115,7 +123,8 @@ class SessionState(_message.Message):
     step_counts: _tensor_pb2.Tensor
     unsettled_step: _tensor_pb2.Tensor
     residual: _tensor_pb2.Tensor
-    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    measured: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measured: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
 
 class ResetRequest(_message.Message):
     __slots__ = ("start", "chunk")
@@ -156,16 +165,18 @@ class StepRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[StepInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class StepInputs(_message.Message):
-    __slots__ = ("session_id", "ctrl", "steps", "request_id")
+    __slots__ = ("session_id", "ctrl", "steps", "request_id", "measure")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CTRL_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MEASURE_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     ctrl: _tensor_pb2.Tensor
     steps: int
     request_id: str
-    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., steps: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+    measure: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., steps: _Optional[int] = ..., request_id: _Optional[str] = ..., measure: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StepResponse(_message.Message):
     __slots__ = ("start", "chunk")

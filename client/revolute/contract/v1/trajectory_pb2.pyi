@@ -18,7 +18,7 @@ class RolloutRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[RolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class RolloutInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget", "hold", "feedback", "policy", "qfrc_applied")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget", "hold", "feedback", "policy", "qfrc_applied", "measure")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -39,6 +39,7 @@ class RolloutInputs(_message.Message):
     FEEDBACK_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    MEASURE_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -52,7 +53,8 @@ class RolloutInputs(_message.Message):
     feedback: Feedback
     policy: Policy
     qfrc_applied: _tensor_pb2.Tensor
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    measure: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measure: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Feedback(_message.Message):
     __slots__ = ("gain", "qpos", "qvel")
@@ -91,8 +93,15 @@ class RolloutResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Trajectory(_message.Message):
-    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "unsettled_step", "residual")
+    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "unsettled_step", "residual", "measured")
     class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    class MeasuredEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -114,6 +123,7 @@ class Trajectory(_message.Message):
     PARAMS_FIELD_NUMBER: _ClassVar[int]
     UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
     RESIDUAL_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     model_id: str
     qpos: _tensor_pb2.Tensor
@@ -129,7 +139,8 @@ class Trajectory(_message.Message):
     params: _containers.MessageMap[str, _tensor_pb2.Tensor]
     unsettled_step: _tensor_pb2.Tensor
     residual: _tensor_pb2.Tensor
-    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ..., hold: _Optional[int] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    measured: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ..., hold: _Optional[int] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measured: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("states_stored", "checkpoint_bytes", "replayed_steps")
@@ -367,8 +378,15 @@ class JvpRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[Tangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Tangents(_message.Message):
-    __slots__ = ("trajectory_id", "qpos_tan", "qvel_tan", "ctrl_tan", "params_tan")
+    __slots__ = ("trajectory_id", "qpos_tan", "qvel_tan", "ctrl_tan", "params_tan", "control_tan")
     class ParamsTanEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    class ControlTanEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -380,12 +398,14 @@ class Tangents(_message.Message):
     QVEL_TAN_FIELD_NUMBER: _ClassVar[int]
     CTRL_TAN_FIELD_NUMBER: _ClassVar[int]
     PARAMS_TAN_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_TAN_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     qpos_tan: _tensor_pb2.Tensor
     qvel_tan: _tensor_pb2.Tensor
     ctrl_tan: _tensor_pb2.Tensor
     params_tan: _containers.MessageMap[str, _tensor_pb2.Tensor]
-    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params_tan: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+    control_tan: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params_tan: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., control_tan: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
 
 class JvpResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -586,7 +606,7 @@ class CheckGradientRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[CheckGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class CheckGradientInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "wrt", "steps", "directions", "seed", "tolerance")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "wrt", "steps", "directions", "seed", "tolerance", "hold", "feedback", "policy", "qfrc_applied")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -604,6 +624,10 @@ class CheckGradientInputs(_message.Message):
     DIRECTIONS_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     TOLERANCE_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    FEEDBACK_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -614,7 +638,11 @@ class CheckGradientInputs(_message.Message):
     directions: int
     seed: int
     tolerance: float
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., wrt: _Optional[_Iterable[str]] = ..., steps: _Optional[int] = ..., directions: _Optional[int] = ..., seed: _Optional[int] = ..., tolerance: _Optional[float] = ...) -> None: ...
+    hold: int
+    feedback: Feedback
+    policy: Policy
+    qfrc_applied: _tensor_pb2.Tensor
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., wrt: _Optional[_Iterable[str]] = ..., steps: _Optional[int] = ..., directions: _Optional[int] = ..., seed: _Optional[int] = ..., tolerance: _Optional[float] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class CheckGradientResponse(_message.Message):
     __slots__ = ("report",)

@@ -22,6 +22,12 @@ struct ControllerInputs {
   BroadcastInput qfrc_applied{};          // [B, C, nv], with any kind; null: none
 };
 
+// Tangents of the arrays of a controller, shaped as these; qpos by its tangent, [B, C, nv]. Null: zero.
+struct ControllerTangents {
+  BroadcastInput gain{}, qpos{}, qvel{}, goal{}, qfrc_applied{};
+  const double* weights = nullptr;
+};
+
 // Gradients by the arrays of a controller, [K, B, C, n], or [K, B, 1, n] of an array that is the same in all periods; weights
 // [K, B, n]. Null: not wanted.
 struct ControllerBars {
