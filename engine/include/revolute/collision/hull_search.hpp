@@ -49,27 +49,28 @@ REVOLUTE_HD inline int farthest_of_all(const double* vertices, int count, const 
 
 // The cell of a direction: on the side of the cube that the direction's largest component names, the quarters are told apart
 // by the other two components.
-REVOLUTE_HD inline const SupportCell& support_cell(const Model& model, const Geom& geom, const Vector& m) {
+REVOLUTE_HD inline const SupportCell& support_cell(const HullArrays& hulls, const Geom& geom,
+                                                   const Vector& m) {
   const double x = std::fabs(m.x), y = std::fabs(m.y), z = std::fabs(m.z);
   const int axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
   const double major = axis == 0 ? m.x : axis == 1 ? m.y : m.z;
   double u = axis == 0 ? m.y : axis == 1 ? m.z : m.x, v = axis == 0 ? m.z : axis == 1 ? m.x : m.y;
-  const SupportCell* cell = model.support_cells + geom.support_cells + 2 * axis + (major < 0);
+  const SupportCell* cell = hulls.support_cells + geom.support_cells + 2 * axis + (major < 0);
   // u and v: from the middle of the square, whose side is twice `half`
   for (double half = std::fabs(major); cell->count == 0;) {
     half *= 0.5;
     const bool right = u > 0, upper = v > 0;
     u += right ? -half : half;
     v += upper ? -half : half;
-    cell = model.support_cells + cell->first + int(right) + 2 * int(upper);
+    cell = hulls.support_cells + cell->first + int(right) + 2 * int(upper);
   }
   return *cell;
 }
 
-REVOLUTE_HD inline int farthest_in_cells(const Model& model, const Geom& geom, const Vector& m) {
-  const double* vertices = model.vertices + 3 * geom.vertex;
-  const SupportCell& cell = support_cell(model, geom, m);
-  const int* members = model.cell_members + cell.first;
+REVOLUTE_HD inline int farthest_in_cells(const HullArrays& hulls, const Geom& geom, const Vector& m) {
+  const double* vertices = hulls.vertices + 3 * geom.vertex;
+  const SupportCell& cell = support_cell(hulls, geom, m);
+  const int* members = hulls.cell_members + cell.first;
   int best = 0;
   double height = -1e300;
   for (int k = 0; k < cell.count; ++k) {
@@ -86,17 +87,17 @@ REVOLUTE_HD inline int farthest_in_cells(const Model& model, const Geom& geom, c
 
 // Index of the vertex farthest in direction m, in the coordinates of the hull's link; the first of several, and the hull's first
 // for m = 0.
-REVOLUTE_HD inline int farthest_vertex(const Model& model, const Geom& geom, const Vector& m) {
+REVOLUTE_HD inline int farthest_vertex(const HullArrays& hulls, const Geom& geom, const Vector& m) {
   if (geom.support_cells == no_cells)
-    return detail::farthest_of_all(model.vertices + 3 * geom.vertex, geom.vertices, m);
+    return detail::farthest_of_all(hulls.vertices + 3 * geom.vertex, geom.vertices, m);
   if (m.x == 0 && m.y == 0 && m.z == 0) return 0;
-  return detail::farthest_in_cells(model, geom, m);
+  return detail::farthest_in_cells(hulls, geom, m);
 }
 
 // Calls visit(i) for items of a tree, or for all of 0 ... number - 1 without one, until it returns false: at least for all
 // that have a point as high as `reach` in direction m, in the coordinates of the hull's link; in any order.
 template <class Visit>
-REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int number, const Vector& m,
+REVOLUTE_HD inline void visit_high_items(const HullArrays& hulls, int tree, int number, const Vector& m,
                                          double reach, const Visit& visit) {
   if (tree == no_tree) {
     for (int i = 0; i < number; ++i)
@@ -106,7 +107,7 @@ REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int numbe
   const double squared = dot(m, m);
   int waiting[deepest_tree], count = 0;
   for (int at = tree;;) {
-    const HullNode& node = model.hull_nodes[at];
+    const HullNode& node = hulls.hull_nodes[at];
     if (!(detail::node_height(node, m, squared) < reach)) {
       if (node.count == 0) {
         waiting[count++] = node.right;
@@ -114,7 +115,7 @@ REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int numbe
         continue;
       }
       for (int i = node.first; i < node.first + node.count; ++i)
-        if (!visit(model.hull_items[i])) return;
+        if (!visit(hulls.hull_items[i])) return;
     }
     if (count == 0) return;
     at = waiting[--count];
