@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 import importlib
 
-FIGURES = ("standing", "contact_models", "contact_scenes", "horizon", "sliding", "impact", "kink")
+FIGURES = (
+    "standing",
+    "contact_models",
+    "contact_laws",
+    "contact_scenes",
+    "horizon",
+    "sliding",
+    "impact",
+    "kink",
+)
 
 
 def main() -> None:

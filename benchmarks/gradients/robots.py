@@ -1,6 +1,6 @@
 """Robots of other makers in contact: one step beside MuJoCo's, and verdicts on the gradient.
 
-    python -m benchmarks.gradients.robots [PACKAGE ...]
+    python -m benchmarks.gradients.robots [PACKAGE or ROBOT ...]
 
 Each robot of tests/real_robots/catalogue.py whose package is installed stands on a floor, pressed into it by
 1 mm where its base floats, and moves for a quarter of a second by MuJoCo. From there:
@@ -14,6 +14,7 @@ Each robot of tests/real_robots/catalogue.py whose package is installed stands o
 from __future__ import annotations
 
 import multiprocessing
+import resource
 import sys
 import warnings
 from collections.abc import Iterator
@@ -33,8 +34,8 @@ CONES = ("pyramidal", "elliptic")
 INPUTS = ("qpos", "qvel", "ctrl", "body_mass", "geom_friction")
 LEAST = 1.0
 """Acceleration below which errors are absolute: what lies still has rounding only."""
-SECONDS = 60.0
-"""Time after which a robot is given up."""
+SECONDS = 600
+"""Processor time after which a robot is given up."""
 
 
 def _load(robot: Robot, **options: str) -> Model:
@@ -99,6 +100,7 @@ def _cells(robot: Robot) -> Iterator[str]:
 
 def _work(name: str, answers: Connection) -> None:
     warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     robot = next(robot for robot in ROBOTS if robot.name == name)
     try:
         for cell in _cells(robot):
@@ -114,27 +116,24 @@ def _row(robot: Robot) -> str:
     process = multiprocessing.get_context("fork").Process(target=_work, args=(robot.name, theirs))
     process.start()
     theirs.close()
-    process.join(SECONDS)
     cells = []
     try:
-        while mine.poll(0):
+        while True:
             cells.append(mine.recv())
     except EOFError:
-        pass
-    if process.is_alive():
-        process.kill()
         process.join()
+    if process.exitcode:
         cells.append("time")
     cells += ["–"] * (5 - len(cells))
     return f"| {robot.name} | " + " | ".join(cells) + " |"
 
 
-def table(packages: list[str] | None = None) -> str:
-    """Return the rows of all installed robots, or of those of some packages."""
+def table(names: list[str] | None = None) -> str:
+    """Return the rows of all installed robots, or of some robots or packages."""
     lines = ["| robot | contacts | pyramidal | elliptic | gradient, mujoco | gradient, hard |"]
     lines.append("|---" * 6 + "|")
     for robot in ROBOTS:
-        if robot.file is not None and (not packages or robot.package in packages):
+        if robot.file is not None and (not names or robot.package in names or robot.name in names):
             lines.append(_row(robot))
             print(lines[-1], file=sys.stderr, flush=True)
     return "\n".join(lines)

@@ -1051,6 +1051,8 @@ class ModelBuilder {
     m.height_fields = out_.height_fields_.data();
     m.hull_nodes = out_.hulls_.nodes.data();
     m.hull_items = out_.hulls_.items.data();
+    m.support_cells = out_.hulls_.cells.data();
+    m.cell_members = out_.hulls_.cell_members.data();
     m.tree_origin = out_.tree_origin_.data();
     m.tree_qpos = out_.tree_qpos_.data();
     m.single_free = out_.single_free_.get();
@@ -1075,7 +1077,8 @@ std::size_t ModelStorage::bytes() const {
          sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +
          sum(geom_filters_, excluded_bodies_, excluded_geoms_, own_softness_) +
          sum(mass_rows_, dof_softness_, dof_weight_, tree_origin_, tree_qpos_, heights_, height_fields_) +
-         sum(hulls_.vertices, hulls_.faces, hulls_.edges, hulls_.corners, hulls_.nodes, hulls_.items);
+         sum(hulls_.vertices, hulls_.faces, hulls_.edges, hulls_.corners, hulls_.nodes, hulls_.items) +
+         sum(hulls_.vertex_faces, hulls_.vertex_faces_begin, hulls_.cells, hulls_.cell_members);
 }
 
 }  // namespace revolute

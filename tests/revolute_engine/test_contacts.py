@@ -96,3 +96,37 @@ def test_torsional_and_rolling_friction_bound_the_moment_by_the_normal_force() -
     inertia = model.arrays["body_inertia"][1, 2]
     lost = 0.003 * 2 * 9.81 / inertia * 0.1
     assert rollout.qvel[-1, 5] == pytest.approx(2 - lost, rel=1e-6)
+
+
+STUCK = 5e-8
+"""rad/s: rounding of a block of five friction rows of which all but two move nothing of their own."""
+ROLLER = """<mujoco><option timestep="0.002"/><default><geom friction="0.5 0.02 0.02"/></default>
+<worldbody><geom type="plane" size="0 0 1"/><body pos="0 0 0.2"><joint type="slide" axis="0 0 1"/>
+<joint name="roll" axis="{tilt} 1 0"/><geom size="0.2" mass="1" condim="{condim}"/></body></worldbody>
+<actuator><motor joint="roll"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("tilt", [1e-6, 3e-5, 1e-3])
+@pytest.mark.parametrize("solver", ["pgs", "exact"])
+@pytest.mark.parametrize("condim", [3, 4, 6])
+def test_friction_in_directions_that_move_the_same_joint(condim: int, solver: str, tilt: float) -> None:
+    # a wheel on a fixed axle turns by either direction of friction, by one of them hardly at all
+    straight, tilted = (
+        load_model(ROLLER.format(tilt=angle, condim=condim), contact_model="hard", solver=solver)
+        for angle in (0.0, tilt)
+    )
+    engine = Engine(threads=1)
+    for torque, holds in ((0.5, True), (2.0, False)):  # friction holds up to 0.98 N m
+        ctrl = np.full((20, 1), torque)
+        ends = [
+            engine.rollout(each, each.qpos0, np.zeros(2), ctrl).qvel[-1, 1] for each in (straight, tilted)
+        ]
+        assert ends[1] == pytest.approx(ends[0], abs=STUCK + 2 * tilt**2 * abs(ends[0]))
+        assert (abs(ends[0]) < STUCK) == holds
+    rollout = engine.rollout(tilted, tilted.qpos0, [0.0, 0.1], np.full((20, 1), 2.0))
+    bar = np.zeros(rollout.qvel.shape)
+    bar[-1, 1] = 1.0
+    backward = engine.backward(tilted, rollout, None, bar, wrt=["ctrl"]).ctrl[:, 0].sum()
+    forward = engine.jvp(tilted, rollout, ctrl_tan=np.ones((20, 1))).qvel[-1, 1]
+    assert backward == pytest.approx(forward, rel=1e-9)
+    assert backward > 0.1

@@ -40,8 +40,8 @@ DISTANCE = 5e-6
 NORMAL = 1e-4
 # central differences of a trajectory in contact, with steps that switch nothing
 GRADIENT = 2e-6
-# a pile's switches leave room for steps of 1e-9 to 1e-8 only, which lose digits
-RESTING_GRADIENT = 1e-4
+# forward against backward derivatives, the tangents of quaternions by differences
+PAIRED = 1e-8
 
 
 def _scene(first: str, second: str, random: np.random.Generator) -> tuple[str, np.ndarray]:
@@ -263,20 +263,31 @@ def _gradient_error(
     return np.abs(exact - differences).min() / scale, abs(exact - forward) / scale
 
 
+# Three boxes that carry one another from two sides: which corners slip by microns a second is not determined,
+# so that the converged solver has no solution and says so.
+WITHOUT_SOLUTION = "box on two boxes"
+
+
+@pytest.mark.parametrize("solver", ["pgs", "exact"])
 @pytest.mark.parametrize("name", RESTING)
-def test_gradients_of_what_rests(name: str) -> None:
+def test_gradients_of_what_rests(name: str, solver: str) -> None:
     # after few sweeps a pile's contacts are still switching, within any difference
-    model = load_model(RESTING[name], iterations=500, contact_model="hard")
-    random = np.random.default_rng(3)
+    model = load_model(RESTING[name], iterations=500, contact_model="hard", solver=solver)
+    random = np.random.default_rng(4)
     qpos = model.qpos0 + 1e-5 * random.normal(size=model.nq)
     mujoco.mj_normalizeQuat(model.mujoco_model, qpos)
     settled = Engine(threads=1).rollout(model, qpos, np.zeros(model.nv), np.zeros((20, model.nu)))
     # what rests to the last digit lies on switches; 1e-7 beside them it does not
     qpos = settled.qpos[-1].copy()
     mujoco.mj_integratePos(model.mujoco_model, qpos, random.normal(size=model.nv), 1e-7)
-    errors = _gradient_error(model, qpos, settled.qvel[-1], 5, 4)
-    print(name, errors)
-    assert max(errors) < RESTING_GRADIENT
+    one = Engine(threads=1).rollout(model, qpos, settled.qvel[-1], np.zeros((5, model.nu)))
+    if solver == "exact" and name == WITHOUT_SOLUTION:
+        assert one.unsettled_step >= 0
+        return
+    assert one.unsettled_step == -1
+    differences, paired = _gradient_error(model, qpos, settled.qvel[-1], 5, 4)
+    print(name, differences, paired)
+    assert differences < GRADIENT and paired < PAIRED
 
 
 @pytest.mark.parametrize(("first", "second"), COLLIDING)

@@ -33,6 +33,7 @@ class Prism {
     geom_.faces = 5;
     geom_.edges = 9;
     geom_.vertex_tree = geom_.face_tree = geom_.edge_tree = no_tree;
+    geom_.support_cells = no_cells;
     for (int i = 0; i < 3; ++i) geom_.rotation[4 * i] = 1;
     shape_.hulls = &hulls_;
     shape_.geom = &geom_;

@@ -20,6 +20,8 @@ struct Hulls {
   std::vector<int> vertex_faces, vertex_faces_begin = {0};
   std::vector<HullNode> nodes;
   std::vector<int> items;
+  std::vector<SupportCell> cells;
+  std::vector<int> cell_members;
 };
 
 class ModelStorage {

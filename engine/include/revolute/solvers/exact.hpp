@@ -106,7 +106,7 @@ SolverReport<Real> exact(const SolverProblem<Real>& problem, ExactWorkspace& ws,
       const double left = at.solve();
       set_lane(violation, lane, std::max(left, get_lane(violation, lane)));
       // also where it is not a number
-      if (!(left <= exact_settled * at.allowed())) set_lane(unsettled, lane, 1.0);
+      if (!at.settled(left)) set_lane(unsettled, lane, 1.0);
       for (int i = 0; i < at.n; ++i) set_lane(x[member[i]], lane, at.x[i]);
       if constexpr (TangentCount<Real>::value > 0) {
         at.prepare_derivatives();

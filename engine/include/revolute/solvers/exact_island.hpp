@@ -9,6 +9,9 @@
 //   K dx = -F:   free A_r;   fixed A_rr;   sliding T (m A_f + sigma/(r m)) + k e (e'/m - dr/dx_n)         (2)
 // A step that makes the violation larger is given up, for one in which all contacts stick, or for more sweeps. Rows that the same bodies carry (four corners of a box) leave
 // K singular: a small part of the diagonal is added to free rows, so that dx is the smallest, and the steps repeat.
+// Such rows need not have a solution. The corners of a face that turns as it lands are at different heights, so that they
+// cannot all stick: slips of 1e-9 m/s are left, and sweeps build up stress between the corners for ever. Where little is
+// left, the solution is the one of least violation (`settle_held`).
 // The violation is the largest change of velocity that one more update of a block would make, A_bb (project(z_b) - x_b).
 //
 // Adjoint (implicit-function theorem on the active set): y = K^-T x_bar, s = y of free rows, m T y of sliding blocks,
@@ -26,8 +29,12 @@ constexpr int exact_rounds = 60, exact_sweeps = 10, exact_newton_steps = 4;
 constexpr double exact_tolerance = 1e-12;  // of the violation, relative to the largest entry of b
 constexpr double exact_settled = 1e3;      // a violation of so many times what is allowed has not settled
 constexpr double exact_rounding = 1e-14;   // relative to the largest A_rr x_r
-constexpr double exact_softness = 1e-10;   // of the diagonal of free rows in K
+constexpr double exact_softness = 1e-10;   // of `softened`, on the diagonal of free rows in K
 constexpr int exact_refinements = 3;
+// Violation that contacts which cannot all stick may leave, relative to the largest entry of b; rounds before it is accepted;
+// softness and steps with which the least one is found.
+constexpr double held_tolerance = 1e-5, held_softness = 1e-4;
+constexpr int held_after = 3, held_steps = 4;
 
 enum class RowState : int { free, fixed, sliding };
 
@@ -81,6 +88,7 @@ struct ExactIsland {
   double *A, *b, *bound, *x;
   double *K, *e, *w, *next, *trial;  // e: of sliding rows
   RowState* state;
+  bool held = false;
   LuFactors factors;
   SolverWorkspace<double> sweeps;  // without tape
 
@@ -193,10 +201,15 @@ struct ExactIsland {
     for (int i = first; i < first + size; ++i) sum += scale(i, size) * scale(i, size) * A[i * n + i];
     return sum / size;
   }
+  // What the softness of a free row is a share of: its diagonal, or that of friction_block.hpp (6).
+  double softened(int first, int size, int i) const {
+    if (rows[i].kind != RowKind::friction) return A[i * n + i];
+    return stiffness(first, size) * size / (scale(i, size) * scale(i, size));
+  }
   static double projector(const double* e, int i, int k) { return (i == k) - e[i] * e[k]; }
 
   // (2); w is that of x
-  void linearize() {
+  void linearize(double softness = exact_softness) {
     std::fill(K, K + std::size_t(n) * n, 0.0);
     for (int r = 0, size; r < n; r += size) {
       size = block(r);
@@ -206,7 +219,7 @@ struct ExactIsland {
           row[i] = A[i * n + i] > 0 ? A[i * n + i] : 1.0;
         } else if (state[i] == RowState::free) {
           std::copy(A + i * n, A + (i + 1) * n, row);
-          row[i] *= 1 + exact_softness;
+          row[i] += softness * softened(r, size, i);
         } else {
           const double r_now = radius(r, size, x), sigma = sliding_force(r, size), k = stiffness(r, size);
           for (int c = r; c < r + size; ++c) {
@@ -277,20 +290,50 @@ struct ExactIsland {
     return before;
   }
 
+  double right_size() const {
+    double largest = 0;
+    for (int r = 0; r < n; ++r) largest = std::max(largest, std::fabs(b[r]));
+    return largest;
+  }
   // What counts as converged: a share of the right side, and the rounding of A x.
   double allowed() const {
-    double right = 0, rounding = 0;
-    for (int r = 0; r < n; ++r) {
-      right = std::max(right, std::fabs(b[r]));
-      rounding = std::max(rounding, A[r * n + r] * std::fabs(x[r]));
+    double rounding = 0;
+    for (int r = 0; r < n; ++r) rounding = std::max(rounding, A[r * n + r] * std::fabs(x[r]));
+    return exact_tolerance * right_size() + exact_rounding * rounding;
+  }
+  bool settled(double left) const {
+    return left <= (held ? held_tolerance * right_size() : exact_settled * allowed());
+  }
+  // The impulses of least violation with the states of x, or with all contacts sticking; false and x as it was where they
+  // leave too much.
+  bool settle_held(bool hold, double& left) {
+    std::copy(x, x + n, sweeps.start);
+    for (int step = 0; step < held_steps; ++step) {
+      classify(hold);
+      velocities(x, w);
+      linearize(held_softness);
+      right_side(trial);
+      factors.solve(trial);
+      for (int r = 0; r < n; ++r) x[r] += trial[r];
+      keep_bounds(x);
     }
-    return exact_tolerance * right + exact_rounding * rounding;
+    const double after = violation(x);
+    held = after <= held_tolerance * right_size();
+    if (held)
+      left = after;
+    else
+      std::copy(sweeps.start, sweeps.start + n, x);
+    return held;
   }
   // Fills x; returns the violation that is left.
   double solve() {
     prepare();
     double left = violation(x);
+    held = false;
     for (int round = 0; round < exact_rounds && left > allowed(); ++round) {
+      if (round >= held_after && left <= held_tolerance * right_size() &&
+          (settle_held(true, left) || settle_held(false, left)))
+        break;
       sweep_on(exact_sweeps);
       const double swept = violation(x);
       left = newton(swept, false);

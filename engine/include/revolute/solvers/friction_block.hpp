@@ -26,8 +26,10 @@ namespace revolute {
 
 constexpr int most_friction_rows = 5;
 constexpr double least_mobility = 1e-15;  // 1/kg; less is rounding of a Jacobian that is zero
-// Share of the diagonal that is added to it in A_ff: rows that move the same way leave it singular.
-constexpr double block_softness = 1e-10;
+// Rows that move the same way leave A_ff singular. Of the impulses that then do the same, the solution is the one of least
+// sum (x_i/m_i)^2: added to the diagonal is this share of the trace of m A m,
+//   A_ii += softness trace/m_i^2,   trace = sum_j m_j^2 A_jj                                  (6)
+constexpr double block_softness = 5e-11;
 constexpr int friction_iterations = 40;
 constexpr double friction_tolerance = 1e-13;  // of |e| = 1
 
@@ -76,9 +78,22 @@ struct FrictionBlock {
   const Real *A, *bound;
   int stride;
 
+  // A_ff with (6)
+  template <int N>
   REVOLUTE_HD Real entry(int i, int j) const {
     const Real a = A[i * stride + j];
-    return i == j ? a + Real(block_softness) * a : a;
+    if (i != j) return a;
+    const Real inverse = inverse_scale<N>(i);
+    return a + Real(block_softness) * (inverse * inverse) * trace<N>();
+  }
+  template <int N>
+  REVOLUTE_HD Real trace() const {
+    Real sum(0);
+    for (int i = 0; i < N; ++i) {
+      const Real m = scale<N>(i);
+      sum = multiply_add(m * m, A[i * stride + i], sum);
+    }
+    return sum;
   }
   // m_i of (1), and r
   template <int N>
@@ -104,10 +119,10 @@ REVOLUTE_HD void invert_block(const FrictionBlock<Real>& block, Real* inverse) {
   Real B[N][N];
   MaskOf<Real> movable[N];
   for (int i = 0; i < N; ++i) {
-    movable[i] = less(Real(least_mobility), block.entry(i, i));
+    movable[i] = less(Real(least_mobility), block.A[i * block.stride + i]);
     if (N > 2) movable[i] = movable[i] & less(Real(0), block.bound[i]);
     for (int j = 0; j <= i; ++j)
-      B[i][j] = B[j][i] = select(movable[i] & movable[j], block.entry(i, j), Real(i == j));
+      B[i][j] = B[j][i] = select(movable[i] & movable[j], block.template entry<N>(i, j), Real(i == j));
   }
   const SmallFactors<N, Real> factors(B);
   for (int i = 0; i < N; ++i) {
@@ -139,8 +154,8 @@ REVOLUTE_HD inline void sliding_matrix(const FrictionBlock<Real>& block, const R
   for (int i = 0; i < N; ++i)
     for (int j = 0; j <= i; ++j) {
       const Real weight = radius * block.template scale<N>(i) * block.template scale<N>(j);
-      B[i][j] = B[j][i] =
-          i == j ? multiply_add(weight, block.entry(i, j), sigma) : weight * block.entry(i, j);
+      B[i][j] = B[j][i] = i == j ? multiply_add(weight, block.template entry<N>(i, j), sigma)
+                                 : weight * block.template entry<N>(i, j);
     }
 }
 
@@ -152,10 +167,10 @@ REVOLUTE_NOINLINE void slide(const FrictionBlock<Real>& block, const Real& norma
   Real u[N], trace(0);
   for (int i = 0; i < N; ++i) {
     const Real scale = block.template scale<N>(i);
-    u[i] = block.entry(i, 0) * z[0];
-    for (int j = 1; j < N; ++j) u[i] = multiply_add(block.entry(i, j), z[j], u[i]);
+    u[i] = block.template entry<N>(i, 0) * z[0];
+    for (int j = 1; j < N; ++j) u[i] = multiply_add(block.template entry<N>(i, j), z[j], u[i]);
     u[i] = scale * u[i];
-    trace = multiply_add(scale * scale, block.entry(i, i), trace);
+    trace = multiply_add(scale * scale, block.template entry<N>(i, i), trace);
   }
   // |e| sigma + |B e - sigma e| = |m u| at most: a bound from the left
   const Real square = without_tangents(dot_product(u, u));
@@ -234,12 +249,33 @@ REVOLUTE_NOINLINE void slide_adjoint(const FrictionBlock<Real>& block, const Rea
     for (int i = 0; i < N; ++i) {
       const Real inverse = block.template inverse_scale<N>(i);
       Bar rest = g[i];
-      for (int j = 0; j < N; ++j) rest -= block.entry(i, j) * sliding[j];
+      for (int j = 0; j < N; ++j) rest -= block.template entry<N>(i, j) * sliding[j];
       bound_bar[i] +=
           select(wide, radius * unit[i] * rest + (sigma * unit[i] * inverse * inverse) * sliding[i], Bar(0));
     }
   }
 }
+
+// Adjoint of (6): from what the entries of the diagonal get to A_jj and m_j.
+template <int N>
+struct SoftenBlockAdjoint {
+  template <class Real, class Bar>
+  REVOLUTE_HD static void run(const FrictionBlock<Real>& block, const Bar* diagonal_bar, Bar* A_bar,
+                              Bar* bound_bar) {
+    const Real soft(block_softness), trace = block.template trace<N>();
+    Bar trace_bar(0);
+    for (int i = 0; i < N; ++i) {
+      const Real inverse = block.template inverse_scale<N>(i), square = inverse * inverse;
+      trace_bar += (soft * square) * diagonal_bar[i];
+      if (N > 2) bound_bar[i] -= (Real(2) * soft * trace * square * inverse) * diagonal_bar[i];
+    }
+    for (int j = 0; j < N; ++j) {
+      const Real m = block.template scale<N>(j);
+      A_bar[j * block.stride + j] += (m * m) * trace_bar;
+      if (N > 2) bound_bar[j] += (Real(2) * m * block.A[j * block.stride + j]) * trace_bar;
+    }
+  }
+};
 
 // Calls Task<N>::run with the number of a block's rows.
 template <template <int> class Task, class... Arguments>

@@ -108,10 +108,11 @@ REVOLUTE_NOINLINE void sweep_adjoint(const Island<Real>& island, const Real* tap
 // (l + 1 + i) mod count; those after l are of the sweep before.
 template <int Rows, class Real, class Bar>
 REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape, const Bar* steps,
-                                    Bar* A_bar, Bar* b_bar, Bar* sum_in) {
+                                    Bar* A_bar, Bar* b_bar, Bar* bound_bar, Bar* sum_in) {
   const int count = Rows ? Rows : island.count;
   Bar registers[Rows ? Rows : 1];
   Bar* const sum = Rows ? registers : sum_in;
+  Bar diagonal_bar[most_friction_rows];
   for (int r = 0, size = 0, end = 0; r < count; ++r) {
     if (r == end) {
       size = block_rows<Rows>(island.rows, count, r);
@@ -131,13 +132,18 @@ REVOLUTE_NOINLINE void gather_steps(const Island<Real>& island, const Real* tape
       for (int i = 0; i < count; ++i) sum[i] = multiply_add(s, window[i], sum[i]);
     }
     b_bar[r] += sum_s;
-    // the diagonal enters a block with its softness
-    if (kind_of<Rows>(island.rows, r) == RowKind::friction) {
-      Bar& own = sum[later + r];
-      own += Real(block_softness) * (own - row[r]);
-    }
+    const bool rubs = kind_of<Rows>(island.rows, r) == RowKind::friction;
+    if (rubs) diagonal_bar[r - (end - size)] = sum[later + r] - row[r];
 #pragma GCC unroll 16
     for (int i = 0; i < count; ++i) row[i < later ? end + i : i - later] = sum[i];
+    if (!rubs || r + 1 < end) continue;
+    const int first = end - size;
+    if (Rows)
+      SoftenBlockAdjoint<contact_rows - 1>::run(island.block(first), diagonal_bar,
+                                                A_bar + first * count + first, bound_bar + first);
+    else
+      dispatch_block<SoftenBlockAdjoint>(size, island.block(first), diagonal_bar,
+                                         A_bar + first * count + first, bound_bar + first);
   }
 }
 
@@ -186,7 +192,7 @@ struct AdjointIsland {
                         bar.bound + begin);
     start_adjoint(island, problem.b + begin, x_bar, at.z + begin, at.start + begin, ws.start + begin, A_bar,
                   b_bar);
-    gather_steps<Rows>(island, tape, steps, A_bar, b_bar, x_bar);
+    gather_steps<Rows>(island, tape, steps, A_bar, b_bar, bar.bound + begin, x_bar);
   }
 };
 
