@@ -70,7 +70,9 @@ class Prism {
       face.corner = face.polygon = f < 2 ? 3 * f : 4 * f - 2;
       face.corners = face.polygon_corners = f < 2 ? 3 : 4;
       const int* const at = corners_ + face.corner;
-      put(unit(cross(vertex(at[1]) - vertex(at[0]), vertex(at[2]) - vertex(at[1]))), face.normal);
+      const Vector normal = unit(cross(vertex(at[1]) - vertex(at[0]), vertex(at[2]) - vertex(at[1])));
+      put(normal, face.normal);
+      face.offset = dot(normal, vertex(at[0]));
     }
   }
   // Direction in a face, across an edge of it, that leads inwards.

@@ -49,13 +49,13 @@ struct HullShape {
                                       const FaceRivals& rivals, const Visit& visit) {
     const Geom& geom = *shape.geom;
     if (geom.faces == 0) return;
-    const Model& model = *shape.model;
-    const auto vertex = [&](int i) { return vector3<double>(model.vertices + 3 * (geom.vertex + i)); };
+    const HullArrays& hulls = *shape.hulls;
+    const auto vertex = [&](int i) { return vector3<double>(hulls.vertices + 3 * (geom.vertex + i)); };
     const Vector m = transpose_times(shape.R, towards);
-    const int farthest = farthest_vertex(model, geom, m);
+    const int farthest = farthest_vertex(hulls, geom, m);
     const double reach = dot(m, vertex(farthest)) - band * shape.size;
     const auto reaches = [&](const HullFace& face) {
-      const int* corner = model.corners + face.corner;
+      const int* corner = hulls.corners + face.corner;
       for (int i = 0; i < face.corners; ++i)
         if (dot(m, vertex(corner[i])) >= reach) return true;
       return false;
@@ -86,17 +86,17 @@ struct HullShape {
     learn();
     int first = -1;
     if (geom.faces > few_faces) {
-      const int* range = model.vertex_faces_begin + geom.vertex + farthest;
+      const int* range = hulls.vertex_faces_begin + geom.vertex + farthest;
       double most = -1e300;
       for (int i = range[0]; i < range[1]; ++i) {
-        const HullFace& face = model.faces[model.vertex_faces[i]];
+        const HullFace& face = hulls.faces[hulls.vertex_faces[i]];
         if (!(height(face, points[0]) > most) || !may_win(face)) continue;
         most = height(face, points[0]);
-        first = model.vertex_faces[i] - geom.face;
+        first = hulls.vertex_faces[i] - geom.face;
       }
       if (first >= 0) consider(first);
     }
-    visit_high_items(model, geom.face_tree, geom.faces, m, reach - 1e-9 * shape.size, [&](int f) {
+    visit_high_items(hulls, geom.face_tree, geom.faces, m, reach - 1e-9 * shape.size, [&](int f) {
       if (f != first) consider(f);
       return true;
     });
