@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | instructions | build | clean.  Needs Python >= 3.10 with venv, a C++17 compiler
+# make demo | test | lint | docs | bench | instructions | build | clean.  Needs Python >= 3.10 with venv, a C++17 compiler
 # and make; all else comes from PyPI into .venv.  ISAS=v4 builds and tests one instruction set only; PYTHON=python3.12
 # chooses the interpreter.
 
@@ -16,7 +16,7 @@ ISA_TESTS := $(addprefix tests/revolute_engine/test_,batch_equals_alone.py check
   convex_contacts.py dynamics.py gradients.py jacobian.py jvp.py native.py parameter_neighbours.py random_models.py)
 CPP_FILES := $(shell find engine tests/engine -name '*.[ch]pp' 2>/dev/null)
 
-.PHONY: demo test test-engine test-python test-isas lint bench instructions build format clean
+.PHONY: demo test test-engine test-python test-isas lint docs bench instructions build format clean
 .DELETE_ON_ERROR:
 
 demo: build $(STAMPS)/demo
@@ -47,8 +47,13 @@ lint: $(STAMPS)/lint $(STAMPS)/test build
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/tables.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/clang-format --dry-run --Werror $(CPP_FILES)
 	[ ! -x $(BIN)/buf ] || $(BIN)/buf lint proto
+
+# the site in build/site; NO_MKDOCS_2_WARNING silences an advertisement
+docs: $(STAMPS)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: $(STAMPS)/lint
 	$(BIN)/ruff check --fix .
@@ -88,6 +93,6 @@ $(STAMPS)/engine: pyproject.toml client/pyproject.toml $(CPP_SOURCES) $(STAMPS)/
 	touch $@
 
 # the package is installed by now, so pip adds only what the extra names; pybullet is there for its robot files
-$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/lint: $(STAMPS)/%: pyproject.toml | $(STAMPS)/engine
+$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/lint $(STAMPS)/docs: $(STAMPS)/%: pyproject.toml | $(STAMPS)/engine
 	$(PIP) --only-binary pybullet 'revolute-server[$*]'
 	touch $@

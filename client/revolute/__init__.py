@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .contract.controllers import MLP, Feedback
     from .contract.gradient_report import GradientReport
     from .contract.loss import Loss, Term
+    from .contract.task import Task, Transition
     from .derivatives import Jvp, StepJacobian
     from .loss_function import States
     from .model import ModelHandle
@@ -64,8 +65,10 @@ _HOME = {
     "State": "session",
     "States": "loss_function",
     "StepJacobian": "derivatives",
+    "Task": "contract.task",
     "Term": "contract.loss",
     "Trajectory": "trajectory",
+    "Transition": "contract.task",
     "UnsettledWarning": "unsettled",
     "connect": "connection",
     "models": "connection",
@@ -99,8 +102,10 @@ __all__ = [
     "State",
     "States",
     "StepJacobian",
+    "Task",
     "Term",
     "Trajectory",
+    "Transition",
     "UnauthenticatedError",
     "UnavailableError",
     "UnsettledWarning",

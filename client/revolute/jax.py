@@ -2,8 +2,9 @@
 
     qpos, qvel = revolute.jax.rollout(sim, model, qpos, qvel, ctrl)
 
-The engine runs in a callback on the host. `vmap` becomes one call with a larger batch. The gradient uses the
-states that the forward pass kept; if they are gone by then, it simulates again.
+The engine runs in a callback on the host. `vmap` becomes one call with a larger batch; with a policy, whose
+weights a batch shares, it becomes one call per row. The gradient uses the states that the forward pass kept;
+if they are gone by then, it simulates again.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .contract.controllers import MLP, Activation, Feedback, arguments_of
 from .contract.errors import ArgumentError
 from .model import ModelHandle, check_model
 from .simulator import Simulator
@@ -28,7 +30,7 @@ try:
 except ImportError as error:
     raise ImportError("revolute.jax needs jax; install it with: pip install 'revolute[jax]'") from error
 
-__all__ = ["rollout"]
+__all__ = ["Policy", "rollout"]
 
 _KEPT_BYTES = 256 * 1024**2
 """States that wait for their backward pass; beyond it, the oldest are dropped and simulated again."""
@@ -44,6 +46,10 @@ def rollout(
     qvel: Any,
     ctrl: Any,
     params: Mapping[str, Any] | None = None,
+    *,
+    feedback: Feedback | Mapping[str, Any] | None = None,
+    policy: MLP | Policy | None = None,
+    qfrc_applied: Any = None,
     **options: Any,
 ) -> tuple[jax.Array, jax.Array]:
     """Simulate as `Simulator.rollout` does, as a differentiable function of JAX.
@@ -55,8 +61,11 @@ def rollout(
         qvel: start velocity, [batch, nv] or [nv].
         ctrl: controls, [batch, T, nu] or [T, nu].
         params: model parameters to replace, by name; with a leading batch axis, one value per environment.
-        options: further options of `Simulator.rollout`, e.g. checkpoints="slots=32". With states="final" only
-            the last state is returned.
+        feedback: the arguments of `revolute.Feedback` by name, which may be tracers; or a Feedback.
+        policy: a `Policy`, whose weights may be tracers; or a `revolute.MLP`.
+        qfrc_applied: generalized forces, as for `Simulator.rollout`.
+        options: further options of `Simulator.rollout`, e.g. checkpoints="slots=32" or hold=2. With
+            states="final" only the last state is returned.
 
     Returns:
         qpos [batch, T + 1, nq] and qvel [batch, T + 1, nv], or [batch, nq] and [batch, nv] with
@@ -66,10 +75,20 @@ def rollout(
     Raises:
         ArgumentError: a shape does not fit the model. Other errors of the engine arrive as JAX's errors of
             callbacks, with their text.
+        NotImplementedError: for a second derivative.
     """
     check_model(model)
     arrays = [jnp.asarray(value) for value in (qpos, qvel, ctrl)]
-    named = {name: jnp.asarray(value) for name, value in (params or {}).items()}
+    given: dict[str, Any] = {**(params or {})}
+    if feedback is not None:
+        parts = feedback.to_dict() if isinstance(feedback, Feedback) else feedback
+        given |= {f"feedback.{name}": value for name, value in parts.items()}
+    if policy is not None:
+        policy = policy if isinstance(policy, Policy) else Policy.of(policy)
+        given |= policy.arrays
+    if qfrc_applied is not None:
+        given["qfrc_applied"] = qfrc_applied
+    named = {name: jnp.asarray(value) for name, value in given.items()}
     dtype = jnp.result_type(float, *arrays)
     arrays = [value.astype(dtype) for value in arrays]
     named = {name: value.astype(dtype) for name, value in named.items()}
@@ -81,8 +100,76 @@ def rollout(
         _broadcast(name, value, (*lead, size))
         for name, value, size in zip(("qpos", "qvel"), arrays, (model.nq, len(model.qvel0)), strict=False)
     ]
-    call = _Call(sim, model, tuple(sorted(options.items())), _ranks([*start, arrays[2]], named))
+    shapes = _shapes([*start, arrays[2]], named)
+    call = _Call(
+        sim, model, tuple(sorted(options.items())), shapes, None if policy is None else policy.network
+    )
     return _rollout(call, *start, arrays[2], named)
+
+
+@dataclass(frozen=True)
+class _Network:
+    """The static part of a policy: the document of a `revolute.MLP` without its arrays."""
+
+    sizes: tuple[int, ...]
+    observe: tuple[str, ...]
+    activation: str
+    scale: float | tuple[float, ...]
+    squash: bool
+
+
+class Policy:
+    """A network of JAX arrays as the policy of a rollout, evaluated in the engine; see `revolute.MLP`.
+
+    Args:
+        weights: W, b of each layer in order, W [outputs, inputs] and b [outputs]; may be tracers.
+        observe: what the network sees, as for `revolute.MLP`.
+        activation: "tanh", "elu" or "relu".
+        scale: factor of the output, a number or [nu].
+        squash: whether the output goes through tanh before it is scaled.
+        goal: numbers that the network also sees; may be a tracer.
+
+    Raises:
+        ArgumentError: as `revolute.MLP`.
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[Any],
+        observe: Sequence[str],
+        *,
+        activation: Activation = "tanh",
+        scale: Any = 1.0,
+        squash: bool = False,
+        goal: Any = None,
+    ) -> None:
+        layers = [jnp.asarray(array) for array in weights]
+        # zeros of the same shapes, because tracers have no numbers to check
+        zeros = [np.zeros(array.shape) for array in layers]
+        shape = None if goal is None else np.zeros(jnp.shape(goal))
+        checked = MLP(zeros, observe, activation=activation, scale=scale, squash=squash, goal=shape)
+        self.network = _network(checked)
+        self.arrays = {"policy.weights": jnp.concatenate([array.reshape(-1) for array in layers])}
+        if goal is not None:
+            self.arrays["policy.goal"] = jnp.asarray(goal)
+
+    @classmethod
+    def of(cls, policy: MLP) -> Policy:
+        """Return a `revolute.MLP` as a Policy."""
+        return cls(
+            policy.arrays(policy.weights),
+            policy.observe,
+            activation=policy.activation,
+            scale=policy.scale,
+            squash=policy.squash,
+            goal=policy.goal,
+        )
+
+
+def _network(policy: MLP) -> _Network:
+    scale = policy.scale.tolist()
+    scale = tuple(scale) if isinstance(scale, list) else scale
+    return _Network(policy.sizes, policy.observe, policy.activation, scale, policy.squash)
 
 
 def _broadcast(name: str, value: jax.Array, shape: tuple[int, ...]) -> jax.Array:
@@ -91,10 +178,12 @@ def _broadcast(name: str, value: jax.Array, shape: tuple[int, ...]) -> jax.Array
     return jnp.broadcast_to(value, shape)
 
 
-def _ranks(arrays: list[jax.Array], named: Mapping[str, jax.Array]) -> tuple[tuple[str, int], ...]:
-    """Return name and rank of each input as the user gave it, without axes that `vmap` adds."""
-    ranks = {name: value.ndim for name, value in zip(STATE_AND_CONTROL, arrays, strict=True)}
-    return tuple((ranks | {name: value.ndim for name, value in named.items()}).items())
+def _shapes(
+    arrays: list[jax.Array], named: Mapping[str, jax.Array]
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return name and shape of each input as the user gave it, without axes that `vmap` adds."""
+    shapes = {name: value.shape for name, value in zip(STATE_AND_CONTROL, arrays, strict=True)}
+    return tuple((shapes | {name: value.shape for name, value in named.items()}).items())
 
 
 @dataclass(frozen=True)
@@ -105,13 +194,21 @@ class _Call:
         sim: the simulator.
         model: the model.
         options: options of `Simulator.rollout`.
-        ranks: name and rank of each input without axes that `vmap` adds: qpos, qvel, ctrl, then parameters.
+        shapes: name and shape of each input without axes that `vmap` adds: qpos, qvel, ctrl, then parameters
+            and arrays of the controller.
+        network: the static part of the policy; None without one.
     """
 
     sim: Simulator
     model: ModelHandle
     options: tuple[tuple[str, Any], ...]
-    ranks: tuple[tuple[str, int], ...]
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
+    network: _Network | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return tuple(name for name, _ in self.shapes)
 
     @property
     def final(self) -> bool:
@@ -119,28 +216,38 @@ class _Call:
         return ("states", "final") in self.options
 
     @property
-    def batched(self) -> bool:
-        """Whether the user's inputs have a batch axis."""
-        return dict(self.ranks)["ctrl"] == 3
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch of the user's inputs; () without a batch axis."""
+        return dict(self.shapes)["ctrl"][:-2]
 
     def results(self, ctrl: Any) -> tuple[jax.ShapeDtypeStruct, jax.ShapeDtypeStruct]:
         """Return shape and type of qpos and qvel for controls without further axes."""
-        *lead, steps, _ = ctrl.shape
-        times = () if self.final else (steps + 1,)
+        *lead, rows, _ = ctrl.shape
+        times = () if self.final else (rows * dict(self.options).get("hold", 1) + 1,)
         return (
             jax.ShapeDtypeStruct((*lead, *times, self.model.nq), ctrl.dtype),
             jax.ShapeDtypeStruct((*lead, *times, len(self.model.qvel0)), ctrl.dtype),
         )
+
+    def axes(self, name: str) -> int:
+        """Return the number of axes of an input that has a batch axis."""
+        if name in _CONTROLLER_AXES:
+            return _CONTROLLER_AXES[name]
+        if name in STATE_AND_CONTROL:
+            return 3 if name == "ctrl" else 2
+        if name not in self.model.params:
+            raise ArgumentError.expected("params", f"names among {', '.join(self.model.params)}", repr(name))
+        return int(np.ndim(self.model.params[name])) + 1
 
     def simulate(self, inputs: _Inputs, *, differentiable: bool) -> Trajectory:
         """Run the rollout of all rows of `vmap` as one batch."""
         chosen = {"states": "all", **dict(self.options)}
         if not differentiable:
             chosen["checkpoints"] = "none"
-        qpos, qvel, ctrl, *params = inputs.merged
-        names = list(dict(self.ranks))[3:]
-        params_by_name = dict(zip(names, params, strict=True))
-        return self.sim.rollout(self.model, qpos, qvel, ctrl, params=params_by_name, **chosen)
+        qpos, qvel, ctrl, *arrays = inputs.merged
+        network = None if self.network is None else vars(self.network)
+        chosen |= arguments_of(dict(zip(self.names[3:], arrays, strict=True)), network)
+        return self.sim.rollout(self.model, qpos, qvel, ctrl, **chosen)
 
     def shaped(self, trajectory: Trajectory, inputs: _Inputs) -> list[np.ndarray]:
         """Return the states with the axes of `vmap` in front."""
@@ -152,54 +259,67 @@ class _Call:
         return [inputs.split(array) for array in arrays]
 
 
+_CONTROLLER_AXES = {"feedback.gain": 4} | dict.fromkeys(
+    ("feedback.qpos", "feedback.qvel", "policy.goal", "qfrc_applied"), 3
+)
+"""Axes of a controller's array with one value per environment and time; those in front may be left out."""
+
+
 class _Inputs:
     """Inputs of a call as a callback gets them: with the axes of `vmap` in front.
 
     Args:
         call: the call.
-        arrays: qpos, qvel, ctrl and the parameters, each with the same further axes in front.
+        arrays: qpos, qvel, ctrl, the parameters and arrays of the controller, each with the same further
+            axes in front.
 
     Attributes:
         rows: the further axes' shape.
         dtype: the arrays' type.
     """
 
-    def __init__(self, call: _Call, arrays: list[Any]) -> None:
+    def __init__(self, call: _Call, arrays: Sequence[Any]) -> None:
         self._arrays = [np.asarray(array) for array in arrays]
-        self._ranks = [rank for _, rank in call.ranks]
+        self._call = call
         ctrl = self._arrays[2]
         self.dtype = ctrl.dtype
-        self.rows = ctrl.shape[: ctrl.ndim - self._ranks[2]]
-        self._batch = ctrl.shape[len(self.rows) : -2]
-        self._names = [name for name, _ in call.ranks]
-        self._model = call.model
+        self.rows = ctrl.shape[: ctrl.ndim - len(call.shapes[2][1])]
+
+    def each_row(self) -> Iterator[_Inputs]:
+        """Yield the inputs of each row."""
+        flat = [
+            array.reshape(-1, *shape)
+            for array, (_, shape) in zip(self._arrays, self._call.shapes, strict=True)
+        ]
+        return (_Inputs(self._call, row) for row in zip(*flat, strict=True))
 
     @property
     def merged(self) -> list[np.ndarray]:
         """The inputs with all rows as one batch; without rows, as the user gave them."""
         if not self.rows:
             return self._arrays
-        return [self._merge(number) for number in range(len(self._arrays))]
+        return [self._merge(name, array) for name, array in zip(self._call.names, self._arrays, strict=True)]
 
-    def _merge(self, number: int) -> np.ndarray:
-        array = self._arrays[number]
-        if self._shared(number) and self._batch:
-            # a parameter that the environments of a row share: one value per environment of the batch
-            shape = array.shape[len(self.rows) :]
-            array = np.broadcast_to(array.reshape(*self.rows, 1, *shape), (*self.rows, *self._batch, *shape))
-        lead = len(self.rows) + len(self._batch)
-        return array.reshape(-1, *array.shape[lead:])
+    def _merge(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Give every environment of the merged batch its own value."""
+        whole = array.reshape(*self.rows, *self._batch_first(name, array.shape[len(self.rows) :]))
+        lead, rest = len(self.rows), whole.shape[len(self.rows) :]
+        if self._call.batch:
+            if rest[0] not in (1, *self._call.batch):
+                raise ArgumentError.expected(name, f"a batch of {self._call.batch[0]}, as of ctrl", rest[0])
+            whole = np.broadcast_to(whole, (*self.rows, *self._call.batch, *rest[1:]))
+            lead += 1
+        return whole.reshape(-1, *whole.shape[lead:])
 
-    def _shared(self, number: int) -> bool:
-        """Tell whether an input is a parameter without a batch axis."""
-        if number < len(STATE_AND_CONTROL):
-            return False
-        return self._ranks[number] == np.ndim(self._model.params[self._names[number]])
+    def _batch_first(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return a shape with axes of length 1 for those left out; only of time if there is no batch."""
+        wanted = self._call.axes(name) - (0 if self._call.batch else 1)
+        return (*(1 for _ in range(wanted - len(shape))), *shape)
 
     def split(self, array: np.ndarray) -> np.ndarray:
         """Give a result of the merged batch the axes of `vmap` again."""
         if self.rows:
-            array = array.reshape(*self.rows, *self._batch, *array.shape[1:])
+            array = array.reshape(*self.rows, *self._call.batch, *array.shape[1:])
         return array.astype(self.dtype, copy=False)
 
     def with_rows(self, array: np.ndarray) -> np.ndarray:
@@ -209,21 +329,41 @@ class _Inputs:
     def split_gradient(self, gradient: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """Give a gradient of the merged batch the shapes of the inputs."""
         found = []
-        for number, name in enumerate(self._names):
+        for name, shape in self._call.shapes:
             array = gradient[name]
             if self.rows:
-                array = array.reshape(*self.rows, *self._batch, *array.shape[1:])
-                if self._shared(number) and self._batch:
-                    array = array.sum(axis=len(self.rows))
+                array = array.reshape(*self.rows, *self._call.batch, *array.shape[1:])
+                first = len(self.rows)
+                if self._call.batch and self._batch_first(name, shape)[0] == 1:
+                    # one value for all environments of a row
+                    array = array.sum(axis=first)
+                array = array.reshape(*self.rows, *shape)
             found.append(array.astype(self.dtype, copy=False))
         return found
 
 
+def _by_row(
+    call: _Call, inputs: _Inputs, function: Callable[[_Inputs, int], tuple[Any, ...]]
+) -> tuple[Any, ...]:
+    """Return the results of a function of inputs and the number of a row.
+
+    With a policy, whose weights all environments of a call share, it is called for each row of `vmap`.
+    """
+    if call.network is None or not inputs.rows:
+        return function(inputs, 0)
+    results = [function(row, number) for number, row in enumerate(inputs.each_row())]
+    return tuple(
+        np.stack(parts).reshape(*inputs.rows, *np.shape(parts[0])) for parts in zip(*results, strict=True)
+    )
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _rollout(call: _Call, qpos: Any, qvel: Any, ctrl: Any, params: dict[str, Any]) -> Any:
-    def simulate(*arrays: Any) -> Any:
-        inputs = _Inputs(call, list(arrays))
+    def run(inputs: _Inputs, _row: int) -> Any:
         return tuple(call.shaped(call.simulate(inputs, differentiable=False), inputs))
+
+    def simulate(*arrays: Any) -> Any:
+        return _by_row(call, _Inputs(call, arrays), run)
 
     return jax.pure_callback(
         simulate,
@@ -231,22 +371,24 @@ def _rollout(call: _Call, qpos: Any, qvel: Any, ctrl: Any, params: dict[str, Any
         qpos,
         qvel,
         ctrl,
-        *(params[name] for name, _ in call.ranks[3:]),
+        *(params[name] for name in call.names[3:]),
         vmap_method="broadcast_all",
     )
 
 
 def _forward(call: _Call, qpos: Any, qvel: Any, ctrl: Any, params: dict[str, Any]) -> Any:
     """Simulate and keep the trajectory; its handle is a residual."""
-    arrays = (qpos, qvel, ctrl, *(params[name] for name, _ in call.ranks[3:]))
+    arrays = (qpos, qvel, ctrl, *(params[name] for name in call.names[3:]))
 
-    def simulate(*given: Any) -> Any:
-        inputs = _Inputs(call, list(given))
+    def run(inputs: _Inputs, _row: int) -> Any:
         trajectory = call.simulate(inputs, differentiable=True)
         return *call.shaped(trajectory, inputs), _KEPT.keep(trajectory, inputs.rows)
 
+    def simulate(*given: Any) -> Any:
+        return _by_row(call, _Inputs(call, given), run)
+
     shapes = (*call.results(ctrl), jax.ShapeDtypeStruct((), jnp.int32))
-    *states, handle = jax.pure_callback(simulate, shapes, *arrays, vmap_method="broadcast_all")
+    *states, handle = _first_order(simulate, shapes, *arrays)
     return tuple(states), (handle, arrays)
 
 
@@ -254,31 +396,58 @@ def _backward(call: _Call, residuals: Any, bars: Any) -> Any:
     handle, arrays = residuals
 
     def pull(handle: Any, qpos_bar: Any, qvel_bar: Any, *given: Any) -> Any:
-        inputs = _Inputs(call, list(given))
+        inputs = _Inputs(call, given)
         # a cotangent of the last state gets a time axis
         bars = [np.asarray(bar) for bar in (qpos_bar, qvel_bar)]
         bars = [bar[..., None, :] for bar in bars] if call.final else bars
         return tuple(_pull(call, inputs, np.asarray(handle), bars))
 
     shapes = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays)
-    gradients = jax.pure_callback(pull, shapes, handle, *bars, *arrays, vmap_method="broadcast_all")
-    names = [name for name, _ in call.ranks[3:]]
-    return (*gradients[:3], dict(zip(names, gradients[3:], strict=True)))
+    gradients = _first_order(pull, shapes, handle, *bars, *arrays)
+    return (*gradients[:3], dict(zip(call.names[3:], gradients[3:], strict=True)))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _first_order(function: Callable[..., Any], shapes: Any, *arrays: Any) -> Any:
+    """Call a function on the host whose derivative would be a second one."""
+    return jax.pure_callback(function, shapes, *arrays, vmap_method="broadcast_all")
+
+
+@_first_order.defjvp
+def _refuse_second_order(_function: Any, _shapes: Any, _arrays: Any, _tangents: Any) -> Any:
+    raise NotImplementedError(
+        "revolute.jax.rollout: expected a first derivative, got a second one, which the engine does not "
+        "compute; take differences of first derivatives"
+    )
 
 
 _rollout.defvjp(_forward, _backward)
 
 
-def _pull(call: _Call, inputs: _Inputs, handles: np.ndarray, bars: list[np.ndarray]) -> list[np.ndarray]:
+def _pull(call: _Call, inputs: _Inputs, handles: np.ndarray, bars: list[np.ndarray]) -> Sequence[np.ndarray]:
     """Return the gradients by the inputs, in their shapes."""
     kept = _KEPT.find(int(handles.flat[0])) if handles.size else None
-    wrt = [name for name, _ in call.ranks]
-    times = [-1] if call.final else None
     if kept is not None and inputs.rows and not kept.rows and np.ptp(handles) == 0:
         # one rollout with many cotangents, as of jacrev
         bars = [bar.reshape(-1, *bar.shape[len(inputs.rows) :]) for bar in bars]
-        gradient = kept.trajectory.backward(*bars, times=times, wrt=wrt)
-        return [inputs.with_rows(gradient[name]) for name in wrt]
+        times = [-1] if call.final else None
+        gradient = kept.trajectory.backward(*bars, times=times, wrt=call.names)
+        return [inputs.with_rows(gradient[name]) for name in call.names]
+
+    def pull(row: _Inputs, number: int) -> tuple[np.ndarray, ...]:
+        if row is inputs:
+            return tuple(_pull_together(call, inputs, handles, bars))
+        own = [bar.reshape(-1, *bar.shape[len(inputs.rows) :])[number] for bar in bars]
+        return tuple(_pull_together(call, row, handles.reshape(-1)[number], own))
+
+    return _by_row(call, inputs, pull)
+
+
+def _pull_together(
+    call: _Call, inputs: _Inputs, handles: np.ndarray, bars: list[np.ndarray]
+) -> list[np.ndarray]:
+    """Return the gradients of rows that were simulated together."""
+    kept = _KEPT.find(int(handles.flat[0])) if handles.size else None
     if kept is not None and np.array_equal(handles, kept.handles):
         trajectory = kept.trajectory
     else:
@@ -286,7 +455,8 @@ def _pull(call: _Call, inputs: _Inputs, handles: np.ndarray, bars: list[np.ndarr
         trajectory = call.simulate(inputs, differentiable=True)
     if inputs.rows:
         bars = [bar.reshape(-1, *bar.shape[-2:]) for bar in bars]
-    return inputs.split_gradient(trajectory.backward(*bars, times=times, wrt=wrt))
+    times = [-1] if call.final else None
+    return inputs.split_gradient(trajectory.backward(*bars, times=times, wrt=call.names))
 
 
 @dataclass(frozen=True)

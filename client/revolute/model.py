@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .contract.arrays import Float64Array, as_float64, named_float64
-from .contract.errors import ArgumentError
+from .contract.errors import ArgumentError, UnavailableError
 from .contract.load_options import OPTIONS
 from .contract.measures import as_elements, find_elements
 from .local_engine import local_engine
@@ -76,10 +77,12 @@ class ModelHandle:
         geom_friction: sliding, torsional and rolling friction of each shape, [ngeom, 3].
         options: all options in effect, defaults included.
         notes: decisions of the loader, one sentence each.
-        source: text and assets that were sent; empty text for a built-in model.
+        source: text and assets that were sent; empty text for a built-in model, and for one opened by its id.
         warnings: the notes that `Simulator.load_model` issues as Python warnings.
         params: the model's value of every parameter that a rollout can replace, by name.
         keyframes: configurations from the file, [nq], by name; an unnamed one is listed by its number.
+        geom_bodyid: body of each shape, by index.
+        fetch: asks the engine or server that has the model for its files; None after unpickling.
     """
 
     id: str
@@ -113,6 +116,12 @@ class ModelHandle:
     sensor_types: Sequence[str] = ()
     sensor_dims: Sequence[int] = ()
     jnt_range: Float64Array = field(default_factory=lambda: np.zeros((0, 2)))
+    geom_bodyid: Sequence[int] = ()
+    fetch: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds; another process has other connections."""
+        return {**self.__dict__, "fetch": None}
 
     def qpos_index(self, joint: str) -> list[int]:
         """Return the entries of qpos of a joint: one of a hinge or slide, 4 of a ball, 7 of a free joint.
@@ -142,12 +151,18 @@ class ModelHandle:
         return len(self.qvel0) - self.nv
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], source: Source) -> ModelHandle:
+    def from_document(
+        cls,
+        document: Mapping[str, Any],
+        source: Source,
+        fetch: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> ModelHandle:
         """Build a handle from a ModelInfo document.
 
         Args:
             document: values by the field names of ModelInfo.
             source: the text, files and options that were sent.
+            fetch: returns a ModelFiles document.
         """
         frames = {frame["name"]: frame["qpos"] for frame in document.get("keyframes", ())}
         known = {
@@ -157,28 +172,51 @@ class ModelHandle:
             "params": dict(sorted(document.get("params", {}).items())),
         }
         values = {name: _copied(known[name]) for name in cls.__dataclass_fields__ if name in known}
-        return cls(id=document["model_id"], source=source, **values)
+        return cls(id=document["model_id"], source=source, fetch=fetch, **values)
 
-    def to_mjcf(self) -> str:
-        """Return MJCF text of the model as MuJoCo compiles it, with what the options of `load_model` change.
+    def files(self) -> tuple[str, dict[str, bytes]]:
+        """Return MJCF text of the model as MuJoCo compiles it, and the mesh files that it names.
 
-        It refers to meshes by the names in `source.assets`. Needs the engine in this process.
+        The text has what the options of `load_model` change, with about six digits. The engine or server
+        that has the model writes it: `mujoco.MjModel.from_xml_string(*model.files())` needs no engine here.
 
         Raises:
-            UnavailableError: no engine is installed here; the text says how to install it.
+            UnavailableError: the model has no connection, e.g. after unpickling.
+            PermissionDeniedError: another caller of the server registered the model first.
         """
-        text: str = local_engine().mjcf(*self.source.for_engine())
-        return text
+        if self.fetch is None:
+            raise UnavailableError(
+                "model: expected a connection to ask for its files, got none; load it with a simulator",
+                argument="model",
+            )
+        found = self.fetch()
+        text = found["mjcf"] if isinstance(found["mjcf"], str) else bytes(found["mjcf"]).decode()
+        return text, {name: bytes(content) for name, content in found.get("assets", {}).items()}
+
+    def to_mjcf(self) -> str:
+        """Return the text of `files`."""
+        return self.files()[0]
 
     def mujoco(self) -> Any:
         """Return the model as a `mujoco.MjModel`, e.g. to render it. States and controls have the same order.
 
-        Needs the engine in this process, which brings MuJoCo.
+        The engine in this process gives its own model; without it, MuJoCo (extra `revolute[render]`) compiles
+        `files`.
 
         Raises:
-            UnavailableError: no engine is installed here; the text says how to install it.
+            UnavailableError: as `files`.
+            ImportError: MuJoCo is not installed.
         """
-        return local_engine().mujoco_model(*self.source.for_engine())
+        if self.source.text or self.source.builtin:
+            with contextlib.suppress(UnavailableError):
+                return local_engine().mujoco_model(*self.source.for_engine())
+        try:
+            import mujoco
+        except ImportError as error:
+            raise ImportError(
+                "model.mujoco needs mujoco; install it with: pip install 'revolute[render]'", name=error.name
+            ) from error
+        return mujoco.MjModel.from_xml_string(*self.files())
 
     def __repr__(self) -> str:
         return f"<revolute model '{self.name}': nq={self.nq}, nv={self.nv}, nu={self.nu}, id={self.id[:12]}>"

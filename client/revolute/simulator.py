@@ -118,9 +118,27 @@ class Simulator(Unpicklable):
             answer = self._link.call("RegisterModel", document)
         except ModelError as error:
             raise add_searched_paths(error, source) from None
-        handle = ModelHandle.from_document(answer, source)
+        return self._handle(answer, source)
+
+    def _handle(self, info: Mapping[str, Any], source: Source) -> ModelHandle:
+        """Return the handle of a model that the engine or server has."""
+        link, request = self._link, {"model_id": info["model_id"]}
+        handle = ModelHandle.from_document(info, source, lambda: link.call("GetModelFiles", request))
         self._loaded.add(handle.id)
         return handle
+
+    def open_model(self, model_id: str) -> ModelHandle:
+        """Return a model that somebody has already loaded on this server, or in this process.
+
+        Args:
+            model_id: its id, as in `ModelHandle.id` and `SessionInfo.model_id`.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        if not isinstance(model_id, str):
+            raise ArgumentError.expected("model_id", "a string", type(model_id).__name__)
+        return self._handle(self._link.call("GetModel", {"model_id": model_id}), Source())
 
     def _id(self, model: Any) -> str:
         """Return the id of a model; in process, load one that another simulator has loaded."""
@@ -563,11 +581,11 @@ class Simulator(Unpicklable):
                 raise
         return session
 
-    def open_session(self, model: ModelHandle, session_id: str) -> Session:
+    def open_session(self, model: ModelHandle | None, session_id: str) -> Session:
         """Continue an open session, e.g. one whose client process has ended.
 
         Args:
-            model: the model that is simulated.
+            model: the model that is simulated; None to ask the server for it.
             session_id: its id.
 
         Returns:
@@ -580,11 +598,12 @@ class Simulator(Unpicklable):
         if not isinstance(session_id, str):
             raise ArgumentError.expected("session_id", "a string", type(session_id).__name__)
         document = self._link.call("GetSession", {"session_id": session_id})
-        if document["model_id"] != check_model(model).id:
+        known = self.open_model(document["model_id"]) if model is None else check_model(model)
+        if document["model_id"] != known.id:
             raise ArgumentError.expected(
-                "model", f"the model of the session, {document['model_id']}", repr(model.id)
+                "model", f"the model of the session, {document['model_id']}", repr(known.id)
             )
-        return Session(self._link, model, document)
+        return Session(self._link, known, document)
 
     def sessions(self) -> list[SessionInfo]:
         """List the open sessions, oldest first, without renewing their leases."""

@@ -1,9 +1,9 @@
 """Reads a model file and the files it refers to. The client sends their contents, never a path.
 
-A scan of the XML finds the references: collision meshes of a URDF; meshes, includes and attached models of an
-MJCF file. Each existing file is sent under its reference as written. Missing files are not sent. If the
-engine needs one, it raises an error, and `add_searched_paths` adds the paths that were tried. Text that is
-not XML is sent unchanged; the engine reports the error.
+A scan of the XML finds the references: collision meshes of a URDF; meshes, height fields, includes and
+attached models of an MJCF file. Each existing file is sent under its reference as written. Missing files are
+not sent. If the engine needs one, it raises an error, and `add_searched_paths` adds the paths that were
+tried. Text that is not XML is sent unchanged; the engine reports the error.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class _Documents:
 
 
 def _collect_meshes(model: _Model, search: _Search, assets: dict[str, bytes]) -> None:
-    """Add the mesh files of a model. Any of its documents may set the mesh folder."""
+    """Add the files of a model's meshes and height fields. Any of its documents may set their folder."""
     compilers = [compiler for root in model.roots for compiler in root.iter("compiler")]
     folders = {compiler.get("meshdir", compiler.get("assetdir", "")): None for compiler in compilers}
     strip = any(compiler.get("strippath") == "true" for compiler in compilers)
@@ -284,11 +284,12 @@ def _collect_meshes(model: _Model, search: _Search, assets: dict[str, bytes]) ->
 
 
 def _mesh_references(root: ElementTree.Element) -> list[str]:
-    """Return the mesh files of a document (in a URDF, of collision shapes only), as written."""
+    """Return a document's files of meshes and height fields, as written; in a URDF, of collision shapes."""
     if root.tag == "robot":
         meshes = [mesh for collision in root.iter("collision") for mesh in collision.iter("mesh")]
         return [name for mesh in meshes if (name := mesh.get("filename"))]
-    return [name for mesh in root.iter("mesh") if (name := mesh.get("file"))]
+    assets = [*root.iter("mesh"), *root.iter("hfield")]
+    return [name for asset in assets if (name := asset.get("file"))]
 
 
 def _is_word(source: str) -> bool:

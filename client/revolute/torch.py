@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .contract.controllers import MLP, Feedback
+from .contract.controllers import MLP, Feedback, arguments_of
 from .contract.errors import ArgumentError
 from .loss_function import LossFunction, States
 from .model import ModelHandle
@@ -169,11 +169,13 @@ class _Rollout(torch.autograd.Function):
         chosen = {"states": "all", **options}
         if not any(ctx.needs_input_grad):
             chosen["checkpoints"] = "none"
-        trajectory = sim.rollout(model, *inputs[:3], **_arguments(names, inputs[3:], chosen))
-        arrays = (
+        arrays = dict(zip(names, inputs[3:], strict=True))
+        chosen |= arguments_of(arrays, options.get("policy"))
+        trajectory = sim.rollout(model, *inputs[:3], **chosen)
+        states = (
             (trajectory.final_qpos, trajectory.final_qvel) if final else (trajectory.qpos, trajectory.qvel)
         )
-        results = tuple(_shared(array).to(*_kind(inputs[:3])) for array in arrays)
+        results = tuple(_shared(array).to(*_kind(inputs[:3])) for array in states)
         ctx.set_materialize_grads(False)
         # torch refuses the backward pass if these, which may share memory with the engine, were changed
         ctx.save_for_backward(*results)
@@ -222,25 +224,6 @@ class _Pullback(torch.autograd.Function):
             "revolute.torch.rollout: expected a first derivative, got a second one, which the engine does "
             "not compute; differentiate without create_graph=True, or take differences of first derivatives"
         )
-
-
-def _arguments(names: tuple[str, ...], values: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of `Simulator.rollout`; names like "feedback.gain" are parts of one."""
-    groups: dict[str, dict[str, Any]] = {"params": {}, "feedback": {}, "policy": {}}
-    arguments = dict(options)
-    for name, value in zip(names, values, strict=True):
-        group, _, part = name.rpartition(".")
-        if group in groups:
-            groups[group][part] = value
-        elif name == "qfrc_applied":
-            arguments[name] = value
-        else:
-            groups["params"][name] = value
-    if groups["feedback"]:
-        arguments["feedback"] = Feedback(**groups["feedback"])
-    if "policy" in options:
-        arguments["policy"] = MLP.from_dict({**options["policy"], **groups["policy"]})
-    return {**arguments, "params": groups["params"]}
 
 
 def _kind(inputs: tuple[Any, ...]) -> tuple[torch.device, torch.dtype]:

@@ -9,6 +9,7 @@
 
 #include "hull_tree.hpp"
 #include "shape_table.hpp"
+#include "support_cells.hpp"
 #include "thinned_polygon.hpp"
 
 namespace revolute {
@@ -42,6 +43,7 @@ class HullBuilder {
     geom.edges = int(out_.edges.size()) - geom.edge;
     add_vertex_faces(geom);
     add_trees(vertices, geom);
+    geom.support_cells = add_support_cells(vertices, out_.cells, out_.cell_members);
   }
 
  private:
@@ -134,6 +136,7 @@ class HullBuilder {
         std::reverse(polygon.begin(), polygon.end());
       }
       store(normal, face.normal);
+      face.offset = dot(normal, vertices[polygon[0]]);
       face.corner = int(out_.corners.size());
       const Ints corners = thinned_polygon(vertices, polygon, polygon_corners);
       face.corners = int(corners.size());

@@ -89,9 +89,14 @@ class ModelBuilder {
         {"geom_quat", in_.geom_quat.size(), 4 * ng},
         {"geom_size", in_.geom_size.size(), 3 * ng},
         {"geom_rbound", in_.geom_rbound.size(), ng},
+        {"geom_fluid", in_.geom_fluid.size(), 12 * ng},
+        {"geom_semiaxes", in_.geom_semiaxes.size(), 3 * ng},
         {"site_bodyid", in_.site_bodyid.size(), std::size_t(in_.nsite)},
         {"site_pos", in_.site_pos.size(), 3 * std::size_t(in_.nsite)},
         {"site_quat", in_.site_quat.size(), 4 * std::size_t(in_.nsite)},
+        {"hfield_ncol", in_.hfield_ncol.size(), in_.hfield_nrow.size()},
+        {"hfield_size", in_.hfield_size.size(), 4 * in_.hfield_nrow.size()},
+        {"geom_field", in_.geom_field.size(), ng},
         {"hull_adr", in_.hull_adr.size(), ng},
         {"hull_num", in_.hull_num.size(), ng},
         {"hull_polyadr", in_.hull_polyadr.size(), ng},
@@ -276,6 +281,11 @@ class ModelBuilder {
       if (count < links.size()) dofs.push_back({k, 0});
     return add_support(std::move(dofs));
   }
+  int support_of_all() {
+    std::vector<std::pair<int, int>> dofs;
+    for (int k = 0; k < in_.nv; ++k) dofs.push_back({k, 0});
+    return add_support(std::move(dofs));
+  }
   void add_transmission(Transmission transmission) {
     transmission.entry = out_.model_.ntransmission_entry;
     out_.model_.ntransmission_entry += out_.supports_[transmission.support].count;
@@ -297,6 +307,7 @@ class ModelBuilder {
     Tendon out{};
     out.stiffness = in_.ten_stiffness[t];
     out.damping = in_.ten_damping[t];
+    out.armature = in_.ten_armature[t];
     std::copy_n(&in_.ten_lengthspring[2 * t], 2, out.spring);
     out.limited = in_.ten_limited[t] != 0;
     std::copy_n(&in_.ten_range[2 * t], 2, out.range);
@@ -360,6 +371,12 @@ class ModelBuilder {
     Transmission out{};
     out.type = TransmissionType(in_.trn_type[row]);
     out.actuator = actuator;
+    if (out.type == TransmissionType::body) {
+      out.body = in_.trn_body[row];
+      out.support = support_of_all();
+      out_.model_.adhesive = true;
+      return add_transmission(out);
+    }
     std::copy_n(&in_.trn_gear[6 * row], 6, out.gear);
     out.rod = in_.trn_rod[row];
     if (out.type == TransmissionType::ball || out.type == TransmissionType::free) {
@@ -443,6 +460,8 @@ class ModelBuilder {
       return std::any_of(flags.begin(), flags.end(), [](int f) { return f; });
     };
     out_.model_.total_limits = any(in_.jnt_actfrclimited) || any(in_.ten_actfrclimited);
+    out_.model_.tendon_inertia =
+        std::any_of(in_.ten_armature.begin(), in_.ten_armature.end(), [](double a) { return a != 0; });
     out_.model_.tendon_friction =
         soft() && in_.dry_friction &&
         std::any_of(in_.ten_frictionloss.begin(), in_.ten_frictionloss.end(), [](double f) { return f > 0; });
@@ -459,7 +478,7 @@ class ModelBuilder {
     out_.map_.medium.viscosity = in_.viscosity;
     if (in_.density <= 0 && in_.viscosity <= 0) return;
     for (int b = 1; b < in_.nbody; ++b) {
-      if (body_link_[b] < 0 || in_.body_mass[b] < 1e-15) continue;
+      if (body_link_[b] < 0 || in_.body_mass[b] < 1e-15 || add_medium_ellipsoids(b)) continue;
       MediumBody body{};
       body.link = body_link_[b];
       store(body_pose_[b].R * pose(&in_.body_ipos[3 * b], &in_.body_iquat[4 * b]).R, body.axes);
@@ -467,11 +486,76 @@ class ModelBuilder {
       out_.map_.medium.bodies.push_back(b);
     }
     m.nmedium = int(out_.medium_bodies_.size());
+    m.nellipsoid = int(out_.medium_ellipsoids_.size());
+  }
+  // Whether a body has shapes that the medium resists as ellipsoids; then its inertia box does not count.
+  bool add_medium_ellipsoids(int body) {
+    bool any = false;
+    for (int g = 0; g < in_.ngeom; ++g) {
+      const double* fluid = &in_.geom_fluid[12 * g];
+      if (in_.geom_bodyid[g] != body || !(fluid[0] > 0)) continue;
+      any = true;
+      MediumEllipsoid out{};
+      const Pose at = body_pose_[body] * pose(&in_.geom_pos[3 * g], &in_.geom_quat[4 * g]);
+      out.link = body_link_[body];
+      store(at.R, out.axes);
+      store(at.p, out.position);
+      std::copy_n(&in_.geom_semiaxes[3 * g], 3, out.half);
+      out.density = in_.density;
+      out.viscosity = in_.viscosity;
+      out.blunt = fluid[1];
+      out.slender = fluid[2];
+      out.angular = fluid[3];
+      out.kutta = fluid[4];
+      out.magnus = fluid[5];
+      std::copy_n(fluid + 6, 3, out.virtual_mass);
+      std::copy_n(fluid + 9, 3, out.virtual_inertia);
+      out_.medium_ellipsoids_.push_back(out);
+    }
+    return any;
   }
 
   // --- shapes and where they may touch -------------------------------------------------------------------------------------
 
+  void add_height_fields() {
+    const Doubles& data = in_.hfield_data;
+    std::size_t first = 0;
+    for (std::size_t f = 0; f < in_.hfield_nrow.size(); ++f) {
+      const double* size = &in_.hfield_size[4 * f];
+      HeightField field{};
+      field.rows = in_.hfield_nrow[f];
+      field.columns = in_.hfield_ncol[f];
+      const std::size_t count = std::size_t(field.rows) * field.columns;
+      if (field.rows < 2 || field.columns < 2 || first + count > data.size())
+        throw std::invalid_argument(
+            "hfield_data: expected 2 rows and columns or more, and a height for each");
+      for (int i : {0, 1}) {
+        field.half[i] = size[i];
+        field.step[i] = 2 * size[i] / ((i == 0 ? field.columns : field.rows) - 1);
+      }
+      field.base = size[3];
+      for (std::size_t i = first; i < first + count; ++i) out_.heights_.push_back(data[i] * size[2]);
+      first += count;
+      out_.height_fields_.push_back(field);
+    }
+    first = 0;
+    for (HeightField& field : out_.height_fields_) {
+      field.heights = out_.heights_.data() + first;
+      first += std::size_t(field.rows) * field.columns;
+    }
+  }
+  // At how many points a shape may touch a field: once for each prism that it may lie over.
+  static int field_points(const HeightField& field, const Geom& geom) {
+    double cells = 1;
+    for (int i : {0, 1}) {
+      const int all = (i == 0 ? field.columns : field.rows) - 1;
+      cells *= std::min(double(all), std::ceil(2 * geom.bound / field.step[i]) + 1);
+    }
+    return int(std::min(2.0 * cells, double(most_field_points)));
+  }
+
   void add_geoms() {
+    add_height_fields();
     for (int g = 0; g < in_.ngeom; ++g) {
       const int body = in_.geom_bodyid[g];
       const Pose at = body_pose_[body] * pose(&in_.geom_pos[3 * g], &in_.geom_quat[4 * g]);
@@ -480,11 +564,19 @@ class ModelBuilder {
       geom.shape = row.shape;
       geom.link = body_link_[body];
       geom.body = body;
+      for (const Transmission& of : out_.transmissions_)
+        geom.adheres = geom.adheres || (of.type == TransmissionType::body && of.body == body);
       store(at.R, geom.rotation);
       store(at.p, geom.position);
       store(at.q, geom.orientation);
       row.measure(&in_.geom_size[3 * g], geom);
       geom.bound = in_.geom_rbound[g];
+      geom.field = in_.geom_field[g];
+      const bool is_field = geom.shape == Shape::height_field;
+      if (is_field != (geom.field >= 0) || geom.field >= int(out_.height_fields_.size()) ||
+          (is_field && geom.link >= 0))
+        throw std::invalid_argument("geom_field: expected a height field fixed in the world, geom " +
+                                    std::to_string(g));
       add_hull(in_, g, at, geom, out_.hulls_);
       out_.geoms_.push_back(geom);
     }
@@ -658,8 +750,8 @@ class ModelBuilder {
 
   void add_pair(Candidate candidate) {
     const Shape a = out_.geoms_[candidate.geom_a].shape, b = out_.geoms_[candidate.geom_b].shape;
-    if (b == Shape::plane)
-      throw std::invalid_argument("pair_geom2: no contact between two planes, geoms " +
+    if (is_ground(b))
+      throw std::invalid_argument("pair_geom2: no contact between two shapes of the ground, geoms " +
                                   std::to_string(candidate.geom_a) + " and " +
                                   std::to_string(candidate.geom_b));
     if (out_.model_.contact_model == ContactModel::mujoco && add_mujoco_pair(candidate)) return;
@@ -681,9 +773,13 @@ class ModelBuilder {
         if (a != Shape::plane && out_.geoms_[geom].shape == Shape::mesh && out_.geoms_[geom].faces == 0)
           throw std::invalid_argument("hull_polynum: expected the faces of geom " + std::to_string(geom) +
                                       "'s hull, got none");
-      candidate.pair = a == Shape::plane ? Pair::plane_convex : Pair::convex_convex;
-      candidate.slots =
-          a == Shape::plane ? shape_row(b).points : std::min(shape_row(a).points, shape_row(b).points);
+      candidate.pair = a == Shape::plane          ? Pair::plane_convex
+                       : a == Shape::height_field ? Pair::field_convex
+                                                  : Pair::convex_convex;
+      const Geom &first = out_.geoms_[candidate.geom_a], &second = out_.geoms_[candidate.geom_b];
+      candidate.slots = a == Shape::plane          ? shape_row(b).points
+                        : a == Shape::height_field ? field_points(out_.height_fields_[first.field], second)
+                                                   : std::min(shape_row(a).points, shape_row(b).points);
       ++out_.model_.nconvex;
     }
     add_slots(candidate);
@@ -730,7 +826,8 @@ class ModelBuilder {
       out_.geom_filters_.push_back(filter);
       if (filter.points > 0 && (filter.contype || filter.conaffinity)) {
         out_.near_pairs_.unlisted.push_back(g);
-        out_.geoms_[g].watched = std::max(out_.geoms_[g].watched, in_.geom_margin[g]);
+        out_.geoms_[g].watched =
+            std::max(out_.geoms_[g].watched, in_.geom_margin[g] + (m.adhesive ? in_.geom_gap[g] : 0.0));
         ++m.nconvex;
       }
     }
@@ -927,6 +1024,7 @@ class ModelBuilder {
     m.path_segments = out_.path_segments_.data();
     m.path_wraps = out_.path_wraps_.data();
     m.medium_bodies = out_.medium_bodies_.data();
+    m.medium_ellipsoids = out_.medium_ellipsoids_.data();
     m.geoms = out_.geoms_.data();
     m.candidates = out_.candidates_.data();
     out_.near_pairs_.point(m);
@@ -950,8 +1048,11 @@ class ModelBuilder {
     m.corners = out_.hulls_.corners.data();
     m.vertex_faces = out_.hulls_.vertex_faces.data();
     m.vertex_faces_begin = out_.hulls_.vertex_faces_begin.data();
+    m.height_fields = out_.height_fields_.data();
     m.hull_nodes = out_.hulls_.nodes.data();
     m.hull_items = out_.hulls_.items.data();
+    m.support_cells = out_.hulls_.cells.data();
+    m.cell_members = out_.hulls_.cell_members.data();
     m.tree_origin = out_.tree_origin_.data();
     m.tree_qpos = out_.tree_qpos_.data();
     m.single_free = out_.single_free_.get();
@@ -972,11 +1073,12 @@ std::size_t ModelStorage::bytes() const {
   for (const std::vector<double>& values : map_.defaults) parameters += sum(values);
   return sizeof(*this) + parameters + sum(joints_, dofs_, actuators_, geoms_, sites_, candidates_, limits_) +
          sum(tendons_, transmissions_, tendon_joints_, path_segments_, path_wraps_, medium_bodies_,
-             dof_joints_) +
+             medium_ellipsoids_, dof_joints_) +
          sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +
          sum(geom_filters_, excluded_bodies_, excluded_geoms_, own_softness_) +
-         sum(mass_rows_, dof_softness_, dof_weight_, tree_origin_, tree_qpos_) +
-         sum(hulls_.vertices, hulls_.faces, hulls_.edges, hulls_.corners, hulls_.nodes, hulls_.items);
+         sum(mass_rows_, dof_softness_, dof_weight_, tree_origin_, tree_qpos_, heights_, height_fields_) +
+         sum(hulls_.vertices, hulls_.faces, hulls_.edges, hulls_.corners, hulls_.nodes, hulls_.items) +
+         sum(hulls_.vertex_faces, hulls_.vertex_faces_begin, hulls_.cells, hulls_.cell_members);
 }
 
 }  // namespace revolute

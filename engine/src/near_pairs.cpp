@@ -23,15 +23,18 @@ void NearPairTables::group(const Model& model, const std::vector<Dof>& dofs, con
 
 void NearPairTables::build(const Model& model, const std::vector<Dof>& dofs,
                            const std::vector<Candidate>& candidates, std::vector<Geom>& geoms) {
-  std::vector<int> between;  // pairs of shapes of which none is a plane
+  std::vector<int> between;  // pairs of shapes of which none is ground
   std::vector<bool> meets(geoms.size(), false);
   for (std::size_t i = 0; i < candidates.size(); i += candidates[i].slots) {
     const Candidate& candidate = candidates[i];
     always.push_back(int(i));
-    const double watched = model.contact_model == ContactModel::mujoco ? candidate.margin : model.margin;
+    const bool adheres = geoms[candidate.geom_a].adheres || geoms[candidate.geom_b].adheres;
+    const double watched = model.contact_model == ContactModel::mujoco
+                               ? candidate.margin + (adheres ? candidate.gap : 0)
+                               : model.margin;
     for (int g : {candidate.geom_a, candidate.geom_b})
       geoms[g].watched = std::max(geoms[g].watched, 0.5 * watched);
-    if (geoms[candidate.geom_a].shape == Shape::plane) continue;
+    if (is_ground(geoms[candidate.geom_a].shape)) continue;
     between.push_back(int(i));
     meets[candidate.geom_a] = meets[candidate.geom_b] = true;
   }
@@ -44,7 +47,7 @@ void NearPairTables::build(const Model& model, const std::vector<Dof>& dofs,
   const auto shapes = std::size_t(std::count(meets.begin(), meets.end(), true));
   if (between.size() <= few_pairs * shapes) return;
   always.erase(std::remove_if(always.begin(), always.end(),
-                              [&](int i) { return geoms[candidates[i].geom_a].shape != Shape::plane; }),
+                              [&](int i) { return !is_ground(geoms[candidates[i].geom_a].shape); }),
                always.end());
   for (std::size_t g = 0; g < geoms.size(); ++g)
     if (meets[g]) swept.push_back(int(g));

@@ -37,7 +37,7 @@ Vector3<double> nothing(const Geom&) { return {0, 0, 0}; }
 // In the order of mjtGeom.
 constexpr ShapeRow rows[] = {
     {"plane", true, Shape::plane, 0, three_halves, nullptr, nothing},
-    {"hfield", false, Shape::plane, 0, nullptr, nullptr, nullptr},
+    {"hfield", true, Shape::height_field, 0, three_halves, nullptr, nothing},
     {"sphere", true, Shape::sphere, 1, ball, vertex, nothing},
     {"capsule", true, Shape::capsule, 2, radius_and_half, edge, nothing},
     {"ellipsoid", true, Shape::ellipsoid, 1, three_halves, nullptr, half_axes},

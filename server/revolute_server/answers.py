@@ -18,6 +18,7 @@ from revolute_engine import Gradient, Jvp, Model, Rollout, StepJacobian
 from revolute_engine.parameters import default_parameter, parameters_of
 from revolute_engine.segments import Segment
 
+from .compute.compile_helper import ModelFiles
 from .compute.stepping import State
 from .domain.derivatives import ValueAndGradient
 from .domain.measurements import Measured
@@ -78,6 +79,7 @@ def model_info(model: Model) -> Document:
         "sensor_types": list(model.sensor_types),
         "sensor_dims": list(model.sensor_dims),
         "jnt_range": model.jnt_range,
+        "geom_bodyid": model.geom_bodyid,
     }
 
 
@@ -85,6 +87,12 @@ def _keyframes(model: Model) -> list[Document]:
     """Return the keyframes of the file, as many as fit into one message."""
     most = _KEYFRAME_BYTES // max(1, 8 * model.nq)
     return [{"name": name, "qpos": qpos} for name, qpos in itertools.islice(model.keyframes.items(), most)]
+
+
+def model_files(files: ModelFiles) -> Document:
+    """Return a model as MJCF with its files (message ModelFiles)."""
+    assets = {name: np.frombuffer(content, np.uint8) for name, content in files.assets.items()}
+    return {"mjcf": files.mjcf, "assets": assets}
 
 
 def model_list(builtins: list[str], page: Page[tuple[str, str]]) -> Document:

@@ -33,6 +33,7 @@ from .grpc.offered_memory import OpenBlocks
 from .grpc.waits import Peers
 from .http import routes
 from .http.connections import HttpListener, sweep
+from .observe import logs
 from .observe.telemetry import Telemetry
 from .observe.tracing import Tracing, tracing_to
 from .settings import Settings
@@ -362,6 +363,7 @@ async def serve(settings: Settings) -> None:
     application = await _started(settings)
     if hasattr(signal, "SIGHUP"):
         loop.add_signal_handler(signal.SIGHUP, application.reload)
+        loop.add_signal_handler(signal.SIGUSR1, logs.more, settings.log_level)
     await stopping.wait()
     _log.info("stopping")
     await application.stop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import pickle
 
 import mujoco
 import numpy as np
@@ -45,12 +45,61 @@ def test_mujoco_moves_as_we_do(in_process: revolute.Simulator) -> None:
     assert model.mujoco().opt.gravity[2] != 0.0
 
 
-def test_without_the_engine_the_error_says_what_to_install(
+def _without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("revolute.local_engine.entry_points", lambda **_: ())
+
+
+@pytest.mark.parametrize("source", [POLE, "laikago", "ant"])
+def test_the_files_compile_without_the_engine(
+    simulator: revolute.Simulator, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"base": "free", "timestep": 0.004} if source == POLE else {"timestep": 0.004}
+    model = simulator.load_model(source, assets={"m.obj": TETRAHEDRON} if source == POLE else None, **options)
+    exact = model.mujoco()
+    _without_engine(monkeypatch)
+    opened = simulator.open_model(model.id)
+    assert (opened.name, opened.source.text) == (model.name, "")
+    for handle in (model, opened):
+        found = handle.mujoco()
+        assert found.opt.timestep == 0.004
+        for name in ("body_mass", "geom_pos", "geom_size", "jnt_axis", "mesh_vert", "geom_bodyid"):
+            np.testing.assert_allclose(getattr(found, name), getattr(exact, name), rtol=2e-5, atol=2e-6)
+        names = [[each.geom(index).name for index in range(each.ngeom)] for each in (found, exact)]
+        assert names[0] == names[1]
+
+
+def test_meshes_of_one_name_in_two_folders(simulator: revolute.Simulator) -> None:
+    small = TETRAHEDRON.replace(b"1", b"0.5", 3)
+    text = """<mujoco><asset><mesh name="a" file="one/m.obj"/><mesh name="b" file="two/m.obj"/></asset>
+      <worldbody>
+      <body><joint/><geom type="mesh" mesh="a"/></body><body><joint/><geom type="mesh" mesh="b"/></body>
+      </worldbody></mujoco>"""
+    model = simulator.load_model(text, assets={"one/m.obj": TETRAHEDRON, "two/m.obj": small}, contact=False)
+    mjcf, files = model.files()
+    assert sorted(files.values()) == sorted((TETRAHEDRON, small))
+    compiled = mujoco.MjModel.from_xml_string(mjcf, files)
+    volumes = compiled.geom_aabb[:, 3:].prod(axis=1)
+    np.testing.assert_allclose(volumes[1], volumes[0] / 8, rtol=1e-4)
+
+
+def test_a_handle_without_a_connection_says_so(
     in_process: revolute.Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = in_process.load_model("pendulum1")
-    monkeypatch.setattr("revolute.local_engine.entry_points", lambda **_: ())
-    for call in (model.mujoco, model.to_mjcf):
-        with pytest.raises(revolute.UnavailableError, match=r"pip install \"revolute\[server\]\""):
+    model = pickle.loads(pickle.dumps(in_process.load_model("pendulum1")))
+    assert model.mujoco().nq == 1
+    _without_engine(monkeypatch)
+    for call in (model.mujoco, model.to_mjcf, model.files):
+        with pytest.raises(
+            revolute.UnavailableError, match="model: expected a connection to ask for its files"
+        ):
             call()
-    assert importlib.metadata.entry_points(group="revolute.transports")
+
+
+def test_files_of_a_model_that_is_not_there(simulator: revolute.Simulator) -> None:
+    for call in (lambda: simulator.open_model("0" * 64), lambda: simulator.open_session(None, "0" * 32)):
+        with pytest.raises(revolute.NotFoundError):
+            call()
+    model = simulator.load_model("pendulum3", timestep=0.0123)
+    simulator.delete_model(model)
+    with pytest.raises(revolute.NotFoundError):
+        model.files()

@@ -53,6 +53,13 @@ def test_mesh_paths_and_assets(tmp_path: Path) -> None:
     assert given.assets == {"deep/foot.stl": b"mine"}
 
 
+def test_mjcf_takes_height_fields_from_the_folder_of_meshes(tmp_path: Path) -> None:
+    text = '<mujoco><compiler meshdir="maps"/><asset><hfield file="hills.png"/></asset></mujoco>'
+    scene = _write(tmp_path / "scene.xml", text)
+    _write(tmp_path / "maps/hills.png", b"hills")
+    assert read_source(scene, options={}).assets == {"hills.png": b"hills"}
+
+
 def test_mjcf_takes_meshes_and_includes(tmp_path: Path) -> None:
     scene = _write(tmp_path / "scene.xml", '<mujoco><include file="parts/leg.xml"/></mujoco>')
     leg = (

@@ -54,6 +54,9 @@ def test_models_are_named_by_content(wire: Wire, cart: str) -> None:
     assert [model[name] for name in ("name", "nq", "nv", "nu", "timestep")] == ["cart", 1, 1, 1, H]
     assert list(model["joint_names"]) == ["x"] and list(model["actuator_names"]) == ["push"]
     _close(model["body_mass"], [0.0, 1.0])
+    files = wire.call("GetModelFiles", {"model_id": cart})
+    text = files["mjcf"] if isinstance(files["mjcf"], str) else bytes(files["mjcf"]).decode()
+    assert '<mujoco model="cart">' in text and not files.get("assets")
     listed = wire.call("ListModels", {})
     assert cart in [entry["model_id"] for entry in listed["models"]]
 

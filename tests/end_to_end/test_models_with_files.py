@@ -121,14 +121,7 @@ MISTAKES = {
             "parts/settings.xml": b'<mujocoinclude><asset><hfield name="hills" file="hills.png" '
             b'size="1 1 1 1"/></asset></mujocoinclude>'
         },
-        "scene.xml: hfield 'hills': not supported; build the ground from planes and boxes",
-    ),
-    "height field without a file": (
-        {
-            "parts/settings.xml": b'<mujocoinclude><asset><hfield name="hills" nrow="2" ncol="2" '
-            b'size="1 1 1 1"/></asset></mujocoinclude>'
-        },
-        "scene.xml: hfield 'hills': not supported; build the ground from planes and boxes",
+        f"scene.xml: hfield 'hills.png': expected a file, got none at hills.png; {ADVICE}",
     ),
 }
 

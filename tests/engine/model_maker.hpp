@@ -111,6 +111,9 @@ class ModelMaker {
     append(a.geom_size, size);
     append(a.geom_friction, Point{friction, 0.02, 0.003});
     a.geom_rbound.push_back(std::sqrt(dot(size, size)));
+    a.geom_field.push_back(-1);
+    a.geom_fluid.insert(a.geom_fluid.end(), 12, 0.0);
+    append(a.geom_semiaxes, size);
     a.hull_adr.push_back(int(a.hull_vert.size() / 3));
     a.hull_num.push_back(0);
     a.hull_polyadr.push_back(int(a.hull_polyvertnum.size()));

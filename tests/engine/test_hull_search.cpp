@@ -71,6 +71,12 @@ std::vector<Point> directions(Random& random) {
     const double size = std::pow(10.0, random.uniform(-9, 9));
     out.push_back({size * random.normal(), size * random.normal(), size * random.normal()});
   }
+  // along the borders of the cells of the map from directions to vertices
+  for (int i = 0; i < 300; ++i) {
+    const auto border = [&] { return std::floor(random.uniform(-64, 65)) / 64; };
+    const double major = random.uniform(-1, 1) < 0 ? -3.0 : 3.0, u = major * border(), v = major * border();
+    out.push_back(i % 3 == 0 ? Point{major, u, v} : i % 3 == 1 ? Point{v, major, u} : Point{u, v, major});
+  }
   return out;
 }
 

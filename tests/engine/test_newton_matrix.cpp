@@ -102,7 +102,7 @@ MujocoArrays heap_of_spheres() {
   ModelMaker m;
   m.arrays.margin = 0.02;
   std::vector<int> geoms = {m.add_geom(0, plane_geom, {0, 0, 1})};
-  for (int i = 0; i < 27; ++i) {
+  for (int i = 0; i < 36; ++i) {
     const int body =
         m.add_body(0, {0.19 * (i % 3), 0.19 * (i / 3 % 3), 0.09 + 0.19 * (i / 9)}, {0, 0, 0}, 1.0);
     m.add_joint(JointType::free, {0, 0, 0}, {0, 0, 1});

@@ -32,8 +32,8 @@ class TransmissionMaker {
     arrays.act_trn.assign(arrays.nu, -1);
   }
   void add_tendon() {
-    for (Doubles* array : {&arrays.ten_stiffness, &arrays.ten_damping, &arrays.ten_margin,
-                           &arrays.ten_frictionloss, &arrays.ten_length0})
+    for (Doubles* array : {&arrays.ten_stiffness, &arrays.ten_damping, &arrays.ten_armature,
+                           &arrays.ten_margin, &arrays.ten_frictionloss, &arrays.ten_length0})
       array->push_back(0);
     for (Doubles* array : {&arrays.ten_lengthspring, &arrays.ten_range, &arrays.ten_actfrcrange})
       array->insert(array->end(), {0, 0});

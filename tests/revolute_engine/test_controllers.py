@@ -14,8 +14,8 @@ import pytest
 from revolute.contract.controllers import MLP, Control, Feedback
 from revolute.contract.errors import ArgumentError
 from revolute.contract.loss import Loss, Term
+from revolute.contract.tangents import difference, move, pull, rate
 from revolute_engine import Engine, Gradient, Model, Rollout, load_model
-from revolute_engine.tangents import difference, move, pull, rate
 
 ENGINE = Engine(threads=1)
 HOLD, PERIODS, BATCH = 3, 5, 3

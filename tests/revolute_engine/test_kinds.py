@@ -69,6 +69,6 @@ def test_signed_distance_fields_are_refused(touching: str) -> None:
     with pytest.raises(ModelError) as caught:
         load_model(text, name="m.xml")
     assert str(caught.value) == (
-        "m.xml: geom 'odd': a signed distance field (type sdf) is not supported; use a plane, sphere, "
-        "capsule, ellipsoid, cylinder, box or mesh"
+        "m.xml: geom 'odd': a signed distance field (type sdf) is not supported; use a plane, "
+        "hfield, sphere, capsule, ellipsoid, cylinder, box or mesh"
     )

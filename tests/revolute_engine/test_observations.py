@@ -12,8 +12,8 @@ import pytest
 from revolute.contract.controllers import MLP, Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.loss import Loss, Term
+from revolute.contract.tangents import move, pull
 from revolute_engine import Engine, Model, load_model
-from revolute_engine.tangents import move, pull
 
 from .measured_scenes import SENSORS, scene
 

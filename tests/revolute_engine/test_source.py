@@ -98,7 +98,7 @@ def test_a_mesh_without_name_is_called_by_its_file() -> None:
         ),
         (
             '<mujoco><asset><hfield name="hills" file="/etc/hostname"/></asset></mujoco>',
-            "a.xml: hfield 'hills': not supported; build the ground from planes and boxes",
+            "a.xml: hfield '/etc/hostname': expected its bytes in assets, got none; the file was not sent",
         ),
         (
             '<mujoco><extension><plugin plugin="mujoco.elasticity.cable"/></extension></mujoco>',

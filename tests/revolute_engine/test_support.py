@@ -50,17 +50,14 @@ def _actuator(text: str) -> str:
         ),
         (
             _mjcf(after='<tendon><fixed name="t" armature="1"><joint joint="j" coef="1"/></fixed></tendon>'),
-            "tendon 't': a tendon with an armature is not supported; set it to 0",
+            f"tendon 't': armature of a tendon in contact_model=\"hard\" is not supported; {_MUJOCO}",
         ),
         (
             _mjcf(
                 before='<option density="1.2" integrator="implicitfast"/>',
             ),
-            "option: a medium with an implicit integrator is not supported; use the integrator Euler or RK4",
-        ),
-        (
-            _mjcf(before='<option viscosity="1"/>', geom='fluidshape="ellipsoid"'),
-            "geom 'g': a medium's ellipsoid model (fluidshape) is not supported; set fluidshape to none",
+            'option: a medium with the integrator implicitfast in contact_model="hard" is not supported; '
+            "use the integrator Euler",
         ),
         (
             _mjcf(before='<option><flag override="enable"/></option>'),
@@ -109,7 +106,7 @@ def _actuator(text: str) -> str:
         ),
         (
             _actuator('<adhesion name="a" body="b" ctrlrange="0 1"/>'),
-            "actuator 'a': a transmission to a body is not supported; drive a joint, a tendon or a site",
+            f"actuator 'a': adhesion in contact_model=\"hard\" is not supported; {_MUJOCO}",
         ),
         (
             _mjcf(

@@ -13,7 +13,7 @@ from revolute_engine.parameters import default_parameter
 
 from .mujoco_scenes import INTEGRATORS, mujoco_step, reference
 from .test_mujoco_contact import tangent
-from .transmission_scenes import ROWS, SMOOTH, model
+from .transmission_scenes import INERTIA, ROWS, SMOOTH, model
 
 STEP = 1e-10
 """Of accelerations, relative to the largest, without constraints."""
@@ -25,17 +25,13 @@ DIFFERENCES = 1e-6
 FORWARD = 1e-8
 """Forward against backward derivatives."""
 
-CASES = {**SMOOTH, **ROWS}
-NO_IMPLICIT = ("medium",)
+SOFT = {**SMOOTH, **INERTIA}
+CASES = {**SOFT, **ROWS}
+MEDIA = ("medium", "ellipsoids in a medium")
 
 
-def pairs(cases: dict[str, Any], integrators: Any) -> list[tuple[str, str]]:
-    return [
-        (name, integrator)
-        for name in cases
-        for integrator in integrators
-        if not (name in NO_IMPLICIT and "implicit" in integrator)
-    ]
+def pairs(cases: Any, integrators: Any) -> list[tuple[str, str]]:
+    return [(name, integrator) for name in cases for integrator in integrators]
 
 
 def state(theirs: mujoco.MjModel, seed: int) -> tuple[np.ndarray, ...]:
@@ -62,7 +58,7 @@ def check_step(name: str, integrator: str, contact_model: str, tolerance: float)
         assert np.abs(found.qpos[1] - next_qpos).max() <= tolerance
 
 
-@pytest.mark.parametrize(("name", "integrator"), pairs(SMOOTH, INTEGRATORS))
+@pytest.mark.parametrize(("name", "integrator"), pairs(SOFT, INTEGRATORS))
 def test_a_smooth_step_is_mujocos(name: str, integrator: str) -> None:
     check_step(name, integrator, "mujoco", STEP)
 
@@ -85,7 +81,8 @@ def gradient_of_step(ours: Model, at: dict[str, np.ndarray], bars: Any, names: l
 
 
 @pytest.mark.parametrize(
-    ("name", "integrator"), [*pairs(SMOOTH, ("Euler", "implicit")), *pairs(ROWS, ("implicitfast",))]
+    ("name", "integrator"),
+    [*pairs(SOFT, ("Euler", "implicit")), *pairs((*MEDIA, *INERTIA, *ROWS), ("implicitfast",))],
 )
 def test_the_gradient_is_that_of_mujocos_step(name: str, integrator: str) -> None:
     theirs, ours = loaded(name, integrator)
@@ -120,7 +117,8 @@ def test_the_gradient_is_that_of_mujocos_step(name: str, integrator: str) -> Non
 @pytest.mark.parametrize(
     ("name", "integrator", "contact_model"),
     [
-        *((name, integrator, "mujoco") for name, integrator in pairs(SMOOTH, ("implicitfast", "RK4"))),
+        *((name, integrator, "mujoco") for name, integrator in pairs(SOFT, ("implicitfast", "RK4"))),
+        *((name, "implicit", "mujoco") for name in MEDIA),
         *((name, "implicit", "mujoco") for name in ROWS),
         *((name, "Euler", "hard") for name in SMOOTH),
     ],

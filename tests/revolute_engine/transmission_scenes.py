@@ -112,8 +112,23 @@ SMOOTH = {
         "actuators": '<motor joint="shoulder"/><motor joint="wrist"/>',
     },
     "medium": {"option": 'density="800" viscosity="0.9" wind="0.3 -0.2 0.1"'},
+    "ellipsoids in a medium": {
+        "option": 'density="300" viscosity="0.9" wind="0.3 -0.2 0.1"',
+        "bodies": BODIES.replace('name="bone"', 'name="bone" fluidshape="ellipsoid"')
+        .replace('name="rod"', 'name="rod" fluidshape="ellipsoid" fluidcoef="0.4 0.3 1.2 0.8 0.7"')
+        .replace('type="ellipsoid"', 'type="ellipsoid" fluidshape="ellipsoid"')
+        .replace('size="0.04" mass="0.2"', 'size="0.04" mass="0.2" fluidshape="ellipsoid"'),
+    },
 }
 """Arguments of `model` by name: forces without constraints."""
+
+INERTIA = {
+    "armature of a tendon": {
+        "tendons": FIXED.format(attributes='armature="0.3" stiffness="40"'),
+        "actuators": '<velocity tendon="fixed" kv="0.5"/>',
+    },
+}
+"""The same, what contact_model="hard" does not have."""
 
 LIMITED = 'range="0.25 0.3" margin="0.01" limited="true"'
 ROWS = {

@@ -232,6 +232,22 @@ def test_models_are_shared_and_deleted_by_their_owner(shared: tuple[Tenants, str
     ann.call("DeleteModel", {"model_id": model})
 
 
+def test_only_the_owner_reads_back_the_files_of_a_model(shared: tuple[Tenants, str, str, str]) -> None:
+    found, _, _, _ = shared
+    ann = found.wire("ann")
+    model = ann.call("RegisterModel", {"text": CART.replace('"cart"', '"secret cart"')})["model_id"]
+    builtin = ann.call("RegisterModel", {"builtin": "pendulum2"})["model_id"]
+    for name in STRANGERS:
+        wire = found.wire(name)
+        error, code = wire.error("GetModelFiles", {"model_id": model})
+        assert code == "PERMISSION_DENIED" and "only its owner and an admin may read its files" in str(error)
+        assert wire.call("GetModelFiles", {"model_id": builtin}) is not None
+    for wire in (ann, found.wire("root")):
+        assert wire.call("GetModelFiles", {"model_id": model}) is not None
+    for each in (model, builtin):
+        ann.call("DeleteModel", {"model_id": each})
+
+
 @pytest.mark.parametrize("store", ["sqlite", "redis"])
 def test_owners_survive_a_restart(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     address = (

@@ -38,6 +38,7 @@ Document = dict[str, Any]
 SERVICES = {
     "RegisterModel": (model_pb2, model_pb2_grpc, "ModelService"),
     "GetModel": (model_pb2, model_pb2_grpc, "ModelService"),
+    "GetModelFiles": (model_pb2, model_pb2_grpc, "ModelService"),
     "ListModels": (model_pb2, model_pb2_grpc, "ModelService"),
     "DeleteModel": (model_pb2, model_pb2_grpc, "ModelService"),
     "GetSession": (session_pb2, session_pb2_grpc, "SessionService"),

@@ -81,8 +81,8 @@ def run_render(arguments: argparse.Namespace) -> int:
 
 def add_view_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `revolute view`."""
-    _add_source(parser)
-    parser.add_argument("--session", metavar="ID", help="follow a session of this model on a server")
+    _add_source(parser, nargs="?")
+    parser.add_argument("--session", metavar="ID", help="follow a session on a server; needs no model")
     parser.add_argument(
         "--rate", type=float, default=20.0, help="states of a session per second (default: %(default)g)"
     )
@@ -115,17 +115,21 @@ def _viewer(simulator: Simulator, arguments: argparse.Namespace) -> Viewer:
 
     place = {"host": arguments.host, "port": arguments.port}
     if arguments.session is not None:
-        session = simulator.open_session(load_model(simulator, arguments), arguments.session)
+        model = None if arguments.model is None else load_model(simulator, arguments)
+        session = simulator.open_session(model, arguments.session)
         return SessionViewer(session, rate=arguments.rate, **place)
+    if arguments.model is None:
+        raise ArgumentError.expected("model", "a trajectory, a robot's file or a name, or --session", "none")
     if not _is_trajectory(arguments.model):
         return ModelViewer(load_model(simulator, arguments), **place)
     shown = _shown(simulator, arguments)
     return TrajectoryViewer(shown, gradient=_gradient(simulator, shown, arguments.loss), **place)
 
 
-def _add_source(parser: argparse.ArgumentParser) -> None:
+def _add_source(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     parser.add_argument(
         "model",
+        nargs=nargs,
         help="the .npz of `revolute rollout --save` or Trajectory.save; a robot's file; or a built-in name",
     )
 

@@ -102,7 +102,7 @@ def _as_ndarray(name: str, value: Any) -> np.ndarray:
             name,
             "an array of real numbers",
             "a tracer of jax.jit, jax.grad or jax.vmap, which has no numbers",
-            advice="call revolute.jax.rollout inside of transformed functions",
+            advice="inside of transformed functions use revolute.jax: rollout, Policy",
         )
     try:
         return np.asarray(_from_torch(name, value) if _is_torch_tensor(value) else value)

@@ -113,7 +113,7 @@ class MLP:
         self._configure(observe, activation, scale, squash, goal)
 
     def _configure(
-        self, observe: Sequence[str], activation: str, scale: Any, squash: bool, goal: Any
+        self, observe: Sequence[str], activation: Activation, scale: Any, squash: bool, goal: Any
     ) -> None:
         """Check and set everything besides the weights."""
         names = [observe] if isinstance(observe, str) else list(observe)
@@ -313,6 +313,38 @@ _NO_ARRAYS: dict[str, Float64Array] = {}
 
 PLAIN = Control()
 """Each row of `ctrl` acts as it is for one step, and nothing else does."""
+
+
+def arguments_of(arrays: Mapping[str, Any], policy: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return arguments of a rollout from arrays by their names in `wrt`.
+
+    Names that are no controller's are those of parameters.
+
+    Args:
+        arrays: arrays by name, e.g. "feedback.gain", "policy.weights", "qfrc_applied", "body_mass".
+        policy: the policy as a document, whose arrays are replaced; None for none.
+
+    Returns:
+        `params`, and those of `feedback`, `policy` and `qfrc_applied` that there are.
+
+    Raises:
+        ArgumentError: as `Feedback` and `MLP`.
+    """
+    groups: dict[str, dict[str, Any]] = {"params": {}, "feedback": {}, "policy": {}}
+    found: dict[str, Any] = {}
+    for name, value in arrays.items():
+        group, _, part = name.rpartition(".")
+        if group in groups:
+            groups[group][part] = value
+        elif name == "qfrc_applied":
+            found[name] = value
+        else:
+            groups["params"][name] = value
+    if groups["feedback"]:
+        found["feedback"] = Feedback(**groups["feedback"])
+    if policy is not None:
+        found["policy"] = MLP.from_dict({**policy, **groups["policy"]})
+    return {**found, "params": groups["params"]}
 
 
 def _layers(weights: Sequence[Any]) -> list[Float64Array]:

@@ -1,16 +1,23 @@
-"""Gymnasium environments on revolute; importing this module registers those of `NAMED_TASKS`.
+"""Gymnasium environments on revolute; importing this module registers those of `NAMED_TASKS`, and "Model-v0".
 
     env = gymnasium.make("revolute/Ant-v0")
     envs = gymnasium.make_vec("revolute/Ant-v0", num_envs=64, vectorization_mode="vector_entry_point")
+    env = gymnasium.make("revolute/Model-v0", model="robot.urdf", task="task.json")
 
-Both take `address` ("grpc://host:50051"; None for this process), `derivatives`, and fields of the task such
-as `hold`. `Env` and `VectorEnv` make environments from any model and `Task`.
+All take `address` ("grpc://host:50051"; None for this process), `derivatives`, `load` (options of
+`Simulator.load_model`), and attributes of the task such as `hold`. `task` is a `Task`, its document
+(`Task.from_dict`), or a JSON file with it. `Env` and `VectorEnv` make environments of a simulator and a
+model.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 try:
@@ -19,9 +26,10 @@ except ImportError as error:
     raise ImportError("revolute.gym needs gymnasium; install it with: pip install 'revolute[gym]'") from error
 
 from ..connection import connect
+from ..contract.errors import ArgumentError
+from ..contract.task import Task, Transition
 from ..simulator import Simulator
 from .env import Env, VectorEnv
-from .task import Task, Transition
 from .tasks import NAMED_TASKS, NamedTask, noise
 
 __all__ = ["NAMED_TASKS", "Env", "NamedTask", "Task", "Transition", "VectorEnv", "noise"]
@@ -33,30 +41,73 @@ def _simulator(address: str | None) -> Simulator:
     return connect(address) if address else connect()
 
 
-def _make(kind: Any, name: str, address: str | None, fields: dict[str, Any], **arguments: Any) -> Any:
-    named = NAMED_TASKS[name]
+def _named(model: str, task: Task | Mapping[str, Any] | str | os.PathLike[str]) -> NamedTask:
+    """Return a model and a task that the user names.
+
+    Raises:
+        ArgumentError: the task is none.
+    """
+    if isinstance(task, Task):
+        return NamedTask(model, task)
+    if not isinstance(task, (str, os.PathLike)):
+        return NamedTask(model, Task.from_dict(task))
+    try:
+        document = json.loads(Path(task).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ArgumentError.expected("task", "a file with JSON", f"{task} ({error})") from None
+    return NamedTask(model, Task.from_dict(document))
+
+
+def _make(
+    kind: Any,
+    named: NamedTask,
+    fields: dict[str, Any],
+    address: str | None,
+    load: Mapping[str, Any] | None,
+    **arguments: Any,
+) -> Any:
     known = {field.name for field in dataclasses.fields(Task)}
     task = dataclasses.replace(named.task, **{key: fields.pop(key) for key in known & fields.keys()})
     sim = _simulator(address)
-    return kind(sim, sim.load_model(named.source, **named.options), task, **arguments, **fields)
+    model = sim.load_model(named.source, **{**named.options, **(load or {})})
+    return kind(sim, model, task, **arguments, **fields)
 
 
-def make_env(name: str, address: str | None = None, **options: Any) -> Env:
-    """Make the environment of a named task, in process or on a server."""
-    env: Env = _make(Env, name, address, options)
+def make_env(
+    name: str | None = None,
+    *,
+    model: str = "",
+    task: Task | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    address: str | None = None,
+    load: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Env:
+    """Make the environment of a named task, or of a model and a task, in process or on a server."""
+    named = _named(model, task or {}) if name is None else NAMED_TASKS[name]
+    env: Env = _make(Env, named, options, address, load)
     return env
 
 
-def make_vector_env(name: str, num_envs: int = 1, address: str | None = None, **options: Any) -> VectorEnv:
-    """Make a vector of environments of a named task, in process or on a server."""
-    envs: VectorEnv = _make(VectorEnv, name, address, options, num_envs=num_envs)
+def make_vector_env(
+    name: str | None = None,
+    num_envs: int = 1,
+    *,
+    model: str = "",
+    task: Task | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    address: str | None = None,
+    load: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> VectorEnv:
+    """Make a vector of environments; see `make_env`."""
+    named = _named(model, task or {}) if name is None else NAMED_TASKS[name]
+    envs: VectorEnv = _make(VectorEnv, named, options, address, load, num_envs=num_envs)
     return envs
 
 
-for _name in NAMED_TASKS:
+for _name in (*NAMED_TASKS, None):
     gymnasium.register(
-        f"revolute/{_name}",
+        f"revolute/{_name or 'Model-v0'}",
         entry_point="revolute.gym:make_env",
         vector_entry_point="revolute.gym:make_vector_env",
-        kwargs={"name": _name},
+        kwargs={} if _name is None else {"name": _name},
     )

@@ -13,10 +13,10 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from ..contract.errors import ArgumentError
+from ..contract.task import Task
 from ..model import ModelHandle
 from ..simulator import Simulator
 from .episodes import Episodes, Outcome
-from .task import Task
 
 Info = dict[str, Any]
 

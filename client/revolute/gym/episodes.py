@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..contract.arrays import Float64Array, as_float64
-from ..contract.errors import ArgumentError, NotFoundError
+from ..contract.errors import NotFoundError
+from ..contract.task import Task, Transition
 from ..model import ModelHandle
-from ..session import Session, State
+from ..session import Session
 from ..simulator import Simulator
-from .task import Task, Transition
+from .contact_forces import contact_forces
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -54,35 +57,43 @@ class Episodes:
     def __init__(
         self, sim: Simulator, model: ModelHandle, task: Task, count: int, *, derivatives: bool
     ) -> None:
+        task.check(model)
         self.model, self.task, self.count = model, task, count
         self._sim = sim
         self._derivatives = derivatives
         self._session: Session | None = None
         self._is_ahead = True
         self._actions = np.zeros(count, int)
+        self._forces: Float64Array | None = None
+        self._ctrl = np.zeros((count, model.nu))
         self.qpos = np.tile(model.qpos0, (count, 1))
         self.qvel = np.tile(model.qvel0, (count, 1))
 
     @property
     def observation(self) -> Float64Array:
         """The observations, [batch, n]."""
-        found = as_float64("observe", self.task.observe(self.qpos, self.qvel))
-        if found.ndim != 2 or len(found) != self.count:
-            raise ArgumentError.expected("observe", f"shape [batch={self.count}, n]", list(found.shape))
-        return np.array(found)
+        return self.task.observation(self.qpos, self.qvel, self.contact_force)
+
+    @property
+    def contact_force(self) -> Float64Array | None:
+        """The contact forces, as in `Transition`; with the last action's controls, zero at a start."""
+        if self.task.contact_forces and self._forces is None:
+            self._forces = self._with_session(lambda session: contact_forces(session, self.model, self._ctrl))
+        return self._forces
 
     def restart(self, number: int, random: np.random.Generator) -> None:
         """Start a new episode in one environment."""
-        qpos, qvel = self.task.start(random, self.model)
+        qpos, qvel = self.task.draw_start(random, self.model)
         self.set_state(number, qpos, qvel)
         self._actions[number] = 0
+        self._ctrl[number] = 0.0
 
     def set_state(self, number: int, qpos: Any, qvel: Any) -> None:
         """Replace the state of one environment."""
         self.qpos[number] = as_float64("qpos", qpos)
         self.qvel[number] = as_float64("qvel", qvel)
-        # the session gets it with the next action
-        self._is_ahead = True
+        # the session gets it with its next call
+        self._is_ahead, self._forces = True, None
 
     def act(self, ctrl: Float64Array) -> Outcome:
         """Hold controls [batch, nu] for the task's steps."""
@@ -96,12 +107,13 @@ class Episodes:
         self.qpos, self.qvel = (
             np.where(diverged[:, None], old, new) for old, new in zip(before, after, strict=True)
         )
-        self._is_ahead = bool(diverged.any())
+        self._is_ahead = self._derivatives or bool(diverged.any())
+        self._ctrl, self._forces = np.array(ctrl), None
         seconds = self.task.hold * self.model.timestep
         self._actions += 1
-        length = self.task.episode_length
-        truncated = np.zeros(self.count, bool) if length is None else self._actions >= length
-        transition = Transition(*before, ctrl, self.qpos, self.qvel, seconds, truncated)
+        truncated = self.task.is_last(self._actions)
+        states = self.qpos, self.qvel
+        transition = Transition(*before, ctrl, *states, seconds, truncated, self.contact_force)
         reward = np.where(diverged, self.task.diverged_reward, self.task.rewards(transition))
         self._add_reward_by_action(derivatives, transition)
         return Outcome(reward, self.task.ends(transition) | diverged, truncated, diverged, derivatives)
@@ -113,21 +125,26 @@ class Episodes:
             self._session = None
 
     def _stepped(self, ctrl: Float64Array) -> tuple[tuple[Float64Array, Float64Array], np.ndarray]:
+        found = self._with_session(lambda session: session.step(ctrl, steps=self.task.hold))
+        return (found.qpos, found.qvel), found.status
+
+    def _with_session(self, call: Callable[[Session], Result]) -> Result:
+        """Return what a call gives on a session that has the states of the environments."""
         try:
-            found = self._step(ctrl)
+            return call(self._settled())
         except NotFoundError:
             # the lease of the session has ended, but its state is here
             self._session = None
-            found = self._step(ctrl)
-        return (found.qpos, found.qvel), found.status
+            return call(self._settled())
 
-    def _step(self, ctrl: Float64Array) -> State:
+    def _settled(self) -> Session:
         if self._session is None:
             self._session = self._sim.session(self.model, self.count)
             self._is_ahead = True
         if self._is_ahead:
             self._session.set_state(self.qpos, self.qvel, step_count=0)
-        return self._session.step(ctrl, steps=self.task.hold)
+            self._is_ahead = False
+        return self._session
 
     def _differentiated(
         self, ctrl: Float64Array

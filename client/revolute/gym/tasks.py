@@ -12,8 +12,8 @@ import numpy as np
 
 from ..contract.arrays import Float64Array
 from ..contract.loss import Loss, Term
+from ..contract.task import Start, Task, Transition
 from ..model import ModelHandle
-from .task import Start, Task, Transition
 
 _GYMNASIUM_FILES = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
@@ -125,8 +125,30 @@ def _gymnasium(file: str, hold: int, task: Task) -> NamedTask:
 
 _ANT = Task(observe=_without(2), start=noise(0.1, normal_velocity=True), **_runner(_ant_is_healthy, 0.5))
 
+_CONTACT_RANGE, _CONTACT_COST = 1.0, 5e-4
+
+
+def _contact_force(forces: Float64Array) -> Float64Array:
+    """Return contact forces as Gymnasium's Ant sees them, [batch, nbody, 6]."""
+    return np.clip(forces, -_CONTACT_RANGE, _CONTACT_RANGE)
+
+
+def _ant_observation(qpos: Float64Array, qvel: Float64Array, forces: Float64Array) -> Float64Array:
+    seen = _contact_force(forces)[:, 1:].reshape(len(qpos), -1)
+    return np.concatenate([qpos[:, 2:], qvel, seen], axis=1)
+
+
+def _ant_reward(moved: Transition) -> Float64Array:
+    assert moved.contact_force is not None and callable(_ANT.reward)
+    cost = _CONTACT_COST * np.square(_contact_force(moved.contact_force)).sum(axis=(1, 2))
+    return _ANT.reward(moved) - cost
+
+
 NAMED_TASKS: Mapping[str, NamedTask] = {
     "Ant-v0": NamedTask("ant", replace(_ANT, hold=5)),
+    "Ant-v1": _gymnasium(
+        "ant.xml", 5, replace(_ANT, reward=_ant_reward, observe=_ant_observation, contact_forces=True)
+    ),
     "Pendulum7-v0": NamedTask(
         "pendulum7",
         Task(reward=_pendulum_reward, observe=_pendulum_observation, episode_length=100, action_limit=1.0),
@@ -180,6 +202,15 @@ NAMED_TASKS: Mapping[str, NamedTask] = {
             start=noise(0.1, normal_velocity=True),
         ),
     ),
+    "Swimmer-v5": _gymnasium(
+        "swimmer.xml",
+        4,
+        Task(
+            reward=lambda moved: _forward(moved) - 1e-4 * _effort(moved),
+            observe=_without(2),
+            start=noise(0.1, normal_velocity=False),
+        ),
+    ),
     "InvertedPendulum-v5": _gymnasium(
         "inverted_pendulum.xml",
         2,
@@ -195,5 +226,6 @@ NAMED_TASKS: Mapping[str, NamedTask] = {
 
 Those of version 5 are Gymnasium's own: same files, observations, rewards and starts. Ant-v5 is that with
 include_cfrc_ext_in_observation=False and contact_cost_weight=0; its forward reward takes the torso's position
-after the step, where Gymnasium's takes that of the last stage of MuJoCo's Runge-Kutta step.
+after the step, where Gymnasium's takes that of the last stage of MuJoCo's Runge-Kutta step. Ant-v1 is
+Gymnasium's Ant with all its defaults, whose contact forces are likewise those of the state after the step.
 """

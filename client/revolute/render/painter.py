@@ -17,6 +17,11 @@ import numpy as np
 
 BONE_RGBA = np.array([0.25, 0.4, 0.6, 1.0], np.float32)
 
+SKY_RGB = np.array([226, 230, 235], np.uint8)
+
+_FAR = 0.99
+"""Part of the greatest depth beyond which there is no shape."""
+
 _SHOWN_GROUPS = 3
 """MuJoCo draws shapes of the groups 0, 1 and 2."""
 
@@ -37,6 +42,7 @@ def main(job: str, output: BinaryIO) -> None:
     model.vis.global_.offwidth, model.vis.global_.offheight = width, height
     camera = _camera(settings["camera"])
     bare = _bodies_without_shapes(model)
+    has_sky = bool((model.tex_type == int(mujoco.mjtTexture.mjTEXTURE_SKYBOX)).any())
     data = mujoco.MjData(model)
     with mujoco.Renderer(model, height, width) as renderer:
         for index, qpos in enumerate(job_arrays["qpos"]):
@@ -50,7 +56,19 @@ def main(job: str, output: BinaryIO) -> None:
                 for row in job_arrays[f"{kind}s"][np.isin(job_arrays[f"{kind}_frames"], (index, -1))]:
                     shape = mujoco.mjtGeom.mjGEOM_ARROW if kind == "arrow" else mujoco.mjtGeom.mjGEOM_CAPSULE
                     _add(renderer.scene, shape, 2 * thick, row[:3], row[3:6], row[6:].astype(np.float32))
-            output.write(renderer.render().tobytes())
+            picture = renderer.render()
+            if not has_sky:
+                picture = _with_sky(picture, renderer, model)
+            output.write(picture.tobytes())
+
+
+def _with_sky(picture: np.ndarray, renderer: Any, model: mujoco.MjModel) -> np.ndarray:
+    """Paint where nothing is: MuJoCo leaves it black if the file has no texture of type skybox."""
+    renderer.enable_depth_rendering()
+    far = _FAR * model.vis.map.zfar * model.stat.extent
+    empty = renderer.render() >= far
+    renderer.disable_depth_rendering()
+    return np.where(empty[..., None], SKY_RGB, picture)
 
 
 def _model(binary: np.ndarray) -> mujoco.MjModel:

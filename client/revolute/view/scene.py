@@ -97,7 +97,7 @@ class Scene:
             width, height = (2 * side if side > 0 else _GROUND_METRES for side in half)
             scene.add_grid(name, width, height, plane_opacity=0.6, plane_color=(225, 228, 225), **place)
             return
-        vertices, faces = _mesh(model, geom)
+        vertices, faces = shape_mesh(model, geom)
         rgba = model.geom_rgba[geom]
         if model.geom_matid[geom] >= 0:
             rgba = rgba * model.mat_rgba[model.geom_matid[geom]]
@@ -118,7 +118,21 @@ def _shown(model: mujoco.MjModel) -> list[int]:
     return (drawn if len(drawn) else np.flatnonzero(visible)).tolist()
 
 
-def _mesh(model: mujoco.MjModel, geom: int) -> Mesh:
+def _surface(model: mujoco.MjModel, field: int) -> Mesh:
+    """Return vertices and faces of a height field, without its base."""
+    rows, columns = int(model.hfield_nrow[field]), int(model.hfield_ncol[field])
+    half_x, half_y, top, _ = model.hfield_size[field]
+    first = model.hfield_adr[field]
+    heights = top * model.hfield_data[first : first + rows * columns]
+    x, y = np.meshgrid(np.linspace(-half_x, half_x, columns), np.linspace(-half_y, half_y, rows))
+    corner = (np.arange(rows - 1)[:, None] * columns + np.arange(columns - 1)).ravel()
+    faces = np.concatenate(
+        [corner[:, None] + [0, columns + 1, columns], corner[:, None] + [0, 1, columns + 1]]
+    )
+    return np.column_stack([x.ravel(), y.ravel(), heights]), faces
+
+
+def shape_mesh(model: mujoco.MjModel, geom: int) -> Mesh:
     """Return vertices and faces of a shape in its own frame."""
     kind, size = mujoco.mjtGeom(int(model.geom_type[geom])), model.geom_size[geom]
     if kind == mujoco.mjtGeom.mjGEOM_MESH:
@@ -128,6 +142,8 @@ def _mesh(model: mujoco.MjModel, geom: int) -> Mesh:
             model.mesh_vert[first : first + model.mesh_vertnum[mesh]],
             model.mesh_face[face : face + model.mesh_facenum[mesh]],
         )
+    if kind == mujoco.mjtGeom.mjGEOM_HFIELD:
+        return _surface(model, int(model.geom_dataid[geom]))
     made = _primitive(kind, size)
     return np.asarray(made.vertices), np.asarray(made.faces)
 

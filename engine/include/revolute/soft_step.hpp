@@ -1,7 +1,8 @@
 // One step of the contact model "mujoco", and its reverse, by the file's integrator.
 //
 //   euler, implicitfast:  (M + E) a^ = M a,  qvel+ = qvel + h a^,  qpos+ = qpos (+) h qvel+      (1)
-//     E = h damping, and with implicitfast the part of actuators and tendons (actuation.hpp); where E is zero, a^ = a
+//     E = h damping, and with implicitfast the part of actuators, tendons (actuation.hpp) and a medium (medium.hpp); where E is
+//     zero, a^ = a
 //     where forces depend on velocity by more than that, N of implicit_velocity.hpp stands for M + E
 //   rk4:  runge_kutta.hpp
 // Adjoint of (1), with v_bar = qvel+_bar + h (d (+))' qpos+_bar:
@@ -73,17 +74,20 @@ REVOLUTE_HD void implicit_acceleration(const Model& model, const Parameters<Real
   if (model.implicit_damping || model.integrator != Integrator::euler) {
     implicit_matrix(model, parameters, h, ws.stage.actuation_input(model, qpos, qvel, ctrl), ws.implicit,
                     ws.coupling_of(model));
+    if (model.integrator == Integrator::implicitfast)
+      add_medium_slopes(model, parameters, ws.stage.kinematics, h, ws.coupling_of(model),
+                        static_cast<Real*>(nullptr));
     for (int k = 0; k < model.nv; ++k) ws.damped = ws.damped | less(Real(0), abs(ws.implicit[k]));
     for (int k = 0; has_coupling(model) && k < model.nv; ++k)
       ws.damped = ws.damped | less(Real(0), abs(ws.coupling[model.mass_rows[k]]));
   }
   const bool gyroscopic = any_gyroscopic(model);
-  if (gyroscopic) ws.damped = less(Real(0), Real(1));
+  if (gyroscopic || implicit_medium(model)) ws.damped = less(Real(0), Real(1));
   ws.any_damped = any(ws.damped);
   for (int k = 0; k < model.nv; ++k) ws.a_next[k] = solution.Ma[k];
   if (gyroscopic) {
-    implicit_velocity(model, ws.stage.kinematics, ws.stage.M, ws.implicit, ws.coupling_of(model), h, qvel,
-                      ws.implicit_velocity);
+    implicit_velocity(model, parameters, ws.stage.kinematics, ws.stage.M, ws.implicit, ws.coupling_of(model),
+                      h, qvel, ws.implicit_velocity);
     solve(model, ws.implicit_velocity, ws.a_next);
   } else if (ws.any_damped) {
     factorize(model, ws.stage.M, ws.implicit, ws.coupling_of(model), ws.implicit_factors);

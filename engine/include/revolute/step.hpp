@@ -335,7 +335,7 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   advance_activations_adjoint(model, qvel + model.nv, at.activation_rates, state_bar.qvel + model.nv,
                               ws.rates_bar, ws.qvel_bar + model.nv);
   activation_rates_adjoint(model, ctrl, qvel + model.nv, ws.rates_bar, ctrl_bar, ws.qvel_bar + model.nv);
-  medium_adjoint(model, parameters, at.kinematics, at.link_forces, ws.w0, ws.acceleration.Z, ws.F_v,
+  medium_adjoint(model, parameters, at.kinematics, at.link_forces.medium, ws.w0, ws.acceleration.Z, ws.F_v,
                  ws.kinematics, parameters_bar);
   const AccelerationAdjointInput<Real, Bar> in = {ws.w0, rows ? ws.w : nullptr,
                                                   rows ? at.velocity_change : nullptr, ws.F_v};

@@ -4,7 +4,7 @@ from revolute.contract.gradient_report import GradientReport
 
 from . import _mujoco as _mujoco  # before anything else imports MuJoCo
 from ._engine import Advance, Engine
-from ._load import load_model, models, to_mjcf
+from ._load import load_model, models, to_mjcf, to_mjcf_files
 from ._model import Model
 from ._results import Cancelled, Gradient, Jvp, Rollout, StepJacobian
 from .gradient_check import check_gradient
@@ -25,4 +25,5 @@ __all__ = [
     "load_model",
     "models",
     "to_mjcf",
+    "to_mjcf_files",
 ]

@@ -50,6 +50,9 @@ def compiled_arrays(model: mujoco.MjModel, label: str) -> Arrays:
     arrays.update({name: _integer(getattr(model, name)) for name in _COPIED_INTEGER})
     arrays["timestep"] = float(model.opt.timestep)
     arrays["gravity"] = _real(model.opt.gravity)
+    arrays.update(_height_fields(model))
+    arrays["geom_fluid"] = _real(model.geom_fluid)
+    arrays["geom_semiaxes"] = _semiaxes(model)
     arrays.update(_hulls(model, label))
     arrays.update(_actuators(model))
     arrays.update(equality_arrays(model))
@@ -90,6 +93,31 @@ def _apply_disable_flags(model: mujoco.MjModel, arrays: Arrays) -> None:
         if is_disabled(model, flag):
             for name in names:
                 arrays[name][...] = 0
+
+
+def _semiaxes(model: mujoco.MjModel) -> npt.NDArray[np.float64]:
+    """Return the half axes of the ellipsoid that stands for each shape in a medium [ngeom, 3]."""
+    half = _real(model.geom_size)
+    kinds = mujoco.mjtGeom
+    for kind, axes in (
+        (kinds.mjGEOM_SPHERE, half[:, [0, 0, 0]]),
+        (kinds.mjGEOM_CAPSULE, np.column_stack([half[:, [0, 0]], half[:, 0] + half[:, 1]])),
+        (kinds.mjGEOM_CYLINDER, half[:, [0, 0, 1]]),
+    ):
+        half = np.where((model.geom_type == int(kind))[:, None], axes, half)
+    return _real(half)
+
+
+def _height_fields(model: mujoco.MjModel) -> Arrays:
+    """Return the height fields, and which of them each shape is (-1: none)."""
+    is_field = model.geom_type == int(mujoco.mjtGeom.mjGEOM_HFIELD)
+    return {
+        "hfield_nrow": _integer(model.hfield_nrow),
+        "hfield_ncol": _integer(model.hfield_ncol),
+        "hfield_size": _real(model.hfield_size),
+        "hfield_data": _real(model.hfield_data),
+        "geom_field": _integer(np.where(is_field, model.geom_dataid, -1)),
+    }
 
 
 def _hulls(model: mujoco.MjModel, label: str) -> Arrays:

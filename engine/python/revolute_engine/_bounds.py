@@ -2,8 +2,8 @@
 
 A document of a hundred bytes can request a billion bodies, or textures and user data of any size, and a
 server compiles documents from strangers. Textures and user data are shrunk or removed, because the engine
-does not read them. Replicated elements and generated meshes beyond the limits below are an error; no robot
-reaches them.
+does not read them. Replicated elements, generated meshes and height fields beyond the limits below are an
+error; no robot reaches them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ MAX_TEXTURE = 4096
 MAX_RESOLUTION = 256
 """Largest parameter of a generated mesh."""
 
-
 MAX_VERTICES = 1_000_000
 """Largest number of vertices of a generated mesh."""
+
+MAX_HEIGHTS = 1_000_000
+"""Largest number of heights of a model's height fields together."""
 
 
 def bound_document(root: Element, label: str) -> None:
@@ -55,6 +57,48 @@ def bound_document(root: Element, label: str) -> None:
                     f"{label}: mesh '{name}': expected params up to {MAX_RESOLUTION}, got '{params}'; make "
                     "it coarser"
                 )
+
+
+def heights_in_text(element: Element) -> float:
+    """Return how many heights a height field without a file has."""
+    rows, columns = (_number(element.attributes.get(side, "0")) for side in ("nrow", "ncol"))
+    return rows * columns
+
+
+def heights_in_file(label: str, reference: str, is_png: bool, data: bytes) -> int:
+    """Return how many heights a height field's file has, by its first numbers.
+
+    Args:
+        label: name of the model in messages.
+        reference: name of the file in the model.
+        is_png: whether it is a picture; otherwise it is MuJoCo's own format.
+        data: content of the file.
+
+    Raises:
+        ModelError: the file is none of the kind.
+    """
+    if is_png:
+        header = data[16:24] if data[:8] == b"\x89PNG\r\n\x1a\n" else b""
+        rows, columns = int.from_bytes(header[4:8], "big"), int.from_bytes(header[:4], "big")
+    else:
+        rows, columns = (int.from_bytes(data[at : at + 4], "little", signed=True) for at in (0, 4))
+        if len(data) != 8 + 4 * rows * columns:
+            rows = columns = 0
+    if rows < 1 or columns < 1:
+        what = "a PNG file" if is_png else "two int32, rows and columns, and that many float32"
+        raise ModelError(
+            f"{label}: hfield '{reference}': expected {what}, got something else; save it as PNG"
+        )
+    return rows * columns
+
+
+def bound_heights(label: str, name: str, heights: float) -> None:
+    """Raise an error when a model's height fields, up to one of this name, have too many heights."""
+    if not heights <= MAX_HEIGHTS:
+        raise ModelError(
+            f"{label}: hfield '{name}': expected at most {MAX_HEIGHTS} heights in all, got {heights:g}; "
+            "make it coarser"
+        )
 
 
 def bound_elements(root: Element, label: str, attached: float = 0.0) -> float:

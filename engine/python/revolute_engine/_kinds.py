@@ -38,11 +38,11 @@ SIMULATED = Kind()
 NOTED = Kind()
 """It only measures, and has no effect on the motion."""
 
-_JOINT = "drive a joint, a tendon or a site"
+_JOINT = "drive a joint, a tendon, a site or a body"
 _GAIN = "use a fixed, affine or muscle gain"
 _BIAS = "use an affine or muscle bias"
 _EQUALITIES = "use connect, weld, joint or tendon"
-_SHAPES = "use a plane, sphere, capsule, ellipsoid, cylinder, box or mesh"
+_SHAPES = "use a plane, hfield, sphere, capsule, ellipsoid, cylinder, box or mesh"
 _ACTIVATION = Kind("this kind of activation dynamics (dyntype)", "use integrator, filter or muscle")
 _PICTURE = Kind("a shape for pictures", _SHAPES)
 
@@ -76,8 +76,8 @@ _SENSORS = (
 
 KINDS: dict[str, dict[str, Kind]] = {
     "mjtGeom": {
-        **dict.fromkeys(("PLANE", "SPHERE", "CAPSULE", "ELLIPSOID", "CYLINDER", "BOX", "MESH"), SIMULATED),
-        "HFIELD": Kind("a height field", "build the ground from planes and boxes"),
+        **dict.fromkeys(("PLANE", "HFIELD", "SPHERE", "CAPSULE", "ELLIPSOID"), SIMULATED),
+        **dict.fromkeys(("CYLINDER", "BOX", "MESH"), SIMULATED),
         "SDF": Kind("a signed distance field (type sdf)", _SHAPES),
         "FLEX": Kind("a deformable body", "use rigid bodies"),
         **dict.fromkeys(
@@ -86,8 +86,7 @@ KINDS: dict[str, dict[str, Kind]] = {
     },
     "mjtJoint": dict.fromkeys(("FREE", "BALL", "SLIDE", "HINGE"), SIMULATED),
     "mjtTrn": {
-        **dict.fromkeys(("JOINT", "JOINTINPARENT", "SLIDERCRANK", "TENDON", "SITE"), SIMULATED),
-        "BODY": _transmission("body"),
+        **dict.fromkeys(("JOINT", "JOINTINPARENT", "SLIDERCRANK", "TENDON", "SITE", "BODY"), SIMULATED),
         "SO3": _transmission("so3"),
         "UNDEFINED": Kind("an actuator without a transmission", _JOINT),
     },

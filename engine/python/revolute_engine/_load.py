@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -120,7 +121,14 @@ def load_model(
 def to_mjcf(
     source: str | bytes, *, assets: Mapping[str, bytes] | None = None, **options: Unpack[GivenOptions]
 ) -> str:
-    """Return MJCF text of the model that MuJoCo compiles for `load_model`.
+    """Return MJCF text of the model that MuJoCo compiles for `load_model`; see `to_mjcf_files`."""
+    return to_mjcf_files(source, assets=assets, **options)[0]
+
+
+def to_mjcf_files(
+    source: str | bytes, *, assets: Mapping[str, bytes] | None = None, **options: Unpack[GivenOptions]
+) -> tuple[str, dict[str, bytes]]:
+    """Return MJCF text of the model that MuJoCo compiles for `load_model`, and the files that it refers to.
 
     Args:
         source: XML text as bytes, or the name of a built-in model.
@@ -139,8 +147,19 @@ def to_mjcf(
         )
     if chosen.timestep is not None:
         spec.option.timestep = chosen.timestep
-    text: str = spec.to_xml()
-    return text
+    return _with_flat_names(spec.to_xml(), document.files)
+
+
+def _with_flat_names(text: str, files: Mapping[str, bytes]) -> tuple[str, dict[str, bytes]]:
+    """Replace the keys of files by names without folders, because MuJoCo looks up assets by these."""
+    last = Counter(key.rpartition("/")[2] for key in files)
+    flat = {}
+    for key, content in files.items():
+        name = key.rpartition("/")[2]
+        name = name if last[name] == 1 else key.replace("/", "-")
+        text = text.replace(f'file="{key}"', f'file="{name}"')
+        flat[name] = content
+    return text, flat
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,12 @@ class Model:
         """Names of the shapes. An unnamed shape is `<body>/<number among the body's shapes>`."""
         return geom_names(self.mujoco_model)
 
+    @property
+    def geom_bodyid(self) -> list[int]:
+        """Body of each shape."""
+        bodies: list[int] = self.mujoco_model.geom_bodyid.tolist()
+        return bodies
+
     @cached_property
     def site_names(self) -> list[str]:
         """Names of the sites. An unnamed site is `<body>/<number among the body's sites>`."""

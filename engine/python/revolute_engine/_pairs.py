@@ -2,10 +2,10 @@
 
 The compiled engine lists the pairs that pass MuJoCo's filters and can come together
 (`revolute/model/contact_pairs.hpp`). With contact_model="mujoco", a model of many shapes lists only the pairs
-with planes; the compiled engine applies the filters to those that come near each other in a step
-(`revolute/stages/unlisted_pairs.hpp`). Explicit `<pair>` elements skip the filters. The sliding friction of a
-pair is its own if it is explicit, else that of the shape with higher priority, else the larger of the two
-shapes'.
+with the ground, which are planes and height fields; the compiled engine applies the filters to those that
+come near each other in a step (`revolute/stages/unlisted_pairs.hpp`). Explicit `<pair>` elements skip the
+filters. The sliding friction of a pair is its own if it is explicit, else that of the shape with higher
+priority, else the larger of the two shapes'.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ MAX_LISTED = 20_000
 BOTH, FIRST, SECOND = 0, 1, 2
 """Values of `pair_mu_from`: the larger friction coefficient counts, or that of the first or second shape."""
 
-_PLANE, _MESH = 0, 7  # MuJoCo's numbers of shape types
+_GROUND = (0, 1)  # MuJoCo's numbers of planes and height fields
+_MESH = 7
 _NAMED = 3  # largest number of pairs that a note names
 _DEEP = 1e-3  # smallest penetration at the start, in metres, that causes a warning
 
@@ -86,13 +87,13 @@ def candidate_pairs(
     found = _found_pairs(model, label, soft, margin)
     unlisted = found is None
     if found is None:
-        found = np.concatenate([_plane_pairs(model), _touching_pairs(model)])
+        found = np.concatenate([_ground_pairs(model), _touching_pairs(model)])
     pairs = _joined(explicit, _combined(model, found[:, 0], found[:, 1], soft))
     overlap = _overlap(model, pairs)
     kept = np.ones(len(overlap), dtype=bool)
     if is_urdf:
-        # keep pairs with a plane: shapes may rest on the ground
-        kept = ~((overlap >= 0) & (model.geom_type[pairs["pair_geom1"]] != _PLANE))
+        # shapes may rest on the ground
+        kept = ~((overlap >= 0) & ~_is_ground(model, pairs["pair_geom1"]))
     _check_hulls(model, label, pairs, kept)
     left_out = _left_out_note(model, pairs, np.flatnonzero(~kept))
     start = _start_note(model, pairs, np.flatnonzero(kept & (overlap > _DEEP)), overlap)
@@ -126,7 +127,7 @@ def _filters(model: mujoco.MjModel, pairs: Arrays, kept: npt.NDArray[np.bool_]) 
 
     Args:
         model: the compiled model.
-        pairs: the pairs with planes, those that the file names, and those that touch in the zero pose.
+        pairs: the pairs with the ground, those that the file names, and those that touch in the zero pose.
         kept: which of them are watched for contact.
     """
     left_out = np.column_stack([pairs["pair_geom1"], pairs["pair_geom2"]])[~kept]
@@ -146,16 +147,22 @@ def _filters_parents(model: mujoco.MjModel) -> bool:
 
 
 def _is_listed(model: mujoco.MjModel, pairs: Arrays, explicit: int) -> npt.NDArray[np.bool_]:
-    """Return which pairs a model of many shapes lists: those that the file names, and those with a plane."""
-    planes = model.geom_type[pairs["pair_geom1"]] == _PLANE
-    return planes | (np.arange(len(planes)) < explicit)
+    """Return which pairs a model of many shapes lists: those that the file names, and those with the
+    ground."""
+    ground = _is_ground(model, pairs["pair_geom1"])
+    return ground | (np.arange(len(ground)) < explicit)
 
 
-def _plane_pairs(model: mujoco.MjModel) -> IntArray:
-    """Return the pairs with a plane that pass MuJoCo's filters, except those that the file names."""
-    planes = np.flatnonzero(model.geom_type == _PLANE)
-    others = np.flatnonzero(model.geom_type != _PLANE)
-    ends = np.stack(np.meshgrid(planes, others, indexing="ij"), axis=-1).reshape(-1, 2)
+def _is_ground(model: mujoco.MjModel, geoms: npt.NDArray) -> npt.NDArray[np.bool_]:
+    """Return which shapes are planes or height fields, which never move."""
+    return np.isin(model.geom_type[geoms], _GROUND)
+
+
+def _ground_pairs(model: mujoco.MjModel) -> IntArray:
+    """Return the pairs with the ground that pass MuJoCo's filters, except those that the file names."""
+    is_ground = _is_ground(model, np.arange(model.ngeom))
+    ground, others = np.flatnonzero(is_ground), np.flatnonzero(~is_ground)
+    ends = np.stack(np.meshgrid(ground, others, indexing="ij"), axis=-1).reshape(-1, 2)
     types, affinities = model.geom_contype[ends], model.geom_conaffinity[ends]
     matched = (types & affinities[:, ::-1]).any(axis=1)
     bodies = np.sort(model.geom_bodyid[ends], axis=1)
@@ -168,12 +175,12 @@ def _plane_pairs(model: mujoco.MjModel) -> IntArray:
 
 
 def _touching_pairs(model: mujoco.MjModel) -> IntArray:
-    """Return the pairs of shapes, of which none is a plane, that touch in the zero pose, except those that
+    """Return the pairs of shapes, of which none is ground, that touch in the zero pose, except those that
     the file names."""
     ends = _ordered(model, _zero_pose(model).contact.geom.astype(np.int64).reshape(-1, 2))
     keys = _keys(model, ends[:, 0], ends[:, 1])
     fresh = ~np.isin(keys, _keys(model, model.pair_geom1, model.pair_geom2))
-    chosen = fresh & (model.geom_type[ends[:, 0]] != _PLANE)
+    chosen = fresh & ~_is_ground(model, ends[:, 0])
     return ends[chosen][np.unique(keys[chosen], return_index=True)[1]]
 
 
@@ -207,8 +214,8 @@ def _explicit_pairs(model: mujoco.MjModel, label: str, soft: bool) -> Arrays:
     """
     ends = np.column_stack([model.pair_geom1, model.pair_geom2]).astype(np.int64)
     weld = model.body_weldid[model.geom_bodyid[ends]]
-    planes = (model.geom_type[ends] == _PLANE).all(axis=1)
-    chosen = np.flatnonzero((weld[:, 0] != weld[:, 1]) & ~planes)
+    ground = _is_ground(model, ends).all(axis=1)
+    chosen = np.flatnonzero((weld[:, 0] != weld[:, 1]) & ~ground)
     friction, condim = model.pair_friction[chosen], model.pair_dim[chosen]
     # sliding coefficients 0 and 1, rolling ones 3 and 4
     odd_sliding = (condim > 1) & (friction[:, 0] != friction[:, 1])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from revolute.contract.errors import ModelError
 
-from ._bounds import bound_document, bound_elements
+from ._bounds import bound_document, bound_elements, bound_heights, heights_in_file, heights_in_text
 from ._files import FileFinder, missing_file
 from ._includes import Includer
 from ._mesh_files import readable_mesh
@@ -30,7 +30,6 @@ _REFUSED = {
     "plugin": "remove it",
     "extension": "remove the plugins",
     "flexcomp": "only rigid bodies are simulated; remove it",
-    "hfield": "build the ground from planes and boxes",
 }
 MAX_ATTACHED = 32
 """Largest depth of attached models."""
@@ -53,6 +52,7 @@ class Source:
         notes: notes on dropped content.
         warnings: probable mistakes in the file.
         held_joints: fixed positions of joints that mimic a fixed joint, by name.
+        heights: number of heights of all height fields.
     """
 
     label: str
@@ -65,6 +65,7 @@ class Source:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     held_joints: dict[str, float] = field(default_factory=dict)
+    heights: float = 0.0
 
     @property
     def declared_name(self) -> str:
@@ -94,7 +95,7 @@ def read_source(label: str, data: str | bytes, finder: FileFinder) -> Source:
         _read_urdf(source)
         _check_document(label, root)
         bound_elements(root, label)
-        _collect_meshes(source, finder, root, None, label)
+        _collect_files(source, finder, root, None, label)
         _refuse_references(source, label, root)
     else:
         _Reader(source, finder).read(label, root, posixpath.basename(label))
@@ -133,7 +134,7 @@ class _Reader:
         largest = max([self._attached(label, model, file) for model in root.find("model")], default=0.0)
         self._open.pop()
         elements = bound_elements(root, label, largest)
-        _collect_meshes(source, self._finder, root, folder, label)
+        _collect_files(source, self._finder, root, folder, label)
         _refuse_references(source, label, root)
         return elements
 
@@ -196,7 +197,7 @@ def _read_urdf(source: Source) -> None:
 
 
 def _refuse_elements(label: str, root: Element) -> None:
-    """Raise an error for elements that load code or define deformable bodies or height fields."""
+    """Raise an error for elements that load code or define deformable bodies."""
     for element in root.walk():
         advice = _REFUSED.get(element.tag)
         if advice is not None:
@@ -215,10 +216,8 @@ def _refuse_nan(label: str, root: Element) -> None:
                 )
 
 
-def _collect_meshes(
-    source: Source, finder: FileFinder, root: Element, folder: str | None, label: str
-) -> None:
-    """Load each mesh file of a document, and replace its name by a key.
+def _collect_files(source: Source, finder: FileFinder, root: Element, folder: str | None, label: str) -> None:
+    """Load each file of a mesh or height field of a document, and replace its name by a key.
 
     Args:
         source: receives the files.
@@ -228,24 +227,29 @@ def _collect_meshes(
         label: name of the document in messages.
     """
     meshdir, strip = _mesh_folder(root)
+    place = _MeshPlace(finder, meshdir, folder)
     attribute = "filename" if source.is_urdf else "file"
-    keys: dict[str, str] = {}
-    for mesh in root.find("mesh"):
-        reference = mesh.attributes.get(attribute)
-        if reference is None:
-            continue
-        wanted = posixpath.basename(reference.replace("\\", "/")) if strip else reference
-        if wanted not in keys:
-            keys[wanted] = _load_mesh(source, _MeshPlace(finder, meshdir, folder), wanted, reference, label)
-        mesh.attributes[attribute] = keys[wanted]
-        mesh.attributes.pop("content_type", None)
-        if not source.is_urdf:
-            stem = posixpath.splitext(posixpath.basename(reference.replace("\\", "/")))[0]
-            mesh.attributes.setdefault("name", stem)
+    keys: dict[tuple[str, str], str] = {}
+    for kind in ("mesh",) if source.is_urdf else ("mesh", "hfield"):
+        for element in root.find(kind):
+            reference = element.attributes.get(attribute)
+            if reference is None:
+                if kind == "hfield":
+                    source.heights += heights_in_text(element)
+                    bound_heights(label, element.attributes.get("name", ""), source.heights)
+                continue
+            base = posixpath.basename(reference.replace("\\", "/"))
+            wanted = base if strip else reference
+            picture = element.attributes.pop("content_type", None) == "image/png"
+            if (kind, wanted) not in keys:
+                keys[kind, wanted] = _load_file(source, place, kind, wanted, reference, label, picture)
+            element.attributes[attribute] = keys[kind, wanted]
+            if not source.is_urdf:
+                element.attributes.setdefault("name", posixpath.splitext(base)[0])
 
 
 class _MeshPlace(NamedTuple):
-    """Looks up a document's mesh files.
+    """Looks up a document's files of meshes and height fields, which share a folder.
 
     Attributes:
         finder: looks up files.
@@ -288,19 +292,25 @@ def _mesh_folder(root: Element) -> tuple[str, bool]:
     return meshdir, settings.get("strippath") == "true"
 
 
-def _load_mesh(source: Source, place: _MeshPlace, wanted: str, reference: str, label: str) -> str:
-    """Add a mesh file to `source.files` and return its key."""
+def _load_file(
+    source: Source, place: _MeshPlace, kind: str, wanted: str, reference: str, label: str, picture: bool
+) -> str:
+    """Add the file of a mesh or height field to `source.files` and return its key."""
     stem, extension = posixpath.splitext(posixpath.basename(wanted.replace("\\", "/")))
-    extension = extension.lower()
-    if extension not in MESH_TYPES:
+    extension = ".png" if picture else extension.lower()
+    if kind == "mesh" and extension not in MESH_TYPES:
         raise ModelError(
             f"{label}: mesh '{reference}': expected one of {', '.join(MESH_TYPES)}, "
             f"got {extension or 'no extension'}; convert it"
         )
     data = place.find(wanted)
     if data is None:
-        raise ModelError(missing_file(label, "mesh", reference, place.tried(wanted)))
-    extension, data = readable_mesh(label, reference, extension, data)
+        raise ModelError(missing_file(label, kind, reference, place.tried(wanted)))
+    if kind == "mesh":
+        extension, data = readable_mesh(label, reference, extension, data)
+    else:
+        source.heights += heights_in_file(label, reference, extension == ".png", data)
+        bound_heights(label, reference, source.heights)
     key = f"{len(source.files)}/{re.sub(r'[^A-Za-z0-9_-]', '_', stem)}{extension}"
     source.files[key] = data
     source.references[key] = reference

@@ -44,7 +44,7 @@ def check_support(
     check = _Checker(model, label)
     check.sizes()
     check.tendons(limits, dry_friction, contact_model)
-    check.options()
+    check.options(contact_model)
     check.joints()
     check.actuators()
     check.geoms()
@@ -85,7 +85,6 @@ class _Checker:
         groups: Sequence[tuple[int, str, str, str]] = (
             (model.nplugin, "plugin", "a plugin", "remove it"),
             (model.nflex, "flex", "a deformable body", "use rigid bodies"),
-            (model.nhfield, "hfield", "a height field", "build the ground from planes and boxes"),
         )
         for count, kind, what, advice in groups:
             if count:
@@ -98,15 +97,20 @@ class _Checker:
         """Check what tendons do besides springs, dampers and actuators."""
         model = self.model
         refused: dict[str, npt.ArrayLike] = {
-            "armature": model.tendon_armature,
             "nonlinear spring": model.tendon_stiffnesspoly,
             "nonlinear damping": model.tendon_dampingpoly,
             "plastic spring": getattr(model, "tendon_springyield", np.zeros(model.ntendon)),
         }
         for what, values in refused.items():
             self._refuse_where("tendon", values, f"a tendon with {_article(what)}", "set it to 0")
+        armature = np.ravel(model.tendon_armature)
+        spatial = np.array([model.wrap_type[adr] != _WRAP_JOINT for adr in model.tendon_adr], bool)
+        self._refuse_where("tendon", armature * spatial, "armature of a spatial tendon", "set it to 0")
         if contact_model == "mujoco":
             return
+        self._refuse_where("tendon", armature, 'armature of a tendon in contact_model="hard"', _MUJOCO)
+        adhesion = model.actuator_trntype == int(mujoco.mjtTrn.mjTRN_BODY)
+        self._refuse_where("actuator", adhesion, 'adhesion in contact_model="hard"', _MUJOCO)
         constraints = {
             "limit": np.asarray(model.tendon_limited, bool) & limits,
             "friction loss": (model.tendon_frictionloss != 0) & dry_friction,
@@ -126,12 +130,14 @@ class _Checker:
             other = ~np.isin(model.actuator_trntype, _JOINT_TRANSMISSIONS)
             self._refuse_where("actuator", slope & other, f"damping of what is no joint {where}", _MUJOCO)
 
-    def options(self) -> None:
+    def options(self, contact_model: str) -> None:
         """Check the physical options."""
         option = self.model.opt
         medium = option.density > 0 or option.viscosity > 0
-        if medium and "IMPLICIT" in mujoco.mjtIntegrator(int(option.integrator)).name:
-            self.refuse("option", "a medium with an implicit integrator", "use the integrator Euler or RK4")
+        fast = option.integrator == int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+        if contact_model == "hard" and medium and fast:
+            what = 'a medium with the integrator implicitfast in contact_model="hard"'
+            self.refuse("option", what, "use the integrator Euler")
         if option.enableflags & int(mujoco.mjtEnableBit.mjENBL_OVERRIDE):
             self.refuse("flag 'override'", "overriding contact parameters", "set friction on the geoms")
         if not option.timestep > 0:
@@ -197,9 +203,6 @@ class _Checker:
         self._refuse_where("geom", model.geom_adhesion * touches, "adhesion", "set it to 0")
         moving_surface = np.any(model.geom_surfacevel != 0, axis=1) * touches
         self._refuse_where("geom", moving_surface, "a moving surface (surfacevel)", "set it to 0")
-        if model.opt.density > 0 or model.opt.viscosity > 0:
-            what = "a medium's ellipsoid model (fluidshape)"
-            self._refuse_where("geom", model.geom_fluid[:, 0], what, "set fluidshape to none")
         self._refuse_where("geom", model.geom_plugin, "a shape made by a plugin", "use a mesh", default=-1)
         adhesive = np.flatnonzero(np.asarray(model.pair_adhesion).reshape(-1))
         if adhesive.size:
@@ -262,6 +265,7 @@ def _article(what: str) -> str:
 
 
 _MUJOCO = 'use contact_model="mujoco"'
+_WRAP_JOINT = int(mujoco.mjtWrap.mjWRAP_JOINT)
 _JOINT_TRANSMISSIONS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
 
 _REAL_FIELDS = {

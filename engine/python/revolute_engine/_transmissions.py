@@ -17,7 +17,7 @@ Arrays = dict[str, Any]
 _JOINT, _PULLEY = int(mujoco.mjtWrap.mjWRAP_JOINT), int(mujoco.mjtWrap.mjWRAP_PULLEY)
 _SITE, _CYLINDER = int(mujoco.mjtWrap.mjWRAP_SITE), int(mujoco.mjtWrap.mjWRAP_CYLINDER)
 _BALL, _FREE_JOINT = int(mujoco.mjtJoint.mjJNT_BALL), int(mujoco.mjtJoint.mjJNT_FREE)
-BALL, FREE, AT_SITE, SLIDER_CRANK = 2, 3, 4, 5
+BALL, FREE, AT_SITE, SLIDER_CRANK, BODY = 2, 3, 4, 5, 6
 """The compiled engine's numbers of transmissions (TransmissionType)."""
 
 DYNAMICS = {
@@ -32,6 +32,7 @@ DYNAMICS = {
 _TENDON_REAL = {
     "ten_stiffness": "tendon_stiffness",
     "ten_damping": "tendon_damping",
+    "ten_armature": "tendon_armature",
     "ten_lengthspring": "tendon_lengthspring",
     "ten_range": "tendon_range",
     "ten_margin": "tendon_margin",
@@ -171,6 +172,9 @@ def _transmissions(model: mujoco.MjModel) -> Arrays:
         elif kind == mujoco.mjtTrn.mjTRN_SLIDERCRANK:
             row_of[actuator] = len(rows)
             rows.append(_site_row(model, actuator, SLIDER_CRANK, target, other))
+        elif kind == mujoco.mjtTrn.mjTRN_BODY:
+            row_of[actuator] = len(rows)
+            rows.append({**_row(model, actuator, BODY), "trn_body": target})
         elif int(model.jnt_type[target]) in (_BALL, _FREE_JOINT):
             row_of[actuator] = len(rows)
             row = _row(model, actuator, BALL if model.jnt_type[target] == _BALL else FREE)

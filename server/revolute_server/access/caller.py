@@ -63,12 +63,13 @@ def is_visible(owner: str) -> bool:
     return caller.name == owner or caller.role >= Role.ADMIN
 
 
-def require_owner(noun: str, owner: str) -> None:
-    """Refuse to delete a shared record unless the caller is its owner or an admin.
+def require_owner(noun: str, owner: str, act: str) -> None:
+    """Refuse something with a shared record unless the caller is its owner or an admin.
 
     Args:
         noun: kind of the record, "model".
         owner: name of the caller who created it.
+        act: what only they may do, e.g. "delete it".
 
     Raises:
         PermissionDeniedError: another caller owns it.
@@ -78,5 +79,5 @@ def require_owner(noun: str, owner: str) -> None:
             f"{noun}_id",
             f"a {noun} of {caller_name()!r}",
             "one of another caller",
-            advice="only its owner and an admin may delete it",
+            advice=f"only its owner and an admin may {act}",
         )

@@ -48,7 +48,7 @@ class Compiled:
 
     Attributes:
         document: the encoded document of the answer.
-        binary: the compiled MuJoCo model; empty on failure.
+        binary: the compiled MuJoCo model, or the MJCF text if it was asked for; empty on failure.
     """
 
     document: bytearray
@@ -70,6 +70,18 @@ class Compiled:
         binary = np.frombuffer(self.binary, np.uint8)
         document = {**decode([self.document]), "mujoco_model": binary}
         return from_document(document, source_text, assets)
+
+    def files(self) -> ModelFiles:
+        """Return the model's MJCF text with its files."""
+        return ModelFiles(self.binary.decode(), decode([self.document])["assets"])
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFiles:
+    """A model as MJCF text, and the files that the text refers to, by the names in it."""
+
+    mjcf: str
+    assets: Mapping[str, bytes]
 
 
 class Worker:

@@ -8,7 +8,8 @@ It talks to the server over one socket; counts are uint64, little-endian, and do
     worker -> server   counts of document and binary, bytes of the engine's copy | document | binary
 
 On success the document of the answer is a model (`revolute_engine.model_document`) without its
-`mujoco_model`, which is the binary. On failure the binary is empty, and the document has one of `error` (a
+`mujoco_model`, which is the binary. If the request has `mjcf`, the binary is the model's MJCF text, and the
+document has its `assets`. On failure the binary is empty, and the document has one of `error` (a
 RevoluteError), `fault` (the traceback of any other exception) and `no_memory`.
 """
 
@@ -27,7 +28,7 @@ from typing import Any
 import mujoco
 
 from revolute.contract.errors import ModelError, RevoluteError
-from revolute_engine import load_model
+from revolute_engine import load_model, to_mjcf_files
 from revolute_engine.model_document import to_document
 
 from ..store.codec import decode, encode
@@ -82,10 +83,14 @@ def _compiled(request: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview, i
     """Compile a model; return the document, the binary and the size in bytes of the engine's copy."""
     try:
         _limit_memory(request["memory"])
+        # bytes are always a model's text, never a name or a path
+        source, assets = request["text"] or request["builtin"], request["assets"] or None
+        if request.get("mjcf"):
+            text, files = to_mjcf_files(source, assets=assets, **request["options"])
+            return {"assets": files}, memoryview(text.encode()), 0
         model = load_model(
-            # bytes are always a model's text, never a name or a path
-            request["text"] or request["builtin"],
-            assets=request["assets"] or None,
+            source,
+            assets=assets,
             name=request["name"] or None,
             allow_files=False,
             # warnings are shown by the client

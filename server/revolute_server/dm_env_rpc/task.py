@@ -1,4 +1,4 @@
-"""The task of a world, read from its settings: start, reward, discount, and end of an episode."""
+"""What a world is made of, read from its settings: its model, its task, and what only dm_env knows."""
 
 from __future__ import annotations
 
@@ -9,90 +9,38 @@ from typing import Any
 
 import numpy as np
 
-from revolute.contract.arrays import Float64Array, as_float64
 from revolute.contract.errors import ArgumentError
-from revolute.contract.loss import Loss
+from revolute.contract.task import DATA, Task
 from revolute_engine import Model
-from revolute_engine.tangents import move
 
 MODEL_SETTINGS = ("model", "model_id", "text")
 OPTION = "options."
-LARGEST = 1e6
-"""Largest value of `start_noise` and `ctrl_limit`."""
 
 START_SETTINGS = ("qpos", "qvel", "seed")
 """Settings that a reset may change."""
 
-TASK_SETTINGS = (
-    *START_SETTINGS,
-    "start_noise",
-    "episode_length",
-    "steps_per_action",
-    "reward",
-    "discount",
-    "ctrl_limit",
-    "qpos_min",
-    "qpos_max",
-)
+TASK_SETTINGS = tuple(name for name in DATA if name != "diverged_reward")
+"""Attributes of a `Task`; a world that diverges answers with an error."""
+
+WORLD_SETTINGS = (*TASK_SETTINGS, "seed", "discount")
+
+_ACTION_LIMIT = 1000.0
+"""Default of `action_limit`, because every action of dm_env has a range."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
-    """The task of a world.
+class WorldTask:
+    """A task and what a world adds to it.
 
     Attributes:
-        qpos: start configuration of an episode, [nq].
-        qvel: start velocity of an episode, [nv].
-        start_noise: standard deviation of a random displacement of the start configuration (along all
-            tangents) and of the start velocity.
-        seed: seed of the displacements; None for a random one.
-        episode_length: number of actions after which an episode is interrupted.
-        steps_per_action: number of steps for which an action is held.
-        reward: loss of the trajectory of one action, whose negative is the reward; None for no reward.
+        task: the task.
+        seed: seed of the starts; None for a random one.
         discount: discount of each action that does not terminate the episode; None to leave it to the agent.
-        ctrl_limit: largest absolute control of an actuator without a range.
-        qpos_min: [nq]; a smaller coordinate terminates the episode.
-        qpos_max: [nq]; a larger coordinate terminates the episode.
     """
 
-    qpos: Float64Array
-    qvel: Float64Array
-    start_noise: float = 0.0
+    task: Task
     seed: int | None = None
-    episode_length: int = 1000
-    steps_per_action: int = 1
-    reward: Loss | None = None
     discount: float | None = None
-    ctrl_limit: float = 1000.0
-    qpos_min: Float64Array | None = None
-    qpos_max: Float64Array | None = None
-
-    def ctrlrange(self, model: Model) -> Float64Array:
-        """Return the range of each actuator, [nu, 2]."""
-        limited = np.isfinite(model.ctrlrange).all(axis=1, keepdims=True)
-        return np.where(limited, model.ctrlrange, [-self.ctrl_limit, self.ctrl_limit])
-
-    def start(self, model: Model, random: np.random.Generator) -> tuple[Float64Array, Float64Array]:
-        """Return the start configuration [nq] and velocity [nv] of an episode."""
-        if not self.start_noise:
-            return self.qpos, self.qvel
-        noise = self.start_noise * random.standard_normal(model.nv + model.nqvel)
-        return move(model, self.qpos, noise[: model.nv]), self.qvel + noise[model.nv :]
-
-    def reward_of(self, qpos: Float64Array, qvel: Float64Array, ctrl: Float64Array) -> float:
-        """Return the reward of an action, the negative loss of its trajectory.
-
-        Args:
-            qpos: configurations before and after the action, [2, nq].
-            qvel: velocities before and after the action, [2, nv].
-            ctrl: controls of the action, [1, nu].
-        """
-        return 0.0 if self.reward is None else -float(self.reward.evaluate(qpos, qvel, ctrl).value)
-
-    def is_out_of_range(self, qpos: Float64Array) -> bool:
-        """Tell whether a configuration [nq] terminates the episode."""
-        below = self.qpos_min is not None and bool((qpos < self.qpos_min).any())
-        return below or (self.qpos_max is not None and bool((qpos > self.qpos_max).any()))
 
 
 def model_request(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,8 +50,8 @@ def model_request(settings: Mapping[str, Any]) -> dict[str, Any]:
         ArgumentError: not exactly one of model, model_id and text is set, or a setting is unknown.
     """
     for name in settings:
-        if name not in (*MODEL_SETTINGS, *TASK_SETTINGS) and not name.startswith(OPTION):
-            known = ", ".join((*MODEL_SETTINGS, f"{OPTION}NAME", *TASK_SETTINGS))
+        if name not in (*MODEL_SETTINGS, *WORLD_SETTINGS) and not name.startswith(OPTION):
+            known = ", ".join((*MODEL_SETTINGS, f"{OPTION}NAME", *WORLD_SETTINGS))
             raise ArgumentError.expected("settings", f"names among {known}", repr(name[:80]))
     named = [name for name in MODEL_SETTINGS if name in settings]
     if len(named) != 1:
@@ -114,7 +62,7 @@ def model_request(settings: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(settings[source], str):
         raise ArgumentError.expected(source, "text", type(settings[source]).__name__)
     options = {
-        name.removeprefix(OPTION): _plain(name, value)
+        name.removeprefix(OPTION): _scalar(name, value)
         for name, value in settings.items()
         if name.startswith(OPTION)
     }
@@ -125,44 +73,36 @@ def model_request(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"model_id": settings["model_id"]}
 
 
-def read_task(model: Model, settings: Mapping[str, Any]) -> Task:
+def read_task(model: Model, settings: Mapping[str, Any]) -> WorldTask:
     """Read the task from the settings of a world.
 
     Raises:
         ArgumentError: a setting has a wrong type, shape or range, or the reward does not fit the model.
     """
-    given: dict[str, Any] = {}
-    for name in ("episode_length", "steps_per_action"):
-        if name in settings:
-            given[name] = _whole(name, settings[name], least=1)
-    for name, most in (("start_noise", LARGEST), ("discount", 1.0), ("ctrl_limit", LARGEST)):
-        if name in settings:
-            given[name] = _number(name, settings[name], most)
-    for name in ("qpos_min", "qpos_max"):
-        if name in settings:
-            given[name] = _array(name, settings[name], model.nq)
-    if "reward" in settings:
-        given["reward"] = _loss(settings["reward"])
-    task = restarted(Task(model.qpos0, model.qvel0, **given), model, settings)
-    # check now, not in the first episode, whether the reward fits the model
-    task.reward_of(np.stack([task.qpos] * 2), np.stack([task.qvel] * 2), np.zeros((1, model.nu)))
-    return task
+    document = {name: _plain(settings[name]) for name in TASK_SETTINGS if name in settings}
+    if "reward" in document:
+        document["reward"] = _parsed(document["reward"])
+    task = Task.from_dict({"action_limit": _ACTION_LIMIT, **document})
+    discount = _plain(settings.get("discount"))
+    known = isinstance(discount, int | float) and not isinstance(discount, bool)
+    if discount is not None and not (known and 0 <= discount <= 1):
+        raise ArgumentError.expected("discount", "a number from 0 to 1", repr(discount)[:60])
+    return restarted(WorldTask(task, discount=discount), model, settings)
 
 
-def restarted(task: Task, model: Model, settings: Mapping[str, Any]) -> Task:
-    """Return the task with the start settings replaced.
+def restarted(found: WorldTask, model: Model, settings: Mapping[str, Any]) -> WorldTask:
+    """Return the task with the start settings replaced, checked against the model.
 
     Raises:
         ArgumentError: a setting has a wrong type or shape.
     """
-    changes: dict[str, Any] = {
-        name: _array(name, settings[name], length)
-        for name, length in (("qpos", model.nq), ("qvel", model.nqvel))
-        if name in settings
-    }
-    if "seed" in settings:
-        changes["seed"] = _whole("seed", settings["seed"], least=0)
-    return dataclasses.replace(task, **changes)
+    start = {name: settings[name] for name in ("qpos", "qvel") if name in settings}
+    task = dataclasses.replace(found.task, **start)
+    task.check(model)
+    seed = _plain(settings["seed"]) if "seed" in settings else found.seed
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
+        raise ArgumentError.expected("seed", "a whole number of at least 0", repr(seed)[:60])
+    return dataclasses.replace(found, task=task, seed=seed)
 
 
 def check_names(settings: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -178,44 +118,24 @@ def check_names(settings: Mapping[str, Any], known: tuple[str, ...]) -> None:
             )
 
 
-def _plain(name: str, value: Any) -> Any:
-    """Return a scalar setting as a Python number, bool or str."""
+def _plain(value: Any) -> Any:
+    """Return a scalar as a Python number, bool or str, and an array of words as a list."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value.tolist() if isinstance(value, np.ndarray) and value.dtype.kind in "UO" else value
+
+
+def _scalar(name: str, value: Any) -> Any:
     if np.ndim(value):
         raise ArgumentError.expected(name, "a scalar", f"an array of shape {list(np.shape(value))}")
-    return value.item() if isinstance(value, np.generic) else value
+    return _plain(value)
 
 
-def _whole(name: str, value: Any, least: int) -> int:
-    value = _plain(name, value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ArgumentError.expected(name, f"a whole number of at least {least}", repr(value))
-    return value
-
-
-def _number(name: str, value: Any, most: float) -> float:
-    value = _plain(name, value)
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    if not known or not 0 <= value <= most:
-        raise ArgumentError.expected(name, f"a number from 0 to {most:g}", repr(value))
-    return float(value)
-
-
-def _array(name: str, value: Any, length: int) -> Float64Array:
-    array = as_float64(name, value)
-    if array.shape != (length,):
-        raise ArgumentError.expected(name, f"shape [{length}]", list(array.shape))
-    if np.isnan(array).any():
-        raise ArgumentError.expected(name, "numbers", "nan")
-    return array
-
-
-def _loss(value: Any) -> Loss:
+def _parsed(value: Any) -> Any:
+    """Return the document of a loss as JSON text."""
     if not isinstance(value, str):
         raise ArgumentError.expected("reward", "a loss as JSON text", type(value).__name__)
     try:
-        document = json.loads(value)
+        return json.loads(value)
     except (ValueError, RecursionError):
         raise ArgumentError.expected("reward", "a loss as JSON text", repr(value[:60])) from None
-    loss = Loss.from_dict(document)
-    loss.check_needs_no_model()
-    return loss

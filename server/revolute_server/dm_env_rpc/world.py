@@ -18,6 +18,7 @@ from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
 
 from revolute.contract.arrays import Float64Array
 from revolute.contract.errors import DivergedError
+from revolute.contract.task import Transition
 from revolute_engine import Model
 
 from ..access.call import current_client
@@ -25,7 +26,7 @@ from ..access.caller import caller_name
 from ..compute.stepping import State, advance, start_state
 from ..domain.service import Service
 from .specs import DISCOUNT, QPOS, QVEL, REWARD, specs_of
-from .task import Task, restarted
+from .task import WorldTask, restarted
 
 RUNNING = pb.EnvironmentStateType.RUNNING
 TERMINATED = pb.EnvironmentStateType.TERMINATED
@@ -43,7 +44,7 @@ class Moment:
 class World:
     """A world; the stream of its agent makes one call at a time."""
 
-    def __init__(self, service: Service, model: Model, task: Task) -> None:
+    def __init__(self, service: Service, model: Model, task: WorldTask) -> None:
         self.name = secrets.token_hex(16)
         self.owner = caller_name()
         self.client = current_client()
@@ -114,7 +115,7 @@ class World:
             self._random = np.random.default_rng(self._task.seed)
 
     async def _begin(self) -> Moment:
-        qpos, qvel = self._task.start(self.model, self._random)
+        qpos, qvel = self._task.task.draw_start(self._random, self.model)
         service = self._service
         self._state = await service.pool.run(
             lambda _token: start_state(service.engine, self.model, 1, qpos, qvel)
@@ -124,9 +125,9 @@ class World:
         return self._moment(RUNNING, self._state, 0.0)
 
     async def _act(self, ctrl: Float64Array, before: State) -> Moment:
-        service, task = self._service, self._task
+        service, task = self._service, self._task.task
         after = await service.pool.run(
-            lambda token: advance(service.engine, self.model, before, ctrl, task.steps_per_action, token)
+            lambda token: advance(service.engine, self.model, before, ctrl, task.hold, token)
         )
         if after.status[0]:
             self._end()
@@ -136,15 +137,17 @@ class World:
                 f"states beyond the finite numbers after action {self._actions + 1}",
                 advice="the next step starts a new episode",
             )
-        reward = task.reward_of(
-            np.concatenate([before.qpos, after.qpos]), np.concatenate([before.qvel, after.qvel]), ctrl[None]
-        )
         self._state, self._held = after, ctrl
         self._actions += 1
-        if task.is_out_of_range(after.qpos[0]):
+        last = task.is_last(self._actions)
+        seconds = task.hold * self.model.timestep
+        states = before.qpos, before.qvel, ctrl[None], after.qpos, after.qvel
+        transition = Transition(*states, seconds, np.array([last]))
+        reward = float(task.rewards(transition)[0])
+        if task.ends(transition)[0]:
             self._end()
             return self._moment(TERMINATED, after, reward)
-        if self._actions >= task.episode_length:
+        if last:
             self._end()
             return self._moment(INTERRUPTED, after, reward)
         return self._moment(RUNNING, after, reward)

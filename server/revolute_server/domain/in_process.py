@@ -29,10 +29,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
-from revolute_engine import CancelToken, Engine, Model, load_model, native
+from revolute_engine import CancelToken, Engine, Model, load_model, native, to_mjcf_files
 from revolute_engine.segments import Segment, SegmentedRollout
 
 from ..compute.batching import Work, alone
+from ..compute.compile_helper import ModelFiles
 from ..compute.stepping import State, advance
 from ..settings import Settings
 from ..store.split import session_id
@@ -109,7 +110,7 @@ class InProcessService(Service):
 
     def forget_all(self) -> None:
         """Drop all models, sessions and trajectories."""
-        self._kept_models.kept.clear()
+        self._kept_models.clear()
         self._kept_sessions.kept.clear()
         self._kept_trajectories.kept.clear()
 
@@ -226,7 +227,13 @@ class _Models(Models):
 
     def __init__(self, is_used: Callable[[Model], bool]) -> None:
         self.kept: dict[str, Model] = {}
+        self._sources: dict[str, Source] = {}
         self._is_used = is_used
+
+    def clear(self) -> None:
+        """Drop all models."""
+        self.kept.clear()
+        self._sources.clear()
 
     async def register(self, source: Source, ticket: Ticket) -> Model:
         check_source(source)
@@ -240,6 +247,7 @@ class _Models(Models):
             warn=False,
             **source.options,
         )
+        self._sources.setdefault(model.id, source)
         return self.kept.setdefault(model.id, model)
 
     async def get(self, model_id: str) -> Model:
@@ -247,6 +255,12 @@ class _Models(Models):
         if model is None:
             raise NotFoundError.missing("model", model_id)
         return model
+
+    async def files(self, model_id: str) -> ModelFiles:
+        await self.get(model_id)
+        source = self._sources[model_id]
+        text, assets = source.text.encode() or source.builtin, source.assets or None
+        return ModelFiles(*to_mjcf_files(text, assets=assets, **source.options))
 
     async def page(self, size: int, token: str) -> Page[tuple[str, str]]:
         return Page([(model.id, model.name) for model in list(self.kept.values())], "")
@@ -260,6 +274,7 @@ class _Models(Models):
                 advice="delete these first",
             )
         _remove("model", self.kept, model_id)
+        self._sources.pop(model_id, None)
 
 
 @dataclasses.dataclass

@@ -20,7 +20,7 @@ from revolute_engine import models as builtin_models
 
 from ..access.call import current_client
 from ..access.caller import caller_name, require_owner
-from ..compute.compile_helper import Compiled
+from ..compute.compile_helper import Compiled, ModelFiles
 from ..compute.compiler import Compiler
 from ..compute.memory_budget import MemoryBudget
 from ..compute.pool import EnginePool
@@ -57,15 +57,15 @@ class Source:
 
 
 class Models:
-    """RegisterModel, GetModel, ListModels and DeleteModel.
+    """RegisterModel, GetModel, GetModelFiles, ListModels and DeleteModel.
 
     The store keeps the source. It is compiled again when the model is first used after a restart, or on
     another replica.
 
     Models are shared: the id is a hash of the content, so that two callers who send the same content get the
     same model. Every caller may list, describe and simulate all models. A model belongs to the caller who
-    registered it first: it counts towards that caller's limits, and only that caller and admins may delete
-    it.
+    registered it first: it counts towards that caller's limits, and only that caller and admins may read its
+    files and delete it.
     """
 
     def __init__(self, compiler: Compiler, pool: EnginePool, budget: MemoryBudget, store: Store) -> None:
@@ -122,6 +122,26 @@ class Models:
             self._seen[model_id] = time.monotonic()
             return model
 
+    async def files(self, model_id: str) -> ModelFiles:
+        """Return a model as MJCF text with its files; it is compiled again for that.
+
+        Raises:
+            NotFoundError: no such model is registered.
+            PermissionDeniedError: it belongs to another caller, and is not built in.
+            DataLossError: its record is damaged.
+            LimitError: too many models compile.
+        """
+        record = await self._store.get(MODEL, model_id)
+        if record is None:
+            raise NotFoundError.missing("model", model_id)
+        source = _kept_source(record.payload)
+        if not source.builtin:
+            require_owner("model", record.owner, "read its files")
+        request = {**_request(source), "mjcf": True}
+        with self._budget.reserve("the files of a model", source.size) as reservation:
+            compiled = await self._compiler.compile(request, _label(source), reservation)
+            return compiled.files()
+
     async def page(self, size: int, token: str) -> Page[tuple[str, str]]:
         """Return a page of ids and names of the models; see `pagination.page`.
 
@@ -143,7 +163,7 @@ class Models:
         entry = await self._store.look(MODEL, model_id)
         if entry is None:
             raise NotFoundError.missing("model", model_id)
-        require_owner("model", entry.owner)
+        require_owner("model", entry.owner, "delete it")
         try:
             await shielded(self._store.commit(Delete(MODEL, model_id), *ticket.writes(None)))
         except Conflict as conflict:
@@ -191,10 +211,8 @@ class Models:
         """Compile a model and add it to the cache."""
         # do not compile if no worker will be free to load the result
         self._pool.check_room()
-        request = {**vars(source), "text": source.text.encode()}
-        label = source.name or source.builtin or "XML text"
         with self._budget.reserve("a model", source.size) as reservation:
-            compiled = await self._compiler.compile(request, label, reservation)
+            compiled = await self._compiler.compile(_request(source), _label(source), reservation)
             # two copies: the binary, and MuJoCo's own copy
             with self._budget.reserve("a model that is taken over", 2 * len(compiled.binary)):
                 model = await self._pool.run(lambda _token: _loaded(compiled, source))
@@ -267,6 +285,16 @@ def _kept_source(payload: Sequence[Any]) -> Source:
     """Return the source of a record."""
     source = Source(**decode(payload))
     return dataclasses.replace(source, options={_RECORDED: _FORMER_CONTACT_MODEL, **source.options})
+
+
+def _request(source: Source) -> dict[str, Any]:
+    """Return the request for a compile worker."""
+    return {**vars(source), "text": source.text.encode()}
+
+
+def _label(source: Source) -> str:
+    """Return the name of a source in messages."""
+    return source.name or source.builtin or "XML text"
 
 
 def _digest(source: Source) -> str:

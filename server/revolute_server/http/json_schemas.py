@@ -109,6 +109,8 @@ def add_answer(message: type[Message] | Descriptor, schemas_by_name: Schema) -> 
     descriptor = message if isinstance(message, Descriptor) else message.DESCRIPTOR
     if descriptor.name == "Tensor":
         return reference("Numbers")
+    if descriptor.name == "Blob":
+        return {"type": "string"}
     if descriptor.name not in schemas_by_name:
         properties: Schema = {}
         schemas_by_name[descriptor.name] = {

@@ -3,11 +3,12 @@
 Reading: `NaN`, `Infinity` and numbers beyond the range of float64 become non-finite floats, so that the check
 of their field refuses them with its name. Integers that fit into 64 bits become ints; larger ones and `-0`
 become floats. Writing: floats are written by `repr`, the shortest text that reads back to the same bits;
-non-finite floats are written as the strings "nan", "inf" and "-inf".
+non-finite floats are written as the strings "nan", "inf" and "-inf", and bytes (uint8 arrays) as base64.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
@@ -123,6 +124,8 @@ def _encode(value: Any) -> Iterator[str]:
             yield from _encode(entry)
             separator = ","
         yield "}" if value else "{}"
+    elif isinstance(value, np.ndarray) and value.dtype == np.uint8:
+        yield f'"{base64.b64encode(value.tobytes()).decode()}"'
     elif isinstance(value, np.ndarray):
         yield from _encode_array(value)
     elif isinstance(value, list | tuple):

@@ -65,6 +65,9 @@ class ModelVerbs(ServiceVerbs):
     async def get_model(self, model_id: str) -> Document:
         return answers.model_info(await self.service.models.get(model_id))
 
+    async def get_model_files(self, model_id: str) -> Document:
+        return answers.model_files(await self.service.models.files(model_id))
+
     @takes(Listing)
     async def list_models(self, body: Listing) -> Document:
         models = self.service.models

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium
+import mujoco
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -58,7 +61,7 @@ def test_gymnasium_checks_every_registered_environment(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Hopper-v5", "Walker2d-v5", "HalfCheetah-v5", "InvertedPendulum-v5", "Ant-v5"]
+    "name", ["Hopper-v5", "Walker2d-v5", "HalfCheetah-v5", "Swimmer-v5", "InvertedPendulum-v5", "Ant-v5"]
 )
 def test_version_5_is_gymnasiums_own_step_by_step(name: str) -> None:
     """Both simulate the same state, so that chaos does not add up; Ant's reward differs as documented."""
@@ -77,6 +80,33 @@ def test_version_5_is_gymnasiums_own_step_by_step(name: str) -> None:
         assert our_end == ended
         if ended:
             theirs.reset()
+
+
+def test_ant_observes_mujocos_contact_forces() -> None:
+    """In the state after the action, with its control: MuJoCo's cfrc_ext, and Gymnasium's cost of it."""
+    theirs, ours = gymnasium.make("Ant-v5"), gymnasium.make("revolute/Ant-v1")
+    assert ours.observation_space.shape == theirs.observation_space.shape == (105,)
+    model, data = theirs.unwrapped.model, theirs.unwrapped.data  # type: ignore[attr-defined]
+    model.opt.tolerance = 0
+    episodes = ours.unwrapped._episodes  # type: ignore[attr-defined]
+    ours.reset(seed=3)
+    touched, x, seconds = 0, episodes.qpos[0, 0], 5 * model.opt.timestep
+    for action in actions(theirs, 40):
+        found, reward, ended, *_ = ours.step(action)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = episodes.qpos[0], episodes.qvel[0], action
+        mujoco.mj_forward(model, data)
+        mujoco.mj_rnePostConstraint(model, data)
+        expected = np.clip(data.cfrc_ext, -1, 1)
+        np.testing.assert_allclose(found[27:].reshape(-1, 6), expected[1:], atol=1e-7)
+        touched += int(np.abs(expected).max() > 0)
+        forward, x = (data.qpos[0] - x) / seconds, data.qpos[0]
+        cost = 0.5 * np.square(action).sum() + 5e-4 * np.square(expected).sum()
+        np.testing.assert_allclose(reward, forward + (0.2 <= data.qpos[2] <= 1.0) - cost, atol=1e-6)
+        if ended:
+            break
+    assert touched > 10
+    theirs.close()
+    ours.close()
 
 
 def test_a_vector_equals_single_environments(simulator: revolute.Simulator) -> None:
@@ -191,3 +221,53 @@ def test_actions_and_rewards_of_a_wrong_shape(in_process: revolute.Simulator) ->
         env.step(np.zeros(2))
     with pytest.raises(revolute.ArgumentError, match=r"reward: expected shape \[batch=1\], got \[\]"):
         env.step(np.zeros(1))
+
+
+DOCUMENT = {
+    "reward": {"terms": [{"quantity": "qpos", "weight": 2.0}]},
+    "qpos_max": [0.3],
+    "observe": ["qvel", "qpos"],
+    "qpos": [0.1],
+    "hold": 4,
+    "action_limit": 3.0,
+}
+
+
+def test_a_file_and_a_task_as_json_make_an_environment(tmp_path: Path) -> None:
+    model, task = tmp_path / "cart.xml", tmp_path / "task.json"
+    model.write_text(CART)
+    task.write_text(json.dumps(DOCUMENT))
+    env = gymnasium.make("revolute/Model-v0", model=str(model), task=task, load={"timestep": 0.01})
+    check_env(env.unwrapped, skip_render_check=True)
+    observation, _ = env.reset()
+    np.testing.assert_array_equal(observation, [0.0, 0.1])
+    np.testing.assert_array_equal(env.action_space.high, [3.0])  # type: ignore[attr-defined]
+    # a mass of 1 kg: v = h u n, x = x0 + h^2 u (1 + 2 + 3 + 4)
+    observation, reward, ended, *_ = env.step(np.array([3.0]))
+    np.testing.assert_allclose(observation, [0.12, 0.1 + 3e-3], rtol=1e-12)
+    np.testing.assert_allclose(reward, -2.0 * observation[1] ** 2, rtol=1e-12)
+    while not ended:
+        observation, _, ended, cut, _ = env.step(np.array([3.0]))
+        assert not cut
+        assert ended == (observation[1] > 0.3)
+    env.close()
+    envs = gymnasium.make_vec(
+        "revolute/Model-v0",
+        num_envs=2,
+        vectorization_mode="vector_entry_point",
+        model="cartpole",
+        task={"start_noise": 0.1, "action_limit": 1.0},
+        hold=7,
+    )
+    assert envs.unwrapped.task.hold == 7  # type: ignore[attr-defined]
+    first, again = envs.reset(seed=4)[0], envs.reset(seed=4)[0]
+    np.testing.assert_array_equal(first, again)
+    assert np.ptp(first, axis=0).all()
+    envs.close()
+
+
+def test_a_task_that_is_no_json(tmp_path: Path) -> None:
+    file = tmp_path / "task.json"
+    file.write_text("{")
+    with pytest.raises(revolute.ArgumentError, match="task: expected a file with JSON"):
+        gymnasium.make("revolute/Model-v0", model="cartpole", task=file)

@@ -169,7 +169,7 @@ def test_float32_in_float32_out(in_process: revolute.Simulator) -> None:
 
 
 def test_a_tracer_in_the_plain_call_is_told_of_the_adapter(cart: Cartpole) -> None:
-    with pytest.raises(revolute.ArgumentError, match=r"qpos: .*tracer.*revolute\.jax\.rollout"):
+    with pytest.raises(revolute.ArgumentError, match=r"qpos: .*tracer.*revolute\.jax: rollout"):
         jax.jit(lambda qpos: cart.sim.rollout(cart.model, qpos, cart.qvel, cart.ctrl).qpos)(cart.qpos)
 
 
@@ -178,3 +178,149 @@ def test_shapes_are_checked_before_the_call(cart: Cartpole) -> None:
         cart.states(cart.qpos[:, :1], cart.qvel, cart.ctrl, cart.gravity)
     with pytest.raises(revolute.ArgumentError, match="ctrl: expected shape"):
         cart.states(cart.qpos, cart.qvel, cart.ctrl[0, 0], cart.gravity)
+
+
+NV, LAYERS = 2, ((4, 5), (4,), (1, 4), (1,))
+"""Of cartpole; W and b of a network that sees qpos, qvel and a goal of one number."""
+
+
+def feedback_of(gain: Any, qpos_ref: Any, qvel_ref: Any) -> dict[str, Any]:
+    return {"feedback": {"gain": gain, "qpos": qpos_ref, "qvel": qvel_ref}}
+
+
+def policy_of(*weights: Any, goal: Any) -> dict[str, Any]:
+    chosen = {"activation": "elu", "scale": [0.7], "squash": True}
+    return {"policy": adapter.Policy(weights, ("qpos", "qvel", "goal"), goal=goal, **chosen)}
+
+
+def controllers(kind: str) -> tuple[Any, tuple[np.ndarray, ...]]:
+    """Return a function from arrays to options of a rollout, and the arrays."""
+    random = np.random.default_rng(3)
+    if kind == "feedback":
+        shapes: tuple[tuple[int, ...], ...] = ((1, 2 * NV), (STEPS, NV), (BATCH, STEPS, NV))
+        return feedback_of, tuple(random.normal(size=shape) for shape in shapes)
+    if kind == "policy":
+        weights = [random.normal(size=shape) for shape in LAYERS]
+        return lambda *arrays: policy_of(*arrays[:4], goal=arrays[4]), (
+            *weights,
+            random.normal(size=(STEPS, 1)),
+        )
+    return lambda forces: {"qfrc_applied": forces}, (random.normal(size=(BATCH, 1, NV)),)
+
+
+KINDS = ("feedback", "policy", "qfrc_applied")
+
+
+def closed_loss(cart: Cartpole, kind: str, **options: Any) -> Any:
+    """Return a loss by the start, controls and arrays of a controller."""
+    make, _ = controllers(kind)
+
+    def loss(qpos: Any, ctrl: Any, *arrays: Any) -> Any:
+        found = adapter.rollout(cart.sim, cart.model, qpos, cart.qvel, ctrl, **make(*arrays), **options)
+        return sum(jnp.sum(jnp.sin(array)) for array in found)
+
+    return loss
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_by_controllers_against_differences(cart: Cartpole, kind: str) -> None:
+    arrays = controllers(kind)[1]
+    check_grads(closed_loss(cart, kind, hold=2), (cart.qpos, cart.ctrl, *arrays), 1, modes=["rev"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_by_controllers_are_those_of_backward(simulator: revolute.Simulator, kind: str) -> None:
+    cart = Cartpole(simulator)
+    make, arrays = controllers(kind)
+    wrt = tuple(range(2, 2 + len(arrays)))
+    found = jax.jit(jax.grad(closed_loss(cart, kind), wrt))(cart.qpos, cart.ctrl, *arrays)
+    plain = {
+        "feedback": lambda: {"feedback": revolute.Feedback(*arrays)},
+        "policy": lambda: {
+            "policy": revolute.MLP(
+                arrays[:4],
+                ("qpos", "qvel", "goal"),
+                goal=arrays[-1],
+                activation="elu",
+                scale=[0.7],
+                squash=True,
+            )
+        },
+        "qfrc_applied": lambda: make(*arrays),
+    }[kind]()
+    trajectory = simulator.rollout(cart.model, cart.qpos, cart.qvel, cart.ctrl, **plain)
+    names = {
+        "feedback": ("feedback.gain", "feedback.qpos", "feedback.qvel"),
+        "policy": ("policy.weights", "policy.goal"),
+        "qfrc_applied": ("qfrc_applied",),
+    }[kind]
+    gradient = trajectory.backward(np.cos(trajectory.qpos), np.cos(trajectory.qvel), wrt=names)
+    expected = [gradient[name] for name in names]
+    if kind == "policy":
+        expected = [*plain["policy"].arrays(expected[0]), expected[1]]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_vmap_with_controllers_is_a_loop(cart: Cartpole, kind: str, calls: list[tuple[int, ...]]) -> None:
+    """Over start states with one controller, and over controllers."""
+    arrays = controllers(kind)[1]
+    random = np.random.default_rng(4)
+    several = tuple(random.normal(size=(ROWS, *array.shape)) for array in arrays)
+    slopes = jax.grad(closed_loss(cart, kind), tuple(range(2 + len(arrays))))
+    for qpos, chosen, axes in (
+        (cart.rows, arrays, (0, None, *(None for _ in arrays))),
+        (cart.qpos, several, (None, None, *(0 for _ in arrays))),
+    ):
+        calls.clear()
+        found = jax.vmap(slopes, in_axes=axes)(qpos, cart.ctrl, *chosen)
+        assert len(calls) == (ROWS if kind == "policy" else 1)
+        for row in range(ROWS):
+            inputs = (qpos, cart.ctrl, *chosen)
+            own = [value if axis is None else value[row] for value, axis in zip(inputs, axes, strict=True)]
+            for one, other in zip(found, slopes(*own), strict=True):
+                np.testing.assert_allclose(one[row], other, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_vmap_of_single_environments_with_controllers(cart: Cartpole, kind: str) -> None:
+    make, arrays = controllers(kind)
+    arrays = tuple(array[0] if len(array) == BATCH and array.ndim == 3 else array for array in arrays)
+
+    def last(qpos: Any, qvel: Any, ctrl: Any, *given: Any) -> Any:
+        return adapter.rollout(cart.sim, cart.model, qpos, qvel, ctrl, **make(*given), states="final")[0]
+
+    jacobian = jax.jacrev(last, tuple(range(3, 3 + len(arrays))))
+    found = jax.vmap(jacobian, in_axes=(0, 0, 0, *(None for _ in arrays)))(*cart.inputs[:3], *arrays)
+    for row in range(BATCH):
+        expected = jacobian(cart.qpos[row], cart.qvel[row], cart.ctrl[row], *arrays)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one[row], other, rtol=1e-11, atol=1e-13)
+
+
+def test_a_policy_and_feedback_of_the_plain_api(cart: Cartpole) -> None:
+    arrays = controllers("policy")[1]
+    given = {"observe": ("qpos", "qvel", "goal"), "goal": arrays[-1], "scale": 0.5}
+    for name, theirs in (
+        ("policy", revolute.MLP(arrays[:4], **given)),
+        ("feedback", revolute.Feedback(*controllers("feedback")[1])),
+    ):
+        found = adapter.rollout(cart.sim, cart.model, *cart.inputs[:3], **{name: theirs})
+        expected = cart.sim.rollout(cart.model, *cart.inputs[:3], **{name: theirs})
+        np.testing.assert_array_equal(found[0], expected.qpos)
+
+
+def test_a_network_that_is_none() -> None:
+    with pytest.raises(revolute.ArgumentError, match=r"policy\.weights\.1: expected shape \[4\], got \[3\]"):
+        adapter.Policy([np.zeros((4, 2)), np.zeros(3)], ["qpos"])
+    with pytest.raises(
+        revolute.ArgumentError, match=r"policy\.weights\.0: .*tracer.*revolute\.jax: .*Policy"
+    ):
+        jax.jit(lambda w: revolute.MLP([w, np.zeros(1)], ["qpos"]).weights)(np.zeros((1, 2)))
+
+
+def test_a_second_derivative_is_refused(cart: Cartpole) -> None:
+    for outer in (jax.jacrev, jax.jacfwd):
+        with pytest.raises(NotImplementedError, match="expected a first derivative, got a second one"):
+            outer(jax.grad(cart.loss, 2), 2)(*cart.inputs)

@@ -158,8 +158,8 @@ def test_a_loss_of_one_number(in_process: revolute.Simulator) -> None:
     assert isinstance(value, float) and np.abs(gradient.ctrl).max() > 0
 
 
-def test_gradcheck_passes_for_feedback_and_applied_forces(in_process: revolute.Simulator) -> None:
-    model = in_process.load_model("cartpole")
+def test_gradcheck_passes_for_feedback_and_applied_forces(simulator: revolute.Simulator) -> None:
+    model = simulator.load_model("cartpole")
     qpos, qvel, ctrl = inputs(model)
     gain = torch.randn(STEPS, model.nu, 2 * model.nv, dtype=torch.float64, requires_grad=True)
     target = torch.randn(model.nq, dtype=torch.float64, requires_grad=True)
@@ -168,7 +168,7 @@ def test_gradcheck_passes_for_feedback_and_applied_forces(in_process: revolute.S
     def states(gain: Any, target: Any, ctrl: Any, force: Any) -> Any:
         feedback = {"gain": gain, "qpos": target, "qvel": np.zeros(model.nv)}
         options = {"feedback": feedback, "qfrc_applied": force, "hold": 2}
-        return adapter.rollout(in_process, model, qpos.detach(), qvel.detach(), ctrl, **options)
+        return adapter.rollout(simulator, model, qpos.detach(), qvel.detach(), ctrl, **options)
 
     assert torch.autograd.gradcheck(states, (gain, target, ctrl, force))
 

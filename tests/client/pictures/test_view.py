@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 
+import mujoco
 import numpy as np
 import pytest
 from PIL import Image
@@ -16,6 +17,7 @@ from tests.server.http.browser import CHROMIUM, Page, browser
 
 pytest.importorskip("viser")
 from revolute.view import ModelViewer
+from revolute.view.scene import shape_mesh
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 SECONDS = 30.0
@@ -46,6 +48,21 @@ def _wait(condition: Callable[[], bool]) -> None:
 def _open(page: Page, address: str) -> None:
     page.open(address, 360, 240)
     page.wait("document.querySelector('canvas') && document.body.innerText.length > 0")
+
+
+def test_a_height_field_is_drawn_as_its_surface() -> None:
+    heights = "0 1 2  3 4 5  6 7 8  9 10 11"
+    model = mujoco.MjModel.from_xml_string(
+        f'''<mujoco><asset><hfield name="h" nrow="4" ncol="3" size="2 3 .5 1" elevation="{heights}"/></asset>
+        <worldbody><geom type="hfield" hfield="h"/></worldbody></mujoco>'''
+    )
+    vertices, faces = shape_mesh(model, 0)
+    assert len(faces) == 2 * 2 * 3 and np.allclose(vertices[:, 2], 0.5 * model.hfield_data)
+    assert np.allclose(vertices[[0, -1], :2], [[-2, -3], [2, 3]])
+    first, second, third = (vertices[faces[:, i]] for i in range(3))
+    normals = np.cross(second - first, third - first)
+    assert (normals[:, 2] > 0).all()  # all seen from above
+    assert np.isclose(normals[:, 2].sum() / 2, 4 * 6)
 
 
 @needs_browser

@@ -11,7 +11,7 @@ from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
 
 SETTINGS = {
     "cartpole": {"model": "cartpole"},
-    "laikago": {"model": "laikago", "steps_per_action": 2, "options.timestep": 2e-3},
+    "laikago": {"model": "laikago", "hold": 2, "options.timestep": 2e-3},
 }
 
 
@@ -57,7 +57,7 @@ class TestCreateDestroyWorld(_Connected, compliance.CreateDestroyWorld):
         {
             "gravity": 1,
             "episode_length": 0,
-            "steps_per_action": 1.5,
+            "hold": 1.5,
             "discount": 2.0,
             "reward": "{",
             "text": "",

@@ -24,6 +24,7 @@ from dm_env_rpc.v1 import dm_env_rpc_pb2 as pb
 
 import revolute
 from revolute.contract.codec.status import decode_status
+from revolute.gym import Env
 from revolute_server.access.tokens import new_token, token_line
 from tests.server.conftest import CART
 from tests.server.processes import ServerProcess, running_server
@@ -100,7 +101,7 @@ def test_episodes_are_the_engines_rollouts_and_rewards_the_loss(
         connection,
         model="cartpole",
         options={"timestep": 0.005},
-        steps_per_action=3,
+        hold=3,
         qpos=start,
         reward=json.dumps(LOSS),
         discount=0.97,
@@ -119,6 +120,44 @@ def test_episodes_are_the_engines_rollouts_and_rewards_the_loss(
         reward = -(weights * (expected - target) ** 2).sum() - 0.01 * float(action @ action)
         np.testing.assert_allclose(now.reward, reward, rtol=1e-12)
         assert now.discount == 0.97
+
+
+@pytest.mark.parametrize("observe", [["qpos", "qvel"], ["qvel"]])
+def test_a_world_and_a_gymnasium_environment_of_one_task_have_the_same_episodes(
+    connection: connections.Connection, in_process: revolute.Simulator, observe: list[str]
+) -> None:
+    document = {
+        "reward": LOSS,
+        "qpos_min": np.array([-np.inf, -0.4]),
+        "qpos_max": np.array([np.inf, 0.4]),
+        "observe": observe,
+        "start_noise": 0.05,
+        "hold": 5,
+        "episode_length": 12,
+    }
+    settings = {**document, "reward": json.dumps(LOSS), "observe": np.array(observe)}
+    world = environment(connection, model="cartpole", seed=7, **settings)
+    model, task = in_process.load_model("cartpole"), revolute.Task.from_dict(document)
+    env = Env(in_process, model, task)
+    assert world.action_spec()["ctrl"].maximum == env.action_space.high == 20.0
+    dice = np.random.default_rng(0)
+    ends = []
+    for episode in range(4):
+        first, _ = env.reset(seed=7 if episode == 0 else None)
+        seen = world.reset()
+        while True:
+            assert set(seen.observation) == {*observe}
+            assert np.concatenate([seen.observation[name] for name in observe]).tobytes() == first.tobytes()
+            if seen.last():
+                break
+            action = dice.uniform(-8, 8, 1) + 4.0 * (episode % 2)
+            action = np.clip(action, -8, 8)
+            first, reward, terminated, truncated, _ = env.step(action)
+            seen = world.step({"ctrl": action})
+            assert (seen.reward, seen.last()) == (reward, terminated or truncated)
+        assert seen.discount == (0.0 if terminated else 1.0)
+        ends.append(terminated)
+    assert {*ends} == {True, False}
 
 
 def test_an_episode_ends_at_its_length_and_the_next_begins(connection: connections.Connection) -> None:
@@ -145,7 +184,7 @@ def test_leaving_the_range_terminates_with_discount_zero(connection: connections
 def test_physics_beyond_the_finite_numbers_is_an_error_and_no_reward(
     connection: connections.Connection,
 ) -> None:
-    join(connection, create(connection, text=CART, ctrl_limit=1e6, qvel=np.array([1e308])))
+    join(connection, create(connection, text=CART, action_limit=1e6, qvel=np.array([1e308])))
     step(connection)
     request = pb.StepRequest(actions={1: tensor_utils.pack_tensor(np.array([1e6]))})
     for _ in range(3):

@@ -91,6 +91,35 @@ class GetModelResponse(_message.Message):
     model: ModelInfo
     def __init__(self, model: _Optional[_Union[ModelInfo, _Mapping]] = ...) -> None: ...
 
+class GetModelFilesRequest(_message.Message):
+    __slots__ = ("model_id",)
+    MODEL_ID_FIELD_NUMBER: _ClassVar[int]
+    model_id: str
+    def __init__(self, model_id: _Optional[str] = ...) -> None: ...
+
+class GetModelFilesResponse(_message.Message):
+    __slots__ = ("start", "chunk")
+    START_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    start: ModelFiles
+    chunk: _tensor_pb2.Chunk
+    def __init__(self, start: _Optional[_Union[ModelFiles, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
+
+class ModelFiles(_message.Message):
+    __slots__ = ("mjcf", "assets")
+    class AssetsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Blob
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Blob, _Mapping]] = ...) -> None: ...
+    MJCF_FIELD_NUMBER: _ClassVar[int]
+    ASSETS_FIELD_NUMBER: _ClassVar[int]
+    mjcf: _tensor_pb2.Blob
+    assets: _containers.MessageMap[str, _tensor_pb2.Blob]
+    def __init__(self, mjcf: _Optional[_Union[_tensor_pb2.Blob, _Mapping]] = ..., assets: _Optional[_Mapping[str, _tensor_pb2.Blob]] = ...) -> None: ...
+
 class ListModelsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -130,7 +159,7 @@ class ModelSummary(_message.Message):
     def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ModelInfo(_message.Message):
-    __slots__ = ("model_id", "name", "nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep", "qpos0", "qvel0", "body_names", "joint_names", "geom_names", "actuator_names", "dof_names", "ctrlrange", "body_mass", "geom_friction", "options", "notes", "warnings", "params", "keyframes", "joint_types", "site_names", "sensor_names", "sensor_types", "sensor_dims", "jnt_range")
+    __slots__ = ("model_id", "name", "nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep", "qpos0", "qvel0", "body_names", "joint_names", "geom_names", "actuator_names", "dof_names", "ctrlrange", "body_mass", "geom_friction", "options", "notes", "warnings", "params", "keyframes", "joint_types", "site_names", "sensor_names", "sensor_types", "sensor_dims", "jnt_range", "geom_bodyid")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -168,6 +197,7 @@ class ModelInfo(_message.Message):
     SENSOR_TYPES_FIELD_NUMBER: _ClassVar[int]
     SENSOR_DIMS_FIELD_NUMBER: _ClassVar[int]
     JNT_RANGE_FIELD_NUMBER: _ClassVar[int]
+    GEOM_BODYID_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     name: str
     nq: int
@@ -198,7 +228,8 @@ class ModelInfo(_message.Message):
     sensor_types: _containers.RepeatedScalarFieldContainer[str]
     sensor_dims: _containers.RepeatedScalarFieldContainer[int]
     jnt_range: _tensor_pb2.Tensor
-    def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ..., nq: _Optional[int] = ..., nv: _Optional[int] = ..., nu: _Optional[int] = ..., nbody: _Optional[int] = ..., njnt: _Optional[int] = ..., ngeom: _Optional[int] = ..., timestep: _Optional[float] = ..., qpos0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_names: _Optional[_Iterable[str]] = ..., joint_names: _Optional[_Iterable[str]] = ..., geom_names: _Optional[_Iterable[str]] = ..., actuator_names: _Optional[_Iterable[str]] = ..., dof_names: _Optional[_Iterable[str]] = ..., ctrlrange: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_mass: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., geom_friction: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., options: _Optional[_Union[ModelOptions, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[str]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., keyframes: _Optional[_Iterable[_Union[Keyframe, _Mapping]]] = ..., joint_types: _Optional[_Iterable[str]] = ..., site_names: _Optional[_Iterable[str]] = ..., sensor_names: _Optional[_Iterable[str]] = ..., sensor_types: _Optional[_Iterable[str]] = ..., sensor_dims: _Optional[_Iterable[int]] = ..., jnt_range: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    geom_bodyid: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ..., nq: _Optional[int] = ..., nv: _Optional[int] = ..., nu: _Optional[int] = ..., nbody: _Optional[int] = ..., njnt: _Optional[int] = ..., ngeom: _Optional[int] = ..., timestep: _Optional[float] = ..., qpos0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_names: _Optional[_Iterable[str]] = ..., joint_names: _Optional[_Iterable[str]] = ..., geom_names: _Optional[_Iterable[str]] = ..., actuator_names: _Optional[_Iterable[str]] = ..., dof_names: _Optional[_Iterable[str]] = ..., ctrlrange: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_mass: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., geom_friction: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., options: _Optional[_Union[ModelOptions, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[str]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., keyframes: _Optional[_Iterable[_Union[Keyframe, _Mapping]]] = ..., joint_types: _Optional[_Iterable[str]] = ..., site_names: _Optional[_Iterable[str]] = ..., sensor_names: _Optional[_Iterable[str]] = ..., sensor_types: _Optional[_Iterable[str]] = ..., sensor_dims: _Optional[_Iterable[int]] = ..., jnt_range: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., geom_bodyid: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Keyframe(_message.Message):
     __slots__ = ("name", "qpos")

@@ -45,6 +45,11 @@ class ModelServiceStub(object):
                 request_serializer=revolute_dot_v1_dot_model__pb2.GetModelRequest.SerializeToString,
                 response_deserializer=revolute_dot_v1_dot_model__pb2.GetModelResponse.FromString,
                 _registered_method=True)
+        self.GetModelFiles = channel.unary_stream(
+                '/revolute.v1.ModelService/GetModelFiles',
+                request_serializer=revolute_dot_v1_dot_model__pb2.GetModelFilesRequest.SerializeToString,
+                response_deserializer=revolute_dot_v1_dot_model__pb2.GetModelFilesResponse.FromString,
+                _registered_method=True)
         self.ListModels = channel.unary_unary(
                 '/revolute.v1.ModelService/ListModels',
                 request_serializer=revolute_dot_v1_dot_model__pb2.ListModelsRequest.SerializeToString,
@@ -71,6 +76,14 @@ class ModelServiceServicer(object):
 
     def GetModel(self, request, context):
         """Describes a registered model. Errors: NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetModelFiles(self, request, context):
+        """Returns a model as MuJoCo compiles it, as MJCF text with the files that it refers to, e.g. to draw it. Errors: NOT_FOUND;
+        PERMISSION_DENIED if another caller registered it first, unless it is built in; LIMIT_EXCEEDED if too many models compile.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -103,6 +116,11 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     servicer.GetModel,
                     request_deserializer=revolute_dot_v1_dot_model__pb2.GetModelRequest.FromString,
                     response_serializer=revolute_dot_v1_dot_model__pb2.GetModelResponse.SerializeToString,
+            ),
+            'GetModelFiles': grpc.unary_stream_rpc_method_handler(
+                    servicer.GetModelFiles,
+                    request_deserializer=revolute_dot_v1_dot_model__pb2.GetModelFilesRequest.FromString,
+                    response_serializer=revolute_dot_v1_dot_model__pb2.GetModelFilesResponse.SerializeToString,
             ),
             'ListModels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListModels,
@@ -170,6 +188,33 @@ class ModelService(object):
             '/revolute.v1.ModelService/GetModel',
             revolute_dot_v1_dot_model__pb2.GetModelRequest.SerializeToString,
             revolute_dot_v1_dot_model__pb2.GetModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetModelFiles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/revolute.v1.ModelService/GetModelFiles',
+            revolute_dot_v1_dot_model__pb2.GetModelFilesRequest.SerializeToString,
+            revolute_dot_v1_dot_model__pb2.GetModelFilesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,21 +27,20 @@ struct BestFace {
 REVOLUTE_HD inline BestFace best_face(const ConvexShape& shape, const ConvexShape& other,
                                       const Vector& towards) {
   BestFace best;
-  Vector lowest;  // point of `other` that is the nearest to the best face
+  FaceRivals rivals;
+  rivals.add(support(other, -towards));
   const double rounding = 1e-12 * (shape.size + other.size);
-  // over no face does `other` stand higher than one of its points
-  const auto may_win = [&](const Vector& normal, const Vector& corner) {
-    return best.face < 0 || !(dot(normal, lowest - corner) < best.separation - rounding);
-  };
-  const auto consider = [&](int index, const Vector& normal) {
+  const auto consider = [&](int index, const Vector& normal, const Vector& corner) {
     const Vector point = support(other, -normal);
+    rivals.add(point);
+    if (dot(normal, point - corner) < rivals.least) return;
     const double s = dot(normal, point - support(shape, normal));
     if (s > best.separation || (s == best.separation && index < best.face)) {
       best = {s, index, normal};
-      lowest = point;
+      rivals.least = s - rounding;
     }
   };
-  with_shape(shape, [&](const auto& of) { of.visit_faces(shape, towards, may_win, consider); });
+  with_shape(shape, [&](const auto& of) { of.visit_faces(shape, towards, rivals, consider); });
   return best;
 }
 
@@ -187,6 +186,9 @@ REVOLUTE_HD inline bool best_stationary(const ConvexShape& a, const ConvexShape&
   tried.a.feature = tried.b.feature = Feature::face;
   for (double tolerance : {1e-7, 1e-5, 1e-3, 1e-2, 5e-2, 2e-1}) {
     StationaryPair pair = {support_element(a, n, tolerance), support_element(b, -n, tolerance), n, 0};
+    // a hull's face stays one with any larger tolerance
+    if ((pair.a.feature == Feature::face && a.is_hull()) || (pair.b.feature == Feature::face && b.is_hull()))
+      break;
     if (pair.a.feature == Feature::face || pair.b.feature == Feature::face) continue;
     if (same_element(pair.a, tried.a) && same_element(pair.b, tried.b)) continue;
     tried = pair;

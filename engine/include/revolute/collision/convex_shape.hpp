@@ -13,7 +13,7 @@
 namespace revolute {
 
 struct ConvexShape {
-  const Model* model;
+  const HullArrays* hulls;
   const Geom* geom;
   Matrix3<double> R;  // frame of the local coordinates: the link's for hulls, the geom's for round shapes
   Vector p;
@@ -23,12 +23,12 @@ struct ConvexShape {
 
   REVOLUTE_HD bool is_hull() const { return geom->vertices > 0; }
   REVOLUTE_HD Vector vertex(int i) const {
-    return p + R * vector3<double>(model->vertices + 3 * (geom->vertex + i));
+    return p + R * vector3<double>(hulls->vertices + 3 * (geom->vertex + i));
   }
-  REVOLUTE_HD const HullFace& face(int i) const { return model->faces[geom->face + i]; }
-  REVOLUTE_HD const HullEdge& edge(int i) const { return model->edges[geom->edge + i]; }
+  REVOLUTE_HD const HullFace& face(int i) const { return hulls->faces[geom->face + i]; }
+  REVOLUTE_HD const HullEdge& edge(int i) const { return hulls->edges[geom->edge + i]; }
   REVOLUTE_HD Vector corner(const HullFace& face, int i) const {
-    return vertex(model->corners[face.corner + i]);
+    return vertex(hulls->corners[face.corner + i]);
   }
   // Whether a corner of the face is as high as `height` in direction m.
   REVOLUTE_HD bool reaches(const HullFace& face, const Vector& m, double height) const {
@@ -56,7 +56,7 @@ REVOLUTE_HD inline void complete_frame(const Vector& n, Vector& e1, Vector& e2) 
 
 // Index of the hull vertex that lies farthest in direction m; the first of several.
 REVOLUTE_HD inline int support_vertex(const ConvexShape& shape, const Vector& m) {
-  return farthest_vertex(*shape.model, *shape.geom, transpose_times(shape.R, m));
+  return farthest_vertex(*shape.hulls, *shape.geom, transpose_times(shape.R, m));
 }
 
 // Calls visit(i) for the vertices, faces or edges of a hull, until it returns false: at least for those with a point as
@@ -65,7 +65,7 @@ template <class Visit>
 REVOLUTE_HD inline void visit_high(const ConvexShape& shape, int tree, int number, const Vector& m,
                                    double height, const Visit& visit) {
   const double rounding = 1e-9 * shape.size;
-  visit_high_items(*shape.model, tree, number, transpose_times(shape.R, m),
+  visit_high_items(*shape.hulls, tree, number, transpose_times(shape.R, m),
                    height - dot(m, shape.p) - rounding, visit);
 }
 template <class Visit>

@@ -23,6 +23,18 @@ struct ReferenceFace {
   }
 };
 
+// While faces of a shape compete for the one over which another shape stands the highest: the last points of the other that were
+// looked at, none of which is lower than `least` over a face that wins.
+struct FaceRivals {
+  static constexpr int most = 8;
+  double least = -1e300;
+  int count = 0;  // of all so far; point i is at place i % most
+  Vector points[most];
+
+  REVOLUTE_HD void add(const Vector& point) { points[count++ % most] = point; }
+  REVOLUTE_HD int size() const { return count < most ? count : most; }
+};
+
 // The corners, in order, of the part of a shape that comes nearest to the reference face.
 struct IncidentPolygon {
   int corners = 0;

@@ -1,9 +1,13 @@
 // Searches a hull in a direction m: for its farthest vertex, and for all vertices, faces or edges that reach a height.
 //
+// The farthest vertex comes from a map: directions fall into cells, squares on the six sides of a cube that are divided while many
+// vertices contend for them, and each cell lists those that are farthest in some of its directions. A vertex that another
+// beats at the four corners of a cell, by more than rounding, cannot be; of the others every one is looked at.
 // A node of the hull's tree is a disc of centre c, axis u, radius r and half thickness t. It holds nothing higher than
 //   m.c + |m.u| t + |m x u| r                                                                 (1)
-// Nodes that cannot matter are passed over; of the others every item is looked at, so that the answer is that of a search
-// through all items, to the bit, however flat or dense the hull is. Hulls of few items have no tree.
+// Nodes that cannot matter are passed over; of the others every item is looked at. So answers are those of a search through
+// all items, to the bit, however flat or dense the hull is, and depend on nothing but hull and direction. Hulls of few items
+// have no map and no tree.
 #pragma once
 
 #include <cmath>
@@ -26,10 +30,6 @@ REVOLUTE_HD inline double node_height(const HullNode& node, const Vector& m, dou
          std::fabs(along) * node.thickness + across * node.radius;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 REVOLUTE_HD inline double height_of(const double* v, const Vector& m) {
   return m.x * v[0] + m.y * v[1] + m.z * v[2];
 }
@@ -47,57 +47,57 @@ REVOLUTE_HD inline int farthest_of_all(const double* vertices, int count, const 
   return best;
 }
 
-REVOLUTE_NOINLINE inline int farthest_in_tree(const Model& model, const Geom& geom, const Vector& m) {
-  const double* vertices = model.vertices + 3 * geom.vertex;
+// The cell of a direction: on the side of the cube that the direction's largest component names, the quarters are told apart
+// by the other two components.
+REVOLUTE_HD inline const SupportCell& support_cell(const HullArrays& hulls, const Geom& geom,
+                                                   const Vector& m) {
+  const double x = std::fabs(m.x), y = std::fabs(m.y), z = std::fabs(m.z);
+  const int axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
+  const double major = axis == 0 ? m.x : axis == 1 ? m.y : m.z;
+  double u = axis == 0 ? m.y : axis == 1 ? m.z : m.x, v = axis == 0 ? m.z : axis == 1 ? m.x : m.y;
+  const SupportCell* cell = hulls.support_cells + geom.support_cells + 2 * axis + (major < 0);
+  // u and v: from the middle of the square, whose side is twice `half`
+  for (double half = std::fabs(major); cell->count == 0;) {
+    half *= 0.5;
+    const bool right = u > 0, upper = v > 0;
+    u += right ? -half : half;
+    v += upper ? -half : half;
+    cell = hulls.support_cells + cell->first + int(right) + 2 * int(upper);
+  }
+  return *cell;
+}
+
+REVOLUTE_HD inline int farthest_in_cells(const HullArrays& hulls, const Geom& geom, const Vector& m) {
+  const double* vertices = hulls.vertices + 3 * geom.vertex;
+  const SupportCell& cell = support_cell(hulls, geom, m);
+  const int* members = hulls.cell_members + cell.first;
   int best = 0;
   double height = -1e300;
-  const double squared = dot(m, m);
-  struct Waiting {
-    int node;
-    double height;
-  } waiting[deepest_tree];
-  int count = 0;
-  const HullNode* nodes = model.hull_nodes;
-  Waiting at = {geom.vertex_tree, 1e300};
-  for (;;) {
-    if (!(at.height < height)) {
-      const HullNode& node = nodes[at.node];
-      if (node.count == 0) {
-        // first the child that may reach higher
-        const Waiting left = {at.node + 1, node_height(nodes[at.node + 1], m, squared)},
-                      right = {node.right, node_height(nodes[node.right], m, squared)};
-        const bool right_first = right.height > left.height;
-        waiting[count++] = right_first ? left : right;
-        at = right_first ? right : left;
-        continue;
-      }
-      for (int k = node.first; k < node.first + node.count; ++k) {
-        const int i = model.hull_items[k];
-        const double h = height_of(vertices + 3 * i, m);
-        if (h > height || (h == height && i < best)) {
-          height = h;
-          best = i;
-        }
-      }
+  for (int k = 0; k < cell.count; ++k) {
+    const double h = height_of(vertices + 3 * members[k], m);
+    if (h > height) {
+      height = h;
+      best = members[k];
     }
-    if (count == 0) return best;
-    at = waiting[--count];
   }
+  return best;
 }
 
 }  // namespace detail
 
-// Index of the vertex farthest in direction m, in the coordinates of the hull's link; the first of several.
-REVOLUTE_HD inline int farthest_vertex(const Model& model, const Geom& geom, const Vector& m) {
-  if (geom.vertex_tree == no_tree)
-    return detail::farthest_of_all(model.vertices + 3 * geom.vertex, geom.vertices, m);
-  return detail::farthest_in_tree(model, geom, m);
+// Index of the vertex farthest in direction m, in the coordinates of the hull's link; the first of several, and the hull's first
+// for m = 0.
+REVOLUTE_HD inline int farthest_vertex(const HullArrays& hulls, const Geom& geom, const Vector& m) {
+  if (geom.support_cells == no_cells)
+    return detail::farthest_of_all(hulls.vertices + 3 * geom.vertex, geom.vertices, m);
+  if (m.x == 0 && m.y == 0 && m.z == 0) return 0;
+  return detail::farthest_in_cells(hulls, geom, m);
 }
 
 // Calls visit(i) for items of a tree, or for all of 0 ... number - 1 without one, until it returns false: at least for all
 // that have a point as high as `reach` in direction m, in the coordinates of the hull's link; in any order.
 template <class Visit>
-REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int number, const Vector& m,
+REVOLUTE_HD inline void visit_high_items(const HullArrays& hulls, int tree, int number, const Vector& m,
                                          double reach, const Visit& visit) {
   if (tree == no_tree) {
     for (int i = 0; i < number; ++i)
@@ -107,7 +107,7 @@ REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int numbe
   const double squared = dot(m, m);
   int waiting[deepest_tree], count = 0;
   for (int at = tree;;) {
-    const HullNode& node = model.hull_nodes[at];
+    const HullNode& node = hulls.hull_nodes[at];
     if (!(detail::node_height(node, m, squared) < reach)) {
       if (node.count == 0) {
         waiting[count++] = node.right;
@@ -115,7 +115,7 @@ REVOLUTE_HD inline void visit_high_items(const Model& model, int tree, int numbe
         continue;
       }
       for (int i = node.first; i < node.first + node.count; ++i)
-        if (!visit(model.hull_items[i])) return;
+        if (!visit(hulls.hull_items[i])) return;
     }
     if (count == 0) return;
     at = waiting[--count];

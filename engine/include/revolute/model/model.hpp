@@ -74,7 +74,7 @@ struct Body : FixedFrame {
 };
 
 // A length along the mechanism and its rate J qvel: a tendon's, or what an actuator drives besides hinges and slides.
-enum class TransmissionType : int { joints, path, ball, free, site, slider_crank };
+enum class TransmissionType : int { joints, path, ball, free, site, slider_crank, body };
 struct Transmission {
   TransmissionType type;
   int support;         // degrees of freedom of J
@@ -90,6 +90,7 @@ struct Transmission {
       [6];  // ball, free, site: of the three forces and three torques; the first is parameter actuator_gear
   int actuator;  // ball, free, site: whose
   double rod;    // slider_crank
+  int body;      // body: whose contacts it pulls
 };
 // A joint that a tendon adds up, by its coefficient.
 struct TendonJoint {
@@ -113,7 +114,7 @@ struct PathWrap {
 };
 // The first transmissions are those of the tendons.
 struct Tendon {
-  double stiffness, damping;
+  double stiffness, damping, armature;
   double spring[2];  // no force between these lengths
   bool limited;
   double range[2], margin;
@@ -147,17 +148,30 @@ struct Actuator {
   bool muscle_gain, muscle_bias;
   Muscle gain, bias;
 };
-// A body that a medium resists, see stages/link_forces.hpp.
+// A body that a medium resists, see stages/medium.hpp.
 struct MediumBody {
   int link;
   double axes[9];  // of its inertia, in the link frame
 };
+// An ellipsoid that a medium resists, in its link's frame; the coefficients are MuJoCo's fluidcoef.
+struct MediumEllipsoid {
+  int link;
+  double axes[9], position[3], half[3];
+  double density, viscosity;
+  double blunt, slender, angular, kutta, magnus;
+  double virtual_mass[3], virtual_inertia[3];
+};
 
 // A shape in the frame of its link.
-enum class Shape : int { plane, sphere, capsule, ellipsoid, cylinder, box, mesh };
+enum class Shape : int { plane, height_field, sphere, capsule, ellipsoid, cylinder, box, mesh };
+// Shapes that are fixed in the world and lie below others: their pairs are looked at in every step.
+REVOLUTE_HD inline bool is_ground(Shape shape) {
+  return shape == Shape::plane || shape == Shape::height_field;
+}
 struct Geom {
   Shape shape;
   int link, body;
+  bool adheres;  // whether an actuator pulls the body's contacts
   double rotation[9], position[3];
   double orientation[4];  // `rotation` as a quaternion, of MuJoCo's sign
   double radius;          // sphere, capsule, cylinder
@@ -169,12 +183,22 @@ struct Geom {
   int face, faces;
   int edge, edges;
   int vertex_tree, face_tree, edge_tree;  // roots among Model::hull_nodes, or no_tree
-  double box_centre[3], box_half[3];      // smallest box about the shape along its own axes; not of planes
+  int support_cells;                      // first of six among HullArrays::support_cells, or no_cells
+  double box_centre[3], box_half[3];      // smallest box about the shape along its own axes; not of ground
+  int field;                              // of a height field: which of Model::height_fields
+};
+
+// MuJoCo's height field: heights over a grid, row r at y = -half[1] + r step[1], column c at x = -half[0] + c step[0], above a
+// base that ends `base` below the frame's origin.
+struct HeightField {
+  int rows, columns;
+  double half[2], step[2], base;
+  const double* heights;  // [rows, columns]
 };
 
 // A face of a hull: its outward normal, and its corners in order about that normal, counted from the geom's first vertex.
 struct HullFace {
-  double normal[3];
+  double normal[3], offset;      // of its plane: normal.x = offset
   int corner, corners;           // range of Model::corners, thinned out to polygon_corners
   int polygon, polygon_corners;  // all corners, in the order of the file; also of Model::corners
 };
@@ -185,6 +209,13 @@ struct HullEdge {
   double inward[2][3];
 };
 
+// A cell of the map from directions to a hull's farthest vertices (hull_search.hpp): the vertices that are farthest in some of
+// its directions, ascending, or the first of the four cells into which it is divided.
+struct SupportCell {
+  int first, count;  // range of HullArrays::cell_members; count 0: the first of four cells
+};
+constexpr int no_cells = -1;
+
 // A node of a tree of discs over the vertices, faces or edges of a hull (hull_search.hpp). Its disc holds all points of its
 // items, and is a little larger, so that rounding never hides one.
 struct HullNode {
@@ -192,6 +223,19 @@ struct HullNode {
   double radius, thickness;  // across the axis; along it, to either side
   int first, count;  // leaf: range of Model::hull_items; count 0: a branch, whose left child follows it
   int right;         // branch: its right child
+};
+// The hulls of several shapes, in which a Geom has its ranges.
+struct HullArrays {
+  const double* vertices;  // in their link frames
+  const HullFace* faces;
+  const HullEdge* edges;
+  const int* corners;
+  const int* vertex_faces;        // faces around each hull vertex, in their order
+  const int* vertex_faces_begin;  // [vertices + 1] ranges of vertex_faces
+  const HullNode* hull_nodes;
+  const int* hull_items;  // items of the trees' leaves, counted from the geom's first vertex, face or edge
+  const SupportCell* support_cells;
+  const int* cell_members;  // vertices of the cells, counted from the geom's first
 };
 constexpr int no_tree = -1;
 constexpr int deepest_tree = 32;  // more than the tree over as many items as an int can count
@@ -205,6 +249,7 @@ enum class Pair : int {
   sphere_box,
   plane_convex,
   convex_convex,
+  field_convex,
   plane_capsule,
   plane_box,
   plane_cylinder,
@@ -301,20 +346,24 @@ struct Support {
 
 // Points at which two convex shapes, or a convex shape and a plane, may touch at once.
 constexpr int manifold_points = 8;
-constexpr int most_slots = 8;  // of any pair
+constexpr int most_slots = 8;          // of any pair that is not listed
+constexpr int most_field_points = 50;  // of a height field and another shape; MuJoCo's mjMAXCONPAIR
 // Corners of a face that bound a contact area; a face of more corners is thinned out when the model is built.
 constexpr int polygon_corners = 24;
 
-struct Model : Options {
+struct Model : Options, HullArrays {
   int nq, nv, nu, na, nbody, ngeom, njnt, nsite;
   int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair;
   int ntendon, ntransmission, ntransmission_entry;
   bool total_limits;     // whether the forces of several actuators are limited together
   bool tendon_friction;  // whether a tendon has dry friction
   bool compensated;      // whether gravity is compensated anywhere
-  int nmedium;
+  bool adhesive;         // whether an actuator pulls a body's contacts
+  bool tendon_inertia;   // whether a tendon has armature
+  int nmedium, nellipsoid;
   double wind[3];
-  const MediumBody* medium_bodies;  // [nmedium]
+  const MediumBody* medium_bodies;           // [nmedium]
+  const MediumEllipsoid* medium_ellipsoids;  // [nellipsoid]
   Integrator integrator;
   double friction_to_normal;           // mujoco: impratio
   bool safe_solref, implicit_damping;  // mujoco: unless a file turns refsafe or eulerdamp off
@@ -354,14 +403,7 @@ struct Model : Options {
   const int* mass_rows;          // [nv + 1] where the rows of the mass matrix begin (mass_matrix.hpp)
   const Softness* dof_softness;  // [nv] of dry friction
   const double* dof_weight;      // [nv] dof_invweight0
-  const double* vertices;        // hull vertices in their link frames
-  const HullFace* faces;
-  const HullEdge* edges;
-  const int* corners;
-  const int* vertex_faces;        // faces around each hull vertex, in their order
-  const int* vertex_faces_begin;  // [vertices + 1] ranges of vertex_faces
-  const HullNode* hull_nodes;
-  const int* hull_items;  // items of the trees' leaves, counted from the geom's first vertex, face or edge
+  const HeightField* height_fields;
   const double* tree_origin;  // [ntree, 3] reference point of a tree that has a fixed base
   const bool* single_free;    // [ntree] whether a tree is one body with a free joint
   const int* tree_qpos;       // [ntree] qpos address of the reference point of a floating tree, or -1
@@ -379,6 +421,14 @@ REVOLUTE_HD inline std::size_t unlisted_contact_capacity(const Model& model) {
 REVOLUTE_HD inline std::size_t contact_capacity(const Model& model) {
   return model.ncandidate + unlisted_contact_capacity(model);
 }
+// mujoco: whether contacts of the pair are wanted within its gap too, where they do not act.
+REVOLUTE_HD inline bool adheres(const Model& model, const Candidate& candidate) {
+  return model.adhesive && (model.geoms[candidate.geom_a].adheres || model.geoms[candidate.geom_b].adheres);
+}
+// mujoco: up to which distance contacts of a pair are looked for.
+REVOLUTE_HD inline double contact_distance(const Model& model, const Candidate& candidate) {
+  return adheres(model, candidate) ? candidate.margin + candidate.gap : candidate.margin;
+}
 // One number for two indices in any order.
 REVOLUTE_HD inline std::int64_t pair_key(int one, int other) {
   const std::int64_t low = one < other ? one : other, high = one < other ? other : one;
@@ -386,8 +436,10 @@ REVOLUTE_HD inline std::int64_t pair_key(int one, int other) {
 }
 
 // mujoco: whether environments of this model are simulated one by one, and their islands solved one by one
-// (solvers/soft_islands.hpp). Environments of many bodies have too few contacts in common for a pack.
-constexpr int most_packed_trees = 16;
+// (solvers/soft_islands.hpp). Environments of many bodies have too few contacts in common for a pack: with those of eight heaps that
+// went different ways, a pack is 1.4 times as fast for 20 boxes and 1.1 times for 30. One environment alone is 3 to 8 % slower
+// without islands.
+constexpr int most_packed_trees = 30;
 REVOLUTE_HD inline bool is_crowded(const Model& model) {
   return model.contact_model == ContactModel::mujoco && model.ntree > most_packed_trees;
 }

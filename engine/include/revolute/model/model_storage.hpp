@@ -20,6 +20,8 @@ struct Hulls {
   std::vector<int> vertex_faces, vertex_faces_begin = {0};
   std::vector<HullNode> nodes;
   std::vector<int> items;
+  std::vector<SupportCell> cells;
+  std::vector<int> cell_members;
 };
 
 class ModelStorage {
@@ -52,9 +54,12 @@ class ModelStorage {
   std::vector<PathSegment> path_segments_;
   std::vector<PathWrap> path_wraps_;
   std::vector<MediumBody> medium_bodies_;
+  std::vector<MediumEllipsoid> medium_ellipsoids_;
   std::vector<Geom> geoms_;
   std::vector<FixedFrame> sites_;
   Hulls hulls_;
+  std::vector<HeightField> height_fields_;
+  std::vector<double> heights_;
   std::vector<Candidate> candidates_;
   NearPairTables near_pairs_;
   std::vector<GeomFilter> geom_filters_;

@@ -26,8 +26,13 @@ struct MujocoArrays : Options {
   Doubles qpos0;
   Ints geom_type, geom_bodyid;
   Doubles geom_pos, geom_quat, geom_size, geom_rbound;
+  Doubles geom_fluid,
+      geom_semiaxes;  // [ngeom, 12] MuJoCo's, its first number 0: no ellipsoid in a medium; [ngeom, 3]
   Ints site_bodyid;
   Doubles site_pos, site_quat;
+  // height fields: [n], [n, 4] MuJoCo's hfield_size, all heights as parts of its third number; geom_field -1: none
+  Ints hfield_nrow, hfield_ncol, geom_field;
+  Doubles hfield_size, hfield_data;
   Ints hull_adr, hull_num;
   Doubles hull_vert;
   Ints hull_polyadr, hull_polynum, hull_polyvertnum, hull_polyvert;
@@ -70,7 +75,7 @@ struct MujocoArrays : Options {
   Doubles seg_pos1, seg_pos2, seg_divisor;
   Ints wrap_cylinder, wrap_body, wrap_sidebody;  // wrap_sidebody -1: no side site
   Doubles wrap_pos, wrap_quat, wrap_radius, wrap_side;
-  Doubles ten_stiffness, ten_damping, ten_lengthspring, ten_range, ten_margin, ten_frictionloss,
+  Doubles ten_stiffness, ten_damping, ten_armature, ten_lengthspring, ten_range, ten_margin, ten_frictionloss,
       ten_actfrcrange, ten_length0;
   Ints ten_limited, ten_actfrclimited;
   Doubles ten_solref_lim, ten_solimp_lim, ten_solref_fri, ten_solimp_fri, ten_invweight0;  // mujoco
@@ -137,6 +142,7 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("wrap_side", arrays.wrap_side);
   visit("ten_stiffness", arrays.ten_stiffness);
   visit("ten_damping", arrays.ten_damping);
+  visit("ten_armature", arrays.ten_armature);
   visit("ten_lengthspring", arrays.ten_lengthspring);
   visit("ten_range", arrays.ten_range);
   visit("ten_margin", arrays.ten_margin);
@@ -183,9 +189,16 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("geom_quat", arrays.geom_quat);
   visit("geom_size", arrays.geom_size);
   visit("geom_rbound", arrays.geom_rbound);
+  visit("geom_fluid", arrays.geom_fluid);
+  visit("geom_semiaxes", arrays.geom_semiaxes);
   visit("site_bodyid", arrays.site_bodyid);
   visit("site_pos", arrays.site_pos);
   visit("site_quat", arrays.site_quat);
+  visit("hfield_nrow", arrays.hfield_nrow);
+  visit("hfield_ncol", arrays.hfield_ncol);
+  visit("geom_field", arrays.geom_field);
+  visit("hfield_size", arrays.hfield_size);
+  visit("hfield_data", arrays.hfield_data);
   visit("hull_adr", arrays.hull_adr);
   visit("hull_num", arrays.hull_num);
   visit("hull_vert", arrays.hull_vert);

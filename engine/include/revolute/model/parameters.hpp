@@ -17,7 +17,7 @@ struct MassMoment {
   Real m;
   Vector3<Real> h;
 };
-// How a medium resists a body, see stages/link_forces.hpp: its mass centre in the link frame, and what force and torque have
+// How a medium resists a body, see stages/medium.hpp: its mass centre in the link frame, and what force and torque have
 // that is linear in the velocity, and quadratic.
 template <class Real>
 struct MediumDrag {

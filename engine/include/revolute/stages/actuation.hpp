@@ -26,9 +26,9 @@ namespace revolute {
 REVOLUTE_HD inline bool implicit_actuators(const Model& model) {
   return model.integrator == Integrator::implicitfast || model.integrator == Integrator::implicit;
 }
-// Whether (3) has more than a diagonal.
+// Whether the implicit matrix has more than a diagonal, of (3) or of a medium.
 REVOLUTE_HD inline bool has_coupling(const Model& model) {
-  return implicit_actuators(model) && model.ntransmission > 0;
+  return implicit_actuators(model) && (model.ntransmission > 0 || any_medium(model));
 }
 
 // What actuation reads.
@@ -319,6 +319,19 @@ REVOLUTE_HD void visit_coupling(const Model& model, const TransmissionDofs& dofs
       while (j < dofs.count && dofs.dofs[j] > row.dofs[p]) ++j;
       if (j < dofs.count && dofs.dofs[j] == row.dofs[p]) visit(i, j, model.mass_rows[dofs.dofs[i]] + p);
     }
+  }
+}
+
+// Adds J' armature J of tendons to the mass matrix. Only fixed tendons have armature, whose J is constant: there is no
+// velocity-product force.
+template <class Real>
+REVOLUTE_HD void add_tendon_inertia(const Model& model, const Transmissions<Real>& at, MassMatrix<Real>& M) {
+  for (int t = 0; model.tendon_inertia && t < model.ntendon; ++t) {
+    const Transmission& of = model.transmissions[t];
+    const Real* const J = at.row(of);
+    const Real armature(model.tendons[t].armature);
+    visit_coupling(model, dofs_of(model, of),
+                   [&](int i, int j, int place) { M.entries[place] += armature * J[i] * J[j]; });
   }
 }
 

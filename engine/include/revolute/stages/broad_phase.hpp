@@ -129,7 +129,7 @@ REVOLUTE_HD void broad_phase(const Model& model, const Kinematics<Real>& kin, Co
 template <class Real>
 REVOLUTE_HD inline MaskOf<Real> boxes_meet(const Model& model, const Contacts<Real>& contacts,
                                            const Candidate& candidate) {
-  if (model.nswept == 0 || model.geoms[candidate.geom_a].shape == Shape::plane) return less(Real(0), Real(1));
+  if (model.nswept == 0 || is_ground(model.geoms[candidate.geom_a].shape)) return less(Real(0), Real(1));
   return overlap(contacts.near.boxes[candidate.geom_a], contacts.near.boxes[candidate.geom_b]);
 }
 

@@ -50,7 +50,8 @@ REVOLUTE_HD ContactPoint<Real> touch(const Model& model, const Kinematics<Real>&
 // The margin of (1).
 template <class Real>
 REVOLUTE_HD inline Real watched_distance(const Model& model, const Candidate& candidate) {
-  return Real(model.contact_model == ContactModel::mujoco ? candidate.margin : model.margin);
+  return Real(model.contact_model == ContactModel::mujoco ? contact_distance(model, candidate)
+                                                          : model.margin);
 }
 // Whether the two may come closer than the margin within the step, and `limit`: farther apart now they cannot.
 template <class Real>
@@ -94,6 +95,7 @@ REVOLUTE_HD PairMoments<Bar> touch_adjoint(const Model& model, const Kinematics<
                                      bar);
     case Pair::plane_convex:
     case Pair::convex_convex:
+    case Pair::field_convex:
       return convex_adjoint(model, kin, candidate, contact.touches, bar);
     default:
       return sphere_box_adjoint(at_a, radius_a, box(model, kin, b), contact.at, bar);
@@ -130,8 +132,10 @@ REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const
   contact.gap = contact.at.gap;
   if (model.contact_model == ContactModel::mujoco) {
     const Candidate& of = *contact.candidate;
-    contact.active = less(Real(0), present) & less(contact.gap, Real(of.margin));
-    if (!any(contact.active)) return;
+    const auto there = less(Real(0), present);
+    contact.active = there & less(contact.gap, Real(of.margin));
+    contact.near = there & less(contact.gap, watched_distance<Real>(model, of));
+    if (!any(contact.near)) return;
     place_contact(model, kin, contact);
     ++out.count;
     return;
@@ -151,22 +155,15 @@ REVOLUTE_HD void consider(const Model& model, const Kinematics<Real>& kin, const
   if (any(contact.active)) ++out.count;
 }
 
-// Adds the points of a convex pair, each environment its own; slots that an environment does not use stay far away.
-template <class Real>
-REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
-                                 Real h, const Candidate* first, Contacts<Real>& out) {
+// Adds the points of a pair that are kept as touches, each environment its own. `counts`: of each environment; touch_of(slot,
+// lane) is one of its points. Slots that an environment does not use stay far away.
+template <class Real, class TouchOf>
+REVOLUTE_HD void consider_touches(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                                  Real h, const Candidate* first, const int* counts, const TouchOf& touch_of,
+                                  Contacts<Real>& out) {
   const Candidate& candidate = *first;
-  Real limit;
-  const auto near = may_meet(model, out, candidate, limit);
-  if (!any(near)) return;
-  ContactManifold manifolds[Width<Real>::value];
   int count = 0;
-  for (int lane = 0; lane < Width<Real>::value; ++lane) {
-    if (get_lane(near, lane))
-      find_manifold(model, kin, V_free, get_lane(h, lane), candidate, lane, get_lane(limit, lane),
-                    manifolds[lane]);
-    count = manifolds[lane].count > count ? manifolds[lane].count : count;
-  }
+  for (int lane = 0; lane < Width<Real>::value; ++lane) count = counts[lane] > count ? counts[lane] : count;
   for (int s = 0; s < count && s < candidate.slots; ++s) {
     Contact<Real>& contact = out.list[out.count];
     contact.candidate = first + s;
@@ -175,8 +172,8 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
     for (int lane = 0; lane < Width<Real>::value; ++lane) {
       Touch& touch = contact.touches[lane];
       const Vector origin = pair_origin(model, kin, candidate, lane);
-      if (s < manifolds[lane].count) {
-        touch = manifolds[lane].points[s];
+      if (s < counts[lane]) {
+        touch = touch_of(s, lane);
         set_lane(present, lane, 1.0);
       } else {
         touch.kind = TouchKind::none, touch.at = {1e9, zero3<double>(), {0, 0, 1}};
@@ -189,6 +186,45 @@ REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin
       add_touch_tangents(model, kin, candidate, contact.touches[0], contact.at);
     consider(model, kin, V_free, h, present, contact, out);
   }
+}
+// Adds the points of a convex pair, or of a plane and a convex shape.
+template <class Real>
+REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                                 Real h, const Candidate* first, Contacts<Real>& out) {
+  Real limit;
+  const auto near = may_meet(model, out, *first, limit);
+  if (!any(near)) return;
+  ContactManifold manifolds[Width<Real>::value];
+  int counts[Width<Real>::value];
+  for (int lane = 0; lane < Width<Real>::value; ++lane) {
+    if (get_lane(near, lane))
+      find_manifold(model, kin, V_free, get_lane(h, lane), *first, lane, get_lane(limit, lane),
+                    manifolds[lane]);
+    counts[lane] = manifolds[lane].count;
+  }
+  consider_touches(
+      model, kin, V_free, h, first, counts,
+      [&](int s, int lane) -> const Touch& { return manifolds[lane].points[s]; }, out);
+}
+// Adds the points of a height field and a shape. They are found in the room of the list's next contacts, where a point never
+// has to make way for an earlier one.
+template <class Real>
+REVOLUTE_HD void consider_field(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
+                                Real h, const Candidate* first, Contacts<Real>& out) {
+  Real limit;
+  const auto near = may_meet(model, out, *first, limit);
+  if (!any(near)) return;
+  constexpr int width = Width<Real>::value;
+  Touch* const room = out.touches + std::size_t(out.count) * width;
+  int counts[width];
+  for (int lane = 0; lane < width; ++lane) {
+    counts[lane] = 0;
+    if (get_lane(near, lane))
+      find_field_points(model, kin, *first, lane, get_lane(limit, lane),
+                        [&](const Touch& touch) { room[counts[lane]++ * width + lane] = touch; });
+  }
+  consider_touches(
+      model, kin, V_free, h, first, counts, [&](int s, int lane) { return room[s * width + lane]; }, out);
 }
 
 // MuJoCo's contacts of the pair whose first slot is `first`.
@@ -255,6 +291,8 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
     const Pair pair = first->pair;
     if (pair == Pair::plane_convex || pair == Pair::convex_convex)
       consider_convex(model, kin, V_free, h, first, out);
+    else if (pair == Pair::field_convex)
+      consider_field(model, kin, V_free, h, first, out);
     else if (mujoco)
       consider_mujoco(model, kin, V_free, h, first, out);
     else
@@ -291,7 +329,7 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
     else
       tangents_adjoint(n, axis_bar[1], axis_bar[2], point_bar.normal);
   }
-  const bool closed = mujoco_frame && candidate.pair != Pair::convex_convex;
+  const bool closed = mujoco_frame && !is_searched(candidate.pair);
   PairMoments<Bar> moments = closed ? mujoco::touch_adjoint(model, kin, contact, point_bar)
                                     : touch_adjoint(model, kin, contact, point_bar);
   if (candidate.pair == Pair::plane_capsule) {

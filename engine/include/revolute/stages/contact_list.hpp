@@ -16,6 +16,7 @@ template <class Real>
 struct Contact {
   const Candidate* candidate;
   MaskOf<Real> active;
+  MaskOf<Real> near;  // mujoco: active, or within the gap of a pair that adheres
   Real gap;
   Vector3<Real> centre;     // against a plane: the point that touches
   Touch* touches;           // convex pairs: one for each lane

@@ -5,7 +5,7 @@
 // Reads links. Not differentiated: which points of a contact area are taken, which feature is nearest.
 #pragma once
 
-#include "revolute/collision/convex_pair.hpp"
+#include "revolute/collision/height_field.hpp"
 #include "revolute/collision/plane_convex.hpp"
 #include "revolute/stages/link_points.hpp"
 
@@ -16,7 +16,7 @@ template <class Real>
 REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>& kin, const Geom& geom,
                                      int lane, const Vector& origin) {
   ConvexShape out;
-  out.model = &model;
+  out.hulls = &model;
   out.geom = &geom;
   out.radius = out.is_hull() ? geom.radius : 0;  // about the core
   out.size = geom.bound;
@@ -32,11 +32,15 @@ REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>&
   out.p = out.is_hull() ? p : out.centre;
   return out;
 }
-// The origin for a pair: the centre of the shape that is not a plane.
+// Pairs whose points are searched for, and kept as touches.
+REVOLUTE_HD inline bool is_searched(Pair pair) {
+  return pair == Pair::convex_convex || pair == Pair::field_convex;
+}
+// The origin for a pair: the centre of the shape that is not ground.
 template <class Real>
 REVOLUTE_HD Vector pair_origin(const Model& model, const Kinematics<Real>& kin, const Candidate& candidate,
                                int lane) {
-  const Geom& geom = model.geoms[candidate.pair == Pair::plane_convex ? candidate.geom_b : candidate.geom_a];
+  const Geom& geom = model.geoms[candidate.pair == Pair::convex_convex ? candidate.geom_a : candidate.geom_b];
   return get_lane(world_point(model, kin, geom.link, geom.position), lane);
 }
 
@@ -54,6 +58,19 @@ REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, 
   const Vector w = get_lane(V.w, lane), to_origin = origin - get_lane(tree_origin(model, kin, b.link), lane);
   const Vector v = get_lane(V.v, lane) + cross(w, to_origin);
   plane_convex(normal, vector3<double>(a.position) - origin, shape_b, h, v, w, limit, out);
+}
+
+// The points of a height field and a convex shape; give(touch) gets each.
+template <class Real, class Give>
+REVOLUTE_HD void find_field_points(const Model& model, const Kinematics<Real>& kin,
+                                   const Candidate& candidate, int lane, double limit, const Give& give) {
+  const Geom& ground = model.geoms[candidate.geom_a];
+  const Vector origin = pair_origin(model, kin, candidate, lane);
+  const bool mujoco = model.contact_model == ContactModel::mujoco;
+  field_convex(model.height_fields[ground.field], matrix3<double>(ground.rotation),
+               vector3<double>(ground.position) - origin,
+               convex_shape(model, kin, model.geoms[candidate.geom_b], lane, origin),
+               {limit, mujoco, candidate.slots}, give);
 }
 
 // The reverse: moments about the world's origin. Lanes of cotangents of one environment share its touch.

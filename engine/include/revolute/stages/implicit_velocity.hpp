@@ -13,6 +13,7 @@
 
 #include "revolute/stages/acceleration.hpp"
 #include "revolute/stages/mass_matrix.hpp"
+#include "revolute/stages/medium.hpp"
 
 namespace revolute {
 
@@ -82,13 +83,16 @@ REVOLUTE_HD void add_bias_slopes(const Model& model, const Kinematics<Real>& kin
 
 // (1) and its factors
 template <class Real>
-REVOLUTE_HD void implicit_velocity(const Model& model, const Kinematics<Real>& kin, const MassMatrix<Real>& M,
+REVOLUTE_HD void implicit_velocity(const Model& model, const Parameters<Real>& parameters,
+                                   const Kinematics<Real>& kin, const MassMatrix<Real>& M,
                                    const Real* diagonal, const Real* coupling, Real h, const Real* qvel,
                                    ImplicitVelocity<Real>& out) {
   const int count = model.mass_rows[model.nv];
   for (int i = 0; i < count; ++i) out.lower[i] = out.upper[i] = M.entries[i];
   for (int i = 0; coupling && i < count; ++i) out.lower[i] = out.upper[i] = M.entries[i] + coupling[i];
   for (int k = 0; k < model.nv; ++k) out.lower[model.mass_rows[k]] += diagonal[k];
+  if (model.integrator == Integrator::implicit)
+    add_medium_slopes(model, parameters, kin, h, out.lower, out.upper);
   for (int j = 0; j < model.nv; ++j)
     if (is_gyroscopic(model, j)) add_bias_slopes(model, kin, h, qvel, j, out);
   for (int k = model.nv - 1; k >= 0; --k) {

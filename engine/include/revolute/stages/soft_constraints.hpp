@@ -460,6 +460,7 @@ REVOLUTE_HD void add_contacts(const Model& model, const Parameters<Real>& parame
   const Real inverse_ratio(1.0 / std::sqrt(std::fmax(least_value, model.friction_to_normal)));
   for (int i = 0; i < contacts.count; ++i) {
     const Contact<Real>& contact = contacts.list[i];
+    if (!any(contact.active)) continue;
     const Candidate& candidate = *contact.candidate;
     const Support support = contact_support(model, candidate, out);
     if (support.count == 0) continue;

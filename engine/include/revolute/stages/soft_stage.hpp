@@ -1,11 +1,11 @@
 // The constrained acceleration of the contact model "mujoco" at one state, and its reverse: what an integrator calls.
 //
 //   S, V, I     = kinematics(qpos, qvel)
-//   l, J        = transmissions(links)
-//   tau         = actuation(qpos, qvel, ctrl, l, J), and the forces on links (link_forces.hpp)
-//   M           = mass_matrix(I, S)                            without implicit damping
-//   a0          = M^-1 f,  f = tau - C(qpos, qvel)
 //   contacts    = collision_detection(links)
+//   l, J        = transmissions(links, contacts)
+//   tau         = actuation(qpos, qvel, ctrl, l, J), and the forces on links (link_forces.hpp)
+//   M           = mass_matrix(I, S) + J' armature J            without implicit damping
+//   a0          = M^-1 f,  f = tau - C(qpos, qvel)
 //   rows        = soft_constraints(contacts)
 //   a           = newton(M, f, rows)
 //
@@ -18,6 +18,7 @@
 
 #include "revolute/solvers/newton.hpp"
 #include "revolute/stages/actuation.hpp"
+#include "revolute/stages/adhesion.hpp"
 #include "revolute/stages/collision_detection.hpp"
 #include "revolute/stages/contact_from_distance.hpp"
 #include "revolute/stages/implicit_velocity.hpp"
@@ -66,17 +67,19 @@ REVOLUTE_HD void soft_stage(const Model& model, const Parameters<Real>& paramete
   const Real h(model.timestep);
   Newton<Real>& newton_ws = out.newton;
   kinematics(model, parameters, qpos, qvel, out.kinematics);
+  collision_detection(model, out.kinematics, out.kinematics.V, Real(0), out.contacts);
   transmissions(model, parameters, out.kinematics, qpos, qvel, out.transmissions);
+  adhesion(model, out.kinematics, out.contacts, qvel, out.transmissions);
   if (any_link_forces(model)) link_forces(model, parameters, out.kinematics, out.link_forces);
   actuation(model, parameters, Real(0), out.actuation_input(model, qpos, qvel, ctrl), out.transmissions,
             out.acceleration.tau, out.acceleration.diagonal);
   add_medium_forces(model, out.kinematics, out.link_forces, out.acceleration.tau);
   mass_matrix(model, parameters, out.kinematics, out.M);
+  add_tendon_inertia(model, out.transmissions, out.M);
   smooth_force(model, parameters, out.kinematics, qvel, out.acceleration, out.force);
   factorize(model, out.M, static_cast<const Real*>(nullptr), static_cast<const Real*>(nullptr), out.factors);
   for (int k = 0; k < model.nv; ++k) newton_ws.a[k] = newton_ws.Ma[k] = out.force[k];
   solve(model, out.factors, newton_ws.a);
-  collision_detection(model, out.kinematics, out.kinematics.V, Real(0), out.contacts);
   soft_constraints(model, parameters, SoftContext<Real>{h, &out.kinematics, qpos, qvel, &out.transmissions},
                    out.contacts, out.constraints);
   newton_ws.settled = less(Real(0), Real(1));
@@ -112,6 +115,7 @@ struct SoftStageAdjointWorkspace {
   AccelerationAdjointScratch<Bar> acceleration;
   SoftConstraintsCotangent<Bar> constraints;
   TransmissionsCotangent<Bar> transmissions;
+  MediumSlopeScratch<Bar> medium;
   Bar *w, *armature_bar, *scaled, *unused, *lift_bar;
   Motion<Bar>* W;
   Force<Bar>* F_v;
@@ -121,6 +125,7 @@ struct SoftStageAdjointWorkspace {
         acceleration(model, arena),
         constraints(model, arena),
         transmissions(model, arena),
+        medium(model, arena),
         w(arena.take<Bar>(model.nv)),
         armature_bar(arena.take<Bar>(model.nv)),
         scaled(arena.take<Bar>(model.nv)),
@@ -187,8 +192,11 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
   if (at.from_distance)
     contact_from_distance_adjoint(model, parameters, h, kin, *at.from_distance, ws.w, ws.W, ws.F_v, qvel_bar,
                                   ws.kinematics);
-  medium_adjoint(model, parameters, kin, at.link_forces, ws.w, ws.acceleration.Z, ws.F_v, ws.kinematics,
-                 parameters_bar);
+  medium_adjoint(model, parameters, kin, at.link_forces.medium, ws.w, ws.acceleration.Z, ws.F_v,
+                 ws.kinematics, parameters_bar);
+  if (integrator.p_E)
+    medium_slopes_adjoint(model, parameters, kin, h, integrator.p_E, integrator.a_next, ws.medium, ws.F_v,
+                          ws.kinematics, parameters_bar);
   const AccelerationAdjointInput<Real, Bar> in = {ws.w, integrator.p, integrator.x, ws.F_v};
   acceleration_adjoint(model, kin, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, qvel_bar,
                        ws.armature_bar, parameters_bar);
@@ -202,6 +210,7 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
                     parameters_bar);
   transmissions_adjoint(model, parameters, kin, qpos, qvel, at.transmissions, ws.transmissions, qpos_bar,
                         qvel_bar, ws.kinematics, parameters_bar);
+  adhesion_adjoint(model, kin, at.contacts, ws.transmissions, ws.kinematics);
   compensation_adjoint(model, parameters, kin, at.link_forces, ws.lift_bar, ws.acceleration.Z, ws.kinematics,
                        parameters_bar);
   kinematics_adjoint(model, kin, ws.kinematics, qpos_bar, parameters_bar);

@@ -4,6 +4,7 @@
 //   path (spatial tendon):   l = sum of its pieces, each divided by its pulley's number; a piece may bend (wrap.hpp)      (2)
 //   slider_crank:            l = a.x - sqrt((a.x)^2 + rod^2 - x.x),  a the slider's axis, x from slider to crank    (3)
 //   ball:                    l = g.log(q),  J = g';  free: l = 0, J = g'                      (4)
+//   body:                    l = 0, J of its contacts (adhesion.hpp)
 //   site:                    l = 0, or g.(its pose in the frame of a reference site);
 //                            J = (the wrench of g at the site).S, less the same at the reference      (5)
 // The rows of (4) and (5) are MuJoCo's: they are not the derivative of l, and leave out what moves site and reference alike.
@@ -350,6 +351,8 @@ REVOLUTE_HD void transmission(const Model& model, const Parameters<Real>& parame
                  dot(detail::gear_vector(parameters, of, 3), detail::site_rotation(model, kin, of));
       return;
     }
+    case TransmissionType::body:  // adhesion.hpp
+      return;
     default:
       detail::visit_forces(model, of, detail::FramesAtRest<Real>{model, kin},
                            [&](const detail::LinkForces<Real>& group) {
@@ -492,6 +495,8 @@ REVOLUTE_HD void transmissions_adjoint(const Model& model, const Parameters<Real
         break;
       case TransmissionType::site:
         detail::site_adjoint(model, parameters, kin, of, length_bar, J_bar, kin_bar, parameters_bar);
+        break;
+      case TransmissionType::body:  // adhesion.hpp
         break;
       default:
         add_row(dofs, J, length_bar, qpos_bar);  // J is its derivative

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.gradient_report import GradientReport, InputCheck
+from revolute.contract.tangents import normalized
 
 from .. import native
 from .._arguments import check_rollout
@@ -31,7 +32,6 @@ from .._engine import Engine
 from .._model import Model
 from .._options import positive_integer
 from ..parameters import PARAMETERS
-from ..tangents import normalized
 from .differences import Cotangents
 from .one_input import InputChecker, Setting, simulate
 from .start import (

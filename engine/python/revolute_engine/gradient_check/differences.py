@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.tangents import move
+
 from .. import native
 from .._controllers import AXES_OF_OWN
 from .._cotangents import INPUTS
 from .._engine import Engine
 from .._model import Model
 from ..parameters import PARAMETERS
-from ..tangents import move
 from .start import Trajectory, natural_speed
 
 Float64Array = npt.NDArray[np.float64]

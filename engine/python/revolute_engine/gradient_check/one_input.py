@@ -16,13 +16,13 @@ from revolute.contract.gradient_report import (
     ZERO,
     InputCheck,
 )
+from revolute.contract.tangents import pull, rate
 
 from .. import native
 from .._engine import Engine
 from .._failures import all_diverged
 from .._model import Model
 from .._results import OK, Jvp, Rollout
-from ..tangents import pull, rate
 from .differences import (
     FINE_STEPS,
     STEPS,

@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.controllers import PLAIN, Control
+from revolute.contract.tangents import pull, rate
 
 from .. import native
 from .._engine import Engine
 from .._model import Model
 from .._results import OK
 from ..parameters import PARAMETERS
-from ..tangents import pull, rate
 from .single_steps import ForwardDerivative
 from .start import natural_speed, nudged
 

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.controllers import PLAIN, Control
+from revolute.contract.tangents import difference, move
 
 from .. import native
 from .._engine import Engine
 from .._model import Model
 from .._results import OK, Jvp, Rollout
 from ..parameters import PARAMETERS
-from ..tangents import difference, move
 from .differences import rounding_noise
 from .start import Trajectory, natural_speed, nudged
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from revolute.contract.controllers import PLAIN, Control
+from revolute.contract.tangents import move, normalized
 
 from .._cotangents import INPUTS
 from .._model import Model
 from .._mujoco import collected_warnings
 from ..parameters import PARAMETERS, default_parameter, parameters_of
-from ..tangents import move, normalized
 
 Float64Array = npt.NDArray[np.float64]
 

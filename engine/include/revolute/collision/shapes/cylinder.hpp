@@ -61,11 +61,14 @@ struct CylinderShape {
   }
 
   // Face 0 is the upper cap, 1 the lower.
-  template <class MayWin, class Visit>
-  REVOLUTE_HD static void visit_faces(const ConvexShape& shape, const Vector& towards, const MayWin&,
+  template <class Visit>
+  REVOLUTE_HD static void visit_faces(const ConvexShape& shape, const Vector& towards, const FaceRivals&,
                                       const Visit& visit) {
     const Vector axis = shape.axis();
-    if (std::fabs(dot(axis, towards)) > facing) dot(axis, towards) > 0 ? visit(0, axis) : visit(1, -axis);
+    if (std::fabs(dot(axis, towards)) <= facing) return;
+    const bool upper = dot(axis, towards) > 0;
+    const Vector normal = upper ? axis : -axis;
+    visit(upper ? 0 : 1, normal, support(shape, normal, 1));
   }
   REVOLUTE_HD static int face_corners(const ConvexShape& shape, int index, Vector* corner) {
     // about the cap's circle, at most a hundredth of the radius outside of it

@@ -43,16 +43,61 @@ struct HullShape {
     element.point = start;
   }
 
-  template <class MayWin, class Visit>
-  REVOLUTE_HD static void visit_faces(const ConvexShape& shape, const Vector& towards, const MayWin& may_win,
-                                      const Visit& visit) {
-    if (shape.geom->faces == 0) return;
-    const double reach = dot(towards, support(shape, towards, 1)) - band * shape.size;
-    visit_high_faces(shape, towards, reach, [&](int f) {
+  // In the link's frame. First comes the face around the farthest vertex that is likely to win: most others then cannot.
+  template <class Visit>
+  REVOLUTE_HD static void visit_faces(const ConvexShape& shape, const Vector& towards,
+                                      const FaceRivals& rivals, const Visit& visit) {
+    const Geom& geom = *shape.geom;
+    if (geom.faces == 0) return;
+    const HullArrays& hulls = *shape.hulls;
+    const auto vertex = [&](int i) { return vector3<double>(hulls.vertices + 3 * (geom.vertex + i)); };
+    const Vector m = transpose_times(shape.R, towards);
+    const int farthest = farthest_vertex(hulls, geom, m);
+    const double reach = dot(m, vertex(farthest)) - band * shape.size;
+    const auto reaches = [&](const HullFace& face) {
+      const int* corner = hulls.corners + face.corner;
+      for (int i = 0; i < face.corners; ++i)
+        if (dot(m, vertex(corner[i])) >= reach) return true;
+      return false;
+    };
+    Vector points[FaceRivals::most];  // of rivals
+    int known = 0;
+    const auto learn = [&] {
+      for (; known < rivals.count; ++known) {
+        const int i = known % FaceRivals::most;
+        points[i] = transpose_times(shape.R, rivals.points[i] - shape.p);
+      }
+    };
+    const auto height = [](const HullFace& face, const Vector& x) {
+      return dot(vector3<double>(face.normal), x) - face.offset;
+    };
+    const auto may_win = [&](const HullFace& face) {
+      if (dot(vector3<double>(face.normal), m) < facing) return false;
+      for (int i = 0; i < rivals.size(); ++i)
+        if (height(face, points[i]) < rivals.least) return false;
+      return geom.faces <= few_faces || reaches(face);
+    };
+    const auto consider = [&](int f) {
       const HullFace& face = shape.face(f);
-      const Vector normal = shape.R * vector3<double>(face.normal);
-      if (dot(normal, towards) < facing || !may_win(normal, shape.corner(face, 0))) return true;
-      if (shape.geom->faces <= few_faces || shape.reaches(face, towards, reach)) visit(f, normal);
+      if (!may_win(face)) return;
+      visit(f, shape.R * vector3<double>(face.normal), shape.corner(face, 0));
+      learn();
+    };
+    learn();
+    int first = -1;
+    if (geom.faces > few_faces) {
+      const int* range = hulls.vertex_faces_begin + geom.vertex + farthest;
+      double most = -1e300;
+      for (int i = range[0]; i < range[1]; ++i) {
+        const HullFace& face = hulls.faces[hulls.vertex_faces[i]];
+        if (!(height(face, points[0]) > most) || !may_win(face)) continue;
+        most = height(face, points[0]);
+        first = hulls.vertex_faces[i] - geom.face;
+      }
+      if (first >= 0) consider(first);
+    }
+    visit_high_items(hulls, geom.face_tree, geom.faces, m, reach - 1e-9 * shape.size, [&](int f) {
+      if (f != first) consider(f);
       return true;
     });
   }
@@ -77,22 +122,21 @@ struct HullShape {
       return out;
     }
     const double reach = dot(towards, support(shape, towards, 1)) - 1e-6 * shape.size;
-    const auto turned = [&](const HullFace& face) {
-      return dot(towards, shape.R * vector3<double>(face.normal));
-    };
+    const Vector m = transpose_times(shape.R, towards);
+    const auto turned = [&](const HullFace& face) { return dot(m, vector3<double>(face.normal)); };
+    // the first of those that turn as much as any
+    constexpr double as_much = 1e-6;
     double most = -2;
-    visit_high_faces(shape, towards, reach, [&](int f) {
-      const HullFace& face = shape.face(f);
-      if (turned(face) > most && shape.reaches(face, towards, reach)) most = turned(face);
-      return true;
-    });
-    int best = -1;  // the first of those that turn as much
-    visit_high_faces(shape, towards, reach, [&](int f) {
-      const HullFace& face = shape.face(f);
-      if ((best < 0 || f < best) && turned(face) >= most - 1e-6 && shape.reaches(face, towards, reach))
-        best = f;
-      return true;
-    });
+    int best = -1;
+    const auto visit_near = [&](const auto& visit) {
+      visit_high_faces(shape, towards, reach, [&](int f) {
+        const HullFace& face = shape.face(f);
+        if (turned(face) >= most - as_much && shape.reaches(face, towards, reach)) visit(f, turned(face));
+        return true;
+      });
+    };
+    visit_near([&](int, double cosine) { most = std::fmax(most, cosine); });
+    visit_near([&](int f, double) { best = best < 0 || f < best ? f : best; });
     if (best < 0) return out;
     const HullFace& face = shape.face(best);
     out.normal = shape.R * vector3<double>(face.normal);

@@ -17,7 +17,7 @@
 
 namespace revolute {
 
-// Calls call(functions of the shape). A plane is no convex shape, and never comes here.
+// Calls call(functions of the shape). Planes and height fields are no convex shapes, and never come here.
 template <class Call>
 REVOLUTE_HD inline decltype(auto) with_shape(const ConvexShape& shape, const Call& call) {
   switch (shape.geom->shape) {
@@ -26,6 +26,7 @@ REVOLUTE_HD inline decltype(auto) with_shape(const ConvexShape& shape, const Cal
     case Shape::cylinder:
       return call(CylinderShape());
     case Shape::plane:
+    case Shape::height_field:
     case Shape::sphere:
     case Shape::capsule:
     case Shape::box:

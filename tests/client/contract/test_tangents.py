@@ -4,8 +4,8 @@ import mujoco
 import numpy as np
 import pytest
 
+from revolute.contract.tangents import difference, move, normalized, pull, rate
 from revolute_engine import Model, load_model
-from revolute_engine.tangents import difference, move, normalized, pull, rate
 from tests import tangents
 from tests.robots import THREE_TREES
 

@@ -9,25 +9,41 @@ As in MuJoCo, the tangent of a quaternion q is a rotation vector r in the moving
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from ._model import Model
-
-Float64Array = npt.NDArray[np.float64]
+from .arrays import Float64Array
 
 
-def _blocks(model: Model) -> Iterator[tuple[slice, slice, bool]]:
+class Joints(Protocol):
+    """The joints of a model."""
+
+    @property
+    def nq(self) -> int:
+        """Numbers in qpos."""
+
+    @property
+    def nv(self) -> int:
+        """Degrees of freedom."""
+
+    @property
+    def joint_types(self) -> Sequence[str]:
+        """Types of the joints in the order of qpos: "free", "ball", "slide" or "hinge"."""
+
+
+def _blocks(model: Joints) -> Iterator[tuple[slice, slice, bool]]:
     """Yield matching slices of qpos and of a tangent, and whether they are a rotation."""
-    names = ("jnt_type", "jnt_qposadr", "jnt_dofadr")
-    for kind, q, v in zip(*(model.arrays[name].tolist() for name in names), strict=True):
-        linear = {0: 3, 1: 0}.get(kind, 1)
+    q = v = 0
+    for kind in model.joint_types:
+        linear = {"free": 3, "ball": 0}.get(kind, 1)
         if linear:
             yield slice(q, q + linear), slice(v, v + linear), False
-        if kind <= 1:
-            yield slice(q + linear, q + linear + 4), slice(v + linear, v + linear + 3), True
+            q, v = q + linear, v + linear
+        if kind in ("free", "ball"):
+            yield slice(q, q + 4), slice(v, v + 3), True
+            q, v = q + 4, v + 3
 
 
 def _product(a: Float64Array, b: Float64Array) -> Float64Array:
@@ -45,7 +61,7 @@ def _pure(vector: Float64Array) -> Float64Array:
     return np.concatenate([np.zeros((*vector.shape[:-1], 1)), vector], axis=-1)
 
 
-def move(model: Model, qpos: Float64Array, tangent: Float64Array) -> Float64Array:
+def move(model: Joints, qpos: Float64Array, tangent: Float64Array) -> Float64Array:
     """Return configurations moved along tangents (1); leading axes broadcast."""
     shape = np.broadcast_shapes(qpos.shape[:-1], tangent.shape[:-1])
     result = np.array(np.broadcast_to(qpos, (*shape, model.nq)))
@@ -60,7 +76,7 @@ def move(model: Model, qpos: Float64Array, tangent: Float64Array) -> Float64Arra
     return result
 
 
-def difference(model: Model, start: Float64Array, end: Float64Array) -> Float64Array:
+def difference(model: Joints, start: Float64Array, end: Float64Array) -> Float64Array:
     """Return the tangents from one configuration to another (2)."""
     tangent = np.zeros((*end.shape[:-1], model.nv))
     for q, v, turns in _blocks(model):
@@ -75,7 +91,7 @@ def difference(model: Model, start: Float64Array, end: Float64Array) -> Float64A
     return tangent
 
 
-def rate(model: Model, qpos: Float64Array, tangent: Float64Array) -> Float64Array:
+def rate(model: Joints, qpos: Float64Array, tangent: Float64Array) -> Float64Array:
     """Return the rates of configurations along tangents (3)."""
     result = np.zeros((*np.broadcast_shapes(qpos.shape[:-1], tangent.shape[:-1]), model.nq))
     for q, v, turns in _blocks(model):
@@ -83,7 +99,7 @@ def rate(model: Model, qpos: Float64Array, tangent: Float64Array) -> Float64Arra
     return result
 
 
-def pull(model: Model, qpos: Float64Array, qpos_bar: Float64Array) -> Float64Array:
+def pull(model: Joints, qpos: Float64Array, qpos_bar: Float64Array) -> Float64Array:
     """Return the transpose of `rate` on cotangents of configurations (3)."""
     result = np.zeros((*qpos_bar.shape[:-1], model.nv))
     for q, v, turns in _blocks(model):
@@ -94,7 +110,7 @@ def pull(model: Model, qpos: Float64Array, qpos_bar: Float64Array) -> Float64Arr
     return result
 
 
-def normalized(model: Model, qpos: Float64Array) -> Float64Array:
+def normalized(model: Joints, qpos: Float64Array) -> Float64Array:
     """Return configurations with quaternions of unit length."""
     result = np.array(qpos)
     for q, _, turns in _blocks(model):

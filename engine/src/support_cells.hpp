@@ -1,0 +1,16 @@
+// Builds the maps from directions to farthest vertices by which hulls are searched (collision/hull_search.hpp).
+#pragma once
+
+#include <vector>
+
+#include "revolute/model/model.hpp"
+#include "revolute/spatial/vector3.hpp"
+
+namespace revolute {
+
+// Appends the cells of a hull to `cells`, and their vertices, counted from the hull's first, to `members`. Returns the first of the
+// six sides' cells, or no_cells for few vertices, among which a search through all is faster.
+int add_support_cells(const std::vector<Vector3<double>>& vertices, std::vector<SupportCell>& cells,
+                      std::vector<int>& members);
+
+}  // namespace revolute

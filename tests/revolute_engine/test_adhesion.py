@@ -1,0 +1,141 @@
+"""Adhesion: actuators that pull a body towards what it touches, as in MuJoCo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from revolute.contract.errors import ModelError
+from revolute_engine import Engine, Model, load_model
+
+from .mujoco_scenes import CONES, INTEGRATORS, mujoco_step, reference
+from .test_mujoco_contact import DIFFERENCES, FORWARD, STEP, tangent
+
+TEXT = """<mujoco><option timestep=".002" cone="{cone}" integrator="{integrator}"/><worldbody>
+<geom type="plane" size="2 2 1" euler="5 8 0" margin=".02" gap=".03"/>
+<body name="box" pos="0 0 .1"><freejoint/><geom type="box" size=".1 .12 .1" mass="1"/>
+  <body name="arm" pos=".1 0 0"><joint name="elbow" axis="0 1 .2" damping=".1"/>
+    <geom type="capsule" fromto=".03 0 0 .2 0 -.04" size=".04" mass=".3"/></body></body>
+<body name="ball" pos="0 .35 .1"><freejoint/><geom name="ball" size=".1" mass="1"/></body>
+<body name="rider" pos="0 .36 .3"><freejoint/><geom size=".1" mass=".5" margin=".01" gap=".02"/></body>
+<body name="far" pos="0 -1 3"><freejoint/><geom size=".1" mass="1"/></body></worldbody>
+<actuator><adhesion name="stick" body="box" ctrlrange="0 30" gain="2"/>
+<adhesion body="ball" ctrlrange="0 9"/><adhesion body="far" ctrlrange="0 9"/>
+<motor joint="elbow"/><adhesion body="arm" ctrlrange="0 9"/>
+<adhesion body="rider" ctrlrange="0 9"/></actuator></mujoco>"""
+
+
+def loaded(cone: str, integrator: str) -> tuple[mujoco.MjModel, Model]:
+    text = TEXT.format(cone=cone, integrator=integrator)
+    return reference(text), load_model(text, contact_model="mujoco", warn=False)
+
+
+def states(theirs: mujoco.MjModel) -> list[tuple[np.ndarray, ...]]:
+    """Return states with contacts that act, and some that lie in a gap."""
+    random, data, found, gaps = np.random.default_rng(1), mujoco.MjData(theirs), [], 0
+    for step in range(60):
+        data.ctrl[:] = random.uniform(0, 9, size=theirs.nu)
+        mujoco.mj_step(theirs, data)
+        if step % 15 == 14:
+            mujoco.mj_forward(theirs, data)
+            gaps += int(sum(contact.exclude == 1 for contact in data.contact[: data.ncon]))
+            qvel = data.qvel + 0.2 * random.normal(size=theirs.nv)
+            found.append((data.qpos.copy(), qvel, data.ctrl.copy()))
+    assert gaps > 0
+    return found
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_a_step_is_mujocos(cone: str, integrator: str) -> None:
+    theirs, model = loaded(cone, integrator)
+    for qpos, qvel, ctrl in states(theirs):
+        next_qpos, next_qvel = mujoco_step(theirs, qpos, qvel, ctrl)
+        found = Engine(threads=1).rollout(model, qpos, qvel, ctrl[None])
+        wanted, got = ((end - qvel) / theirs.opt.timestep for end in (next_qvel, found.qvel[1]))
+        assert np.abs(got - wanted).max() <= STEP * np.abs(wanted).max()
+        assert np.abs(found.qpos[1] - next_qpos).max() <= STEP
+        without = mujoco_step(theirs, qpos, qvel, np.zeros(theirs.nu))[1]
+        assert np.abs(without - next_qvel).max() > 1e-4
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_the_gradient_is_that_of_mujocos_step(integrator: str) -> None:
+    theirs, model = loaded("elliptic", integrator)
+    qpos, qvel, ctrl = states(theirs)[2]
+    random, engine = np.random.default_rng(2), Engine(threads=1)
+    bars = random.normal(size=theirs.nq) / theirs.opt.timestep, random.normal(size=theirs.nv)
+    found = engine.rollout(model, qpos, qvel, ctrl[None])
+    gradient = engine.backward(
+        model, found, *(np.stack([np.zeros_like(bar), bar]) for bar in bars), wrt=["qpos", "qvel", "ctrl"]
+    )
+    exact = {"qvel": gradient.qvel, "ctrl": gradient.ctrl[0], "qpos": tangent(theirs, qpos, gradient.qpos)}
+    assert np.abs(gradient.ctrl[0, :2]).min() > 0 and gradient.ctrl[0, 2] == 0
+
+    def loss(moved: str, direction: np.ndarray, step: float) -> float:
+        at = {"qpos": qpos.copy(), "qvel": qvel, "ctrl": ctrl}
+        if moved == "qpos":
+            mujoco.mj_integratePos(theirs, at["qpos"], direction, step)
+        else:
+            at[moved] = at[moved] + step * direction
+        next_qpos, next_qvel = mujoco_step(theirs, at["qpos"], at["qvel"], at["ctrl"])
+        return float(bars[0] @ next_qpos + bars[1] @ next_qvel)
+
+    for moved, bar in exact.items():
+        direction, step = random.normal(size=bar.shape), 1e-6 if moved == "qpos" else 1e-5
+        near, far = (loss(moved, direction, n * step) - loss(moved, direction, -n * step) for n in (1, 2))
+        wanted = (8 * near - far) / (12 * step)
+        scale = max(abs(wanted), 1e-2 * float(np.linalg.norm(bar) * np.linalg.norm(direction)))
+        assert abs(bar @ direction - wanted) <= DIFFERENCES * scale, moved
+
+
+def test_packs_and_forward_derivatives_agree() -> None:
+    theirs, model = loaded("pyramidal", "implicitfast")
+    random, engine = np.random.default_rng(4), Engine(threads=1)
+    qpos, qvel, ctrl = (np.stack(each) for each in zip(*states(theirs), strict=True))
+    count = len(qpos)
+    ctrl = np.repeat(ctrl[:, None], 3, axis=1)
+    qvel_bar = np.zeros((count, 4, theirs.nv))
+    qvel_bar[:, -1] = random.normal(size=(count, theirs.nv))
+    found = engine.rollout(model, qpos, qvel, ctrl)
+    gradient = engine.backward(model, found, qvel_bar=qvel_bar, wrt=["qpos", "qvel", "ctrl"])
+    tangents: dict[str, Any] = {
+        "qpos_tan": random.normal(size=qvel.shape),
+        "qvel_tan": random.normal(size=qvel.shape),
+        "ctrl_tan": random.normal(size=ctrl.shape),
+    }
+    pushed = engine.jvp(model, found, **tangents)
+    for i in range(count):
+        alone = engine.rollout(model, qpos[i], qvel[i], ctrl[i])
+        assert np.array_equal(alone.qvel, found.qvel[i])
+        pulled = engine.backward(model, alone, qvel_bar=qvel_bar[i], wrt=["qpos", "qvel", "ctrl"])
+        assert np.array_equal(pulled.qpos, gradient.qpos[i]) and np.array_equal(pulled.ctrl, gradient.ctrl[i])
+        by_inputs = tangent(theirs, qpos[i], gradient.qpos[i]) @ tangents["qpos_tan"][i]
+        by_inputs += gradient.qvel[i] @ tangents["qvel_tan"][i]
+        by_inputs += (gradient.ctrl[i] * tangents["ctrl_tan"][i]).sum()
+        by_outputs = qvel_bar[i, -1] @ pushed.qvel[i, -1]
+        assert abs(by_inputs - by_outputs) <= FORWARD * max(1.0, abs(by_outputs))
+
+
+def test_the_jacobian_of_a_step_is_that_of_its_derivatives() -> None:
+    theirs, model = loaded("elliptic", "implicit")
+    qpos, qvel, ctrl = states(theirs)[1]
+    random, engine = np.random.default_rng(3), Engine(threads=1)
+    jacobian = engine.jacobian(model, qpos, qvel, ctrl)
+    found = engine.rollout(model, qpos, qvel, ctrl[None])
+    dq, dv = random.normal(size=(2, theirs.nv))
+    du = random.normal(size=theirs.nu)
+    pushed = engine.jvp(model, found, qpos_tan=dq, qvel_tan=dv, ctrl_tan=du[None])
+    wanted = np.concatenate([pushed.qpos[1], pushed.qvel[1]])
+    got = jacobian.A @ np.concatenate([dq, dv]) + jacobian.B @ du
+    assert np.abs(got - wanted).max() <= 1e-9 * np.abs(wanted).max()
+
+
+def test_the_hard_contact_model_refuses_adhesion_by_name() -> None:
+    with pytest.raises(
+        ModelError, match="actuator 'stick': adhesion in contact_model=\"hard\" is not supported"
+    ):
+        load_model(TEXT.format(cone="elliptic", integrator="Euler"), contact_model="hard")
