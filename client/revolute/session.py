@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .contract.argument_names import reject_unknown_arguments
-from .contract.arrays import Float64Array, as_float64
+from .contract.arrays import Float64Array, as_float64, given_float64
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
 from .link import Link
@@ -45,6 +45,8 @@ class State:
         unsettled_step: [batch] int64, number since the last reset of the first step whose constraints the
             solver did not settle, or -1; None from a server of an earlier release.
         residual: [batch], largest `Trajectory.residual` since the last reset; None like `unsettled_step`.
+        mocap_pos: where the mocap bodies are, [batch, nmocap, 3]; None for a model without any.
+        mocap_quat: their quaternions as given, [batch, nmocap, 4]; None for a model without any.
     """
 
     qpos: Float64Array
@@ -56,6 +58,8 @@ class State:
     sensordata: Float64Array | None = None
     unsettled_step: npt.NDArray[np.int64] | None = None
     residual: Float64Array | None = None
+    mocap_pos: Float64Array | None = None
+    mocap_quat: Float64Array | None = None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
@@ -110,12 +114,22 @@ class Session(Unpicklable):
         self._link = link
 
     @reject_unknown_arguments
-    def reset(self, qpos: Any = None, qvel: Any = None, *, where: Any = None) -> State:
+    def reset(
+        self,
+        qpos: Any = None,
+        qvel: Any = None,
+        *,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
+        where: Any = None,
+    ) -> State:
         """Set the state, and set step counts to 0. Parameters stay.
 
         Args:
             qpos: configuration, [batch, nq], or [nq] for all environments; None for the model's default.
             qvel: velocity, [batch, nv], or [nv] for all environments; None for the model's default.
+            mocap_pos: positions of the mocap bodies, [batch, nmocap, 3] or [nmocap, 3]; None for the model's.
+            mocap_quat: their quaternions, [batch, nmocap, 4] or [nmocap, 4]; None for the model's.
             where: [batch] booleans, the environments to reset; the others go on. None for all.
 
         Returns:
@@ -130,6 +144,7 @@ class Session(Unpicklable):
             "qpos": None if qpos is None else as_float64("qpos", qpos),
             "qvel": None if qvel is None else as_float64("qvel", qvel),
             "where": None if where is None else np.asarray(as_float64("where", where)),
+            **given_float64({"mocap_pos": mocap_pos, "mocap_quat": mocap_quat}),
         }
         return State.from_document(self._link.call("Reset", document))
 
@@ -148,12 +163,28 @@ class Session(Unpicklable):
         self._link.call("SetParams", {"session_id": self.id, "params": check_params(self.model, params)})
 
     @reject_unknown_arguments
-    def step(self, ctrl: Any, steps: int = 1, *, sensors: bool | Sequence[str] = False) -> State:
+    def step(
+        self,
+        ctrl: Any,
+        steps: int = 1,
+        *,
+        qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
+        sensors: bool | Sequence[str] = False,
+    ) -> State:
         """Advance all environments with constant controls. If the call fails, no environment advances.
 
         Args:
             ctrl: controls, [batch, nu], or [nu] for all environments.
-            steps: number of steps; 0 leaves the state as it is.
+            steps: number of steps; 0 leaves the state as it is, but for mocap bodies.
+            qfrc_applied: generalized forces in these steps, [batch, nv], or [nv] for all environments.
+            xfrc_applied: force in N and torque in N m on each body in these steps, in world axes at its mass
+                centre, [batch, nbody, 6] or [nbody, 6].
+            mocap_pos: positions of the mocap bodies, [batch, nmocap, 3] or [nmocap, 3]. They stay there in
+                later steps. None leaves them where they are.
+            mocap_quat: their quaternions (w x y z), [batch, nmocap, 4] or [nmocap, 4], likewise.
             sensors: True, or names of sensors of the file, to read in the new state with the same controls,
                 as `sensors` does.
 
@@ -170,6 +201,8 @@ class Session(Unpicklable):
             "ctrl": control,
             "steps": whole_number("steps", steps, least=0),
         }
+        applied = given_float64({"qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied})
+        document |= applied | given_float64({"mocap_pos": mocap_pos, "mocap_quat": mocap_quat})
         quantities = None if sensors is False else sensor_quantities(self.model, sensors)
         state = State.from_document(self._link.call("Step", document))
         if state.unsettled_step is not None:
@@ -178,7 +211,7 @@ class Session(Unpicklable):
             warn_unsettled("step", self.model, now, state.residual, stacklevel=3)
         if quantities is None:
             return state
-        return replace(state, sensordata=self._read(control, quantities))
+        return replace(state, sensordata=self._read(control, quantities, applied))
 
     def sensors(self, names: bool | Sequence[str] = True, *, ctrl: Any = None) -> Float64Array:
         """Read sensors in the current state, as MuJoCo computes them.
@@ -226,15 +259,29 @@ class Session(Unpicklable):
     def _control(self, ctrl: Any) -> Float64Array:
         return np.zeros(self.model.nu) if ctrl is None else as_float64("ctrl", ctrl)
 
-    def _read(self, ctrl: Float64Array, quantities: Sequence[str]) -> Float64Array:
-        return read_sensors(self._link, {"session_id": self.id, "ctrl": ctrl}, quantities)
+    def _read(
+        self, ctrl: Float64Array, quantities: Sequence[str], applied: Mapping[str, Float64Array] | None = None
+    ) -> Float64Array:
+        return read_sensors(self._link, {"session_id": self.id, "ctrl": ctrl, **(applied or {})}, quantities)
 
     @reject_unknown_arguments
-    def jacobian(self, ctrl: Any) -> StepJacobian:
+    def jacobian(
+        self,
+        ctrl: Any,
+        *,
+        qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
+    ) -> StepJacobian:
         """Differentiate one step from the current state. The state does not change.
 
         Args:
             ctrl: controls, [batch, nu], or [nu] for all environments.
+            qfrc_applied: generalized forces, as for `step`.
+            xfrc_applied: forces and torques on bodies, as for `step`.
+            mocap_pos: positions of the mocap bodies in this step; None for those of the session.
+            mocap_quat: their quaternions in this step; None for those of the session.
 
         Returns:
             The matrices A [batch, nx, nx] and B [batch, nx, nu], nx = 2 nv + na, in the tangent
@@ -245,7 +292,13 @@ class Session(Unpicklable):
             NotFoundError: the session was closed.
             DivergedError: every environment diverged.
         """
-        document = {"session_id": self.id, "ctrl": as_float64("ctrl", ctrl)}
+        given = {
+            "qfrc_applied": qfrc_applied,
+            "xfrc_applied": xfrc_applied,
+            "mocap_pos": mocap_pos,
+            "mocap_quat": mocap_quat,
+        }
+        document = {"session_id": self.id, "ctrl": as_float64("ctrl", ctrl), **given_float64(given)}
         return StepJacobian.from_document(self._link.call("SessionJacobian", document))
 
     def state(self) -> State:
@@ -257,7 +310,15 @@ class Session(Unpicklable):
         return State.from_document(self._link.call("GetState", {"session_id": self.id}))
 
     @reject_unknown_arguments
-    def set_state(self, qpos: Any = None, qvel: Any = None, *, step_count: Any = None) -> State:
+    def set_state(
+        self,
+        qpos: Any = None,
+        qvel: Any = None,
+        *,
+        step_count: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
+    ) -> State:
         """Replace the state, or parts of it, without resetting the step counts.
 
         Args:
@@ -265,7 +326,9 @@ class Session(Unpicklable):
             qvel: velocity, [batch, nv], or [nv] for all environments; None keeps the current one. Giving both
                 revives environments that diverged.
             step_count: steps since the last reset, a number or [batch]; None keeps the current ones. To
-                restore a saved `State`, pass its qpos, qvel and step_counts.
+                restore a saved `State`, pass its qpos, qvel and step_counts, and the poses of mocap bodies.
+            mocap_pos: positions of the mocap bodies, as for `reset`; None keeps the current ones.
+            mocap_quat: their quaternions, as for `reset`; None keeps the current ones.
 
         Returns:
             The new state.
@@ -278,6 +341,7 @@ class Session(Unpicklable):
             "session_id": self.id,
             "qpos": None if qpos is None else as_float64("qpos", qpos),
             "qvel": None if qvel is None else as_float64("qvel", qvel),
+            **given_float64({"mocap_pos": mocap_pos, "mocap_quat": mocap_quat}),
         }
         if np.ndim(step_count):
             document["step_counts"] = as_float64("step_count", step_count)

@@ -20,6 +20,14 @@ void gather_period(const BroadcastInput& input, std::int64_t c, int size, const 
     for (int i = 0; i < size; ++i) set_lane(out[i], lane, input.at(slice.environment(lane), c, i));
 }
 
+// One period's row of each of the inputs that are given.
+template <class Real>
+void gather_inputs(const Model& model, const ControllerInputs& inputs, std::int64_t c, const Slice& slice,
+                   InputArrays<Real>& out) {
+  for (int i = 0; i < input_count; ++i)
+    if (inputs.inputs[i].values) gather_period(inputs.inputs[i], c, input_size(model, i), slice, out.of[i]);
+}
+
 // Where the cotangents of period c go in an array [K, B, rows, n], as periods come last to first. Those of an array that is
 // the same in all periods are complete after the first period.
 struct PeriodRow {
@@ -47,9 +55,12 @@ class ControllerRunner {
     ambient_ = arena.take<Real>(model.nq);
   }
 
-  // Before the first period: no previous control.
-  void start() {
-    if (mlp_) std::fill_n(mlp_->previous_ctrl, model_.nu, Real(0));
+  // Before the first period.
+  void start(const Slice& slice) {
+    if (!mlp_) return;
+    std::fill_n(mlp_->previous_ctrl, model_.nu, Real(0));
+    if (inputs_.previous_ctrl.values)
+      gather_period(inputs_.previous_ctrl, 0, model_.nu, slice, mlp_->previous_ctrl);
   }
   // Adds the controller's part to the controls of period c, at the state of its start; periods come in turn.
   void add(const Slice& slice, std::int64_t c, const Real* qpos, const Real* qvel, Real* ctrl) {
@@ -76,7 +87,7 @@ class ControllerRunner {
       gather(applied, std::size_t(periods) * model_.nu, std::size_t(c - 1) * model_.nu, model_.nu, slice,
              mlp_->previous_ctrl);
     else
-      start();
+      start(slice);
     evaluate(slice, c, qpos, qvel);
   }
   // Adds what later periods' observations of this period's control contribute.

@@ -78,6 +78,9 @@ def model_info(model: Model) -> Document:
         "sensor_types": list(model.sensor_types),
         "sensor_dims": list(model.sensor_dims),
         "jnt_range": model.jnt_range,
+        "mocap_names": [model.body_names[body] for body in model.mocap_bodies],
+        "mocap_pos": model.mocap_pos,
+        "mocap_quat": model.mocap_quat,
     }
 
 
@@ -127,6 +130,7 @@ def session_state(state: State) -> Document:
         "unsettled_step": state.unsettled_step,
         "residual": state.residual,
         "step_counts": state.step_counts,
+        **state.mocap,
     }
 
 
@@ -135,6 +139,7 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
     rollout = kept.rollout
     arrays: Document = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
     arrays["params"] = dict(rollout.params) if with_ctrl else {}
+    arrays["inputs"] = dict(rollout.control.inputs) if with_ctrl else {}
     if rollout.all_states is not None:
         arrays |= {"qpos": rollout.qpos, "qvel": rollout.qvel}
     return {
@@ -165,7 +170,7 @@ def rollout_segment(segment: Segment) -> Document:
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params")
+    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "inputs")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 

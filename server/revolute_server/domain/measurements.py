@@ -38,6 +38,7 @@ class Source:
         ctrl: controls in the request, also for a session; None without.
         time: time of the first state in the request; None for zero.
         params: parameters in the request.
+        inputs: of `STEP_INPUTS` in the request, also for a session, by name.
     """
 
     model_id: str = ""
@@ -49,6 +50,7 @@ class Source:
     ctrl: Any = None
     time: float | None = None
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,6 +167,7 @@ class Measurements:
                 source.ctrl,
                 time=state.step_count * model.timestep,
                 params=state.params or None,
+                inputs={**state.mocap, **source.inputs},
                 diverged=True,
             )
             return model, states
@@ -173,7 +176,13 @@ class Measurements:
         steps = np.shape(source.qpos)[1] if np.ndim(source.qpos) == 3 else 1
         time = first + model.timestep * np.arange(steps)
         states = engine.states_to_measure(
-            model, source.qpos, source.qvel, source.ctrl, time=time, params=source.params or None
+            model,
+            source.qpos,
+            source.qvel,
+            source.ctrl,
+            time=time,
+            params=source.params or None,
+            inputs=source.inputs,
         )
         return model, states
 

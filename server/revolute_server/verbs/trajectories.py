@@ -31,6 +31,7 @@ from .body import (
     Deletion,
     OptionalArray,
     Request,
+    StepInputArrays,
     array,
     arrays,
     takes,
@@ -72,7 +73,7 @@ class Policy(Body):
     goal: OptionalArray = None
 
 
-class RolloutInputs(Body):
+class RolloutInputs(StepInputArrays):
     """Inputs of a rollout."""
 
     example = {
@@ -93,7 +94,6 @@ class RolloutInputs(Body):
     hold: int | None = None
     feedback: Feedback | None = None
     policy: Policy | None = None
-    qfrc_applied: OptionalArray = None
 
     @property
     def control(self) -> Control:
@@ -102,10 +102,11 @@ class RolloutInputs(Body):
         Raises:
             ArgumentError: one of these fields is wrong.
         """
-        if self.hold is None and self.feedback is None and self.policy is None and self.qfrc_applied is None:
+        inputs = self.step_inputs
+        if self.hold is None and self.feedback is None and self.policy is None and not inputs:
             return PLAIN
         given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(self, name))}
-        return Control.from_dict({"hold": self.hold, "qfrc_applied": self.qfrc_applied, **given})
+        return Control.from_dict({"hold": self.hold, **inputs, **given})
 
 
 class StreamRolloutInputs(Body):
@@ -151,7 +152,7 @@ class Tangents(Body):
     params_tan: dict[str, AnyShape] = {}
 
 
-class JacobianInputs(Body):
+class JacobianInputs(StepInputArrays):
     """One step to differentiate."""
 
     example = {"model_id": EXAMPLE_MODEL, "qpos": [0.0, 0.1], "qvel": [0.0, 0.0], "ctrl": [1.0]}
@@ -163,7 +164,7 @@ class JacobianInputs(Body):
     params: dict[str, AnyShape] = {}
 
 
-class MeasuredStates(Body):
+class MeasuredStates(StepInputArrays):
     """States to measure at."""
 
     example = {"model_id": EXAMPLE_MODEL, "qpos": [0.0, 0.1], "qvel": [0.0, 0.0], "ctrl": [1.0]}
@@ -298,13 +299,6 @@ class TrajectoryVerbs(ServiceVerbs):
             raise ArgumentError.expected(
                 "inputs.checkpoints", "'every'", repr(inputs.checkpoints)[:60], advice="use Rollout"
             )
-        if not inputs.control.is_plain:
-            raise ArgumentError.expected(
-                "inputs",
-                "neither hold, feedback, policy nor qfrc_applied",
-                "one of them",
-                advice="use Rollout",
-            )
         qpos, qvel, ctrl, params = self._inputs(inputs)
         arguments: dict[str, Any] = {
             "model_id": inputs.model_id,
@@ -314,11 +308,14 @@ class TrajectoryVerbs(ServiceVerbs):
             "params": params,
             "segment_steps": body.segment_steps,
         }
+        control = inputs.control
         trajectories = self.service.trajectories
-        turn = self.service.requests.open(inputs.request_id, "StreamRollout", arguments, _trajectory_id)
+        turn = self.service.requests.open(
+            inputs.request_id, "StreamRollout", {**arguments, **control.to_dict()}, _trajectory_id
+        )
         async with turn as (ticket, known):
             if known is None:
-                found = trajectories.stream_rollout(**arguments, ticket=ticket)
+                found = trajectories.stream_rollout(**arguments, control=control, ticket=ticket)
             else:
                 found = trajectories.stream_again(known["trajectory_id"], body.segment_steps)
             async with contextlib.aclosing(found) as pieces:
@@ -364,7 +361,9 @@ class TrajectoryVerbs(ServiceVerbs):
 
     @takes(JacobianInputs)
     async def jacobian(self, body: JacobianInputs) -> Document:
-        found = await self.service.derivatives.jacobian(body.model_id, *self._inputs(body))
+        found = await self.service.derivatives.jacobian(
+            body.model_id, *self._inputs(body), inputs=body.step_inputs
+        )
         return answers.step_jacobian(found)
 
     @takes(MeasureInputs)
@@ -402,6 +401,7 @@ class TrajectoryVerbs(ServiceVerbs):
             **read,
             time=states.time,
             params=arrays("params", states.params),
+            inputs=states.step_inputs,
         )
 
     @takes(CheckGradientInputs)

@@ -22,10 +22,10 @@ REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>&
   out.size = geom.bound;
   Matrix3<double> R = identity_matrix<double>();
   Vector p = -origin;
-  if (geom.link >= 0) {
-    for (int i = 0; i < 9; ++i) R.m[i] = get_lane(kin.links[geom.link].R.m[i], lane);
-    p = (get_lane(kin.origin[model.dofs[geom.link].tree], lane) - origin) +
-        get_lane(kin.links[geom.link].p, lane);
+  if (!is_world(geom.link)) {
+    const Placement<Real>& frame = placement(kin, geom.link);
+    for (int i = 0; i < 9; ++i) R.m[i] = get_lane(frame.R.m[i], lane);
+    p = (get_lane(tree_origin(model, kin, geom.link), lane) - origin) + get_lane(frame.p, lane);
   }
   out.centre = p + R * vector3<double>(geom.position);
   out.R = out.is_hull() ? R : R * matrix3<double>(geom.rotation);
@@ -49,11 +49,12 @@ REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, 
   const ConvexShape shape_b = convex_shape(model, kin, b, lane, origin);
   if (candidate.pair == Pair::convex_convex)
     return convex_pair(convex_shape(model, kin, a, lane, origin), shape_b, limit, out);
-  const Vector normal = {a.rotation[2], a.rotation[5], a.rotation[8]};
+  const Vector normal = get_lane(world_direction(kin, a.link, matrix3<Real>(a.rotation).column(2)), lane);
   const Motion<Real> V = at_link(V_free, b.link);
   const Vector w = get_lane(V.w, lane), to_origin = origin - get_lane(tree_origin(model, kin, b.link), lane);
   const Vector v = get_lane(V.v, lane) + cross(w, to_origin);
-  plane_convex(normal, vector3<double>(a.position) - origin, shape_b, h, v, w, limit, out);
+  const Vector plane = get_lane(world_point(model, kin, a.link, a.position), lane);
+  plane_convex(normal, plane - origin, shape_b, h, v, w, limit, out);
 }
 
 // The reverse: moments about the world's origin. Lanes of cotangents of one environment share its touch.

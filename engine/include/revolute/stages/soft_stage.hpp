@@ -2,7 +2,7 @@
 //
 //   S, V, I     = kinematics(qpos, qvel)
 //   l, J        = transmissions(links)
-//   tau         = actuation(qpos, qvel, ctrl, l, J), and the forces on links (link_forces.hpp)
+//   tau         = actuation(qpos, qvel, ctrl, l, J), and the forces on links (link_forces.hpp, applied_wrenches.hpp)
 //   M           = mass_matrix(I, S)                            without implicit damping
 //   a0          = M^-1 f,  f = tau - C(qpos, qvel)
 //   contacts    = collision_detection(links)
@@ -18,6 +18,7 @@
 
 #include "revolute/solvers/newton.hpp"
 #include "revolute/stages/actuation.hpp"
+#include "revolute/stages/applied_wrenches.hpp"
 #include "revolute/stages/collision_detection.hpp"
 #include "revolute/stages/contact_from_distance.hpp"
 #include "revolute/stages/implicit_velocity.hpp"
@@ -71,6 +72,7 @@ REVOLUTE_HD void soft_stage(const Model& model, const Parameters<Real>& paramete
   actuation(model, parameters, Real(0), out.actuation_input(model, qpos, qvel, ctrl), out.transmissions,
             out.acceleration.tau, out.acceleration.diagonal);
   add_medium_forces(model, out.kinematics, out.link_forces, out.acceleration.tau);
+  add_applied_wrenches(model, parameters, out.kinematics, out.link_forces.applied, out.acceleration.tau);
   mass_matrix(model, parameters, out.kinematics, out.M);
   smooth_force(model, parameters, out.kinematics, qvel, out.acceleration, out.force);
   factorize(model, out.M, static_cast<const Real*>(nullptr), static_cast<const Real*>(nullptr), out.factors);
@@ -189,6 +191,8 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
                                   ws.kinematics);
   medium_adjoint(model, parameters, kin, at.link_forces, ws.w, ws.acceleration.Z, ws.F_v, ws.kinematics,
                  parameters_bar);
+  applied_wrenches_adjoint(model, parameters, kin, at.link_forces.applied, ws.w, ws.acceleration.Z,
+                           ws.kinematics, parameters_bar);
   const AccelerationAdjointInput<Real, Bar> in = {ws.w, integrator.p, integrator.x, ws.F_v};
   acceleration_adjoint(model, kin, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, qvel_bar,
                        ws.armature_bar, parameters_bar);
@@ -204,7 +208,7 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
                         qvel_bar, ws.kinematics, parameters_bar);
   compensation_adjoint(model, parameters, kin, at.link_forces, ws.lift_bar, ws.acceleration.Z, ws.kinematics,
                        parameters_bar);
-  kinematics_adjoint(model, kin, ws.kinematics, qpos_bar, parameters_bar);
+  kinematics_adjoint(model, parameters, kin, ws.kinematics, qpos_bar, parameters_bar);
 }
 
 }  // namespace revolute
