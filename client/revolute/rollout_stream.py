@@ -131,4 +131,5 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
 
     def __repr__(self) -> str:
         state = "over" if self.trajectory is not None else "under way"
-        return f"<revolute rollout of '{self.model.name}': {self._ctrl.shape[-2] * self._control.hold} steps, {state}>"
+        steps = self._ctrl.shape[-2] * self._control.hold
+        return f"<revolute rollout of '{self.model.name}': {steps} steps, {state}>"

@@ -123,7 +123,8 @@ class Trajectory(Unpicklable):
         ctrl: controls as they acted, [batch, T / hold, nu], with the part of a feedback or policy.
         hold: steps that each row of `ctrl` acted for.
         params: model parameters that the rollout replaced, by name.
-        inputs: what the rollout was given of `qfrc_applied`, `xfrc_applied`, `mocap_pos` and `mocap_quat`, by name.
+        inputs: what the rollout was given of `qfrc_applied`, `xfrc_applied`, `mocap_pos` and `mocap_quat`, by
+            name.
         checkpoints: which states are kept for the gradient.
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
             diverged environment are NaN after its last finite one.
@@ -310,9 +311,9 @@ class Trajectory(Unpicklable):
                 one; the time axis of the cotangents then has this length. None for all T + 1 states.
             wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", any parameter that
                 `Simulator.rollout` takes, and the arrays of its controller: "feedback.gain", "feedback.qpos",
-                "feedback.qvel", "policy.weights" (one vector; `MLP.arrays` splits it), "policy.goal", and those
-                of `inputs`. The gradient by a quaternion of `mocap_quat` is by its four numbers, as that of
-                qpos is.
+                "feedback.qvel", "policy.weights" (one vector; `MLP.arrays` splits it), "policy.goal", and
+                those of `inputs`. The gradient by a quaternion of `mocap_quat` is by its four numbers, as is
+                that of qpos.
             clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel, without units);
                 longer ones are scaled down before they are pulled back through a step, for each environment
                 and step. This tames gradients through chaotic contacts, and biases them: the result is no

@@ -194,7 +194,7 @@ class ModelBuilder {
       // the body frame before its joints move, in the frame of the link it hangs on
       Pose at = body_pose_[parent] * pose(&in_.body_pos[3 * b], &in_.body_quat[4 * b]);
       if (in_.body_mocapid[b] >= 0) {
-        add_mocap(b, at);
+        add_mocap(b);
         continue;
       }
       for (; joint < in_.njnt && in_.jnt_bodyid[joint] == b; ++joint) add_joint(joint, link, at);
@@ -205,13 +205,13 @@ class ModelBuilder {
   }
 
   // A mocap body, a child of the world without joints: its own frame.
-  void add_mocap(int b, const Pose& at) {
+  void add_mocap(int b) {
     const std::size_t i = std::size_t(in_.body_mocapid[b]), count = std::max(out_.mocap_pos_.size() / 3, i + 1);
     out_.model_.nmocap = int(count);
     out_.mocap_pos_.resize(3 * count);
     out_.mocap_quat_.resize(4 * count);
-    store(at.p, &out_.mocap_pos_[3 * i]);
-    store(at.q, &out_.mocap_quat_[4 * i]);
+    std::copy_n(&in_.body_pos[3 * b], 3, &out_.mocap_pos_[3 * i]);
+    std::copy_n(&in_.body_quat[4 * b], 4, &out_.mocap_quat_[4 * i]);
     body_link_[b] = mocap_link(int(i));
   }
   // Where a frame of a link of the mocap bodies is in the world at the poses of the file.

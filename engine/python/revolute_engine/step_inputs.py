@@ -1,4 +1,4 @@
-"""Shapes and checks of the inputs of a step besides state, control and parameters (`contract.controllers`)."""
+"""Shapes and checks of the inputs of a step besides state, control and parameters, `STEP_INPUTS`."""
 
 from __future__ import annotations
 

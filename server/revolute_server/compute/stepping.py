@@ -14,7 +14,7 @@ from revolute.contract.controllers import MOCAP_INPUTS, Control
 from revolute.contract.errors import ArgumentError, DivergedError, RevoluteError
 from revolute_engine import Advance, CancelToken, Engine, Model, StepJacobian, native
 from revolute_engine.parameters import check_params
-from revolute_engine.step_inputs import step_inputs
+from revolute_engine.step_inputs import input_shape, step_inputs
 
 _CONTROLS = 2**20
 """Largest number of controls of a part of a session's steps with parameters."""
@@ -93,9 +93,9 @@ def _changed_mocap(
     """
     if not given:
         return mocap
-    shapes = {name: (batch, model.nmocap, size) for name, size in zip(MOCAP_INPUTS, (3, 4), strict=True)}
     rows = step_inputs(model, given, batch, True)
-    return {**mocap, **{name: array.reshape(shapes[name]) for name, array in rows.items()}}
+    shaped = {name: array.reshape(batch, *input_shape(model, name)) for name, array in rows.items()}
+    return {**mocap, **shaped}
 
 
 def reset_state(
@@ -266,7 +266,7 @@ def advance(
     if inputs:
         mocap = {name: inputs[name] for name in MOCAP_INPUTS if name in inputs}
         state = dataclasses.replace(state, mocap=_changed_mocap(model, state.mocap, mocap, batch))
-    held = step_inputs(model, {**inputs, **state.mocap}, batch, True)
+    held = {**inputs, **state.mocap}
     status, qpos, qvel = state.status, state.qpos, state.qvel
     unsettled, residual = np.full(len(status), -1), np.zeros(len(status))
     if steps and np.count_nonzero(status) < len(status):
@@ -423,13 +423,18 @@ def _advanced(
     ctrl: Float64Array,
     steps: int,
     params: Mapping[str, Float64Array],
-    inputs: Mapping[str, Float64Array],
+    inputs: Mapping[str, Any],
     cancel: CancelToken,
 ) -> Advance:
     """Return the end of some steps with constant controls."""
     if not params:
         return engine.advance(model, *start, ctrl, steps, inputs=inputs, cancel=cancel)
-    control = Control.of(**{name: array[:, None] for name, array in inputs.items()})
+    control = Control.of(
+        **{
+            name: array.reshape(len(ctrl), 1, *input_shape(model, name))
+            for name, array in step_inputs(model, inputs, len(ctrl), True).items()
+        }
+    )
     status = np.zeros(len(ctrl), np.int32)
     unsettled, residual = np.full(len(ctrl), -1), np.zeros(len(ctrl))
     # in parts, because a rollout has the controls of each step

@@ -24,6 +24,7 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -345,12 +346,20 @@ class _Sessions(Sessions):
     async def state(self, session_id: str) -> State:
         return _copied(self._session(session_id).state)
 
-    async def step(self, session_id: str, ctrl: Any, steps: int, ticket: Ticket) -> State:
+    async def step(
+        self,
+        session_id: str,
+        ctrl: Any,
+        steps: int,
+        ticket: Ticket,
+        *,
+        inputs: Mapping[str, Any] = MappingProxyType({}),
+    ) -> State:
         session = self._session(session_id)
         with session.mutex:
             before = session.state
             session.state = await self._pool.run(
-                lambda token: advance(self._engine, session.model, before, ctrl, steps, token),
+                lambda token: advance(self._engine, session.model, before, ctrl, steps, token, inputs),
                 session.batch * steps,
             )
             return _copied(session.state)
@@ -448,9 +457,11 @@ class _Trajectories(Trajectories):
         params: Mapping[str, Any] | None,
         segment_steps: int | None,
         ticket: Ticket,
+        *,
+        control: Control = PLAIN,
     ) -> AsyncGenerator[Segment | Trajectory, None]:
         model = await self._models.get(model_id)
-        pieces = SegmentedRollout(model, qpos, qvel, ctrl, params or None)
+        pieces = SegmentedRollout(model, qpos, qvel, ctrl, params or None, control=control)
         while not pieces.over:
             yield await self._segment(model, pieces, segment_steps)
         trajectory = Trajectory(new_id(), model, pieces.result())

@@ -373,7 +373,8 @@ class Sessions:
             step_count: steps of all environments since the last reset; unchanged if None.
             step_counts: [batch], in place of `step_count`; unchanged if None.
             ticket: ticket of the request.
-            mocap: of `MOCAP_INPUTS` by name, each with a row per environment or for all; others are unchanged.
+            mocap: of `MOCAP_INPUTS` by name, each with a row per environment or for all; others are
+                unchanged.
 
         Raises:
             ArgumentError: the state does not fit the model, or `step_count` is negative.
