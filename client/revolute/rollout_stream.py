@@ -64,7 +64,8 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
         self._source = source
         # fetch the first document now, so that wrong arguments raise here and not at the first segment
         self._documents = itertools.chain([next(source)], source)
-        self._ctrl = ctrl
+        # with a controller, the segments bring them as they act
+        self._ctrl = np.array(ctrl) if control.has_controller else ctrl
         self._params = params
         self._control = control
         shape = (*ctrl.shape[:-2], ctrl.shape[-2] * control.hold + 1)
@@ -101,6 +102,10 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
             rows[...] = document[name]
             rows.flags.writeable = False
             views.append(rows)
+        if "ctrl" in document:
+            place = max(0, first - 1) // self._control.hold
+            acted = document["ctrl"]
+            self._ctrl[..., place : place + acted.shape[-2], :] = acted
         return Segment(first, *views)
 
     def _finish(self, document: Mapping[str, Any]) -> None:
@@ -117,7 +122,7 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
             self._link,
             self.model,
             whole,
-            document.get("ctrl", self._ctrl),
+            self._ctrl,
             owned=True,
             params=self._params,
             inputs=self._control.inputs,

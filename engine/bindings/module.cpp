@@ -483,9 +483,9 @@ py::array_t<bool> finite_rows_python(const Array& values) {
 
 // [B, count, ...] each; ctrl is None where no probe needs it.
 py::object measure_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
-                          const Array& qvel, const std::optional<Array>& ctrl,
-                          const py::object& inputs, const Array& time, const py::dict& parameters,
-                          int threads, const CancelToken* cancel) {
+                          const Array& qvel, const std::optional<Array>& ctrl, const py::object& inputs,
+                          const Array& time, const py::dict& parameters, int threads,
+                          const CancelToken* cancel) {
   const py::ssize_t batch = qpos.shape(0), count = qpos.shape(1);
   std::vector<Array> owners;
   Probes probes;
@@ -507,9 +507,8 @@ py::object measure_python(const ModelStorage& model, const py::list& requests, c
 // Names in `wrt`: qpos, tangent, qvel, ctrl and parameters.
 py::object measure_backward_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
                                    const Array& qvel, const std::optional<Array>& ctrl,
-                                   const py::object& inputs, const Array& time,
-                                   const py::dict& parameters, const Array& values_bar,
-                                   const std::vector<std::string>& wrt, int threads,
+                                   const py::object& inputs, const Array& time, const py::dict& parameters,
+                                   const Array& values_bar, const std::vector<std::string>& wrt, int threads,
                                    const CancelToken* cancel) {
   const Model& m = model.model();
   const py::ssize_t cotangents = values_bar.shape(0), batch = qpos.shape(0), count = qpos.shape(1);

@@ -16,10 +16,7 @@ struct Workspace {
   Contacts<double> contacts;
 
   Workspace(const Model& model, Arena& arena)
-      : inputs(model, arena),
-        parameters(model, arena),
-        kinematics(model, arena),
-        contacts(model, arena) {}
+      : inputs(model, arena), parameters(model, arena), kinematics(model, arena), contacts(model, arena) {}
 };
 
 ContactRecord record(const Contact<double>& contact) {

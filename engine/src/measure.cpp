@@ -23,7 +23,10 @@ struct MeasureRunner {
   std::vector<InputArrays<Real>> input_bars;
 
   MeasureRunner(const Model& model, const Probes* probes, int groups, Arena& arena)
-      : inputs(model, arena), parameters(model, arena), at(model, *probes, arena), adjoint(model, *probes, arena) {
+      : inputs(model, arena),
+        parameters(model, arena),
+        at(model, *probes, arena),
+        adjoint(model, *probes, arena) {
     for (Real** array : {&qpos, &ambient}) *array = arena.take<Real>(model.nq);
     for (Real** array : {&qvel, &qvel_bar}) *array = arena.take<Real>(velocities(model));
     tangent = arena.take<Real>(model.nv);

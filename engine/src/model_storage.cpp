@@ -206,7 +206,8 @@ class ModelBuilder {
 
   // A mocap body, a child of the world without joints: its own frame.
   void add_mocap(int b) {
-    const std::size_t i = std::size_t(in_.body_mocapid[b]), count = std::max(out_.mocap_pos_.size() / 3, i + 1);
+    const std::size_t i = std::size_t(in_.body_mocapid[b]),
+                      count = std::max(out_.mocap_pos_.size() / 3, i + 1);
     out_.model_.nmocap = int(count);
     out_.mocap_pos_.resize(3 * count);
     out_.mocap_quat_.resize(4 * count);
@@ -999,7 +1000,8 @@ std::size_t ModelStorage::bytes() const {
   };
   std::size_t parameters = sum(map_.bodies, map_.pairs);
   for (const std::vector<double>& values : map_.defaults) parameters += sum(values);
-  return sizeof(*this) + parameters + sum(joints_, dofs_, mocap_pos_, mocap_quat_, actuators_, geoms_, sites_, candidates_, limits_) +
+  return sizeof(*this) + parameters +
+         sum(joints_, dofs_, mocap_pos_, mocap_quat_, actuators_, geoms_, sites_, candidates_, limits_) +
          sum(tendons_, transmissions_, tendon_joints_, path_segments_, path_wraps_, medium_bodies_,
              dof_joints_) +
          sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +

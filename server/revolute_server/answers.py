@@ -165,12 +165,13 @@ def _solved(found: Rollout | Gradient) -> Document:
 
 def rollout_segment(segment: Segment) -> Document:
     """Return a segment of a trajectory (message RolloutSegment)."""
-    return {"first": segment.first, "qpos": segment.qpos, "qvel": segment.qvel}
+    document = {"first": segment.first, "qpos": segment.qpos, "qvel": segment.qvel}
+    return document if segment.ctrl is None else {**document, "ctrl": segment.ctrl}
 
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "inputs")
+    states = ("qpos", "qvel", "ctrl", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "inputs")
     return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
 
 

@@ -139,8 +139,8 @@ struct MeasureArrays {
   BatchShape shape;  // .steps: count
   const Probes* probes;
   const double *qpos, *qvel,
-      *ctrl;                   // [B, count, nq], [B, count, nv + na], [B, count, nu] (null: not needed)
-  const double* time;          // [count] of the clock, in s
+      *ctrl;           // [B, count, nq], [B, count, nv + na], [B, count, nu] (null: not needed)
+  const double* time;  // [count] of the clock, in s
   ParameterInputs parameters;
   InputRows inputs{};        // [B, count, size]
   double* values = nullptr;  // [B, count, size]

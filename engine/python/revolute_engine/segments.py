@@ -37,11 +37,13 @@ class Segment:
         first: time of the first state; 0 is the start.
         qpos: positions [batch, states, nq]; NaN after the last finite state of a diverged environment.
         qvel: velocities [batch, states, nv]; NaN like qpos.
+        ctrl: controls as they acted in the steps to these states [batch, periods, nu], with a controller.
     """
 
     first: int
     qpos: Float64Array
     qvel: Float64Array
+    ctrl: Float64Array | None = None
 
 
 class SegmentedRollout:
@@ -124,7 +126,8 @@ class SegmentedRollout:
         self._qpos[diverged, new], self._qvel[diverged, new] = np.nan, np.nan
         newly_diverged = ~diverged & (found.status != OK)
         place = self.done // self._problem.control.hold
-        self._ctrl[:, place : place + found.ctrl.shape[1]] = found.ctrl
+        periods = slice(place, place + found.ctrl.shape[1])
+        self._ctrl[:, periods] = found.ctrl
         self._status[newly_diverged] = found.status[newly_diverged]
         self._diverged_step[newly_diverged] = self.done + found.diverged_step[newly_diverged]
         assert found.unsettled_step is not None and found.residual is not None
@@ -135,7 +138,10 @@ class SegmentedRollout:
         self._started = True
         self.done += found.steps
         qpos, qvel = self._qpos[:, new], self._qvel[:, new]
-        return Segment(first, qpos, qvel) if self._problem.batched else Segment(first, qpos[0], qvel[0])
+        ctrl = self._ctrl[:, periods] if self._problem.control.has_controller else None
+        if self._problem.batched:
+            return Segment(first, qpos, qvel, ctrl)
+        return Segment(first, qpos[0], qvel[0], None if ctrl is None else ctrl[0])
 
     def compute(
         self, engine: Engine, steps: int | None = None, cancel: native.CancelToken | None = None
@@ -165,7 +171,7 @@ class SegmentedRollout:
     def result(self) -> Rollout:
         """Return the whole rollout, after all steps are computed."""
         assert self.over
-        arrays = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "qpos": self._qpos,
             "qvel": self._qvel,
             "status": self._status,
@@ -187,10 +193,13 @@ def segments_of(rollout: Rollout, steps: int | None = None) -> Iterator[Segment]
     batch = rollout.status.size
     numbers = batch * (rollout.qpos.shape[-1] + rollout.qvel.shape[-1])
     count = _default_steps(numbers, rollout.control.hold) if steps is None else steps
-    first, done = 0, 0
+    first, done, hold = 0, 0, rollout.control.hold
     while first == 0 or done < rollout.steps:
+        periods = slice(done // hold, min(done + count, rollout.steps) // hold)
         done = min(done + count, rollout.steps)
-        yield Segment(first, rollout.qpos[..., first : done + 1, :], rollout.qvel[..., first : done + 1, :])
+        ctrl = rollout.ctrl[..., periods, :] if rollout.control.has_controller else None
+        states = slice(first, done + 1)
+        yield Segment(first, rollout.qpos[..., states, :], rollout.qvel[..., states, :], ctrl)
         first = done + 1
 
 

@@ -183,17 +183,19 @@ class StreamRolloutResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[RolloutSegment, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., end: _Optional[_Union[RolloutEnd, _Mapping]] = ...) -> None: ...
 
 class RolloutSegment(_message.Message):
-    __slots__ = ("first", "qpos", "qvel")
+    __slots__ = ("first", "qpos", "qvel", "ctrl")
     FIRST_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
     first: int
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
-    def __init__(self, first: _Optional[int] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    ctrl: _tensor_pb2.Tensor
+    def __init__(self, first: _Optional[int] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class RolloutEnd(_message.Message):
-    __slots__ = ("trajectory_id", "model_id", "status", "diverged_step", "report", "unsettled_step", "residual", "ctrl")
+    __slots__ = ("trajectory_id", "model_id", "status", "diverged_step", "report", "unsettled_step", "residual")
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -201,7 +203,6 @@ class RolloutEnd(_message.Message):
     REPORT_FIELD_NUMBER: _ClassVar[int]
     UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
     RESIDUAL_FIELD_NUMBER: _ClassVar[int]
-    CTRL_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     model_id: str
     status: _tensor_pb2.Tensor
@@ -209,8 +210,7 @@ class RolloutEnd(_message.Message):
     report: CheckpointReport
     unsettled_step: _tensor_pb2.Tensor
     residual: _tensor_pb2.Tensor
-    ctrl: _tensor_pb2.Tensor
-    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class GetTrajectoryRequest(_message.Message):
     __slots__ = ("trajectory_id", "states")

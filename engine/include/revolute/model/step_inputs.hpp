@@ -11,10 +11,10 @@ namespace revolute {
 //   qfrc_applied  generalized forces
 //   xfrc_applied  of each body a force and a torque in world axes, at its mass centre
 //   mocap_pos, mocap_quat  the pose of each mocap body in the world; the quaternion of any length
-#define REVOLUTE_INPUTS(X)       \
-  X(qfrc_applied, m.nv)          \
-  X(xfrc_applied, 6 * m.nbody)   \
-  X(mocap_pos, 3 * m.nmocap)     \
+#define REVOLUTE_INPUTS(X)     \
+  X(qfrc_applied, m.nv)        \
+  X(xfrc_applied, 6 * m.nbody) \
+  X(mocap_pos, 3 * m.nmocap)   \
   X(mocap_quat, 4 * m.nmocap)
 
 #define REVOLUTE_INPUT_KIND(name, size) name,

@@ -76,9 +76,8 @@ REVOLUTE_HD void applied_wrench_adjoint(const Model& model, const Parameters<Rea
   add3(bar + 3, T.w);
   const Vector3<Bar> x_bar = cross(at.f, T.w);
   kin_bar.moment[link] += force_at(at.x, x_bar);
-  add3(parameters_bar.ipos + 3 * body,
-       transpose_times(matrix3<Real>(model.bodies[body].rotation),
-                       transpose_times(kin.links[link].R, x_bar)));
+  add3(parameters_bar.ipos + 3 * body, transpose_times(matrix3<Real>(model.bodies[body].rotation),
+                                                       transpose_times(kin.links[link].R, x_bar)));
 }
 
 // From the cotangent of tau; F as the forward pass left it, T is scratch.

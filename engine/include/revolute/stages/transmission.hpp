@@ -379,8 +379,7 @@ namespace detail {
 // Of (2) and (3)
 template <class Real, class Bar>
 REVOLUTE_HD void forces_adjoint(const Model& model, const Kinematics<Real>& kin, const Transmission& of,
-                                const Bar& length_bar, const Bar* J_bar,
-                                KinematicsCotangent<Bar>& kin_bar) {
+                                const Bar& length_bar, const Bar* J_bar, KinematicsCotangent<Bar>& kin_bar) {
   using T = Directional<Real, Bar>;
   const TransmissionDofs dofs = dofs_of(model, of);
   const MovingFrames<Real, Bar> frames = {{model, kin}, dofs, J_bar};
