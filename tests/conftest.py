@@ -51,6 +51,23 @@ def over_http(server: ServerProcess) -> Iterator[revolute.Simulator]:
         yield simulator
 
 
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[None]:
+    """Start a Ray of this machine alone. Tests that use it are in the group "ray", to run in one process."""
+    import ray
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray.init(
+        address="local",
+        num_cpus=8,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=200 * 1024**2,
+    )
+    yield
+    ray.shutdown()
+
+
 @pytest.fixture(params=TRANSPORTS)
 def simulator(request: pytest.FixtureRequest) -> revolute.Simulator:
     """Return each simulator, one after the other."""

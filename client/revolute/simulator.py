@@ -688,6 +688,11 @@ class Simulator(Unpicklable):
         """Delete unused trajectories, then close the connection."""
         self._link.close()
 
+    @property
+    def transport(self) -> Transport:
+        """What carries the calls."""
+        return self._link.transport
+
     def __enter__(self) -> Simulator:
         return self
 

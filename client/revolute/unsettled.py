@@ -30,7 +30,7 @@ def warn_unsettled(
         return
     steps = np.atleast_1d(unsettled_step)
     bad = steps >= 0
-    if not bad.any():
+    if not np.count_nonzero(bad):
         return
     where = f"{bad.sum()} of {len(steps)} environments" if len(steps) > 1 else "the environment"
     options = model.options

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .errors import ArgumentError
@@ -71,14 +72,8 @@ class Checkpoints:
         """
         if isinstance(value, Checkpoints):
             value = str(value)
-        if isinstance(value, str):
-            if value == "every":
-                return EVERY
-            if value == "none":
-                return cls(value)
-            form = _FORM.fullmatch(value)
-            if form and int(form[2]) <= MAX_COUNT:
-                return cls(form[1], int(form[2]))
+        if isinstance(value, str) and (parsed := _parsed(value)) is not None:
+            return parsed
         raise ArgumentError.expected(
             name,
             "'every', 'interval=k', 'slots=s' or 'none', with k and s whole numbers from 1",
@@ -119,3 +114,12 @@ class Checkpoints:
 
 EVERY = Checkpoints()
 """The default policy."""
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Checkpoints | None:
+    """Return the policy that a text names, or None; remembered because each layer of a call asks again."""
+    if text in ("every", "none"):
+        return Checkpoints(text)
+    form = _FORM.fullmatch(text)
+    return Checkpoints(form[1], int(form[2])) if form and int(form[2]) <= MAX_COUNT else None

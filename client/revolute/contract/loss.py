@@ -466,8 +466,8 @@ def _check_word(argument: str, word: Any, allowed: Sequence[str]) -> None:
 
 def _finite(argument: str, value: Any) -> Float64Array:
     array = owned_float64(argument, value)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
+    if not np.isfinite(array).all():
+        bad = np.argwhere(~np.isfinite(array))
         where = str(bad[0].tolist()) if array.ndim else None
         raise ArgumentError.expected(argument, "finite values", array[tuple(bad[0])], at=where)
     return array

@@ -47,14 +47,18 @@ class MemoryBudget:
             if self.used + count > self.limit:
                 evict(self.used + count - self.limit)
 
-    def reserve(self, what: str, count: int = 0) -> Reservation:
-        """Reserve `count` bytes; `what` names their use in errors.
+    def reserve(self, what: str, count: int | Callable[[], int] = 0) -> Reservation:
+        """Reserve bytes.
+
+        Args:
+            what: names their use in errors.
+            count: number of bytes, or a function that returns it. A budget without a limit does not call it.
 
         Raises:
             LimitError: the bytes in use would exceed the limit, or the client's own would exceed its quota.
         """
         reservation = Reservation(self, what)
-        reservation.grow(count)
+        reservation.grow(count() if callable(count) else count)
         return reservation
 
 

@@ -266,21 +266,28 @@ def advance(
     if inputs:
         mocap = {name: inputs[name] for name in MOCAP_INPUTS if name in inputs}
         state = dataclasses.replace(state, mocap=_changed_mocap(model, state.mocap, mocap, batch))
-    held = {**inputs, **state.mocap}
-    status, qpos, qvel = state.status, state.qpos, state.qvel
-    unsettled, residual = np.full(len(status), -1), np.zeros(len(status))
-    if steps and np.count_nonzero(status) < len(status):
-        start = _without_diverged(model, status, qpos, qvel)
-        end = _advanced(engine, model, start, controls, steps, state.params, held, cancel)
-        qpos, qvel = end.qpos, end.qvel
-        # what diverged before is not judged
-        unsettled = np.where(status == 0, end.unsettled_step, -1)
-        residual = np.where(status == 0, end.residual, 0.0)
-        status = status | end.status
-    if np.count_nonzero(status):
-        diverged = (status != 0)[:, None]
-        qpos, qvel = np.where(diverged, np.nan, qpos), np.where(diverged, np.nan, qvel)
-    return _stepped(model, state, steps, Advance(qpos, qvel, status, unsettled, residual))
+    diverged = state.status != 0
+    if not steps or diverged.all():
+        return _stepped(model, state, steps, _unmoved(state))
+    start = _without_diverged(model, state.status, state.qpos, state.qvel)
+    end = _advanced(engine, model, start, controls, steps, state.params, {**inputs, **state.mocap}, cancel)
+    if np.count_nonzero(diverged):
+        # what diverged before stays NaN and is not judged
+        rows = diverged[:, None]
+        end = Advance(
+            np.where(rows, np.nan, end.qpos),
+            np.where(rows, np.nan, end.qvel),
+            state.status | end.status,
+            np.where(diverged, -1, end.unsettled_step),
+            np.where(diverged, 0.0, end.residual),
+        )
+    return _stepped(model, state, steps, end)
+
+
+def _unmoved(state: State) -> Advance:
+    """Return the end of no steps."""
+    batch = len(state.status)
+    return Advance(state.qpos, state.qvel, state.status, np.full(batch, -1), np.zeros(batch))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -396,7 +403,10 @@ def jacobian_bytes(model: Model, batch: int) -> int:
 
 def _stepped(model: Model, before: State, steps: int, end: Advance) -> State:
     """Return the state after `steps` more steps, with step counts and time advanced."""
-    first = np.where(end.unsettled_step >= 0, before.step_counts + end.unsettled_step, -1)
+    unsettled = before.unsettled_step
+    if np.count_nonzero(end.unsettled_step >= 0):
+        first = np.where(end.unsettled_step >= 0, before.step_counts + end.unsettled_step, -1)
+        unsettled = np.where(unsettled >= 0, unsettled, first)
     return _counted(
         model,
         qpos=end.qpos,
@@ -404,7 +414,7 @@ def _stepped(model: Model, before: State, steps: int, end: Advance) -> State:
         status=end.status,
         step_counts=before.step_counts + steps,
         params=before.params,
-        unsettled_step=np.where(before.unsettled_step >= 0, before.unsettled_step, first),
+        unsettled_step=unsettled,
         residual=np.maximum(before.residual, end.residual),
         mocap=before.mocap,
     )

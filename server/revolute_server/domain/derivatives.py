@@ -108,9 +108,12 @@ class Derivatives:
         """
         model = await self._models.get(model_id)
         policy = Checkpoints.parse(checkpoints)
-        # bytes of the checkpoints and of the states that the backward pass replays
-        size = kept_bytes(model, ctrl, policy, control) + working_bytes(model, ctrl, policy, control)
-        size += controller_bytes(model, ctrl, control, wrt)
+
+        def size() -> int:
+            """Return the bytes of the checkpoints and of the states that the backward pass replays."""
+            states = kept_bytes(model, ctrl, policy, control) + working_bytes(model, ctrl, policy, control)
+            return states + controller_bytes(model, ctrl, control, wrt)
+
         with self._budget.reserve("a value and gradient", size):
             inputs = RolloutCall(qpos, qvel, ctrl, params or None, policy, control=control)
             call = ValueAndGradientCall(inputs, loss, tuple(wrt), clip, on_diverged, gradient)

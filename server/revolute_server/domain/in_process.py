@@ -31,16 +31,14 @@ import numpy as np
 
 from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
-from revolute.contract.gradient_method import EXACT, GradientMethod
-from revolute.contract.loss import Loss
-from revolute_engine import CancelToken, Engine, Gradient, Model, load_model, native
+from revolute_engine import CancelToken, Engine, Model, load_model, native
 from revolute_engine.segments import Segment, SegmentedRollout
 
 from ..compute.batching import Work, alone
 from ..compute.stepping import State, advance
 from ..settings import Settings
 from ..store.split import session_id
-from .derivatives import Derivatives, ValueAndGradient
+from .derivatives import Derivatives
 from .measurements import Measurements
 from .models import Models, Source, check_source
 from .pagination import Page
@@ -88,7 +86,7 @@ class InProcessService(Service):
         self._kept_trajectories = _Trajectories(self.engine, models)
         self.models, self.sessions = models, self._kept_sessions
         self.trajectories = self._kept_trajectories
-        self.derivatives = _Derivatives(self.engine, _POOL, _BUDGET, self.models)  # type: ignore[arg-type]
+        self.derivatives = Derivatives(self.engine, _POOL, _BUDGET, self.models)  # type: ignore[arg-type]
         self.measurements = Measurements(
             self.engine,
             _POOL,  # type: ignore[arg-type]
@@ -164,11 +162,14 @@ def _result(found: Any) -> Any:
 
 
 class _Budget:
-    """A memory budget without a limit, and its reservations."""
+    """A memory budget without a limit, and its reservations.
+
+    Sizes are not estimated, because that would slow down short calls in a loop.
+    """
 
     count = 0
 
-    def reserve(self, _what: str, _count: int = 0) -> _Budget:
+    def reserve(self, _what: str, _count: int | Callable[[], int] = 0) -> _Budget:
         return self
 
     def grow(self, _count: int) -> None:
@@ -284,47 +285,6 @@ class _Session(Session):
         )
 
 
-class _Derivatives(Derivatives):
-    """Derivatives without an estimate of memory, which would slow down short calls in a loop."""
-
-    async def value_and_gradient(
-        self,
-        model_id: str,
-        qpos: Any,
-        qvel: Any,
-        ctrl: Any,
-        loss: Loss,
-        params: Mapping[str, Any] | None,
-        wrt: Sequence[str],
-        *,
-        control: Control = PLAIN,
-        checkpoints: str,
-        gradient: GradientMethod = EXACT,
-        clip: float | None = None,
-        on_diverged: str = "raise",
-    ) -> ValueAndGradient:
-        model = await self._models.get(model_id)
-        value, found = await self._pool.run(
-            lambda token: self._engine.value_and_gradient(
-                model,
-                qpos,
-                qvel,
-                ctrl,
-                loss,
-                control=control,
-                params=params or None,
-                wrt=wrt,
-                checkpoints=checkpoints,
-                gradient=gradient,
-                clip=clip,
-                on_diverged=on_diverged,
-                cancel=token,
-            ),
-            _steps(ctrl) * control.hold,
-        )
-        return ValueAndGradient(np.asarray(value), found)
-
-
 class _Sessions(Sessions):
     """Sessions by id. Callers get copies of the state, which they may change."""
 
@@ -393,7 +353,7 @@ class _Sessions(Sessions):
 
 
 class _Trajectories(Trajectories):
-    """Trajectories by id, without an estimate of memory, which would slow down short calls in a loop."""
+    """Trajectories by id."""
 
     def __init__(self, engine: Engine, models: Models) -> None:
         self._engine = engine
@@ -409,44 +369,6 @@ class _Trajectories(Trajectories):
         if trajectory is None:
             raise NotFoundError.missing("trajectory", trajectory_id)
         return trajectory
-
-    async def rollout(
-        self,
-        model_id: str,
-        qpos: Any,
-        qvel: Any,
-        ctrl: Any,
-        params: Mapping[str, Any] | None,
-        ticket: Ticket,
-        *,
-        control: Control = PLAIN,
-        checkpoints: str = "every",
-        states: str | None = None,
-        forget: Sequence[str] = (),
-    ) -> Trajectory:
-        model = await self._models.get(model_id)
-        rollout = await self._pool.run(
-            lambda token: self._engine.rollout(
-                model,
-                qpos,
-                qvel,
-                ctrl,
-                control=control,
-                params=params or None,
-                checkpoints=checkpoints,
-                states=states,
-                cancel=token,
-            ),
-            _steps(ctrl) * control.hold,
-        )
-        for identifier in forget:
-            self.kept.pop(identifier, None)
-        answered = dataclasses.replace(rollout, all_states=None) if states == "final" else rollout
-        if not rollout.checkpoints.differentiable:
-            return Trajectory("", model, answered)
-        kept = Trajectory(new_id(), model, rollout.without_states())
-        self.kept[kept.id] = kept
-        return Trajectory(kept.id, model, answered)
 
     async def stream_rollout(
         self,
@@ -468,37 +390,6 @@ class _Trajectories(Trajectories):
         self.kept[trajectory.id] = trajectory
         yield trajectory
 
-    async def _pull(
-        self,
-        trajectory: Trajectory,
-        qpos_bar: Any,
-        qvel_bar: Any,
-        wrt: Sequence[str],
-        times: Sequence[int] | None = None,
-        gradient: GradientMethod = EXACT,
-        *,
-        ctrl_bar: Any = None,
-        clip: float | None = None,
-        on_diverged: str = "raise",
-    ) -> Gradient:
-        rollout = trajectory.rollout
-        return await self._pool.run(
-            lambda token: self._engine.backward(
-                trajectory.model,
-                rollout,
-                qpos_bar,
-                qvel_bar,
-                ctrl_bar=ctrl_bar,
-                times=times,
-                wrt=wrt,
-                gradient=gradient,
-                clip=clip,
-                on_diverged=on_diverged,
-                cancel=token,
-            ),
-            rollout.batch * rollout.steps,
-        )
-
     async def delete(self, trajectory_id: str, ticket: Ticket) -> None:
         _remove("trajectory", self.kept, trajectory_id)
 
@@ -506,19 +397,25 @@ class _Trajectories(Trajectories):
         self, trajectory: Trajectory, _reservation: Any, ticket: Ticket, forget: Sequence[str] = ()
     ) -> None:
         self.kept[trajectory.id] = trajectory
-        for identifier in forget:
+        await self._forget_for_caller(forget)
+
+    async def _forget_for_caller(self, trajectory_ids: Sequence[str]) -> None:
+        for identifier in trajectory_ids:
             self.kept.pop(identifier, None)
 
 
-def _steps(ctrl: Any) -> int:
-    """Return the number of steps of all environments; the shape of the controls is not checked yet."""
-    return int(ctrl.size // max(1, ctrl.shape[-1])) if np.ndim(ctrl) else 0
-
-
 def _copied(state: State) -> State:
-    names = ("qpos", "qvel", "status", "step_counts", "unsettled_step", "residual")
-    arrays: dict[str, Any] = {name: np.array(getattr(state, name)) for name in names}
-    return dataclasses.replace(state, **arrays)
+    return State(
+        np.array(state.qpos),
+        np.array(state.qvel),
+        state.step_count,
+        state.time,
+        np.array(state.status),
+        np.array(state.step_counts),
+        state.params,
+        np.array(state.unsettled_step),
+        np.array(state.residual),
+    )
 
 
 def _remove(noun: str, kept: dict[str, Any], identifier: str) -> None:

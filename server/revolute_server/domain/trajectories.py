@@ -116,25 +116,27 @@ class Trajectories:
         """
         model = await self._models.get(model_id)
         policy = Checkpoints.parse(checkpoints)
-        size = kept_bytes(model, ctrl, policy, control)
-        if policy.differentiable:
-            self._store.check_room(TRAJECTORY, current_client(), size)
-        extra = states_bytes(model, ctrl, control) if policy.policy != "every" and states == "all" else 0
+        replayed = states == "all" and policy != EVERY
         with (
-            self._budget.reserve("a trajectory", size) as reservation,
-            self._budget.reserve("all its states", extra),
+            self._budget.reserve(
+                "a trajectory", lambda: kept_bytes(model, ctrl, policy, control)
+            ) as reservation,
+            self._budget.reserve(
+                "all its states", lambda: states_bytes(model, ctrl, control) if replayed else 0
+            ),
         ):
-            trajectory_id = new_id() if policy.differentiable else ""
+            if policy.differentiable:
+                self._store.check_room(TRAJECTORY, current_client(), reservation.count)
             call = RolloutCall(qpos, qvel, ctrl, params or None, policy, states, control)
             rollout = await self._pool.run_work(rollout_work(self._engine, model, call))
             answered = dataclasses.replace(rollout, all_states=None) if states == "final" else rollout
-            answer = Trajectory(trajectory_id, model, answered)
-            if policy.differentiable:
-                kept = dataclasses.replace(answer, rollout=rollout.without_states())
-                await self._keep_for_caller(kept, reservation, ticket, forget)
-            elif forget:
-                await shielded(self._forget(forget))
-            return answer
+            if not policy.differentiable:
+                if forget:
+                    await self._forget_for_caller(forget)
+                return Trajectory("", model, answered)
+            kept = Trajectory(new_id(), model, rollout.without_states())
+            await self._keep_for_caller(kept, reservation, ticket, forget)
+            return Trajectory(kept.id, model, answered, kept.owner)
 
     async def stream_rollout(
         self,
@@ -313,12 +315,15 @@ class Trajectories:
         clip: float | None = None,
         on_diverged: str = "raise",
     ) -> Gradient:
-        size = gradient_bytes(trajectory.model, trajectory.rollout, qpos_bar, qvel_bar, wrt, times)
-        size += 8 * np.size(ctrl_bar)
+        model, rollout = trajectory.model, trajectory.rollout
+        bars = qpos_bar, qvel_bar, tuple(wrt), times
+
+        def size() -> int:
+            return gradient_bytes(model, rollout, *bars) + 8 * np.size(ctrl_bar)
+
         with self._cache.using(trajectory.id), self._budget.reserve("a gradient", size):
-            bars = qpos_bar, qvel_bar, tuple(wrt), times
-            call = BackwardCall(trajectory.rollout, *bars, clip, on_diverged, ctrl_bar, gradient)
-            return await self._pool.run_work(backward_work(self._engine, trajectory.model, call))
+            call = BackwardCall(rollout, *bars, clip, on_diverged, ctrl_bar, gradient)
+            return await self._pool.run_work(backward_work(self._engine, model, call))
 
     async def jvp(self, trajectory_id: str, tangents: Mapping[str, Any]) -> Jvp:
         """Push a tangent of the inputs forward through a kept trajectory.
@@ -448,6 +453,10 @@ class Trajectories:
             raise NotFoundError.missing("model", trajectory.model.id) from None
         if not self._store.in_memory:
             self._cache.add(trajectory.id, trajectory, reservation)
+
+    async def _forget_for_caller(self, trajectory_ids: Sequence[str]) -> None:
+        """Delete existing trajectories of the caller, also if the client disconnects meanwhile."""
+        await shielded(self._forget(trajectory_ids))
 
     async def _forget(self, trajectory_ids: Sequence[str], *writes: Write) -> None:
         """Delete existing trajectories of the caller, in one transaction with other writes."""

@@ -80,9 +80,8 @@ REVOLUTE_HD PairSoftness<Real> pair_softness(const Model& model, const Parameter
 }
 
 template <class Real, class Bar>
-REVOLUTE_HD void pair_softness_adjoint(const Model& model, const Parameters<Real>& parameters,
-                                       const Candidate& candidate, const PairSoftness<Bar>& bar,
-                                       Parameters<Bar>& parameters_bar) {
+REVOLUTE_HD void pair_softness_adjoint(const Parameters<Real>& parameters, const Candidate& candidate,
+                                       const PairSoftness<Bar>& bar, Parameters<Bar>& parameters_bar) {
   const PairMixing& mixing = candidate.mixing;
   if (mixing.own >= 0) return;
   const int a = candidate.geom_a, b = candidate.geom_b;

@@ -291,7 +291,7 @@ REVOLUTE_HD void soft_contact_adjoint(const Model& model, const SoftContext<Real
     softness_bar.friction[k - 1] = k < c.cost.rows ? bar.cost.mu[k - 1] : Bar(0);
   for (int i = 0; i < 2; ++i) softness_bar.solref[i] = reference_bar.solref[i];
   for (int i = 0; i < 5; ++i) softness_bar.solimp[i] = reference_bar.solimp[i];
-  pair_softness_adjoint(model, parameters, candidate, softness_bar, parameters_bar);
+  pair_softness_adjoint(parameters, candidate, softness_bar, parameters_bar);
 }
 
 // Reverse of the velocity-product accelerations, from their cotangents in ws.A_bar.

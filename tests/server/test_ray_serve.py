@@ -1,0 +1,81 @@
+"""The server on Ray Serve: replicas share one store, and one that is killed loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import revolute
+from revolute.contract.errors import ArgumentError
+
+pytest.importorskip("ray")
+
+from ray import serve
+
+pytestmark = pytest.mark.xdist_group("ray")
+
+
+@pytest.fixture(scope="module")
+def address(ray_cluster: None, redis_address: str) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REVOLUTE_STORE", redis_address)
+        from revolute_server.ray import Replica
+
+        serve.start(http_options={"host": "127.0.0.1", "port": port})
+        environment = {"env_vars": {"REVOLUTE_STORE": redis_address, "REVOLUTE_THREADS": "1"}}
+        serve.run(Replica.options(ray_actor_options={"runtime_env": environment}).bind())
+        yield f"http://127.0.0.1:{port}"
+        serve.shutdown()
+
+
+def replicas() -> set[int]:
+    """Return the process numbers of the running replicas; Ray names their processes."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes().startswith(b"ray::ServeReplica"):
+                found.add(int(path.parent.name))
+    return found
+
+
+def test_a_killed_replica_loses_nothing(address: str, in_process: revolute.Simulator) -> None:
+    with revolute.connect(address, retries=30) as simulator:
+        model = simulator.load_model("cartpole")
+        start = model.qpos0, model.qvel0 + 1.0, np.zeros((50, model.nu))
+        trajectory, expected = simulator.rollout(model, *start), in_process.rollout(model, *start)
+        bar = np.ones_like(trajectory.qpos)
+        session = simulator.session(model, 2)
+        counts = [session.step([0.1]).step_count]
+        before = replicas()
+        assert len(before) == 2
+        for process in before:
+            os.kill(process, signal.SIGKILL)
+            gradient = trajectory.backward(bar)
+            np.testing.assert_array_equal(gradient.qpos, expected.backward(bar).qpos)
+            counts.append(session.step([0.1]).step_count)
+            # the other one goes only when this one is back, as with failures of single nodes
+            deadline = time.monotonic() + 60
+            while len(replicas() - {process}) < 2 and time.monotonic() < deadline:
+                time.sleep(0.2)
+        assert counts == [1, 2, 3] and not replicas() & before
+
+
+def test_a_store_that_replicas_do_not_share_is_an_error(
+    ray_cluster: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from revolute_server.ray import create_replica
+
+    monkeypatch.setenv("REVOLUTE_STORE", "memory:")
+    with pytest.raises(ArgumentError, match="REVOLUTE_STORE=redis"):
+        create_replica()
