@@ -415,6 +415,7 @@ def _copied(state: State) -> State:
         state.params,
         np.array(state.unsettled_step),
         np.array(state.residual),
+        {name: np.array(pose) for name, pose in state.mocap.items()},
     )
 
 
