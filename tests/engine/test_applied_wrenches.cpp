@@ -67,7 +67,8 @@ struct StageAdjoint {
                              *kin_bar, *parameters_bar);
     kinematics_adjoint(model, *at.parameters, *at.kinematics, *kin_bar, in_bar, *parameters_bar);
     for (int i = 0; i < 6 * model.nbody; ++i) in_bar[model.nv + i] += bars[i];
-    for (int i = 0; i < 3 * model.nbody; ++i) in_bar[model.nv + 6 * model.nbody + i] += parameters_bar->ipos[i];
+    for (int i = 0; i < 3 * model.nbody; ++i)
+      in_bar[model.nv + 6 * model.nbody + i] += parameters_bar->ipos[i];
   }
 };
 
@@ -108,8 +109,9 @@ void adjoint_and_lanes() {
     const Stage stage{storage, random_qpos(storage, arrays, random, 1.0)};
     const StageAdjoint adjoint{stage};
     const Doubles in = inputs_of(arrays, random);
-    check_adjoint("applied wrenches", random, in, nv, stage, adjoint, smooth,
-                  {{"qpos", 0, nv}, {"xfrc_applied", nv, 6 * nbody}, {"body_ipos", nv + 6 * nbody, 3 * nbody}});
+    check_adjoint(
+        "applied wrenches", random, in, nv, stage, adjoint, smooth,
+        {{"qpos", 0, nv}, {"xfrc_applied", nv, 6 * nbody}, {"body_ipos", nv + 6 * nbody, 3 * nbody}});
     const std::vector<Doubles> environments = environments_around(random, in, 0.7);
     check_lanes("applied wrenches", environments, nv, stage);
     check_adjoint_lanes("applied wrenches", random, environments, nv, adjoint);
@@ -143,6 +145,6 @@ void takes_nothing_from_the_heap() {
 
 int main() {
   return run({{"forces act at the mass centres", forces_act_at_the_mass_centres},
-                  {"adjoint and lanes", adjoint_and_lanes},
-                  {"takes nothing from the heap", takes_nothing_from_the_heap}});
+              {"adjoint and lanes", adjoint_and_lanes},
+              {"takes nothing from the heap", takes_nothing_from_the_heap}});
 }
