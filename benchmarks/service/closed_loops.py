@@ -101,7 +101,12 @@ def riccati(by_x: Any, by_u: Any, states: np.ndarray, ctrl: np.ndarray) -> tuple
     return change, gain
 
 
-def ant_calls(simulator: revolute.Simulator) -> list[Callable[[], object]]:
+STATE = {"qpos": 17, "qvel": 14}
+"""Observations of the ant's policy, with their sizes."""
+TASK_SPACE = {"body_mat:torso": 9, "subtree_com:torso": 3, "body_linvel:torso": 3}
+
+
+def ant_calls(simulator: revolute.Simulator, observe: dict[str, int] = STATE) -> list[Callable[[], object]]:
     """Return a policy gradient, and the gradient by the controls that this policy applies."""
     model, random = simulator.load_model("ant"), np.random.default_rng(0)
     qpos = np.repeat(model.qpos0[None], ANTS, axis=0)
@@ -109,11 +114,11 @@ def ant_calls(simulator: revolute.Simulator) -> list[Callable[[], object]]:
     qpos[:, 7:] += 0.1 * random.normal(size=(ANTS, model.nq - 7))
     start = qpos, 0.1 * random.normal(size=(ANTS, model.nv))
     noise = 0.3 * random.normal(size=(ANTS, CONTROLS, model.nu))
-    sizes = [model.nq + 2 + model.nv, WIDTH, WIDTH, model.nu]
+    sizes = [sum(observe.values()), WIDTH, WIDTH, model.nu]
     weights = []
     for inputs, outputs in itertools.pairwise(sizes):
         weights += [random.normal(size=(outputs, inputs)) / np.sqrt(inputs), np.zeros(outputs)]
-    policy = revolute.MLP(weights, ["qpos", "qvel"], scale=0.3)
+    policy = revolute.MLP(weights, list(observe), scale=0.3)
     applied = simulator.rollout(model, *start, noise, hold=HOLD, policy=policy).ctrl
     loss = revolute.Term("qpos", index=[0], form="linear", when="running")
     names = ["policy.weights"]
@@ -155,6 +160,8 @@ def measure(effort: Effort) -> list[Table]:
             row("iLQR of 50 steps", transport, one, "in process", other)
             one, other = seconds(ant_calls(simulator), effort.repeats)
             row("policy gradient of 64 ants", transport, one, "the same without policy", other)
+            one, other = seconds(ant_calls(simulator, STATE | TASK_SPACE), effort.repeats)
+            row("the same, observing poses", transport, one, "the same without policy", other)
         one, other = seconds([ant_calls(each)[0] for each in (remote, local)], effort.repeats)
         row("policy gradient of 64 ants", "gRPC", one, "in process", other)
     return [table]

@@ -1,16 +1,14 @@
 """Attacks a server from outside, one way after the other: is it well, and how much memory does it take?
 
-    python -m benchmarks.service.hostile [--attacks NAME …] [--memory 256MiB] [--out hostile.json]
+    python -m benchmarks.service.hostile [--attacks NAME …] [--memory 256MiB] [--token] [--scale 1.5]
 
-Health is asked over both transports on new connections. At the same times a bare server of the same kind that
-nobody attacks is asked, so that a machine with much to do can be told from a server that does not answer.
-Memory is that of the server and of the processes that compile its models, without what files share.
+Each attack has a server of its own. `watch.py` asks it for its health over both transports meanwhile, beside
+a bare server that nobody attacks, and measures its memory. The checks of `hostile_checks.py` follow.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 import itertools
 import json
@@ -19,6 +17,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import zipfile
@@ -31,20 +30,31 @@ import httpx
 import numpy as np
 
 from tests.server.conftest import CART
-from tests.server.http2 import END_HEADERS, HEADERS, PING, RST_STREAM, Http2, call_fields, fields, frame
+from tests.server.http2 import (
+    CONTINUATION,
+    END_HEADERS,
+    HEADERS,
+    PING,
+    RST_STREAM,
+    Http2,
+    call_fields,
+    fields,
+    frame,
+)
 from tests.server.processes import ServerProcess, running_server
+from tests.server.token_files import write_tokens
 from tests.server.wire import GrpcWire
 
 from . import verdict
+from .hostile_checks import CHECKS
+from .watch import MIB, Watch
 
-MIB = 1024**2
 SLACK = 150 * MIB
 """Bytes beyond `--memory` that the processes may take."""
 
 GRACE = 3.0
 """Seconds from SIGTERM to the end at the latest."""
 
-_PAUSE = 0.02
 _PATIENCE = 20.0
 _ECHO = """
 import asyncio, grpc
@@ -66,107 +76,37 @@ Attack = Callable[[ServerProcess, float], None]
 ATTACKS: dict[str, Attack] = {}
 
 
+class _Attacker:
+    """What all attacks have in common.
+
+    Attributes:
+        token: token that the attackers show, None for none.
+        scale: factor of the sizes.
+    """
+
+    token: str | None = None
+    scale = 1.0
+
+    @classmethod
+    def many(cls, count: int) -> int:
+        """Return a number of things, scaled."""
+        return int(cls.scale * count)
+
+    @classmethod
+    def headers(cls) -> dict[str, str]:
+        """Return the header fields that show the token."""
+        return {"authorization": f"Bearer {cls.token}"} if cls.token else {}
+
+    @classmethod
+    def wire(cls, server: ServerProcess) -> GrpcWire:
+        """Return a client of gRPC."""
+        return GrpcWire(server.grpc_target, cls.token)
+
+
 def attack(function: Attack) -> Attack:
     """List an attack."""
     ATTACKS[function.__name__] = function
     return function
-
-
-@dataclasses.dataclass
-class Found:
-    """What an attack did.
-
-    Attributes:
-        http_ms: times of /livez.
-        grpc_ms: times of gRPC's health.
-        bare_ms: times of gRPC's health of the bare server.
-        peak: most bytes of the server and its processes.
-        failures: questions for health without an answer.
-    """
-
-    http_ms: list[float] = dataclasses.field(default_factory=list)
-    grpc_ms: list[float] = dataclasses.field(default_factory=list)
-    bare_ms: list[float] = dataclasses.field(default_factory=list)
-    peak: int = 0
-    failures: list[str] = dataclasses.field(default_factory=list)
-
-    def row(self) -> dict[str, Any]:
-        """Return the medians and maxima."""
-        row: dict[str, Any] = {"peak_mib": round(self.peak / MIB), "failures": len(self.failures)}
-        for name in ("http_ms", "grpc_ms", "bare_ms"):
-            values = getattr(self, name) or [float("nan")]
-            row[name] = [round(float(np.median(values)), 1), round(max(values), 1)]
-        return row
-
-
-class Watch:
-    """Asks a server for its health, and measures its memory, while the block runs."""
-
-    def __init__(self, server: ServerProcess, bare: str) -> None:
-        self.found = Found()
-        self._server = server
-        self._bare = bare
-        self._end = threading.Event()
-        self._threads = [threading.Thread(target=work) for work in (self._ask, self._weigh)]
-
-    def __enter__(self) -> Found:
-        for thread in self._threads:
-            thread.start()
-        return self.found
-
-    def __exit__(self, *_exception: object) -> None:
-        self._end.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _ask(self) -> None:
-        while not self._end.wait(_PAUSE):
-            for name, question in (
-                ("http_ms", self._livez),
-                ("grpc_ms", lambda: _health(self._server.grpc_target)),
-                ("bare_ms", lambda: _health(self._bare)),
-            ):
-                began = time.perf_counter()
-                try:
-                    question()
-                    getattr(self.found, name).append(1e3 * (time.perf_counter() - began))
-                except Exception as error:
-                    self.found.failures.append(f"{name}: {error!r}"[:200])
-
-    def _livez(self) -> None:
-        with _http(self._server) as client:
-            client.sendall(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-            if not client.recv(4096).startswith(b"HTTP/1.1 200"):
-                raise RuntimeError("not well")
-
-    def _weigh(self) -> None:
-        while not self._end.wait(_PAUSE):
-            self.found.peak = max(self.found.peak, memory(self._server.process.pid))
-
-
-def _health(target: str) -> None:
-    with grpc.insecure_channel(target, (("grpc.use_local_subchannel_pool", 1),)) as channel:
-        check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
-        check(b"", timeout=10.0)
-
-
-def memory(process: int) -> int:
-    """Return the bytes of a process and its descendants that they do not share with files."""
-    total = 0
-    for path in (f"/proc/{process}", *(f"/proc/{child}" for child in _descendants(process))):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            words = Path(path, "statm").read_text().split()
-            total += 4096 * (int(words[1]) - int(words[2]))
-    return total
-
-
-def _descendants(process: int) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{process}/task"):
-            for child in Path(f"/proc/{process}/task/{task}/children").read_text().split():
-                found += [int(child), *_descendants(int(child))]
-    return found
 
 
 # the attacks
@@ -188,7 +128,7 @@ def _together(count: int, work: Callable[[int], object]) -> None:
 
 def _register(server: ServerProcess, text: str, count: int, seconds: float) -> None:
     def call(number: int) -> None:
-        wire = GrpcWire(server.grpc_target)
+        wire = _Attacker.wire(server)
         try:
             wire.call("RegisterModel", {"text": f"{text}<!--{number}-->"}, timeout=seconds)
         finally:
@@ -207,23 +147,26 @@ def nothing(_server: ServerProcess, seconds: float) -> None:
 def flat_models(server: ServerProcess, seconds: float) -> None:
     """Two models of 6000 slides side by side."""
     body = '<body><joint type="slide"/><geom size=".1"/></body>'
-    _register(server, f"<mujoco><worldbody>{body * 6000}</worldbody></mujoco>", 2, 6 * seconds)
+    _register(
+        server, f"<mujoco><worldbody>{body * _Attacker.many(6000)}</worldbody></mujoco>", 2, 6 * seconds
+    )
 
 
 @attack
 def many_attributes(server: ServerProcess, seconds: float) -> None:
     """An element of 40,000 attributes."""
-    names = " ".join(f'a{number}="1"' for number in range(40_000))
+    names = " ".join(f'a{number}="1"' for number in range(_Attacker.many(40_000)))
     _register(server, f"<mujoco><worldbody><body {names}/></worldbody></mujoco>", 2, 6 * seconds)
 
 
 @attack
 def long_chain(server: ServerProcess, seconds: float) -> None:
     """A chain of 5000 links."""
+    count = _Attacker.many(5000)
     link = '<body pos="0 0 .1"><joint type="hinge"/><geom size=".01"/>'
     _register(
         server,
-        f"<mujoco><worldbody>{link * 5000}{'</body>' * 5000}</worldbody></mujoco>",
+        f"<mujoco><worldbody>{link * count}{'</body>' * count}</worldbody></mujoco>",
         2,
         6 * seconds,
     )
@@ -232,11 +175,16 @@ def long_chain(server: ServerProcess, seconds: float) -> None:
 @attack
 def long_names(server: ServerProcess, seconds: float) -> None:
     """Names of 3.9 MB, and such that change the direction of text or ring a bell."""
-    for name in ("x" * 3_900_000, "a\u202eb\x07\x1b[2J", "\u2066" * 1000):
+    for name in ("x" * _Attacker.many(3_900_000), "a\u202eb\x07\x1b[2J", "\u2066" * 1000):
         with contextlib.suppress(Exception):
-            httpx.post(server.http + "/v1/models", json={"text": CART, "name": name}, timeout=seconds)
+            httpx.post(
+                server.http + "/v1/models",
+                json={"text": CART, "name": name},
+                headers=_Attacker.headers(),
+                timeout=seconds,
+            )
         with contextlib.suppress(Exception):
-            wire = GrpcWire(server.grpc_target)
+            wire = _Attacker.wire(server)
             wire.call("RegisterModel", {"text": CART, "name": name}, timeout=seconds)
 
 
@@ -244,7 +192,7 @@ def long_names(server: ServerProcess, seconds: float) -> None:
 def empty_fields(server: ServerProcess, seconds: float) -> None:
     """Messages of nothing but empty fields: 950,000 in 1.9 MB, and twice that."""
     for size in (950_000, 1_900_000):
-        content = b"\x1a\x00" * size
+        content = b"\x1a\x00" * _Attacker.many(size)
         with grpc.insecure_channel(server.grpc_target) as channel:
             for path in (
                 "ModelService/RegisterModel",
@@ -253,7 +201,7 @@ def empty_fields(server: ServerProcess, seconds: float) -> None:
             ):
                 call: Any = channel.unary_unary(f"/revolute.v1.{path}")
                 with contextlib.suppress(grpc.RpcError):
-                    call(content, timeout=seconds)
+                    call(content, timeout=seconds, metadata=tuple(_Attacker.headers().items()))
 
 
 def _http(server: ServerProcess) -> socket.socket:
@@ -269,7 +217,7 @@ def large_heads(server: ServerProcess, _seconds: float) -> None:
     def send(start: bytes, megabytes: int) -> None:
         with _http(server) as client:
             client.sendall(start)
-            for _ in range(megabytes):
+            for _ in range(_Attacker.many(megabytes)):
                 client.sendall(block)
 
     _together(1, lambda _: send(b"GET / HTTP/1.1\r\nhost: a\r\nx: ", 88))
@@ -280,14 +228,15 @@ def large_heads(server: ServerProcess, _seconds: float) -> None:
 @attack
 def structure_of_json(server: ServerProcess, seconds: float) -> None:
     """Four million brackets, and an object of 700,000 keys."""
-    keys = json.dumps({str(number): 0 for number in range(700_000)})
-    for content in (b"[" * 4_000_000, b"[" * 2_000_000 + b"]" * 2_000_000, keys.encode()):
+    keys = json.dumps({str(number): 0 for number in range(_Attacker.many(700_000))})
+    many = _Attacker.many(4_000_000)
+    for content in (b"[" * many, b"[" * (many // 2) + b"]" * (many // 2), keys.encode()):
         _together(
             2,
             lambda _, body=content: httpx.post(  # type: ignore[misc]
                 server.http + "/v1/trajectories",
                 content=body,
-                headers={"content-type": "application/json"},
+                headers={"content-type": "application/json", **_Attacker.headers()},
                 timeout=seconds,
             ),
         )
@@ -300,17 +249,17 @@ def archives(server: ServerProcess, seconds: float) -> None:
     array = io.BytesIO()
     np.save(array, np.zeros(1))
     with zipfile.ZipFile(many, "w") as file:
-        for number in range(60_000):
+        for number in range(_Attacker.many(60_000)):
             file.writestr(f"a{number}.npy", array.getvalue())
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("qpos.npy", bytes(256 * MIB))
+        file.writestr("qpos.npy", bytes(_Attacker.many(256) * MIB))
     for content in (many.getvalue(), bomb.getvalue()):
         _together(
             2,
             lambda _, body=content: httpx.post(  # type: ignore[misc]
                 server.http + "/v1/trajectories",
                 content=body,
-                headers={"content-type": "application/x-npz"},
+                headers={"content-type": "application/x-npz", **_Attacker.headers()},
                 timeout=seconds,
             ),
         )
@@ -323,7 +272,7 @@ def idle_sockets(server: ServerProcess, seconds: float) -> None:
     with contextlib.ExitStack() as stack:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            for number in range(60):
+            for number in range(_Attacker.many(60)):
                 with contextlib.suppress(OSError):
                     client = stack.enter_context(_http(server))
                     client.sendall(starts[number % 3])
@@ -344,12 +293,12 @@ def half_messages(server: ServerProcess, seconds: float) -> None:
         )
     )
     with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(Http2(server.grpc_target)) for _ in range(8)]
+        clients = [stack.enter_context(Http2(server.grpc_target)) for _ in range(_Attacker.many(8))]
         until, stream = time.monotonic() + seconds, 1
         while time.monotonic() < until:
             for client in clients:
                 with contextlib.suppress(OSError):
-                    client.call(next(paths), stream)
+                    client.call(next(paths), stream, **_Attacker.headers())
                     client.message(bytes(2 * MIB - 4096), 2 * MIB - 1, stream, end=False)
             stream += 2
 
@@ -360,7 +309,7 @@ def silent_http2(server: ServerProcess, seconds: float) -> None:
     with contextlib.ExitStack() as stack:
         until, clients = time.monotonic() + seconds, []
         while time.monotonic() < until:
-            for _ in range(60):
+            for _ in range(_Attacker.many(60)):
                 with contextlib.suppress(OSError):
                     clients.append(stack.enter_context(Http2(server.grpc_target)))
             for client in clients[-500:]:
@@ -371,39 +320,53 @@ def silent_http2(server: ServerProcess, seconds: float) -> None:
 
 @attack
 def floods(server: ServerProcess, seconds: float) -> None:
-    """Streams that are opened and reset at once, and heads without an end."""
+    """Streams that are opened and reset at once, and heads without an end; closed clients come again."""
+    until = time.monotonic() + seconds
 
-    def reset(_: int) -> None:
-        with Http2(server.grpc_target) as client:
-            head = fields(call_fields("/revolute.v1.ModelService/ListModels"))
-            until, stream = time.monotonic() + seconds, 1
-            while time.monotonic() < until:
-                client.send(
-                    b"".join(
-                        frame(HEADERS, END_HEADERS, number, head) + frame(RST_STREAM, 0, number, bytes(4))
-                        for number in range(stream, stream + 200, 2)
-                    )
+    def reset(client: Http2) -> None:
+        head = fields(call_fields("/revolute.v1.ModelService/ListModels", **_Attacker.headers()))
+        stream = 1
+        while time.monotonic() < until:
+            client.send(
+                b"".join(
+                    frame(HEADERS, END_HEADERS, number, head) + frame(RST_STREAM, 0, number, bytes(4))
+                    for number in range(stream, stream + 200, 2)
                 )
-                stream += 200
-                client.is_open()
+            )
+            stream += 200
+            client.is_open()
 
-    def continued(_: int) -> None:
-        with Http2(server.grpc_target) as client:
-            client.send(frame(HEADERS, 0, 1, fields(call_fields("/a"))))
-            until = time.monotonic() + seconds
-            while time.monotonic() < until:
-                client.send(frame(9, 0, 1, fields({"x": "y" * 15_000})))
+    def continued(client: Http2) -> None:
+        client.send(frame(HEADERS, 0, 1, fields(call_fields("/a"))))
+        while time.monotonic() < until:
+            client.send(frame(CONTINUATION, 0, 1, fields({"x": "y" * 15_000})))
 
-    _together(2, reset)
-    _together(2, continued)
+    def again(flood: Callable[[Http2], None]) -> None:
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError), Http2(server.grpc_target) as client:
+                flood(client)
+
+    many = _Attacker.many(2)
+    _together(2 * many, lambda number: again(reset if number < many else continued))
 
 
 def _large_session(server: ServerProcess, batch: int) -> str:
-    wire = GrpcWire(server.grpc_target)
+    wire = _Attacker.wire(server)
     model = wire.call("RegisterModel", {"text": CART})["model_id"]
     found = wire.call("CreateSession", {"model_id": model, "batch": batch})["session_id"]
     wire.close()
     return str(found)
+
+
+def _head(method: str, path: str, *more: str) -> bytes:
+    """Return the head of an HTTP request."""
+    shown = (f"{name}: {value}" for name, value in _Attacker.headers().items())
+    lines = (f"{method} {path} HTTP/1.1", "host: localhost", *shown, *more)
+    return "".join(f"{line}\r\n" for line in (*lines, "")).encode()
+
+
+def _question(session: str) -> bytes:
+    return _head("GET", f"/v1/sessions/{session}/state", "accept: application/x-npz")
 
 
 @attack
@@ -415,14 +378,11 @@ def slow_readers(server: ServerProcess, seconds: float) -> None:
             with contextlib.suppress(OSError):
                 client = stack.enter_context(_http(server))
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                client.sendall(
-                    f"GET /v1/sessions/{session}/state HTTP/1.1\r\nhost: localhost\r\n"
-                    "accept: application/x-npz\r\n\r\n".encode()
-                )
+                client.sendall(_question(session))
             with contextlib.suppress(OSError):
                 http2 = stack.enter_context(Http2(server.grpc_target, window=0))
                 for stream in range(1, 20, 2):
-                    http2.call("/revolute.v1.SessionService/GetState", stream)
+                    http2.call("/revolute.v1.SessionService/GetState", stream, **_Attacker.headers())
                     http2.message(b"\x0a" + bytes([len(session)]) + session.encode(), stream=stream)
         time.sleep(seconds)
 
@@ -431,19 +391,19 @@ def slow_readers(server: ServerProcess, seconds: float) -> None:
 def clients_that_leave(server: ServerProcess, seconds: float) -> None:
     """Clients that leave in the middle of a body or of an answer."""
     session = _large_session(server, 60_000)
-    ask = f"GET /v1/sessions/{session}/state HTTP/1.1\r\nhost: localhost\r\naccept: application/x-npz\r\n\r\n"
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         with contextlib.suppress(OSError), _http(server) as client:
             client.sendall(
-                b"POST /v1/models HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999999\r\n\r\n{" * 1
+                _head("POST", "/v1/models", "content-length: 9999999", "content-type: application/json")
+                + b"{"
             )
             client.sendall(b" " * 5000)
         with contextlib.suppress(OSError), _http(server) as client:
-            client.sendall(ask.encode())
+            client.sendall(_question(session))
             client.recv(100)
         with contextlib.suppress(OSError), Http2(server.grpc_target) as http2:
-            http2.call("/revolute.v1.SessionService/Step")
+            http2.call("/revolute.v1.SessionService/Step", 1, **_Attacker.headers())
             http2.message(bytes(100_000), 2 * MIB, end=False)
 
 
@@ -477,6 +437,11 @@ def main() -> int:
     parser.add_argument("--attacks", nargs="*", choices=tuple(ATTACKS), default=tuple(ATTACKS))
     parser.add_argument("--memory", default="256MiB")
     parser.add_argument("--stop", action="store_true", help="send SIGTERM in the middle of each attack")
+    parser.add_argument(
+        "--token", action="store_true", help="a server with tokens, of which attackers have one"
+    )
+    parser.add_argument("--scale", type=float, default=1.0, help="factor of the attacks' sizes")
+    parser.add_argument("--checks", nargs="*", choices=tuple(CHECKS), default=tuple(CHECKS))
     parser.add_argument("--descriptors", type=int, help="limit of open files of the server")
     chosen = parser.parse_args()
     from revolute_server.settings import parse_bytes
@@ -487,9 +452,14 @@ def main() -> int:
     module = "tests.server.limited_descriptors" if chosen.descriptors else "revolute_server"
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with bare_server() as bare:
+    flags: tuple[str, ...] = ("--memory", chosen.memory, "--grace", str(GRACE))
+    _Attacker.scale = chosen.scale
+    with bare_server() as bare, tempfile.TemporaryDirectory() as folder:
+        if chosen.token:
+            file = Path(folder, "tokens")
+            _Attacker.token = write_tokens(file, {"attacker": "admin"})["attacker"]
+            flags = (*flags, "--tokens", str(file))
         for name in chosen.attacks:
-            flags = ("--memory", chosen.memory, "--grace", str(GRACE))
             with running_server(*flags, module=module) as server:
                 with Watch(server, bare) as found:
                     ATTACKS[name](server, chosen.seconds)
@@ -506,7 +476,10 @@ def main() -> int:
                     wrong.append(f"{name}: {len(found.failures)} questions for health failed")
                 if found.peak > most:
                     wrong.append(f"{name}: {found.peak / MIB:.0f} MiB")
-    summary = f"{len(rows)} attacks, at most {max(row['peak_mib'] for row in rows.values())} MiB"
+        for name in chosen.checks:
+            wrong += CHECKS[name](flags, _Attacker.token)
+            print(name, "checked", flush=True)
+    summary = f"{len(rows)} attacks, at most {max([0, *(row['peak_mib'] for row in rows.values())])} MiB"
     return verdict.finish(chosen.out, summary, {"attacks": rows}, wrong)
 
 

@@ -182,6 +182,11 @@ def sensor_quantities(model: ModelHandle, sensors: Any) -> list[str]:
 def read_sensors(link: Link, states: Mapping[str, Any], quantities: Sequence[str]) -> Float64Array:
     """Return the readings [..., numbers] of sensors, one sensor after the other."""
     found = link.call("Measure", {"states": states, "quantities": list(quantities)})["arrays"]
-    data: Float64Array = np.concatenate([found[name] for name in quantities], axis=-1)
+    return joined_sensors(found, quantities)
+
+
+def joined_sensors(measured: Mapping[str, Float64Array], quantities: Sequence[str]) -> Float64Array:
+    """Return measured sensors as one array [..., numbers], one sensor after the other."""
+    data: Float64Array = np.concatenate([measured[name] for name in quantities], axis=-1)
     data.flags.writeable = False
     return data

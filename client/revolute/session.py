@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,14 @@ from .contract.arrays import Float64Array, as_float64, given_float64
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
 from .link import Link
-from .measured import Contacts, Kinematics, default_quantities, read_sensors, sensor_quantities
+from .measured import (
+    Contacts,
+    Kinematics,
+    default_quantities,
+    joined_sensors,
+    read_sensors,
+    sensor_quantities,
+)
 from .model import ModelHandle, check_params
 from .unpicklable import Unpicklable
 from .unsettled import warn_unsettled
@@ -47,6 +54,7 @@ class State:
         residual: [batch], largest `Trajectory.residual` since the last reset; None like `unsettled_step`.
         mocap_pos: where the mocap bodies are, [batch, nmocap, 3]; None for a model without any.
         mocap_quat: their quaternions as given, [batch, nmocap, 4]; None for a model without any.
+        measured: quantities that `step` was told to measure, by name: [batch, …].
     """
 
     qpos: Float64Array
@@ -60,6 +68,7 @@ class State:
     residual: Float64Array | None = None
     mocap_pos: Float64Array | None = None
     mocap_quat: Float64Array | None = None
+    measured: Mapping[str, Float64Array] = field(default_factory=dict)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> State:
@@ -173,6 +182,7 @@ class Session(Unpicklable):
         mocap_pos: Any = None,
         mocap_quat: Any = None,
         sensors: bool | Sequence[str] = False,
+        measure: Sequence[str] = (),
     ) -> State:
         """Advance all environments with constant controls. If the call fails, no environment advances.
 
@@ -187,6 +197,8 @@ class Session(Unpicklable):
             mocap_quat: their quaternions (w x y z), [batch, nmocap, 4] or [nmocap, 4], likewise.
             sensors: True, or names of sensors of the file, to read in the new state with the same controls,
                 as `sensors` does.
+            measure: quantities to measure in the new state with the same call, such as "site_pos:hand", for
+                `State.measured`; names as for `Simulator.kinematics`.
 
         Returns:
             The new state. An `UnsettledWarning` tells of steps whose constraints the solver did not settle.
@@ -201,17 +213,23 @@ class Session(Unpicklable):
             "ctrl": control,
             "steps": whole_number("steps", steps, least=0),
         }
-        applied = given_float64({"qfrc_applied": qfrc_applied, "xfrc_applied": xfrc_applied})
-        document |= applied | given_float64({"mocap_pos": mocap_pos, "mocap_quat": mocap_quat})
-        quantities = None if sensors is False else sensor_quantities(self.model, sensors)
+        given = {
+            "qfrc_applied": qfrc_applied,
+            "xfrc_applied": xfrc_applied,
+            "mocap_pos": mocap_pos,
+            "mocap_quat": mocap_quat,
+        }
+        document |= given_float64(given)
+        readings = [] if sensors is False else sensor_quantities(self.model, sensors)
+        quantities = [*readings, *([measure] if isinstance(measure, str) else measure)]
+        if quantities:
+            document["measure"] = quantities
         state = State.from_document(self._link.call("Step", document))
         if state.unsettled_step is not None:
             # of this call alone
             now = np.where(state.unsettled_step >= state.step_count - steps, state.unsettled_step, -1)
             warn_unsettled("step", self.model, now, state.residual, stacklevel=3)
-        if quantities is None:
-            return state
-        return replace(state, sensordata=self._read(control, quantities, applied))
+        return replace(state, sensordata=joined_sensors(state.measured, readings)) if readings else state
 
     def sensors(self, names: bool | Sequence[str] = True, *, ctrl: Any = None) -> Float64Array:
         """Read sensors in the current state, as MuJoCo computes them.
@@ -259,10 +277,8 @@ class Session(Unpicklable):
     def _control(self, ctrl: Any) -> Float64Array:
         return np.zeros(self.model.nu) if ctrl is None else as_float64("ctrl", ctrl)
 
-    def _read(
-        self, ctrl: Float64Array, quantities: Sequence[str], applied: Mapping[str, Float64Array] | None = None
-    ) -> Float64Array:
-        return read_sensors(self._link, {"session_id": self.id, "ctrl": ctrl, **(applied or {})}, quantities)
+    def _read(self, ctrl: Float64Array, quantities: Sequence[str]) -> Float64Array:
+        return read_sensors(self._link, {"session_id": self.id, "ctrl": ctrl}, quantities)
 
     @reject_unknown_arguments
     def jacobian(

@@ -15,7 +15,7 @@ from .contract.arrays import Float64Array, as_float64, given_float64, owned_floa
 from .contract.checkpoints import EVERY, Checkpoints
 from .contract.controllers import MLP, Control, Feedback
 from .contract.errors import ArgumentError, ModelError
-from .contract.gradient_method import EXACT, GradientMethod
+from .contract.gradient_method import EXACT, GradientMethod, OnDiverged
 from .contract.gradient_report import GradientReport
 from .contract.load_options import GivenOptions, spell_out_options
 from .contract.loss import Loss, Term, check_loss
@@ -152,6 +152,7 @@ class Simulator(Unpicklable):
         checkpoints: str | Checkpoints = EVERY,
         states: Literal["all", "final"] | None = None,
         sensors: bool | Sequence[str] = False,
+        measure: Sequence[str] = (),
     ) -> Trajectory:
         """Simulate a batch of environments under given controls.
 
@@ -183,6 +184,8 @@ class Simulator(Unpicklable):
                 "every", else "final".
             sensors: True, or names of sensors of the file, to compute `trajectory.sensordata` with the call;
                 it needs checkpoints.
+            measure: quantities to measure at all states with the call, such as "site_pos:hand", for
+                `trajectory.measured`; names as for `kinematics`. It needs checkpoints.
 
         Returns:
             The trajectory; its `status` reports environments that diverged. An `UnsettledWarning` tells of
@@ -197,9 +200,10 @@ class Simulator(Unpicklable):
         if states not in (None, "all", "final"):
             raise ArgumentError.expected("states", "'all' or 'final'", repr(states))
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
-        readings = sensor_quantities(model, sensors) if sensors is not False else None
-        if readings and not kept.differentiable:
-            raise ArgumentError.expected("checkpoints", "a policy that keeps states for sensors", "'none'")
+        readings = sensor_quantities(model, sensors) if sensors is not False else []
+        quantities = [*readings, *(checked_names(measure, "measure") if measure else ())]
+        if quantities and not kept.differentiable:
+            raise ArgumentError.expected("checkpoints", "a policy that keeps states to measure at", "'none'")
         control = Control.of(
             hold,
             feedback,
@@ -212,6 +216,8 @@ class Simulator(Unpicklable):
         if kept.differentiable and not control.has_controller and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(kept), "states": states, **control.to_dict()}
+        if quantities:
+            inputs["measure"] = quantities
         answer = self._link.rollout(inputs)
         _warn_unsettled("rollout", model, answer)
         # with a controller the controls come with the answer; in process, share the engine's copy of ctrl
@@ -226,14 +232,14 @@ class Simulator(Unpicklable):
         ctrl: Float64Array,
         params: Mapping[str, Float64Array],
         step_inputs: Mapping[str, Float64Array],
-        readings: Sequence[str] | None,
+        readings: Sequence[str],
     ) -> Trajectory:
         """Return the trajectory of an answer, with the sensors that were asked for."""
         trajectory = Trajectory(
             self._link, model, answer, ctrl, owned=True, params=params, inputs=step_inputs
         )
-        if readings is not None:
-            trajectory.read_sensors(readings)
+        if readings:
+            trajectory.take_sensors(readings)
         return trajectory
 
     @reject_unknown_arguments
@@ -370,7 +376,7 @@ class Simulator(Unpicklable):
         checkpoints: str | Checkpoints = EVERY,
         gradient: str | GradientMethod = EXACT,
         clip: float | None = None,
-        on_diverged: str = "raise",
+        on_diverged: OnDiverged = "raise",
     ) -> tuple[Any, Gradient]:
         """Simulate, evaluate a loss and differentiate it, in one call. Nothing is kept afterwards.
 
@@ -506,10 +512,10 @@ class Simulator(Unpicklable):
             mocap_pos: positions of the mocap bodies, [..., nmocap, 3] or [nmocap, 3]; None for the model's.
             mocap_quat: their quaternions, [..., nmocap, 4] or [nmocap, 4]; None for the model's.
             params: model parameters to replace, as for `rollout`.
-            quantities: names such as "site_pos" or, of one element, "site_pos:hand"; "sensor" for all
-                sensors. By default all poses, and with qvel all velocities: `body_pos`, `body_quat`,
-                `body_mat`, `body_linvel`, `body_angvel`, the same of `geom` and `site`, `body_com`,
-                `subtree_com`, `subtree_linvel`, `subtree_angmom`.
+            quantities: names such as "site_pos" or, of one element, "site_pos:hand", or in another frame,
+                "site_pos:hand@body:chassis"; "sensor" for all sensors. By default all poses, and with qvel
+                all velocities: `body_pos`, `body_quat`, `body_mat`, `body_linvel`, `body_angvel`, the same of
+                `geom` and `site`, `body_com`, `subtree_com`, `subtree_linvel`, `subtree_angmom`.
 
         Returns:
             The quantities, with `backward` and `jacobian`.
@@ -546,6 +552,10 @@ class Simulator(Unpicklable):
         ctrl: Any = None,
         *,
         steps: int = 200,
+        hold: int = 1,
+        feedback: Feedback | None = None,
+        policy: MLP | None = None,
+        qfrc_applied: Any = None,
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] | None = None,
         directions: int = 3,
@@ -562,9 +572,14 @@ class Simulator(Unpicklable):
             qvel: start velocity, [nv]; by default small random numbers.
             ctrl: controls, [T, nu]; by default small random numbers. For servos they are added to the
                 controls that hold the start configuration.
-            steps: length of the trajectory when `ctrl` is not given.
+            steps: rows of `ctrl` when it is not given.
+            hold: steps that each row of `ctrl` acts for, as for `rollout`.
+            feedback: feedback that is added to `ctrl`, as for `rollout`, without a batch axis.
+            policy: network whose output is added to `ctrl`, as for `rollout`, without a batch axis.
+            qfrc_applied: generalized forces besides those of actuators, [nv] or [T, nv].
             params: model parameters to replace, as for `rollout`, without a batch axis.
-            wrt: inputs to check, as for `Trajectory.backward`; by default all inputs of the model.
+            wrt: inputs to check, as for `Trajectory.backward`; by default all inputs, with the arrays of a
+                controller.
             directions: random directions per input.
             seed: seed of all random numbers.
             tolerance: largest relative error of a derivative that passes.
@@ -590,6 +605,7 @@ class Simulator(Unpicklable):
             "directions": whole_number("directions", directions, least=1),
             "seed": whole_number("seed", seed, least=0),
             "tolerance": _fraction("tolerance", tolerance),
+            **Control.of(hold, feedback, policy, qfrc_applied=qfrc_applied).to_dict(),
         }
         if progress is not None and self.address == IN_PROCESS:
             document["progress"] = progress

@@ -19,10 +19,17 @@ from .contract.argument_names import reject_unknown_arguments
 from .contract.arrays import Float64Array, as_float64, named_float64
 from .contract.checkpoints import CheckpointReport, Checkpoints
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
-from .contract.gradient_method import EXACT, GradientMethod
+from .contract.gradient_method import EXACT, GradientMethod, OnDiverged
 from .derivatives import Jvp
 from .link import Link
-from .measured import Contacts, Kinematics, default_quantities, read_sensors, sensor_quantities
+from .measured import (
+    Contacts,
+    Kinematics,
+    default_quantities,
+    joined_sensors,
+    read_sensors,
+    sensor_quantities,
+)
 from .model import ModelHandle
 from .trajectory_file import write
 from .unpicklable import Unpicklable
@@ -135,6 +142,7 @@ class Trajectory(Unpicklable):
         residual: [batch], largest violation of a constraint that the solver of contact_model="hard" left, in
             m/s or rad/s; 0 with "mujoco"; None like `unsettled_step`.
         report: cost of the checkpoints.
+        measured: quantities that `rollout` was told to measure, by name: [batch, T + 1, …].
     """
 
     _pickle_advice = "send its arrays, or on a server the id from detach(), for Simulator.trajectory"
@@ -166,6 +174,9 @@ class Trajectory(Unpicklable):
         self.unsettled_step: npt.NDArray[np.int64] | None = _read_only_or_none(document, "unsettled_step")
         self.residual: Float64Array | None = _read_only_or_none(document, "residual")
         self.report = CheckpointReport(**document["report"])
+        self.measured: Mapping[str, Float64Array] = {
+            name: _read_only(array) for name, array in document.get("measured", {}).items()
+        }
         self._sensordata: Float64Array | None = None
         self._sensor_quantities: list[str] = []
         self._link = link
@@ -214,15 +225,15 @@ class Trajectory(Unpicklable):
             NotFoundError: the trajectory was deleted.
         """
         if self._sensordata is None:
-            self.read_sensors(sensor_quantities(self.model, True))
-        assert self._sensordata is not None
+            self._check_kept()
+            self._sensor_quantities = sensor_quantities(self.model, True)
+            self._sensordata = read_sensors(self._link, {"trajectory_id": self.id}, self._sensor_quantities)
         return self._sensordata
 
-    def read_sensors(self, quantities: Sequence[str]) -> None:
-        """Compute `sensordata` of the given quantities, such as "sensor:imu"."""
-        self._check_kept()
+    def take_sensors(self, quantities: Sequence[str]) -> None:
+        """Set `sensordata` from quantities in `measured`, such as "sensor:imu"."""
         self._sensor_quantities = list(quantities)
-        self._sensordata = read_sensors(self._link, {"trajectory_id": self.id}, quantities)
+        self._sensordata = joined_sensors(self.measured, quantities)
 
     @reject_unknown_arguments
     def kinematics(
@@ -296,6 +307,7 @@ class Trajectory(Unpicklable):
         wrt: Sequence[str] = STATE_AND_CONTROL,
         clip: float | None = None,
         gradient: str | GradientMethod = EXACT,
+        on_diverged: OnDiverged = "raise",
     ) -> Gradient:
         """Pull the gradient of a loss back through this trajectory.
 
@@ -320,6 +332,7 @@ class Trajectory(Unpicklable):
                 longer the gradient of the loss. None for no bound.
             gradient: "exact", or "contact_from_distance[=metres]": shapes that do not touch answer by a weak
                 force in the derivative alone. It needs contact_model="mujoco"; docs/gradients.md explains it.
+            on_diverged: "raise" an error if every environment diverged, or "inf" for a gradient of NaN then.
 
         Returns:
             Gradient with one array per name in `wrt`, shaped like that input, with a leading axis K if the
@@ -329,7 +342,7 @@ class Trajectory(Unpicklable):
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is unknown.
             NotFoundError: the trajectory was deleted.
-            DivergedError: every environment diverged.
+            DivergedError: every environment diverged, and `on_diverged` is "raise".
         """
         names = checked_names(wrt)
         self._check_kept()
@@ -338,7 +351,7 @@ class Trajectory(Unpicklable):
         if sensordata_bar is not None:
             if times is not None:
                 raise ArgumentError.expected("times", "None beside sensordata_bar", repr(times)[:60])
-            return self._backward_of_sensors(given, sensordata_bar, names, clip)
+            return self._backward_of_sensors(given, sensordata_bar, names, clip, on_diverged)
         document = {
             "trajectory_id": self.id,
             **given,
@@ -346,6 +359,7 @@ class Trajectory(Unpicklable):
             "times": None if times is None else _whole_numbers("times", times),
             **method_field(gradient),
             "clip": None if clip is None else positive_number("clip", clip),
+            "on_diverged": on_diverged,
         }
         found = self._link.call("Backward", document)
         return Gradient.from_document(found, names, np.array(self.diverged_step))
@@ -356,6 +370,7 @@ class Trajectory(Unpicklable):
         sensordata_bar: Any,
         names: Sequence[str],
         clip: float | None,
+        on_diverged: OnDiverged,
     ) -> Gradient:
         """Pull cotangents of the sensors back to the states, and these with the given ones to the inputs."""
         shape, bar = self.sensordata.shape, as_float64("sensordata_bar", sensordata_bar)
@@ -377,7 +392,7 @@ class Trajectory(Unpicklable):
         for name, given in bars.items():
             if given is not None:
                 total[name] = total[name] + given
-        found = self.backward(**total, wrt=names, clip=clip)
+        found = self.backward(**total, wrt=names, clip=clip, on_diverged=on_diverged)
         for name in parameters:
             found._arrays[name] = found[name] + direct[name]
         return found
@@ -406,6 +421,7 @@ class Trajectory(Unpicklable):
         qvel_tan: Any = None,
         ctrl_tan: Any = None,
         params_tan: Mapping[str, Any] | None = None,
+        control_tan: Mapping[str, Any] | None = None,
     ) -> Jvp:
         """Push a tangent of the inputs forward through this trajectory. At least one argument is required.
 
@@ -416,6 +432,8 @@ class Trajectory(Unpicklable):
             ctrl_tan: tangent of the controls, shaped like `ctrl`, or [T, nu] for all environments; None for
                 zero. A controller of the rollout answers to the states' tangents by itself.
             params_tan: tangents of model parameters by name, shaped like the parameters.
+            control_tan: tangents of "qfrc_applied" and of the arrays of the rollout's feedback or policy, by
+                their names in `wrt` of `backward`, shaped like these; that of "feedback.qpos" has nv numbers.
 
         Returns:
             The tangents of all states.
@@ -432,6 +450,7 @@ class Trajectory(Unpicklable):
             "trajectory_id": self.id,
             **arrays,
             "params_tan": named_float64("params_tan", params_tan),
+            "control_tan": named_float64("control_tan", control_tan),
         }
         return Jvp.from_document(self._link.call("Jvp", document))
 
@@ -594,8 +613,8 @@ def method_field(gradient: Any) -> dict[str, str]:
     return {} if method.is_exact else {"gradient": str(method)}
 
 
-def checked_names(wrt: Any) -> list[str]:
-    """Return `wrt` as a list of names.
+def checked_names(wrt: Any, argument: str = "wrt") -> list[str]:
+    """Return `wrt`, or another argument, as a list of names.
 
     Raises:
         ArgumentError: `wrt` is not a sequence of strings, or is empty.
@@ -603,9 +622,8 @@ def checked_names(wrt: Any) -> list[str]:
     if isinstance(wrt, str):
         wrt = [wrt]
     if not isinstance(wrt, (list, tuple, Sequence)) or not all(isinstance(name, str) for name in wrt):
-        raise ArgumentError.expected(
-            "wrt", "a sequence of names", repr(wrt), advice='e.g. wrt=("qpos", "ctrl")'
-        )
+        advice = 'e.g. wrt=("qpos", "ctrl")' if argument == "wrt" else None
+        raise ArgumentError.expected(argument, "a sequence of names", repr(wrt)[:60], advice=advice)
     if not wrt:
         raise ArgumentError.expected("wrt", "at least one name", "none", advice='e.g. wrt=("qpos", "ctrl")')
     return list(wrt)

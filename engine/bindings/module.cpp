@@ -119,7 +119,8 @@ Loss read_loss(const ModelStorage& model, const py::list& terms, std::vector<Str
 }
 
 // A controller as a dict of its arrays, broadcast to [B, C, n], and numbers; None without one.
-ControllerInputs read_controller(const py::object& given, std::vector<StridedArray>& owners) {
+ControllerInputs read_controller(const ModelStorage& model, const py::object& given,
+                                 std::vector<StridedArray>& owners) {
   ControllerInputs out;
   if (given.is_none()) return out;
   const auto controller = given.cast<py::dict>();
@@ -138,8 +139,6 @@ ControllerInputs read_controller(const py::object& given, std::vector<StridedArr
   }
   if (!controller.contains("observe")) return out;
   out.kind = ControllerKind::policy;
-  for (const int kind : controller["observe"].cast<std::vector<int>>())
-    out.mlp.observe.push_back(ObservationKind(kind));
   out.mlp.hidden = controller["hidden"].cast<std::vector<int>>();
   out.mlp.activation = Activation(controller["activation"].cast<int>());
   out.mlp.squash = controller["squash"].cast<bool>();
@@ -148,7 +147,40 @@ ControllerInputs read_controller(const py::object& given, std::vector<StridedArr
   const StridedArray& goal = array("goal");
   out.mlp.goal_size = int(goal.shape(2));
   out.goal = broadcast_input(goal);
+  // tuples (kind, probes)
+  for (const py::handle& entry : controller["observe"]) {
+    const auto observed = entry.cast<py::tuple>();
+    const auto kind = ObservationKind(observed[0].cast<int>());
+    const int first = out.mlp.probes.size;
+    read_probes(model, observed[1], out.mlp.probes);
+    const bool measured = kind == ObservationKind::measured;
+    out.mlp.observe.push_back(whole(model.model(), kind, measured ? first : 0,
+                                    measured ? out.mlp.probes.size - first : out.mlp.goal_size));
+  }
   if (controller.contains("previous_ctrl")) out.previous_ctrl = broadcast_input(array("previous_ctrl"));
+  return out;
+}
+
+// Tangents of its arrays as a dict, broadcast in the same way; None without.
+ControllerTangents read_controller_tangents(const py::object& given, std::vector<StridedArray>& owners) {
+  ControllerTangents out;
+  if (given.is_none()) return out;
+  const auto tangents = given.cast<py::dict>();
+  for (const auto& [name, to] :
+       {std::pair{"gain", &out.gain}, std::pair{"qpos", &out.qpos}, std::pair{"qvel", &out.qvel},
+        std::pair{"goal", &out.goal}}) {
+    if (!tangents.contains(name)) continue;
+    owners.push_back(tangents[name].cast<StridedArray>());
+    *to = broadcast_input(owners.back());
+  }
+  for (int i = 0; i < input_count; ++i) {
+    if (!tangents.contains(input_names[i])) continue;
+    owners.push_back(tangents[input_names[i]].cast<StridedArray>());
+    out.inputs[i] = broadcast_input(owners.back());
+  }
+  if (!tangents.contains("weights")) return out;
+  owners.push_back(tangents["weights"].cast<StridedArray>());
+  out.weights = owners.back().data();
   return out;
 }
 
@@ -198,7 +230,7 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
   Array residual(Shape{batch});
   out["residual"] = residual;
   arrays.residual = residual.mutable_data();
-  arrays.controller = read_controller(controller, controller_owners);
+  arrays.controller = read_controller(model, controller, controller_owners);
   if (arrays.controller.kind != ControllerKind::none) {
     Array applied(Shape{batch, ctrl.shape(1), m.nu});
     out["ctrl"] = applied;
@@ -317,7 +349,7 @@ py::object backward_python(const ModelStorage& model, const std::string& policy,
     arrays.bars.count = bar_steps->size();
   }
   arrays.contact_distance = contact_distance;
-  arrays.controller = read_controller(controller, controller_owners);
+  arrays.controller = read_controller(model, controller, controller_owners);
   arrays.clip = clip;
   arrays.clipped = clipped.mutable_data();
   const py::dict pulled = gradient_arrays(model, wrt, arrays);
@@ -371,7 +403,8 @@ py::object value_and_gradient_python(const ModelStorage& model, const Array& qpo
                                  {},
                                  &loss,
                                  cotangents_finite.mutable_data()}};
-  arrays.rollout.controller = arrays.backward.controller = read_controller(controller, controller_owners);
+  arrays.rollout.controller = arrays.backward.controller =
+      read_controller(model, controller, controller_owners);
   std::vector<double> applied;
   if (arrays.rollout.controller.kind != ControllerKind::none) {
     applied.resize(std::size_t(ctrl.size()));
@@ -392,7 +425,8 @@ py::object value_and_gradient_python(const ModelStorage& model, const Array& qpo
 py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
                       std::int64_t hold, const py::object& controller, const py::dict& parameters,
                       const Array& qpos_tan, const Array& qvel_tan, const Array& ctrl_tan,
-                      const py::dict& parameter_tangents, int threads, const CancelToken* cancel) {
+                      const py::dict& parameter_tangents, const py::object& controller_tangents, int threads,
+                      const CancelToken* cancel) {
   const Model& m = model.model();
   const int batch = int(ctrl.shape(0));
   const py::ssize_t steps = ctrl.shape(1) * hold;
@@ -410,9 +444,12 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
                       parameter_inputs(parameter_tangents, owners),
                       qpos_out.mutable_data(),
                       qvel_out.mutable_data()};
-  arrays.controller = read_controller(controller, controller_owners);
+  arrays.controller = read_controller(model, controller, controller_owners);
+  arrays.controller_tangents = read_controller_tangents(controller_tangents, controller_owners);
+  Array ctrl_out(Shape{batch, ctrl.shape(1), m.nu});
+  arrays.applied_tan = ctrl_out.mutable_data();
   if (!unlocked([&] { return jvp(model, arrays, {threads, cancel}); })) return py::none();
-  return py::make_tuple(qpos_out, qvel_out);
+  return py::make_tuple(qpos_out, qvel_out, ctrl_out);
 }
 
 py::object jacobian_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
@@ -715,11 +752,13 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       "(value [B], status [B], diverged_step [B], gradients by name as of backward with K = 1, replayed "
       "steps [B], whether the loss's cotangents are finite [B], clipped cotangents [1, B], unsettled_step "
       "[B], residual [B]), or None when cancelled.");
-  module.def("jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
-             py::arg("hold"), py::arg("controller").none(true), py::arg("params"), py::arg("qpos_tan"),
-             py::arg("qvel_tan"), py::arg("ctrl_tan"), py::arg("param_tans"), py::arg("threads"),
-             py::arg("cancel").none(true),
-             "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv]), or None when cancelled.");
+  module.def(
+      "jvp", &jvp_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
+      py::arg("hold"), py::arg("controller").none(true), py::arg("params"), py::arg("qpos_tan"),
+      py::arg("qvel_tan"), py::arg("ctrl_tan"), py::arg("param_tans"), py::arg("controller_tans").none(true),
+      py::arg("threads"), py::arg("cancel").none(true),
+      "(qpos_tan [B, T+1, nv], qvel_tan [B, T+1, nv], tangents of the applied controls [B, C, nu]), or "
+      "None when cancelled.");
   module.def(
       "jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
       py::arg("inputs").none(true), py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),

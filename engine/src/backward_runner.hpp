@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "measured_loss.hpp"
+#include "measured_probes.hpp"
 #include "seats.hpp"
 #include "state_replay.hpp"
 #include "widened_model.hpp"
@@ -53,7 +53,7 @@ struct BackwardRunner {
     const Model& model = model_for(storage, arrays.parameters);
     const std::int64_t steps = arrays.shape.steps;
     const Seats<Real> seats = {slice, arrays.cotangents};
-    forward.load(storage, arrays.parameters, slice, arrays.loss);
+    forward.load(storage, arrays.parameters, slice, measures(arrays.loss, arrays.controller));
     const SeenFromDistance<Real> seen(model, arrays.contact_distance, forward.workspace.soft);
     forward.take_inputs(model, arrays.controller);
     StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
@@ -80,7 +80,7 @@ struct BackwardRunner {
       const bool starts_period = arrays.shape.starts_period(t);
       const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
       if (controller && starts_period)
-        controller->evaluate_again(slice, c, periods, arrays.ctrl, forward.qpos, forward.qvel);
+        controller->evaluate_again(period_start(model, arrays, slice, t), periods, arrays.ctrl);
       for (int g = 0; g < seats.groups(); ++g) {
         // a thousand cotangents make a step take a thousand times as long
         if (cancel && cancel->cancelled()) return false;
@@ -97,7 +97,7 @@ struct BackwardRunner {
         if (arrays.ctrl_bar)
           scatter_group(ctrl_bar, periods * model.nu, c * model.nu, model.nu, arrays, seats, g,
                         arrays.ctrl_bar);
-        if (controller) pull_controller(arrays, seats, g, c, controller);
+        if (controller) pull_controller(model, arrays, seats, g, t, controller);
         write_inputs(model, arrays, seats, g, c);
         std::fill_n(ctrl_bar, model.nu, Real(0));
       }
@@ -180,13 +180,18 @@ struct BackwardRunner {
       std::fill_n(input_bars[group].of[i], size, Real(0));
     }
   }
-  // From the controls' cotangents of period c to those of the controller's arrays and of the state at its start.
-  void pull_controller(const BackwardArrays& arrays, const Seats<Real>& seats, int group, std::int64_t c,
-                       OptionalController<Real>& controller) {
+  PeriodStart<Real> period_start(const Model& model, const BackwardArrays& arrays, const Slice& slice,
+                                 std::int64_t t) const {
+    return {model, arrays.shape, slice, t, forward.qpos, forward.qvel, forward.parameters};
+  }
+  // From the controls' cotangents of the period that begins at step t to those of the controller's arrays and of the state at its start.
+  void pull_controller(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
+                       std::int64_t t, OptionalController<Real>& controller) {
     StateCotangent<Real>& state = states[group];
-    controller->adjoint(group, forward.qpos, forward.qvel, ctrl_bars[group], state.qpos, state.qvel);
+    controller->adjoint(group, period_start(model, arrays, seats.slice, t), ctrl_bars[group], state.qpos,
+                        state.qvel, parameter_bars[group]);
     controller->write(
-        group, c, arrays.shape.periods(), arrays.controller_bars,
+        group, arrays.shape.period(t), arrays.shape.periods(), arrays.controller_bars,
         [&](const Real* values, std::size_t stride, std::size_t offset, int size, double* array) {
           scatter_group(values, stride, offset, size, arrays, seats, group, array);
         });
@@ -221,12 +226,12 @@ struct BackwardRunner {
   // Adds the cotangents of what is measured at time t in the state at hand: to those of that state, the control and parameters.
   void add_measured(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
                     std::int64_t t, const Real* qpos, const Real* qvel) {
-    MeasuredLoss<Real>& measured = forward.measured_loss(model, *arrays.loss);
-    if (!measured.counts(*arrays.loss, t, arrays.shape.steps)) return;
-    measured.measure(model, forward.parameters, *arrays.loss, t, qpos, qvel, forward.ctrl);
+    if (!measures_at(*arrays.loss, t, arrays.shape.steps)) return;
+    MeasuredProbes<Real>& measured = forward.measured_loss(model, *arrays.loss);
+    measured.measure(model, forward.parameters, double(t) * model.timestep, qpos, qvel, forward.ctrl);
     add_loss(arrays, seats, group, Quantity::measured, t, arrays.shape.steps, measured.values(),
-             arrays.loss->probes.size, measured.cleared_bar(*arrays.loss));
-    measured.pull_back(model, forward.parameters, *arrays.loss, qpos, qvel, forward.ctrl,
+             arrays.loss->probes.size, measured.cleared_bar());
+    measured.pull_back(model, forward.parameters, qpos, qvel, forward.ctrl,
                        {states[group].qpos, states[group].qvel, ctrl_bars[group], &parameter_bars[group]});
   }
   // Adds the cotangents of the loss's terms of one quantity, x at time t; none where the rollout diverged.

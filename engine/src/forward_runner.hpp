@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "controller_runner.hpp"
-#include "measured_loss.hpp"
+#include "measured_probes.hpp"
 
 namespace revolute {
 
@@ -27,8 +27,7 @@ struct ForwardRunner {
         workspace(model, arena) {}
 
   void load(const ModelStorage& storage, const ParameterInputs& inputs, const Slice& slice,
-            const Loss* loss = nullptr) {
-    const bool measured = loss && loss->probes.size > 0;
+            bool measured = false) {
     load_parameters_of(storage, inputs, slice, model_for(storage, inputs), measured, parameters);
   }
 
@@ -50,7 +49,7 @@ struct ForwardRunner {
     const KeptSteps kept(arrays.policy, steps);
     std::int64_t place = 0;
     Doubles sums(arrays.loss ? arrays.loss->terms.size() * slice.count : 0);
-    load(storage, arrays.parameters, slice, arrays.loss);
+    load(storage, arrays.parameters, slice, measures(arrays.loss, arrays.controller));
     take_inputs(model, arrays.controller);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
     gather(arrays.qvel0, velocities(model), 0, velocities(model), slice, qvel);
@@ -131,13 +130,14 @@ struct ForwardRunner {
   }
 
   // The workspace for what a loss measures, made when first needed.
-  MeasuredLoss<Real>& measured_loss(const Model& model, const Loss& loss) {
-    if (!measured_) measured_ = std::make_unique<MeasuredLoss<Real>>(model, loss.probes);
-    return *measured_;
+  MeasuredProbes<Real>& measured_loss(const Model& model, const Loss& loss) {
+    if (!measured_) measured_ = std::make_unique<MeasuredRunner>(model, &loss.probes);
+    return **measured_;
   }
 
  private:
-  std::unique_ptr<MeasuredLoss<Real>> measured_;
+  using MeasuredRunner = LazyRunner<MeasuredProbes<Real>, const Probes*>;
+  std::unique_ptr<MeasuredRunner> measured_;
 
   // Finds the controls of the period that begins at step t.
   void begin_period(const Model& model, const RolloutArrays& arrays, const Slice& slice, std::int64_t t,
@@ -145,7 +145,7 @@ struct ForwardRunner {
     load_inputs(model, arrays, arrays.shape, t, slice);
     const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
     if (controller) {
-      controller->add(slice, c, qpos, qvel, ctrl);
+      controller->add({model, arrays.shape, slice, t, qpos, qvel, parameters}, ctrl);
       controller->remember(ctrl);
       scatter(ctrl, std::size_t(periods) * model.nu, std::size_t(c) * model.nu, model.nu, slice,
               arrays.applied);
@@ -187,9 +187,9 @@ struct ForwardRunner {
   void add_measured_values(const Model& model, const RolloutArrays& arrays, const Slice& slice,
                            std::int64_t t, Doubles& sums) {
     if (arrays.loss->probes.size == 0) return;
-    MeasuredLoss<Real>& measured = measured_loss(model, *arrays.loss);
-    if (!measured.counts(*arrays.loss, t, arrays.shape.steps)) return;
-    measured.measure(model, parameters, *arrays.loss, t, qpos, qvel, ctrl);
+    if (!measures_at(*arrays.loss, t, arrays.shape.steps)) return;
+    MeasuredProbes<Real>& measured = measured_loss(model, *arrays.loss);
+    measured.measure(model, parameters, double(t) * model.timestep, qpos, qvel, ctrl);
     add_values(arrays, slice, t, arrays.shape.steps, Quantity::measured, measured.values(), sums);
   }
   // Of the terms of one quantity x.

@@ -41,12 +41,16 @@ struct JvpRunner {
     load_dual_parameters(storage, arrays, int(b));
     inputs.attach(model, [&](int i) { return arrays.controller.inputs[i].values != nullptr; }, parameters);
     OptionalController<Real> controller(model, arrays.controller);
-    if (controller) controller->start(slice);
+    if (controller) {
+      controller->take_tangents(arrays.controller_tangents);
+      controller->start(slice);
+    }
     load(arrays.qpos, b * (steps + 1) * model.nq, model.nq, qpos);
     const int nv = velocities(model);
     load(arrays.qvel, b * (steps + 1) * nv, nv, qvel);
     seed(arrays.qvel0_tan, b * nv, nv, qvel);
-    if (arrays.qpos0_tan) seed_configuration(model, arrays.qpos0_tan + b * model.nv);
+    if (arrays.qpos0_tan)
+      seed_configuration(model, [&](int i) { return arrays.qpos0_tan[b * model.nv + i]; }, qpos);
     write_state(model, arrays, b, 0);
     for (std::size_t t = 0; t < steps; ++t) {
       if (cancel && cancel->cancelled()) return false;
@@ -67,10 +71,13 @@ struct JvpRunner {
     const std::int64_t c = arrays.shape.period(t);
     const std::size_t row = (slice.first * std::size_t(arrays.shape.periods()) + std::size_t(c)) * model.nu;
     gather_inputs(model, arrays.controller, c, slice, inputs);
+    for (int i = 0; i < input_count; ++i)
+      seed_period(arrays.controller_tangents.inputs[i], c, input_size(model, i), slice, inputs.of[i]);
     std::fill_n(ctrl, model.nu, Real(0));
     seed(arrays.ctrl_tan, row, model.nu, ctrl);
-    if (controller) controller->add(slice, c, qpos, qvel, ctrl);
+    if (controller) controller->add({model, arrays.shape, slice, t, qpos, qvel, parameters}, ctrl);
     set_values(arrays.ctrl, row, model.nu, ctrl);
+    for (int a = 0; arrays.applied_tan && a < model.nu; ++a) arrays.applied_tan[row + a] = ctrl[a].tangent[0];
     if (controller) controller->remember(ctrl);
   }
 
@@ -86,23 +93,10 @@ struct JvpRunner {
       seed(tangents.values, tangents.rows > 1 ? std::size_t(environment) * size : 0, size, duals[p].data());
       pointers[p] = duals[p].data();
     }
-    load_parameters(storage.parameters(), pointers, 0, model_for(storage, arrays.parameters), parameters);
-  }
-
-  // dq = q (0, d)/2 for a quaternion, which the step normalises
-  void seed_configuration(const Model& model, const double* tangent) {
-    for (int j = 0; j < model.njnt; ++j) {
-      const Joint& joint = model.joints[j];
-      const int linear = linear_coordinates(joint.type);
-      for (int i = 0; i < linear; ++i) qpos[joint.qpos + i].tangent[0] = tangent[joint.dof + i];
-      if (joint.type > JointType::ball) continue;
-      Real* q = qpos + joint.qpos + linear;
-      const double* d = tangent + joint.dof + linear;
-      const Quaternion<double> value = {q[0].value, q[1].value, q[2].value, q[3].value};
-      const Quaternion<double> rate = value * Quaternion<double>{0.0, 0.5 * d[0], 0.5 * d[1], 0.5 * d[2]};
-      const double rates[4] = {rate.w, rate.x, rate.y, rate.z};
-      for (int i = 0; i < 4; ++i) q[i].tangent[0] = rates[i];
-    }
+    const Model& model = model_for(storage, arrays.parameters);
+    load_parameters(storage.parameters(), pointers, 0, model, parameters);
+    if (arrays.controller.mlp.probes.size > 0)
+      load_body_parameters(storage.parameters(), pointers, 0, model, parameters);
   }
 
   // d = 2 E(q)' dq/|q|^2, with half of E(q)' dq from a cotangent's projection

@@ -131,6 +131,7 @@ def session_state(state: State) -> Document:
         "residual": state.residual,
         "step_counts": state.step_counts,
         **state.mocap,
+        "measured": {},
     }
 
 
@@ -154,6 +155,7 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
         **_solved(rollout),
         "report": rollout.report.to_dict(),
         "hold": rollout.control.hold,
+        "measured": {},
     }
 
 
@@ -171,8 +173,9 @@ def rollout_segment(segment: Segment) -> Document:
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "ctrl", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "inputs")
-    return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
+    states = {"qpos", "qvel", "final_qpos", "final_qvel", "checkpoints"}
+    known = states | {"ctrl", "hold", "params", "inputs", "measured"}
+    return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in known}
 
 
 def client_loss_gradient(simulated: Trajectory, found: Gradient) -> Document:

@@ -28,11 +28,12 @@ from .access.connections import Connections, descriptors_for, most_connections, 
 from .access.tokens import Access, TokenFile
 from .domain.service import Service
 from .grpc import services
-from .grpc.connections import IdleSockets
+from .grpc.connections import Sockets
 from .grpc.offered_memory import OpenBlocks
 from .grpc.waits import Peers
 from .http import routes
 from .http.connections import HttpListener, sweep
+from .observe import logs
 from .observe.telemetry import Telemetry
 from .observe.tracing import Tracing, tracing_to
 from .settings import Settings
@@ -47,9 +48,6 @@ _log = logging.getLogger("revolute.server")
 
 _QUIET, _LONGEST_QUIET = 0.25, 1.0
 """Seconds without a call after which the draining ends, and the longest wait for such a pause."""
-
-_WATCH_SECONDS = 0.5
-"""Interval between two checks for idle gRPC connections."""
 
 _LAST_ANSWERS, _LEAST_ANSWERS = 2.0, 0.5
 """Bounds in s on the time for sending the last answers and closing the store, after all engine calls have
@@ -88,6 +86,7 @@ class Application:
         self._http: list[HttpListener] = []
         self._http_tasks: list[asyncio.Task[None]] = []
         self._watches: list[asyncio.Task[None]] = []
+        self._sockets: Sockets | None = None
 
     async def start(self) -> None:
         """Bind and serve all listeners, then report ready.
@@ -125,8 +124,8 @@ class Application:
                 listener.close()
             listeners.remove_unix(self.settings.http_socket)
             raise
-        idle = IdleSockets(self._grpc_ports, most_connections(self.settings), peers)
-        self._watches.append(asyncio.create_task(idle.watch(_WATCH_SECONDS), name="idle gRPC connections"))
+        self._sockets = Sockets(self._grpc_ports, most_connections(self.settings), peers)
+        self._sockets.start()
         app = routes.create_app(verbs, self.calls)
         connections = Connections(most_connections(self.settings))
         self._watches.append(asyncio.create_task(sweep(connections), name="silent HTTP connections"))
@@ -271,6 +270,8 @@ class Application:
         await countdown.finish(self._stop_listeners(answering))
         for watch in self._watches:
             watch.cancel()
+        if self._sockets is not None:
+            self._sockets.stop()
         if self._memory is not None:
             self._memory.close()
         self.remove_sockets()
@@ -362,6 +363,7 @@ async def serve(settings: Settings) -> None:
     application = await _started(settings)
     if hasattr(signal, "SIGHUP"):
         loop.add_signal_handler(signal.SIGHUP, application.reload)
+        loop.add_signal_handler(signal.SIGUSR1, logs.more, settings.log_level)
     await stopping.wait()
     _log.info("stopping")
     await application.stop()

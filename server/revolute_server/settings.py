@@ -191,7 +191,9 @@ class Settings:
     max_connections: int = _flag(
         1024, "connections per transport; fewer if the process may open only few files", int, "N"
     )
-    max_streams: int = _flag(1024, "concurrent calls per gRPC connection", int, "N")
+    max_streams: int = _flag(
+        256, "concurrent calls per gRPC connection; a client keeps others waiting", int, "N"
+    )
     header_timeout: float = _flag(
         10.0,
         "time limit for the handshake of a connection, and for the header of an HTTP request",

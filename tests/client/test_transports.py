@@ -205,7 +205,7 @@ MISTAKES: dict[str, tuple[type[revolute.RevoluteError], str, Callable[[Any, Any]
     ),
     "no tangent": (
         revolute.ArgumentError,
-        "qpos_tan, qvel_tan, ctrl_tan, params_tan: expected a tangent in at least one, got None in all",
+        "qpos_tan, qvel_tan, ctrl_tan, params_tan, control_tan: expected a tangent in at least one",
         lambda sim, m: sim.rollout(m, [0.0], [0.0], [[1.0]]).jvp(),
     ),
     "tangent shape": (

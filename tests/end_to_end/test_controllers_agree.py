@@ -36,7 +36,11 @@ def controllers(model: revolute.ModelHandle) -> dict[str, dict[str, Any]]:
         squash=True,
         goal=goal,
     )
+    observe = ["body_pos:torso", "body_mat:torso", "subtree_linvel:torso", "previous_ctrl"]
+    inputs = 3 + 9 + 3 + model.nu
+    weights = [0.2 * random.normal(size=(model.nu, inputs)), random.normal(size=model.nu)]
     return {
+        "measuring": {"hold": HOLD, "policy": revolute.MLP(weights, observe, scale=0.3)},
         "held": {"hold": HOLD, "qfrc_applied": 0.1 * random.normal(size=(BATCH, 1, model.nv))},
         "feedback": {"hold": HOLD, "feedback": revolute.Feedback(gain, model.qpos0, qvel)},
         "policy": {"hold": HOLD, "policy": policy},
@@ -47,6 +51,7 @@ NAMES = {
     "held": ["qfrc_applied"],
     "feedback": ["feedback.gain", "feedback.qpos", "feedback.qvel"],
     "policy": ["policy.weights", "policy.goal"],
+    "measuring": ["policy.weights"],
 }
 
 
@@ -80,6 +85,8 @@ def found_by(simulator: revolute.Simulator, kind: str) -> dict[str, Any]:
         results = {"qpos": trajectory.qpos, "applied": trajectory.ctrl, "clipped": gradient.clipped}
         results |= {f"backward {name}": gradient[name] for name in names}
         results["tangent"] = trajectory.jvp(qvel_tan=np.ones(model.nv)).qvel
+        along = {name: np.ones_like(gradient[name][0]) for name in NAMES[kind] if name != "feedback.qpos"}
+        results["tangent of arrays"] = trajectory.jvp(control_tan=along).qvel
         by_ctrl = trajectory.backward(ctrl_bar=np.ones((1, ROWS, model.nu)), wrt=names)
         results |= {f"by ctrl {name}": by_ctrl[name] for name in names}
     loss = revolute.Loss(
@@ -115,6 +122,22 @@ def test_controllers_are_bit_identical(simulators: dict[str, revolute.Simulator]
     for transport, found in results.items():
         for name, array in found.items():
             np.testing.assert_array_equal(array, expected[name], err_msg=f"{transport} {name}")
+
+
+def test_checks_of_gradients_know_controllers(simulators: dict[str, revolute.Simulator]) -> None:
+    reports = []
+    for simulator in simulators.values():
+        model = simulator.load_model("ant", contact_model="hard")
+        policy = controllers(model)["measuring"]["policy"]
+        options: dict[str, Any] = {"hold": HOLD, "policy": policy, "qfrc_applied": np.full(model.nv, 0.1)}
+        reports.append(
+            simulator.check_gradient(
+                model, steps=3, directions=2, wrt=["qpos", "policy.weights", "qfrc_applied"], **options
+            )
+        )
+    assert reports[0].passed and reports[0].steps == 3 * HOLD
+    assert [check.name for check in reports[0].inputs] == ["qpos", "policy.weights", "qfrc_applied"]
+    assert all(str(report) == str(reports[0]) for report in reports)
 
 
 def test_a_stored_trajectory_keeps_its_controller_across_a_restart(tmp_path: Path) -> None:

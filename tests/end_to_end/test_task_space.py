@@ -79,6 +79,60 @@ def test_transports_agree(simulators: dict[str, revolute.Simulator]) -> None:
             assert np.array_equal(array, expected[key]), f"{name} {key}"
 
 
+def test_sensors_come_with_the_call(simulator: revolute.Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rollout and a step measure in the same call, what calls of their own measure afterwards."""
+    model = load(simulator)
+    inputs, names = start(model), ["site_pos:tip", "subtree_com:a"]
+    calls: list[str] = []
+    call = simulator._link.transport.call
+
+    def counted(verb: str, document: Any) -> Any:
+        calls.append(verb)
+        return call(verb, document)
+
+    monkeypatch.setattr(simulator._link.transport, "call", counted)
+    with simulator.session(model, batch=2, params={"body_mass": {"c": [1.5, 2.0]}}) as session:
+        calls.clear()
+        trajectory = simulator.rollout(model, **inputs, sensors=True, measure=names, checkpoints="slots=2")
+        state = session.step(inputs["ctrl"][:, 0], 3, sensors=["toe"], measure=names)
+        assert calls == ["Rollout", "Step"]
+        assert trajectory.sensordata.shape == (2, STEPS + 1, sum(model.sensor_dims))
+        np.testing.assert_array_equal(state.sensordata, session.sensors(["toe"], ctrl=inputs["ctrl"][:, 0]))
+        afterwards = session.kinematics(quantities=names), trajectory.kinematics(quantities=names)
+        for name in names:
+            np.testing.assert_array_equal(state.measured[name], afterwards[0][name])
+            np.testing.assert_array_equal(trajectory.measured[name], afterwards[1][name])
+        with pytest.raises(revolute.ArgumentError, match=r"^measure: expected a site among world"):
+            session.step(inputs["ctrl"][:, 0], measure=["site_pos:nose"])
+        assert session.state().step_count == 3
+        with pytest.raises(
+            revolute.ArgumentError, match=r"^checkpoints: expected a policy that keeps states"
+        ):
+            simulator.rollout(model, **inputs, sensors=True, checkpoints="none")
+
+
+def test_an_axis_of_length_one_repeats(simulator: revolute.Simulator) -> None:
+    model = load(simulator)
+    inputs = start(model)
+    ctrl = inputs["ctrl"][:1]
+    one = simulator.rollout(
+        model, inputs["qpos"], inputs["qvel"][:1], ctrl, params={"gravity": [[0, 0, -5.0]]}
+    )
+    same = simulator.rollout(
+        model, inputs["qpos"], inputs["qvel"][0], np.repeat(ctrl, 2, axis=0), params={"gravity": [0, 0, -5.0]}
+    )
+    np.testing.assert_array_equal(one.qpos, same.qpos)
+    poses = [
+        simulator.kinematics(model, inputs["qpos"], rows) for rows in (inputs["qvel"][:1], inputs["qvel"][0])
+    ]
+    np.testing.assert_array_equal(poses[0].site_linvel, poses[1].site_linvel)
+    with simulator.session(model, batch=2) as session, simulator.session(model, batch=2) as other:
+        session.reset(inputs["qpos"][:1], inputs["qvel"][:1])
+        other.reset(inputs["qpos"][0], inputs["qvel"][0])
+        np.testing.assert_array_equal(session.step(ctrl[:, 0]).qvel, other.step(ctrl[0, 0]).qvel)
+        np.testing.assert_array_equal(session.jacobian(ctrl[:, 0]).A, other.jacobian(ctrl[0, 0]).A)
+
+
 def test_sensors_of_a_rollout_are_differentiable(in_process: revolute.Simulator) -> None:
     model = load(in_process)
     inputs = start(model, 1)

@@ -21,7 +21,7 @@ SETTINGS = {f"REVOLUTE_{field.name.upper()}" for field in dataclasses.fields(Set
 
 def test_the_composition_sets_what_the_server_knows() -> None:
     services = COMPOSE["services"]
-    assert set(services) == {"server", "worker", "redis", "prometheus"}
+    assert set(services) == {"server", "worker", "redis", "prometheus", "grafana"}
     assert services["worker"]["deploy"]["replicas"] == 2
     assert set(services["server"]["environment"]) <= SETTINGS
     text = (FOLDER / "worker.py").read_text(encoding="utf-8")
@@ -44,9 +44,9 @@ def test_secrets_are_those_that_are_made(tmp_path: Path) -> None:
     tokens = TokenFile(made / "tokens")
     roles = {}
     for name in ("worker", "metrics"):
-        caller = tokens.find((made / f"{name}_token").read_text().strip())
-        assert caller is not None
-        roles[name] = caller.role.name
+        found = tokens.find((made / f"{name}_token").read_text().strip())
+        assert found is not None
+        roles[name] = found.caller.role.name
     assert roles == {"worker": "RUN", "metrics": "READ"}
     again = subprocess.run(command, check=False, capture_output=True, timeout=60, text=True)
     assert again.returncode == 1
@@ -58,4 +58,8 @@ def test_prometheus_reads_the_metrics_with_its_token() -> None:
     (job,) = config["scrape_configs"]
     assert job["static_configs"] == [{"targets": ["server:8000"]}]
     (secret,) = COMPOSE["services"]["prometheus"]["secrets"]
+    (rules,) = config["rule_files"]
+    mounts = dict(mount.split(":")[:2] for mount in COMPOSE["services"]["prometheus"]["volumes"])
+    mounted = [place for place, inside in mounts.items() if inside == rules]
+    assert (FOLDER / mounted[0]).is_file()
     assert job["authorization"]["credentials_file"] == f"/run/secrets/{secret}"

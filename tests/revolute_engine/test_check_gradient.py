@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from revolute.contract.controllers import MLP, Control, Feedback
 from revolute.contract.errors import ArgumentError, DivergedError
 from revolute.contract.gradient_report import GradientReport
 from revolute_engine import (
@@ -62,7 +63,7 @@ class ScaledEngine(Engine):
         jvp = super().jvp(model, rollout, **options)
         # a missing part of what controls do
         factor = self._forward if options.get("ctrl_tan") is not None else 1.0
-        return Jvp(factor * jvp.qpos, factor * jvp.qvel)
+        return Jvp(factor * jvp.qpos, factor * jvp.qvel, jvp.ctrl)
 
 
 @pytest.fixture(scope="module")
@@ -346,3 +347,43 @@ def test_progress_is_told_before_each_input() -> None:
         progress=lambda name, place, count: told.append((name, place, count)),
     )
     assert told == [("qvel", 0, 2), ("ctrl", 1, 2)]
+
+
+def controlled(model: Model, *, policy: bool) -> Control:
+    """Return a controller of the ant that is smooth, and forces."""
+    random = np.random.default_rng(3)
+    forces = 0.1 * random.normal(size=(1, model.nv))
+    if not policy:
+        gain = 0.3 * random.normal(size=(model.nu, 2 * model.nv))
+        return Control(2, Feedback(gain, model.qpos0, model.qvel0), qfrc_applied=forces)
+    observe = ["qpos", "qvel", "subtree_com:torso", "previous_ctrl", "goal"]
+    inputs = model.nq + 2 + model.nv + 3 + model.nu + 1
+    weights = [random.normal(size=(6, inputs)) / inputs, np.zeros(6), random.normal(size=(model.nu, 6))]
+    network = MLP([*weights, np.zeros(model.nu)], observe, goal=[0.3])
+    return Control(2, policy=network, qfrc_applied=forces)
+
+
+@pytest.mark.parametrize("policy", [False, True])
+def test_controllers_are_checked(policy: bool) -> None:
+    model = load_model("ant")
+    control = controlled(model, policy=policy)
+    report = check_gradient(Engine(threads=1), model, steps=10, control=control)
+    print(report.to_text())
+    assert report.passed and report.steps == 20
+    verdicts = {check.name: check.verdict for check in report.inputs}
+    assert {*control.arrays} < {*verdicts}
+    smooth = load_model("ant", contact=False, limits=False)
+    names = ["qpos", "ctrl", "body_mass", *control.arrays]
+    report = check_gradient(Engine(threads=1), smooth, steps=10, control=control, wrt=names)
+    assert {check.verdict for check in report.inputs} == {"right"}
+
+
+@pytest.mark.parametrize("name", ["feedback.gain", "policy.weights", "qfrc_applied"])
+@pytest.mark.parametrize("contact", [False, True])
+def test_a_wrong_gradient_of_a_controller_is_found(name: str, contact: bool) -> None:
+    model = load_model("ant", contact=contact)
+    control = controlled(model, policy=name.startswith("policy"))
+    engine = ScaledEngine({name: 1.001})
+    report = check_gradient(engine, model, steps=8, control=control, wrt=["qpos", name])
+    verdicts = {check.name: check.verdict for check in report.inputs}
+    assert verdicts[name] == "wrong" and verdicts["qpos"] != "wrong", report.to_text()

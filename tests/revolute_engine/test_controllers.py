@@ -582,7 +582,7 @@ def test_wrong_policies_are_refused() -> None:
         ["qpos"],
     )
     refused(
-        r"^policy\.observe: expected one of qpos, qvel, previous_ctrl, goal, got 'speed'",
+        r"^policy\.observe: expected names among qpos, qvel, .* and what is measured, got 'speed'",
         [matrix, bias],
         ["speed"],
     )
@@ -606,3 +606,37 @@ def test_wrong_policies_are_refused() -> None:
         ArgumentError, match=r"^wrt: expected names among qpos, qvel, ctrl, policy\.weights, policy\.goal"
     ):
         ENGINE.backward(FLYING, rollout, np.ones_like(rollout.qpos), wrt=["feedback.gain"])
+
+
+@pytest.mark.parametrize("model", [FLYING, ANT], ids=["flyer", "ant"])
+@pytest.mark.parametrize("which", range(4))
+def test_tangents_of_a_controller_are_the_transpose_of_its_gradients(model: Model, which: int) -> None:
+    control, random = controls_of(model)[which], np.random.default_rng(12)
+    rollout = ENGINE.rollout(model, *start(model), control=control)
+    bars = random.normal(size=rollout.qpos.shape), random.normal(size=rollout.qvel.shape)
+    gradient = ENGINE.backward(model, rollout, *bars, wrt=list(control.arrays))
+    for name, array in control.arrays.items():
+        found = gradient[name]
+        if name == "feedback.qpos":
+            found = pull(model, array, found)
+        tangent = random.normal(size=found.shape)
+        pushed = ENGINE.jvp(model, rollout, control_tan={name: tangent})
+        forward = (pull(model, rollout.qpos, bars[0]) * pushed.qpos).sum() + (bars[1] * pushed.qvel).sum()
+        np.testing.assert_allclose(forward, (found * tangent).sum(), rtol=1e-9, err_msg=name)
+        # and those of the controls as they acted
+        by_ctrl = ENGINE.backward(model, rollout, ctrl_bar=np.ones_like(rollout.ctrl), wrt=[name])[name]
+        if name == "feedback.qpos":
+            by_ctrl = pull(model, array, by_ctrl)
+        np.testing.assert_allclose(pushed.ctrl.sum(), (by_ctrl * tangent).sum(), rtol=1e-9, atol=1e-12)
+
+
+def test_wrong_tangents_of_a_controller_are_refused() -> None:
+    rollout = ENGINE.rollout(FLYING, *start(FLYING), control=policy_of(FLYING))
+    with pytest.raises(
+        ArgumentError, match=r"^control_tan: expected names among policy\.weights, policy\.goal"
+    ):
+        ENGINE.jvp(FLYING, rollout, control_tan={"feedback.gain": np.zeros(3)})
+    with pytest.raises(ArgumentError, match=r"^control_tan\.policy\.weights: expected shape \["):
+        ENGINE.jvp(FLYING, rollout, control_tan={"policy.weights": np.zeros(3)})
+    with pytest.raises(ArgumentError, match=r"^control_tan\.policy\.goal: expected shape \[2\] or \[batch=3"):
+        ENGINE.jvp(FLYING, rollout, control_tan={"policy.goal": np.zeros((3, 2))})

@@ -231,7 +231,11 @@ def test_an_environment_that_diverges_has_no_tangent() -> None:
             "params_tan.body_mass: expected shape [nbody=18] or [batch=2, nbody=18], got [3]",
         ),
         ({"params_tan": 3}, "params_tan: expected a mapping of names to arrays, got int"),
-        ({}, "qpos_tan, qvel_tan, ctrl_tan, params_tan: expected a tangent in at least one, got None in all"),
+        (
+            {},
+            "qpos_tan, qvel_tan, ctrl_tan, params_tan, control_tan: expected a tangent in at least one, "
+            "got None in all",
+        ),
     ],
 )
 def test_a_wrong_tangent_is_named(tangents: dict[str, Any], message: str) -> None:

@@ -344,3 +344,25 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_is_no_fault(npz: bool) -> 
         assert log.count("SessionService.CreateSession CANCELLED over http") == 2
         assert "Traceback" not in log and "INTERNAL" not in log and "incident" not in log
         assert server.metric("revolute_memory_bytes") < 1024
+
+
+@pytest.mark.parametrize("start", ["head", "body"])
+def test_what_follows_a_refusal_is_dropped_slowly_and_not_without_end(
+    quick: ServerProcess, start: str
+) -> None:
+    """A client reads its refusal after some more bytes; one that sends on and on is cut off."""
+    refused = head("/v1/models", JSON, b"content-length: 1000000000\r\n\r\n")
+    if start == "head":
+        refused = head() + b"x: " + b"a" * 20_000
+    with connected(quick) as client:
+        send_all(client, refused, b"a" * (4 * MIB))
+        assert client.recv(12) == b"HTTP/1.1 " + {"head": b"431", "body": b"429"}[start]
+    with connected(quick) as client, health_watched(quick):
+        send_all(client, refused)
+        sent, block = 0, b"a" * MIB
+        with contextlib.suppress(OSError):
+            while sent < 400 * MIB:
+                client.sendall(block)
+                sent += MIB
+        # 64 MiB are dropped; the system's own buffers take some more
+        assert sent < 100 * MIB

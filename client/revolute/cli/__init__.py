@@ -1,4 +1,4 @@
-"""The command `revolute`: demo, serve, token, info, models, rollout, gradient,
+"""The command `revolute`: demo, serve, token, backup, restore, info, models, rollout, gradient,
 check-gradient, render, view.
 
 Each command's module is imported only when the command runs, so help and errors appear at once.
@@ -17,6 +17,8 @@ from ..contract.errors import RevoluteError
 _SERVER_COMMANDS = {
     "demo": ("revolute_server.demo", "show the main job on a real robot: rollout, gradient, optimisation"),
     "token": ("revolute_server.access.token_command", "make tokens that `revolute serve --tokens` asks for"),
+    "backup": ("revolute_server.store.copy_command:backup", "copy a store that servers use to a new file"),
+    "restore": ("revolute_server.store.copy_command:restore", "copy a backup to an empty store"),
     "serve": ("revolute_server.cli", "serve models, sessions and trajectories over gRPC and HTTP"),
 }
 _COMMANDS = {
@@ -59,9 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_server_command(command: str, arguments: list[str]) -> int:
     """Run a command of the package revolute-server."""
-    module = _SERVER_COMMANDS[command][0]
+    module, _, function = _SERVER_COMMANDS[command][0].partition(":")
     try:
-        run = importlib.import_module(module).main
+        run = getattr(importlib.import_module(module), function or "main")
     except ImportError as error:
         print(
             f"revolute {command}: expected the package revolute-server, got none ({error}); "

@@ -15,17 +15,19 @@ The engine evaluates them (engine/include/revolute/controllers).
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from .arrays import Float64Array, as_float64, owned_float64
 from .errors import ArgumentError
+from .measures import MEASURES, measure_of
 
 OBSERVATIONS = ("qpos", "qvel", "previous_ctrl", "goal")
-"""What a policy may observe, in the order of the engine's enum ObservationKind."""
+"""What a policy may observe besides `MEASURES`, in the order of the engine's enum ObservationKind."""
 
 STEP_INPUTS = ("qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
 """Inputs of a step besides state, control and parameters, by the names of MuJoCo's mjData. Each has rows like
@@ -41,7 +43,8 @@ repeats.
 MOCAP_INPUTS = ("mocap_pos", "mocap_quat")
 """Those that a session keeps from step to step."""
 
-ACTIVATIONS = ("tanh", "elu", "relu")
+Activation = Literal["tanh", "elu", "relu"]
+ACTIVATIONS = get_args(Activation)
 """In the order of the engine's enum Activation."""
 
 
@@ -87,7 +90,13 @@ class MLP:
         observe: what the network sees, in this order. "qpos": coordinates of hinges and slides, and for each
             free or ball joint its position (if free) and the first two columns of its rotation matrix, which
             has no sign to choose. "qvel". "previous_ctrl": the controls of the period before, zero at first.
-            "goal": the array `goal`.
+            "goal": the array `goal`. Also what a loss `Term` measures, by the names of `Simulator.kinematics`
+            (`measures.MEASURES`): "site_pos" of all sites or "site_pos:hand" of one,
+            "site_pos:hand@body:torso" in the frame of the torso, "body_linvel:torso", "subtree_com:torso",
+            "sensor" of all sensors or "sensor:imu"; of orientations "body_mat", nine numbers, since a
+            quaternion has a sign to choose. Sensors of forces and accelerations read the instant before the
+            network answers: with the state at the start of the period, the forces applied in it, and the
+            controls of the period before.
         activation: f, "tanh", "elu" or "relu".
         scale: factor of the output, a number or [nu].
         squash: whether the output goes through tanh before it is scaled.
@@ -108,7 +117,7 @@ class MLP:
         weights: Sequence[Any],
         observe: Sequence[str],
         *,
-        activation: str = "tanh",
+        activation: Activation = "tanh",
         scale: Any = 1.0,
         squash: bool = False,
         goal: Any = None,
@@ -124,7 +133,7 @@ class MLP:
         """Check and set everything besides the weights."""
         names = [observe] if isinstance(observe, str) else list(observe)
         for name in names:
-            _check_word("policy.observe", name, OBSERVATIONS)
+            _check_observation(name)
         if not names or len(set(names)) != len(names):
             raise ArgumentError.expected("policy.observe", "names, each once", repr(names)[:60])
         _check_word("policy.activation", activation, ACTIVATIONS)
@@ -273,6 +282,20 @@ class Control:
         goal = {} if self.policy.goal is None else {"policy.goal": self.policy.goal}
         return {"policy.weights": self.policy.weights, **goal, **self.inputs}
 
+    def with_array(self, name: str, value: Any) -> Control:
+        """Return a copy with another array in place of one of `arrays`.
+
+        Raises:
+            ArgumentError: the array has numbers that are not finite.
+        """
+        group, _, field = name.partition(".")
+        if not field:
+            return replace(self, **{name: value})
+        if group == "feedback":
+            return replace(self, feedback=replace(self.feedback, **{field: value}))  # type: ignore[type-var]
+        assert self.policy is not None
+        return replace(self, policy=MLP.from_dict({**self.policy.to_dict(), field: value}))
+
     def to_dict(self) -> dict[str, Any]:
         """Return fields of a request, without those that have their defaults."""
         if self is PLAIN:
@@ -351,6 +374,26 @@ def _finite(argument: str, value: Any) -> Float64Array:
         raise ArgumentError.expected(argument, "finite values", array[tuple(where)], at=str(where.tolist()))
     array.setflags(write=False)
     return array
+
+
+def _check_observation(name: Any) -> None:
+    if name in OBSERVATIONS:
+        return
+    if not isinstance(name, str) or re.split("[:@]", name)[0] not in MEASURES:
+        raise ArgumentError.expected(
+            "policy.observe",
+            f"names among {', '.join(OBSERVATIONS)} and what is measured",
+            repr(name)[:60],
+            advice=f"measured are {', '.join(MEASURES)}, also of one element, such as 'site_pos:hand'",
+        )
+    measure = measure_of("policy.observe", name).measure
+    if measure.probe == "quaternion":
+        raise ArgumentError.expected(
+            "policy.observe",
+            "an orientation without a sign to choose",
+            repr(name)[:60],
+            advice=f"observe {measure.kind}_mat",
+        )
 
 
 def _check_word(argument: str, word: Any, allowed: Sequence[str]) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from .errors import ArgumentError
+
+OnDiverged = Literal["raise", "inf"]
+"""What a call does where environments diverged: raise an error if all did, or return infinity and NaN."""
 
 FROM_DISTANCE = "contact_from_distance"
 DEFAULT_DISTANCE = 0.1

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from .arrays import Float64Array, as_float64, owned_float64
 from .errors import ArgumentError
-from .measures import KINDS, MEASURES, as_elements
+from .measures import KINDS, MEASURES, as_elements, check_relative
 
 Moment = Literal["final", "running"]
 Form = Literal["squared", "linear"]
@@ -148,7 +148,7 @@ class Term:
             raise ArgumentError.expected("when", "'final' beside chosen times", "'running'")
         given = dict(zip(KINDS, (joint, body, geom, site, sensor, actuator), strict=True))
         object.__setattr__(self, "elements", self._checked_elements(given))
-        self._check_relative()
+        check_relative("relative_to", self.quantity, self.relative_to)
 
     @property
     def kind(self) -> str:
@@ -185,18 +185,6 @@ class Term:
         if self.is_rotation and self.index is not None:
             raise ArgumentError.expected("index", f"none for {self.quantity}", _shown(self.index))
         return elements
-
-    def _check_relative(self) -> None:
-        if self.relative_to is None:
-            return
-        frames = self.kind in ("body", "geom", "site") and not self.quantity.startswith("subtree")
-        if not frames or self.quantity.endswith("_distance"):
-            raise ArgumentError.expected("relative_to", f"none for {self.quantity}", _shown(self.relative_to))
-        kind = self.relative_to.partition(":")[0] if isinstance(self.relative_to, str) else ""
-        if kind not in ("body", "geom", "site") or ":" not in self.relative_to:
-            raise ArgumentError.expected(
-                "relative_to", "a frame such as 'body:chassis' or 'site:hand'", _shown(self.relative_to)
-            )
 
     def bind(
         self, batch: int, shape: tuple[int, ...], name: str, selection: Sequence[int] | None = None

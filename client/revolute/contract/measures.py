@@ -1,13 +1,14 @@
 """Table of what can be measured at a state: poses, velocities, centres of mass, and sensors.
 
-A quantity has a row per element (body, geom, site or sensor); "site_pos:hand" is the row of one element.
+A quantity has a row per element (body, geom, site or sensor); "site_pos:hand" is the row of one element, and
+"site_pos:hand@body:chassis" the same in the frame of a body, geom or site.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,16 +69,60 @@ KINDS = ("joint", "body", "geom", "site", "sensor", "actuator")
 """Kinds of elements that have names."""
 
 
-def measure_of(argument: str, name: str) -> tuple[Measure, str | None]:
-    """Return a quantity, and the element that its name gives after a colon, or None.
+FRAMES = ("body", "geom", "site")
+"""Kinds of elements that have a frame."""
+
+
+class Named(NamedTuple):
+    """What the name of a measured quantity says.
+
+    Attributes:
+        quantity: name of the quantity, such as "site_pos".
+        element: name of one element, or None for all.
+        relative_to: frame to measure in, such as "body:chassis", or None for the world.
+    """
+
+    quantity: str
+    element: str | None
+    relative_to: str | None
+
+    @property
+    def measure(self) -> Measure:
+        """The quantity."""
+        return MEASURES[self.quantity]
+
+
+def measure_of(argument: str, name: str) -> Named:
+    """Return what the name of a quantity says.
 
     Raises:
-        ArgumentError: there is no such quantity.
+        ArgumentError: there is no such quantity, or it has no frame to measure in.
     """
-    quantity, colon, element = name.partition(":")
+    place = max(name.rfind(f"@{kind}:") for kind in FRAMES)
+    own, relative_to = (name, None) if place < 0 else (name[:place], name[place + 1 :])
+    quantity, colon, element = own.partition(":")
     if quantity not in MEASURES:
         raise ArgumentError.expected(argument, f"names among {', '.join(MEASURES)}", repr(name)[:80])
-    return MEASURES[quantity], element if colon else None
+    check_relative(argument, quantity, relative_to)
+    return Named(quantity, element if colon else None, relative_to)
+
+
+def check_relative(argument: str, quantity: str, relative_to: Any) -> None:
+    """Check the frame that a quantity is measured in; None is the world's.
+
+    Raises:
+        ArgumentError: the quantity has none, or it is no frame.
+    """
+    if relative_to is None:
+        return
+    measure = MEASURES.get(quantity)
+    if measure is None or measure.kind not in FRAMES or measure.elements > 1 or quantity[:7] == "subtree":
+        raise ArgumentError.expected(argument, f"none for {quantity}", repr(relative_to)[:60])
+    kind, colon, _ = relative_to.partition(":") if isinstance(relative_to, str) else ("", "", "")
+    if kind not in FRAMES or not colon:
+        raise ArgumentError.expected(
+            argument, "a frame such as 'body:chassis' or 'site:hand'", repr(relative_to)[:60]
+        )
 
 
 def as_elements(argument: str, value: Any) -> tuple[str, ...]:

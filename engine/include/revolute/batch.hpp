@@ -121,6 +121,8 @@ struct JvpArrays {
   ParameterInputs parameter_tangents;              // rows as in `parameters`, or one; null is zero
   double *qpos_tan, *qvel_tan;                     // [B, T + 1, nv] each
   ControllerInputs controller{};                   // of the rollout
+  ControllerTangents controller_tangents{};
+  double* applied_tan = nullptr;  // [B, C, nu] of the controls with the controller's part; null: not wanted
 };
 
 // The Jacobian of one step, in the tangent convention of MuJoCo's mjd_transitionFD: state (dq, v), 2 nv coordinates.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.arrays import as_float64
 from revolute.contract.controllers import ACTIVATIONS, MLP, OBSERVATIONS, Control, Feedback
 from revolute.contract.errors import ArgumentError
 
 from ._model import Model
+from ._probes import Probe, numbers_of, quantity_probes
+from .parameters import check_finite
 from .step_inputs import check_mocap_quat, input_shape
 
 Float64Array = npt.NDArray[np.float64]
@@ -75,6 +78,48 @@ def periods_of(control: Control, first: int, periods: int) -> Control:
     return replace(control, **found) if found else control
 
 
+def bind_tangents(
+    model: Model,
+    control: Control,
+    tangents: Mapping[str, Any] | None,
+    batch: int,
+    periods: int,
+    batched: bool,
+) -> NativeController:
+    """Return tangents of a controller's arrays in the compiled engine's form.
+
+    Args:
+        model: the model.
+        control: how the rows of ctrl act.
+        tangents: by the names of the arrays in `wrt`, shaped like these; that of feedback.qpos has nv
+            numbers. None for zero.
+        batch: number of environments.
+        periods: rows of ctrl.
+        batched: whether ctrl has a batch axis.
+
+    Raises:
+        ArgumentError: there is no such array, or a shape does not fit.
+    """
+    found: dict[str, Any] = {}
+    for name, value in (tangents or {}).items():
+        if name not in control.arrays:
+            known = ", ".join(control.arrays) or "none: the rollout has no controller"
+            raise ArgumentError.expected("control_tan", f"names among {known}", repr(name)[:60])
+        label, own = f"control_tan.{name}", control.arrays[name]
+        array = as_float64(label, value)
+        check_finite(label, array)
+        if name == "policy.weights":
+            if array.shape != own.shape:
+                raise ArgumentError.expected(label, f"shape {list(own.shape)}", list(array.shape))
+            found["weights"] = array
+            continue
+        size = own.shape[own.ndim - AXES_OF_OWN[name] :]
+        if name == "feedback.qpos":
+            size = (model.nv,)
+        found[name.rpartition(".")[2]] = _periods(label, array, size, (batch, periods, batched))
+    return found or None
+
+
 def _feedback(model: Model, feedback: Feedback, axes: tuple[int, int, bool]) -> dict[str, Any]:
     sizes = {"gain": (model.nu, model.nv + model.nqvel), "qpos": (model.nq,), "qvel": (model.nqvel,)}
     found = {
@@ -93,15 +138,19 @@ def _policy(model: Model, policy: MLP, axes: tuple[int, int, bool]) -> dict[str,
     goal = np.empty(0) if policy.goal is None else policy.goal
     if goal.ndim == 0:
         raise ArgumentError.expected("policy.goal", "shape [n], [time, n] or [batch, time, n]", "a number")
-    counts = {
+    observed = {name: _observed(model, name) for name in policy.observe}
+    own = {
         "qpos": model.nq + 2 * len(model.quaternions),
         "qvel": model.nqvel,
         "previous_ctrl": model.nu,
         "goal": goal.shape[-1],
     }
-    inputs = sum(counts[name] for name in policy.observe)
+    counts = {
+        name: own[name] if name in own else numbers_of(probes) for name, (_, probes) in observed.items()
+    }
+    inputs = sum(counts.values())
     if (policy.sizes[0], policy.sizes[-1]) != (inputs, model.nu):
-        parts = ", ".join(f"{name} {counts[name]}" for name in policy.observe)
+        parts = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise ArgumentError.expected(
             "policy.weights",
             f"a network of {inputs} inputs ({parts}) and nu={model.nu} outputs",
@@ -112,7 +161,7 @@ def _policy(model: Model, policy: MLP, axes: tuple[int, int, bool]) -> dict[str,
             "policy.scale", f"a number or shape [nu={model.nu}]", list(policy.scale.shape)
         )
     return {
-        "observe": [OBSERVATIONS.index(name) for name in policy.observe],
+        "observe": list(observed.values()),
         "hidden": list(policy.sizes[1:-1]),
         "activation": ACTIVATIONS.index(policy.activation),
         "squash": policy.squash,
@@ -120,6 +169,13 @@ def _policy(model: Model, policy: MLP, axes: tuple[int, int, bool]) -> dict[str,
         "scale": np.array(np.broadcast_to(policy.scale, (model.nu,))),
         "goal": _periods("policy.goal", goal, goal.shape[-1:], axes),
     }
+
+
+def _observed(model: Model, name: str) -> tuple[int, list[Probe]]:
+    """Return the place of an observation in the engine's enum ObservationKind, and what it measures."""
+    if name in OBSERVATIONS:
+        return OBSERVATIONS.index(name), []
+    return len(OBSERVATIONS), quantity_probes(model, "policy.observe", name)
 
 
 def _periods(

@@ -19,7 +19,7 @@ from revolute.contract.loss import Loss, check_loss
 
 from . import native
 from ._arguments import QUATERNION_SQUARES, Problem, check_rollout, check_step
-from ._controllers import bind
+from ._controllers import bind, bind_tangents
 from ._cotangents import INPUTS, check_clip, check_cotangents, check_tangents, check_times, check_wrt
 from ._failures import all_diverged, cancelled, not_finite, too_large, too_many_cotangents
 from ._model import Model
@@ -492,6 +492,7 @@ class Engine:
         qvel_tan: npt.ArrayLike | None = None,
         ctrl_tan: npt.ArrayLike | None = None,
         params_tan: Mapping[str, npt.ArrayLike] | None = None,
+        control_tan: Mapping[str, npt.ArrayLike] | None = None,
         cancel: native.CancelToken | None = None,
     ) -> Jvp:
         """Push a tangent of the inputs forward through a trajectory. At least one tangent is required.
@@ -505,11 +506,13 @@ class Engine:
             ctrl_tan: tangent of the controls, shape [batch, time, nu], or [time, nu] for all environments;
                 None for zero.
             params_tan: tangents of model parameters by name, shaped as the parameters; None for zero.
+            control_tan: tangents of the arrays of `control` by their names in `wrt`, e.g. "policy.weights",
+                shaped as these; that of "feedback.qpos" has nv numbers. None for zero.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
-            The tangents of all states. A controller answers to them; `ctrl_tan` is that of the controls
-            that it adds to.
+            The tangents of all states, and of the controls as they acted. A controller answers to them;
+            `ctrl_tan` is that of the controls that it adds to.
 
         Raises:
             ArgumentError: a shape does not match the trajectory, or a name is not known.
@@ -524,12 +527,15 @@ class Engine:
         ctrl, status = (with_batch(array, rollout.batched) for array in (rollout.ctrl, rollout.status))
         batch = len(ctrl)
         given = {"qpos_tan": qpos_tan, "qvel_tan": qvel_tan, "ctrl_tan": ctrl_tan}
-        if params_tan is None and all(value is None for value in given.values()):
-            names = ", ".join(given)
-            raise ArgumentError.expected(f"{names}, params_tan", "a tangent in at least one", "None in all")
+        by_name = params_tan is not None or control_tan is not None
+        if not by_name and all(value is None for value in given.values()):
+            names = f"{', '.join(given)}, params_tan, control_tan"
+            raise ArgumentError.expected(names, "a tangent in at least one", "None in all")
         shapes = {"qpos_tan": (batch, model.nv), "qvel_tan": (batch, model.nqvel), "ctrl_tan": ctrl.shape}
         tangents = check_tangents(shapes, given, rollout.batched)
         params_tangents = check_params_tan(model, params_tan, batch, rollout.batched)
+        axes = (*ctrl.shape[:2], rollout.batched)
+        control_tangents = bind_tangents(model, rollout.control, control_tan, *axes)
         completed = status == OK
         if not completed.any():
             raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
@@ -539,10 +545,11 @@ class Engine:
             *(with_batch(array, rollout.batched) for array in states),
             ctrl,
             rollout.control.hold,
-            bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched),
+            bind(model, rollout.control, *axes),
             parameter_rows(rollout.params),
             *tangents.values(),
             parameter_rows(params_tangents),
+            control_tangents,
             self.threads,
             cancel,
         )
@@ -551,8 +558,7 @@ class Engine:
         finite = completed & finite_rows(array[None] for array in pushed)
         if not finite.any():
             raise not_finite("jvp", completed)
-        qpos_out, qvel_out = (marked(array, finite, rollout.batched) for array in pushed)
-        return Jvp(qpos_out, qvel_out)
+        return Jvp(*(marked(array, finite, rollout.batched) for array in pushed))
 
     def jacobian(
         self,

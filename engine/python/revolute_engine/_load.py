@@ -23,6 +23,7 @@ from revolute.contract.names import check_file_names, check_name
 from . import native as _native
 from ._arrays import Arrays, compiled_arrays, disabled_switches
 from ._compile import compile_source
+from ._cost import notes_on_cost
 from ._faces import notes_on_faces
 from ._files import FileFinder
 from ._model import Model
@@ -106,6 +107,7 @@ def load_model(
         (notes if compiled.nkey else alarming).extend(zero_pose)
         native = _native.Model(arrays)
         alarming += first_step_warnings(compiled, arrays, native)
+        notes += notes_on_cost(compiled, arrays, native)
     alarming = [*document.warnings, *named_warnings(compiled, mujoco_warnings), *alarming]
     model_name = given.name or document.declared_name or "model"
     check_names(model_name, compiled, document.label)

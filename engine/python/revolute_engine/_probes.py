@@ -94,15 +94,17 @@ def quantity_probes(
     Args:
         model: the model.
         argument: name for error texts.
-        name: the quantity, such as "site_pos", or that of one element, "site_pos:hand".
+        name: the quantity, such as "site_pos", or that of one element, "site_pos:hand"; either may end with a
+            frame to measure in, "@body:chassis".
         elements: names or numbers of the elements; None for all.
         relative_to: frame to measure in, such as "body:chassis"; None for the world.
 
     Raises:
         ArgumentError: there is no such quantity or element, or the engine does not compute a sensor.
     """
-    measure, element = measure_of(argument, name)
-    wanted = elements if element is None else [element]
+    named = measure_of(argument, name)
+    measure, relative_to = named.measure, relative_to or named.relative_to
+    wanted = elements if named.element is None else [named.element]
     names = names_of(model, measure.kind)
     if wanted is None and measure.elements > 1:
         raise ArgumentError.expected(argument, f"two {measure.kind}s for {name}", "none")
@@ -111,7 +113,7 @@ def quantity_probes(
         return list(itertools.chain.from_iterable(sensor_probes(model, argument, index) for index in found))
     if measure.probe.startswith("subtree"):
         return [_subtree(model, argument, measure.probe, names, body) for body in found]
-    frame = int(mujoco.mjtObj.mjOBJ_BODY if name.partition(":")[0] == "body_com" else _FRAMES[measure.kind])
+    frame = int(mujoco.mjtObj.mjOBJ_BODY if named.quantity == "body_com" else _FRAMES[measure.kind])
     if measure.elements > 1:
         first, second = found
         other = {"reference": frame, "reference_id": second}

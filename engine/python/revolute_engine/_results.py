@@ -188,10 +188,12 @@ class Jvp:
         qpos: tangents of the positions [batch, time + 1, nv]. The tangent of a quaternion is a rotation
             vector in the moving frame. NaN for an environment with non-finite states or derivatives.
         qvel: tangents of the velocities [batch, time + 1, nv], NaN for the same environments.
+        ctrl: tangents of the controls as they acted [batch, periods, nu], NaN for the same environments.
     """
 
     qpos: Float64Array
     qvel: Float64Array
+    ctrl: Float64Array
 
 
 @dataclass(frozen=True, eq=False)

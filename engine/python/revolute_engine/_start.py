@@ -19,7 +19,7 @@ from ._pairs import no_pairs
 
 _NAMED = 3  # largest number of joints that a warning names
 _ROUNDING = 1e-9  # tolerance of a limit, relative to 1 plus its size
-_FEW_PAIRS = 10_000  # largest number of pairs for which the first step is computed with contacts
+FEW_PAIRS = 10_000  # largest number of pairs for which the first step is computed with contacts
 _SINGULAR = re.compile(r"Inertia matrix is too close to singular.* at DOF (\d+)", re.DOTALL)
 """Warning of MuJoCo's compiler; it identifies the joint only by the number of the degree of freedom."""
 
@@ -70,7 +70,7 @@ def first_step_warnings(model: mujoco.MjModel, arrays: Arrays, native: _native.M
         arrays: its arrays for the compiled engine.
         native: the compiled engine's copy.
     """
-    if len(arrays["pair_geom1"]) > _FEW_PAIRS or arrays["unlisted_pairs"]:
+    if len(arrays["pair_geom1"]) > FEW_PAIRS or arrays["unlisted_pairs"]:
         native = _native.Model({**arrays, **no_pairs()})
     start = arrays["qpos0"][None]
     qpos, qvel, *_ = _native.advance(

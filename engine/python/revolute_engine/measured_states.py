@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from revolute.contract.arrays import as_float64
 from revolute.contract.errors import ArgumentError
-from revolute.contract.measures import MEASURES
+from revolute.contract.measures import MEASURES, measure_of
 
 from ._arguments import check_quaternions
 from ._model import Model
@@ -111,7 +111,11 @@ def check_states(
 
 def _with_lead(name: str, value: Any, lead: tuple[int, ...], size: int) -> Float64Array:
     array = as_float64(name, value)
-    if array.shape not in ((size,), (*lead, size)):
+    given = array.shape[:-1]
+    repeats = len(given) == len(lead) and all(
+        here in (1, there) for here, there in zip(given, lead, strict=True)
+    )
+    if array.shape[-1:] != (size,) or (given and not repeats):
         raise ArgumentError.expected(name, f"shape {[*lead, size]} or [{size}]", list(array.shape))
     return np.ascontiguousarray(np.broadcast_to(array, (*lead, size)))
 
@@ -160,7 +164,8 @@ def check_quantities(model: Model, argument: str, names: Iterable[str]) -> dict[
     for name in wanted:
         probes = quantity_probes(model, argument, name)
         numbers = numbers_of(probes)
-        of_all = ":" not in name and not name.startswith("sensor")
+        named = measure_of(argument, name)
+        of_all = named.element is None and named.quantity != "sensor"
         found[name] = Quantity(
             probes, (len(probes), numbers // max(1, len(probes))) if of_all else (numbers,)
         )

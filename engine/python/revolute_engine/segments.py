@@ -25,6 +25,8 @@ from .merged_calls import RolloutCall, rollout_of_every_state
 
 Float64Array = npt.NDArray[np.float64]
 
+_CLOCK = native.probe_kinds.index("clock")
+
 _SEGMENT_BYTES = 256 * 1024
 """Default size of a segment's states in bytes."""
 
@@ -65,6 +67,11 @@ class SegmentedRollout:
     ) -> None:
         self._model = model
         self._problem = check_rollout(model, qpos, qvel, ctrl, params, control=control)
+        observed = (self._problem.controller or {}).get("observe", [])
+        if any(probe[0] == _CLOCK for _kind, probes in observed for probe in probes):
+            raise ArgumentError.expected(
+                "policy.observe", "no clock in a streamed rollout", "one", advice="use a rollout in one piece"
+            )
         batch, self.steps = len(self._problem.ctrl), self._problem.steps
         # as they act
         self._ctrl = np.empty_like(self._problem.ctrl)

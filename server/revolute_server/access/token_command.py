@@ -23,13 +23,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     new = commands.add_parser("new", help="make a token", description="Print a new token, once.")
     new.add_argument("--name", required=True, help="who gets it; logs and quotas use the name")
     new.add_argument("--role", required=True, choices=("read", "run", "admin"), help="what it may do")
+    new.add_argument("--expires", metavar="DATE", help="last day (UTC) on which it is valid, e.g. 2030-12-31")
     new.add_argument("--tokens", metavar="FILE", help="add its line to this token file; printed otherwise")
     arguments = parser.parse_args(argv)
     token = new_token()
     try:
-        line = token_line(arguments.name, arguments.role, token)
+        line = token_line(arguments.name, arguments.role, token, arguments.expires)
         if arguments.tokens:
-            add_token(Path(arguments.tokens), arguments.name, arguments.role, token)
+            add_token(Path(arguments.tokens), arguments.name, arguments.role, token, arguments.expires)
     except RevoluteError as error:
         print(f"revolute token: {error}", file=sys.stderr)
         return 2

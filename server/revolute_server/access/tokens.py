@@ -1,8 +1,8 @@
 """Bearer tokens and the permissions of their roles.
 
-A token file has one line per token, `name:role:sha256`, with the hash in hexadecimal. Tokens are random
-(`revolute token new`), are not stored, and are compared by hash in constant time. The file is read again when
-it has changed.
+A token file has one line per token, `name:role:sha256` or `name:role:sha256:date`, with the hash in
+hexadecimal and the last day (UTC) on which the token is valid. Tokens are random (`revolute token new`), are
+not stored, and are compared by hash in constant time. The file is read again when it has changed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 from dataclasses import dataclass
+from datetime import date, datetime, timezone
 from pathlib import Path
 
 from revolute.contract.errors import ArgumentError, PermissionDeniedError, UnauthenticatedError
@@ -56,6 +57,12 @@ class Token:
 
     caller: Caller
     sha256: bytes
+    last_day: date | None = None
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether its last day is over."""
+        return self.last_day is not None and datetime.now(timezone.utc).date() > self.last_day
 
 
 class TokenFile:
@@ -70,15 +77,15 @@ class TokenFile:
         self._seen = self._stamp()
         self._tokens = _read(self._path)
 
-    def find(self, token: str) -> Caller | None:
-        """Return the caller of a token; None if the token is not in the file."""
+    def find(self, token: str) -> Token | None:
+        """Return the line of a token; None if the token is not in the file."""
         self._refresh()
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         found = None
         for entry in self._tokens:
             # compare all, so that the time does not reveal which one matched
             if hmac.compare_digest(entry.sha256, digest):
-                found = entry.caller
+                found = entry
         return found
 
     def _refresh(self) -> None:
@@ -145,12 +152,15 @@ class Access:
             raise UnauthenticatedError.expected(
                 "token", "a bearer token", got, advice="pass token=... to revolute.connect"
             )
-        caller = self._tokens.find(token.strip())
-        if caller is None:
-            raise UnauthenticatedError.expected(
-                "token", "a token of this server", "one that it does not know", advice="ask for a new one"
+        found = self._tokens.find(token.strip())
+        if found is None or found.has_expired:
+            got = (
+                "one that it does not know" if found is None else f"one that was valid until {found.last_day}"
             )
-        return caller
+            raise UnauthenticatedError.expected(
+                "token", "a token of this server", got, advice="ask for a new one"
+            )
+        return found.caller
 
 
 def new_token() -> str:
@@ -158,18 +168,18 @@ def new_token() -> str:
     return _PREFIX + secrets.token_urlsafe(32)
 
 
-def token_line(name: str, role: str, token: str) -> str:
+def token_line(name: str, role: str, token: str, last_day: str | None = None) -> str:
     """Return the line of a token for the token file.
 
     Raises:
-        ArgumentError: the name or the role is invalid.
+        ArgumentError: the name, the role or the day is invalid.
     """
-    return (
-        f"{_name(name, None)}:{_role(role, None).name.lower()}:{hashlib.sha256(token.encode()).hexdigest()}"
-    )
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    end = "" if last_day is None else f":{_day(last_day, None)}"
+    return f"{_name(name, None)}:{_role(role, None).name.lower()}:{digest}{end}"
 
 
-def add_token(path: Path, name: str, role: str, token: str) -> None:
+def add_token(path: Path, name: str, role: str, token: str, last_day: str | None = None) -> None:
     """Add the line of a token to a file; a new file is readable for its owner only.
 
     Raises:
@@ -177,7 +187,7 @@ def add_token(path: Path, name: str, role: str, token: str) -> None:
             the file is malformed; the file is not changed.
         OSError: the file cannot be written.
     """
-    line = token_line(name, role, token)
+    line = token_line(name, role, token, last_day)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
         # serialise concurrent commands
@@ -215,10 +225,11 @@ def _read(path: Path) -> list[Token]:
 
 def _parse(line: str, where: str) -> Token:
     fields = line.split(":")
-    if len(fields) != 3:
+    if len(fields) not in (3, 4):
         # do not show the line: it may contain a token
-        raise ArgumentError.expected("tokens", "name:role:sha256", f"{len(fields)} fields", at=where)
-    name, role, digest = (field.strip() for field in fields)
+        expected = "name:role:sha256, with :date at most"
+        raise ArgumentError.expected("tokens", expected, f"{len(fields)} fields", at=where)
+    name, role, digest, *end = (field.strip() for field in fields)
     if not re.fullmatch(r"[0-9a-fA-F]{64}", digest):
         raise ArgumentError.expected(
             "tokens",
@@ -227,7 +238,17 @@ def _parse(line: str, where: str) -> Token:
             at=where,
             advice="`revolute token new` makes a token and its line",
         )
-    return Token(Caller(_name(name, where), _role(role, where)), bytes.fromhex(digest))
+    last_day = _day(end[0], where) if end else None
+    return Token(Caller(_name(name, where), _role(role, where)), bytes.fromhex(digest), last_day)
+
+
+def _day(text: str, where: str | None) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentError.expected(
+            "expires", "a day such as 2030-12-31", repr(text[:80]), at=where
+        ) from None
 
 
 def _name(name: str, where: str | None) -> str:

@@ -504,7 +504,7 @@ def _without_diverged(
 def _checked_control(model: Model, batch: int, ctrl: Any) -> Float64Array:
     """Return the controls as [batch, nu]."""
     array = as_float64("ctrl", ctrl)
-    if array.shape not in ((batch, model.nu), (model.nu,)):
+    if array.shape not in ((batch, model.nu), (1, model.nu), (model.nu,)):
         raise ArgumentError.expected(
             "ctrl",
             f"shape [batch={batch}, nu={model.nu}] or [nu={model.nu}]",
@@ -514,4 +514,4 @@ def _checked_control(model: Model, batch: int, ctrl: Any) -> Float64Array:
     if not native.all_finite(array):
         bad = np.argwhere(~np.isfinite(array))[0]
         raise ArgumentError.expected("ctrl", "finite values", array[tuple(bad)], at=str(bad.tolist()))
-    return array if array.ndim == 2 else array[None].repeat(batch, 0)
+    return array if array.shape[:-1] == (batch,) else np.repeat(array.reshape(1, model.nu), batch, axis=0)

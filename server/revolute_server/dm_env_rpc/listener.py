@@ -9,7 +9,7 @@ from ..grpc.connections import connection_options
 from ..grpc.services import CHANNEL_OPTIONS
 from ..grpc.waits import Peers
 from ..verbs import Verbs
-from .servicer import EnvironmentServicer
+from .servicer import LARGEST_REQUEST, EnvironmentServicer
 
 
 class Listener:
@@ -17,8 +17,9 @@ class Listener:
 
     def __init__(self, verbs: Verbs, calls: Calls, peers: Peers) -> None:
         self._servicer = EnvironmentServicer(verbs, calls, peers)
+        largest = ("grpc.max_receive_message_length", LARGEST_REQUEST)
         self._server = grpc.aio.server(
-            options=(*CHANNEL_OPTIONS, *connection_options(verbs.service.settings))
+            options=(*CHANNEL_OPTIONS, *connection_options(verbs.service.settings), largest)
         )
         self._server.add_generic_rpc_handlers((self._servicer.handlers(),))
 

@@ -12,9 +12,16 @@ from google.protobuf.message import DecodeError
 
 from revolute.contract.arrays import Float64Array
 from revolute.contract.codec.status import encode_status
-from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError, kind_of
+from revolute.contract.errors import (
+    ArgumentError,
+    NotFoundError,
+    RevoluteError,
+    UnavailableError,
+    kind_of,
+)
 
 from ..access.admission import Calls
+from ..grpc.client import Client, UnreadError
 from ..grpc.interceptor import host_of, metadata_of
 from ..grpc.waits import Peers
 from ..observe.incidents import public_error
@@ -24,61 +31,66 @@ from .task import START_SETTINGS, check_names
 from .world import World
 from .worlds import Worlds
 
+LARGEST_REQUEST = 512 * 1024
+"""Most bytes of a request. Each agent that makes the server wait may hold so many; a larger model can be
+registered by another client."""
+
 _SERVICE = "dm_env_rpc.v1.Environment"
 _METHOD = "Process"
 
 
 class EnvironmentServicer:
-    """`dm_env_rpc.v1.Environment`.
+    """`dm_env_rpc.v1.Environment`. The waits for agents have the limits of all gRPC calls.
 
     Args:
         verbs: registers models and has the service.
         calls: admits each request of a stream as a call.
-        peers: records the connections of agents, which are not idle between two requests.
+        peers: records the streams of each connection.
     """
 
     def __init__(self, verbs: Verbs, calls: Calls, peers: Peers) -> None:
         self.worlds = Worlds(verbs)
+        self._service = verbs.service
         self._calls = calls
         self._peers = peers
         self._stopping = asyncio.Event()
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        """Return the gRPC handler; requests are not decoded by gRPC, so that malformed ones get an answer."""
-        process: Any = grpc.stream_stream_rpc_method_handler(
-            self.process, response_serializer=pb.EnvironmentResponse.SerializeToString
-        )
+        """Return the gRPC handler; gRPC does not decode requests, so that malformed ones get an answer."""
+        process: Any = grpc.stream_stream_rpc_method_handler(self.process)
         return grpc.method_handlers_generic_handler(_SERVICE, {_METHOD: process})
 
     def drain(self) -> None:
         """End each stream after its current request."""
         self._stopping.set()
 
-    async def process(self, requests: Any, context: Any) -> AsyncIterator[pb.EnvironmentResponse]:
+    async def process(self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
         """Answer the requests of one stream."""
-        metadata = metadata_of(context)
-        try:
-            self._calls.access.admit(f"Environment.{_METHOD}", metadata.get("authorization"))
-        except RevoluteError as error:
-            await context.abort(grpc.StatusCode[kind_of(error).grpc_code], error.message)
+        metadata, peer = metadata_of(context), context.peer()
+        budget, settings = self._service.budget, self._service.settings
+        client = Client(context, budget, self._peers, settings, "idle_timeout", LARGEST_REQUEST)
         agent = _Agent(self.worlds)
         stopping = asyncio.create_task(self._stopping.wait(), name="dm_env_rpc drain")
         try:
-            with self._peers.working(context.peer()):
-                while (content := await _next(requests, stopping)) is not None:
-                    yield await self._answer(agent, content, metadata, host_of(context.peer()))
+            self._calls.access.admit(f"Environment.{_METHOD}", metadata.get("authorization"))
+            with self._peers.working(peer):
+                parts = client.parts(requests)
+                while (content := await _next(parts, stopping)) is not None:
+                    await client.write(await self._answer(agent, content, metadata, host_of(peer)))
             if self._stopping.is_set():
-                await context.abort(
-                    grpc.StatusCode.UNAVAILABLE,
-                    "server: expected a running server, got one that is stopping; connect again later",
+                raise UnavailableError(
+                    "server: expected a running server, got one that is stopping; connect again later"
                 )
+        except UnreadError:
+            self._peers.unread.add(peer)
+            raise asyncio.CancelledError from None
+        except RevoluteError as error:
+            await context.abort(grpc.StatusCode[kind_of(error).grpc_code], error.message)
         finally:
             stopping.cancel()
             agent.close()
 
-    async def _answer(
-        self, agent: _Agent, content: bytes, metadata: Mapping[str, str], host: str
-    ) -> pb.EnvironmentResponse:
+    async def _answer(self, agent: _Agent, content: bytes, metadata: Mapping[str, str], host: str) -> bytes:
         """Answer one request; an error is an answer, too, and the stream goes on."""
         response = pb.EnvironmentResponse()
         with self._calls.open("dm_env_rpc", metadata, host=host) as call:
@@ -93,7 +105,7 @@ class EnvironmentServicer:
                 found.call_id = call.id
                 call.reason = kind_of(found).reason
                 response.error.ParseFromString(encode_status(found))
-        return response
+        return response.SerializeToString()
 
 
 def _decode(content: bytes) -> pb.EnvironmentRequest:

@@ -158,6 +158,7 @@ class Derivatives:
         seed: int,
         tolerance: float,
         wrt: Sequence[str] | None,
+        control: Control = PLAIN,
     ) -> GradientReport:
         """Check the gradients of one trajectory; no record is kept.
 
@@ -169,6 +170,7 @@ class Derivatives:
             seed: seed of all random numbers.
             tolerance: largest relative error that passes.
             wrt: inputs to check; None for all.
+            control: how the rows of ctrl act.
 
         Raises:
             ArgumentError: shapes or values do not fit the model, or a number is out of range.
@@ -178,12 +180,20 @@ class Derivatives:
         """
         model = await self._models.get(model_id)
         numbers = dataclasses.asdict(check_options(steps, directions, seed, tolerance))
-        length = steps if start["ctrl"] is None else len(np.atleast_1d(start["ctrl"]))
+        rows = steps if start["ctrl"] is None else len(np.atleast_1d(start["ctrl"]))
+        length = rows * control.hold
         with self._budget.reserve("a check of gradients", held_bytes(model, length, directions)):
             progress = _progress.get()
             return await self._pool.run(
                 lambda token: check_gradient(
-                    self._engine, model, **start, **numbers, wrt=wrt, progress=progress, cancel=token
+                    self._engine,
+                    model,
+                    **start,
+                    **numbers,
+                    control=control,
+                    wrt=wrt,
+                    progress=progress,
+                    cancel=token,
                 ),
                 _MANY_STEPS,
             )

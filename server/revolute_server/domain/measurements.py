@@ -12,7 +12,7 @@ import numpy as np
 from revolute.contract.errors import ArgumentError
 from revolute.contract.measures import measure_of
 from revolute_engine import Engine, Model
-from revolute_engine.measured_states import States
+from revolute_engine.measured_states import States, check_quantities
 
 from ..compute.memory_budget import MemoryBudget
 from ..compute.pool import EnginePool
@@ -39,6 +39,8 @@ class Source:
         time: time of the first state in the request; None for zero.
         params: parameters in the request.
         inputs: of `STEP_INPUTS` in the request, also for a session, by name.
+        state: an earlier state of the session, with qpos, qvel, step_count and poses of mocap bodies; None
+            for the current one.
     """
 
     model_id: str = ""
@@ -51,6 +53,7 @@ class Source:
     time: float | None = None
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    state: Mapping[str, Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +92,19 @@ class Measurements:
         self._models = models
         self._trajectories = trajectories
         self._sessions = sessions
+
+    async def check(self, argument: str, model_id: str, names: Sequence[str]) -> None:
+        """Check names of quantities before a call whose results they are to be measured at.
+
+        Raises:
+            ArgumentError: a name is unknown, or the engine does not compute a sensor.
+            NotFoundError: the model is not registered.
+        """
+        check_quantities(await self._models.get(model_id), argument, names)
+
+    async def quantities(self, source: Source, names: Sequence[str]) -> Arrays:
+        """Measure at states; see `measure`."""
+        return (await self.measure(source, names, [], {}, [])).arrays
 
     async def measure(
         self,
@@ -160,14 +176,15 @@ class Measurements:
             return kept.model, states
         if source.session_id:
             model, state = await self._sessions.model_and_state(source.session_id)
+            at = {**vars(state), **state.mocap} if source.state is None else source.state
             states = engine.states_to_measure(
                 model,
-                state.qpos,
-                state.qvel,
+                at["qpos"],
+                at["qvel"],
                 source.ctrl,
-                time=state.step_count * model.timestep,
+                time=at["step_count"] * model.timestep,
                 params=state.params or None,
-                inputs={**state.mocap, **source.inputs},
+                inputs={**{name: at[name] for name in state.mocap}, **source.inputs},
                 diverged=True,
             )
             return model, states
@@ -189,7 +206,8 @@ class Measurements:
 
 def _numbers(model: Model, name: str) -> int:
     """Return about how many numbers a quantity gives."""
-    measure, element = measure_of("quantities", name)
+    named = measure_of("quantities", name)
+    measure, element = named.measure, named.element
     if measure.kind == "sensor":
         return int(model.mujoco_model.nsensordata)
     count = len(getattr(model, f"{measure.kind}_names")) if element is None else 1

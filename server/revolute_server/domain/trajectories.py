@@ -330,7 +330,7 @@ class Trajectories:
 
         Args:
             trajectory_id: the trajectory.
-            tangents: qpos_tan, qvel_tan, ctrl_tan and params_tan, each may be None.
+            tangents: qpos_tan, qvel_tan, ctrl_tan, params_tan and control_tan, each may be None.
 
         Raises:
             ArgumentError: shapes do not fit the trajectory, or a name of a parameter is unknown.

@@ -1,30 +1,38 @@
-"""Limits on gRPC connections: their number, and how long one may be silent.
+"""Limits on gRPC connections: their number, how long one may be silent, and what it may send besides calls.
 
 gRPC accepts connections itself. Its options limit their number and the time without a handshake or a call; a
-connection beyond the limit is closed at once. This module sets those options and adds, on Linux, a watch that
-closes the connections which have been without a call for longest when most slots are taken, so that silent
-clients cannot lock others out.
+connection beyond the limit is closed at once. This module sets those options and adds, on Linux, a watch. It
+closes connections that flood (`traffic.py`), and those which have been without a call for longest when most
+slots are taken, so that silent clients cannot lock others out.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import logging
 import os
 import socket
 import stat
+import threading
 import time
 from collections.abc import Iterator, Set
 
 from ..access.connections import most_connections
 from ..settings import Settings
+from .traffic import Traffic, received_bytes
 from .waits import Peers
+
+_log = logging.getLogger("revolute.server")
 
 LARGEST_PART = 2 * 1024**2
 """Most bytes of a message. Parts have at most 1 MiB. Protobuf needs up to 50 ms for 2 MiB, and nothing else
 runs meanwhile."""
 
 _KEEPALIVE_MS, _KEEPALIVE_TIMEOUT_MS = 60_000, 20_000
+
+_SHORT, _LONG, _BUSY, _REST = 0.05, 0.25, 0.1, 20
+"""Seconds between two checks of the connections; processor time per second from which the short pause is
+enough, since a flood may bring 50 MB in it; and how many times as long as a check the pause is at least."""
 
 _IDLE = 0.5
 """Seconds without a call after which a connection may be closed for others."""
@@ -46,8 +54,8 @@ def connection_options(settings: Settings) -> tuple[tuple[str, int], ...]:
     )
 
 
-class IdleSockets:
-    """Closes gRPC connections whose clients do not read, and idle ones when most slots are taken.
+class Sockets:
+    """Closes gRPC connections whose clients do not read or flood, and idle ones when most slots are taken.
 
     Of the idle ones, those that never made a call come first, then those whose last call is longest ago. A
     call whose client keeps the server waiting does not count. gRPC does not expose its sockets, so they are
@@ -64,35 +72,58 @@ class IdleSockets:
         self._ports = ports
         self._tolerated = most - max(1, most // 4)
         self._peers = peers
+        self._traffic = Traffic(peers)
         self._seen: dict[str, float] = {}
+        self._checked = time.monotonic()
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
 
-    async def watch(self, seconds: float) -> None:
-        """Call `close` at an interval of `seconds`, until cancelled."""
-        if not os.path.isdir("/proc/self/fd"):
-            return
-        while self._ports:
-            await asyncio.sleep(seconds)
-            unread, self._peers.unread = self._peers.unread, set()
-            await asyncio.to_thread(self.close, unread)
+    def start(self) -> None:
+        """Check the connections regularly until `stop`, on a thread that does not wait for the event loop."""
+        if self._ports and os.path.isdir("/proc/self/fd"):
+            self._thread = threading.Thread(target=self._watch, name="gRPC connections", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Stop checking."""
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        """Call `close` at regular intervals, more often while the process has much to do."""
+        ended, used, taken = time.monotonic(), time.process_time(), 0.0
+        while not self._end.wait(_SHORT):
+            waited = time.monotonic() - ended
+            is_busy = time.process_time() - used > _BUSY * waited
+            if waited < max(_SHORT if is_busy else _LONG, _REST * taken):
+                continue
+            began = time.monotonic()
+            try:
+                self.close(self._peers.take_unread())
+            except Exception:
+                _log.exception("the gRPC connections cannot be checked")
+            ended, used = time.monotonic(), time.process_time()
+            taken = ended - began
 
     def close(self, unread: Set[str]) -> None:
-        """Close connections that do not read answers, and idle ones if most slots are taken.
+        """Close connections that do not read answers or flood, and idle ones if most slots are taken.
 
         Args:
             unread: connections that do not read.
         """
-        descriptors = _descriptors()
-        if not unread and len(descriptors) <= self._tolerated:
-            self._seen.clear()
-            return
         peers: dict[str, int] = {}
-        for descriptor in descriptors:
+        received: dict[str, int] = {}
+        for descriptor in _descriptors():
             with _connection(descriptor, self._ports) as connection:
                 if connection is not None:
-                    peers[_peer(connection)] = descriptor
-        for peer in unread & peers.keys():
-            self._shut_down(peer, peers[peer])
+                    peer = _peer(connection)
+                    peers[peer], received[peer] = descriptor, received_bytes(connection)
         now = time.monotonic()
+        floods = self._traffic.floods(received, now - self._checked)
+        self._checked = now
+        for peer in (unread & peers.keys()) | floods:
+            self._shut_down(peer, peers[peer])
         self._seen = {peer: self._seen.get(peer, now) for peer in peers}
         for peer in self._idle(now)[: max(0, len(peers) - self._tolerated)]:
             if not self._peers.is_busy(peer):

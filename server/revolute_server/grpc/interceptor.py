@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError, Message
 
 from revolute.contract.codec.shared_memory import AVAILABLE, HEADER, OPENED
 from revolute.contract.codec.status import DETAILS_KEY, encode_status
-from revolute.contract.errors import ArgumentError, DeadlineError, LimitError, RevoluteError, kind_of
+from revolute.contract.errors import ArgumentError, LimitError, RevoluteError, kind_of
 
 from ..access.admission import CALL_ID_HEADER, Calls
 from ..access.call import Call
@@ -26,10 +26,11 @@ from ..compute.memory_budget import MemoryBudget
 from ..observe.incidents import public_error, stopping
 from ..settings import Settings
 from ..time_limit import within
+from .client import Client, UnreadError
 from .connections import LARGEST_PART
 from .messages import ReceivedPart
 from .offered_memory import Offer, OpenBlocks, current_offer, set_offer
-from .waits import Peers, Wait
+from .waits import Peers
 
 Result = TypeVar("Result")
 
@@ -48,15 +49,6 @@ the number of calls that may always be under way."""
 
 _RETRY_SECONDS = 0.5
 """Time after which a call that is one too many may be repeated."""
-
-_HALF_PART = 3 * LARGEST_PART // 2
-"""Bytes that gRPC may take for an unfinished message: those of the message, in pieces with gaps."""
-
-_COPIES = 3
-"""Copies of a part of an answer while it is sent: its bytes, those that gRPC holds, and gaps between."""
-
-_LARGE_ANSWER = 64 * 1024
-"""Parts with more bytes count as memory in use from the start."""
 
 _MOST_WATCHES = 1024
 """Number of calls of health and reflection with streams of answers."""
@@ -140,7 +132,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                         client = self._client(context, is_conversation=reader.verb == _CONVERSATION)
                         answers = inner(await reader.read(client.parts(stream)), context)
                         await client.take(answers, handler.response_streaming)
-                except _UnreadError as error:
+                except UnreadError as error:
                     call.reason, call.message = error.reason, error.message
                     # no status: it would wait behind what is not read
                     self._peers.unread.add(context.peer())
@@ -161,7 +153,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                     messages = _decoded(client.parts(stream), handler.request_deserializer)
                     request = messages if handler.request_streaming else await _only(messages)
                     await client.take(inner(request, context), handler.response_streaming)
-            except _UnreadError:
+            except UnreadError:
                 self._peers.unread.add(context.peer())
                 raise asyncio.CancelledError from None
             except RevoluteError as error:
@@ -206,85 +198,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         finally:
             self._watches -= 1
 
-    def _client(self, context: grpc.aio.ServicerContext, *, is_conversation: bool = False) -> _Client:
-        wait = Wait(self._budget, self._peers, context.peer())
-        return _Client(context, wait, self._settings, "idle_timeout" if is_conversation else "body_timeout")
-
-
-class _UnreadError(DeadlineError):
-    """The client does not read its answer."""
-
-
-class _Client:
-    """The other end of a call, with limits on the waits for it.
-
-    Args:
-        context: the call.
-        wait: limits and counts the waits.
-        settings: has the time limits.
-        pause: name of the time limit between parts of the request.
-    """
-
-    def __init__(self, context: grpc.aio.ServicerContext, wait: Wait, settings: Settings, pause: str) -> None:
-        self._context = context
-        self._wait = wait
-        self._settings = settings
-        self._pause = pause
-        # with little memory, one slow client must not take all of it
-        self._half_part = min(_HALF_PART, settings.memory // 16)
-
-    async def parts(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield the parts of the request."""
-        seconds: float = getattr(self._settings, self._pause)
-        late = DeadlineError.expected(
-            "request",
-            f"another part of it within {self._settings.flag(self._pause)} s",
-            "none",
-            advice="send the request again without pauses",
-        )
-        iterator = aiter(stream)
-        while True:
-            try:
-                content = await self._wait.for_client(
-                    lambda: anext(iterator), self._half_part, seconds, late, "a part of a request"
-                )
-            except StopAsyncIteration:
-                return
-            yield content
-
-    async def take(self, answers: Any, is_stream: bool) -> None:
-        """Send the answers of a behaviour: the values of an async generator, or that of a coroutine."""
-        if not hasattr(answers, "__aiter__"):
-            answer = await answers
-            if not is_stream:  # else the behaviour has written its answers
-                await self._write(answer)
-            return
-        async with contextlib.aclosing(answers) as pieces:
-            # not `yield`: a call that is cancelled while it sends would skip the handlers of errors
-            async for answer in pieces:
-                await self._write(answer)
-
-    async def _write(self, answer: Message | bytes) -> None:
-        """Send a message, or its bytes, and wait until the client takes it."""
-        seconds = self._settings.answer_timeout
-        late = _UnreadError.expected(
-            "answer", f"a client that takes a part within {self._settings.flag('answer_timeout')} s", "none"
-        )
-        size = _COPIES * (len(answer) if isinstance(answer, bytes) else answer.ByteSize())
-        what, is_large = "an answer under way", size > _LARGE_ANSWER
-        is_begun = False
-
-        def begin() -> Awaitable[None]:
-            nonlocal is_begun
-            is_begun = True
-            return self._context.write(answer)
-
-        try:
-            await self._wait.for_client(begin, size, seconds, late, what, at_once=is_large)
-        except LimitError as error:
-            if not is_begun:
-                raise
-            raise _UnreadError(error.message, argument=error.argument) from None
+    def _client(self, context: grpc.aio.ServicerContext, *, is_conversation: bool = False) -> Client:
+        pause = "idle_timeout" if is_conversation else "body_timeout"
+        return Client(context, self._budget, self._peers, self._settings, pause, LARGEST_PART)
 
 
 def _behaviour(handler: Any) -> Callable[..., Any]:
@@ -405,7 +321,10 @@ def _admit(
     calls.admit(call, headers.get("authorization"))
     if reader.streams_both_ways and _PARTS_HEADER in headers:
         raise ArgumentError.expected(
-            _PARTS_HEADER, "nothing", repr(headers[_PARTS_HEADER])[:80], advice="call again without it"
+            _PARTS_HEADER,
+            "no such metadata, because every answer comes in parts",
+            repr(headers[_PARTS_HEADER])[:80],
+            advice="call again without it",
         )
     offered = headers.get(HEADER)
     if offered is None:

@@ -49,6 +49,12 @@ _SPARSE_PIECE = 4 * 1024
 _LINGER_SECONDS = 2.0
 """Time for a refused client to read the answer; what it still sends is dropped."""
 
+_DROP_PAUSE = 0.01
+"""Seconds between two reads of bytes to drop. A read may take megabytes, while other clients wait."""
+
+_MOST_DROPPED = 64 * 1024**2
+"""Most bytes of a refused request that are read and dropped."""
+
 _SWEEP_SECONDS = 0.5
 """Interval between two checks of the connections."""
 
@@ -189,6 +195,7 @@ class HttpConnection(HttpToolsProtocol):
         self._fields = 0
         self._unread: list[bytes] = []
         self._piece_body = 0  # bytes of the body in the current piece
+        self._dropped = 0  # bytes of this request that came after its refusal
         self._sparse = False
         self._refusal: tuple[RevoluteError, int | None] | None = None
         self._upgraded = False
@@ -213,12 +220,35 @@ class HttpConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
-        if self._phase == "refused" or self._upgraded:
+        if self._phase != "refused" and not self._upgraded:
+            if self.pipeline or self._unread:
+                self._keep_unread(data)
+            else:
+                self._feed(data)
+        if self._is_dropping():
+            self._drop(len(data))
+
+    def _is_dropping(self) -> bool:
+        """Tell whether the rest of the request is read for nothing: it was refused or answered already."""
+        is_answered = self._phase == "body" and self.cycle.response_complete
+        return self._phase == "refused" or self._upgraded or is_answered
+
+    def _drop(self, size: int) -> None:
+        """Count dropped bytes, and read on after a pause."""
+        self._dropped += size
+        if self._dropped > _MOST_DROPPED:
+            self.transport.abort()
             return
-        if self.pipeline or self._unread:
-            self._keep_unread(data)
-        else:
-            self._feed(data)
+        self.flow.pause_reading()
+        self.flow.blocked = True
+        self.loop.call_later(_DROP_PAUSE, self._read_on)
+
+    def _read_on(self) -> None:
+        """Read again, unless other bytes wait to be parsed or the connection has ended."""
+        if self._unread or self.pipeline or self.transport.is_closing():
+            return
+        self.flow.blocked = False
+        self.flow.resume_reading()
 
     @property
     def silence(self) -> float:
@@ -239,7 +269,7 @@ class HttpConnection(HttpToolsProtocol):
             self._telemetry.refused("http", DeadlineError.reason, "a client that does not read its answer")
             self.transport.abort()
             return
-        if self.flow.read_paused:
+        if self.flow.read_paused and not self._is_dropping():
             return  # the server is slow, not the client
         self._seconds += seconds
         self._silence += seconds
@@ -346,7 +376,7 @@ class HttpConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._enter("head")
-        self._fields = self._body_bytes = 0
+        self._fields = self._body_bytes = self._dropped = 0
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)

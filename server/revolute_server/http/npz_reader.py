@@ -30,6 +30,9 @@ _TAIL = 66 * 1024
 _LONGEST_ENTRY = 1024
 """Largest average number of bytes per member in the directory."""
 
+_ENTRY = b"PK\1\2"
+"""First bytes of an entry of the directory."""
+
 _MEMBER_BYTES, _LEVEL_BYTES = 1024, 240
 """Memory in bytes for a member besides its content, and for each level of its path."""
 
@@ -136,9 +139,9 @@ class Archive:
 
 
 class _DirectoryReader(BytesReader):
-    """Lets zipfile read the directory only if it is not too long.
+    """Lets zipfile read the directory only if it is not too long and has not too many entries.
 
-    zipfile reads the whole directory, even with millions of entries, before they can be counted.
+    zipfile makes objects of all entries, even of millions, before they can be counted.
     """
 
     def __init__(self, body: bytes | memoryview, bounds: Bounds) -> None:
@@ -149,7 +152,10 @@ class _DirectoryReader(BytesReader):
     def read(self, size: int = -1) -> bytes:
         if not self.opened and size > _LONGEST_ENTRY * self._bounds.members + 2 * _TAIL:
             raise _too_many(self._bounds, "a directory for more")
-        return super().read(size) or b""
+        content = super().read(size) or b""
+        if not self.opened and content.count(_ENTRY) > self._bounds.members:
+            raise _too_many(self._bounds, "more")
+        return content
 
 
 def take_header(arrays: dict[str, np.ndarray]) -> bytes:

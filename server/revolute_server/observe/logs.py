@@ -11,6 +11,8 @@ from typing import Any
 
 from ..access.call import current_call
 
+_log = logging.getLogger("revolute.server")
+
 _SECRETS = re.compile(r"(?i)(?:(bearer\s+)[A-Za-z0-9._~+/=-]{8,}|(revolute_)[A-Za-z0-9_-]{20,})")
 """Tokens: text after "bearer", and revolute_..., which is longer than module names in a stack trace."""
 
@@ -33,6 +35,17 @@ def configure(level: str, kind: str) -> None:
     handler.addFilter(_is_wanted)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
+
+
+def more(level: str) -> None:
+    """Log one level more, after "debug" again that of the settings, and say which."""
+    levels = ("error", "warning", "info", "debug")
+    root = logging.getLogger()
+    now = logging.getLevelName(root.level).lower()
+    chosen = level if now == "debug" else levels[levels.index(now) + 1]
+    root.setLevel(chosen.upper())
+    # at a level that is always shown
+    _log.error("the log level is %s now", chosen)
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:

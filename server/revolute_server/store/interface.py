@@ -54,6 +54,8 @@ class Entry:
         expires: UNIX time in s after which the record counts as deleted; None for never.
         size: size of the payload in bytes.
         summary: a few plain values.
+        parent: id of the model that must outlive it; empty for none.
+        client: client whose limits it counts towards.
     """
 
     kind: str
@@ -64,6 +66,8 @@ class Entry:
     expires: float | None
     size: int
     summary: Mapping[str, Any]
+    parent: str
+    client: str
 
     @property
     def owner(self) -> str:

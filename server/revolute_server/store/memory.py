@@ -187,6 +187,8 @@ class _Stage:
             expires=write.expires,
             size=write.size,
             summary=dict(write.summary),
+            parent=kept.parent if kept else write.parent,
+            client=client,
             payload=(joined(write.payload),) if write.size <= _JOINED_BYTES else write.payload,
         )
         self.changes[name] = _Kept(record, kept.parent if kept else write.parent, client)

@@ -55,7 +55,7 @@ from .interface import (
 
 SCHEMA = 1
 _TAG = "{revolute}"
-_FIELDS = ("version", "sequence", "created", "expires", "size", "summary")
+_FIELDS = ("version", "sequence", "created", "expires", "size", "summary", "parent", "client")
 _SECONDS, _BYTES_PER_SECOND = 4.0, 10 * 1024**2
 """Time limit of an answer, so that a hanging Redis server does not block calls; large payloads get more."""
 
@@ -395,7 +395,7 @@ def _plain(write: Write) -> dict[str, Any]:
 
 
 def _entry(kind: str, key: str, fields: list[bytes | None]) -> Entry:
-    version, sequence, created, expires, size, summary = (field or b"" for field in fields)
+    version, sequence, created, expires, size, summary, parent, client = (field or b"" for field in fields)
     return Entry(
         kind,
         key,
@@ -405,4 +405,6 @@ def _entry(kind: str, key: str, fields: list[bytes | None]) -> Entry:
         expires=float(expires) if expires else None,
         size=int(size),
         summary=read_summary(summary),
+        parent=parent.decode(errors="replace"),
+        client=client.decode(errors="replace"),
     )

@@ -81,13 +81,15 @@ _COLUMNS: dict[str, tuple[type, ...]] = {
     "expires": (float, type(None)),
     "size": (int,),
     "summary": (str,),
+    "parent": (str,),
+    "client": (str,),
     "checksum": (bytes,),
     "file": (str, type(None)),
     "payload": (bytes, type(None)),
 }
 """Types of the values in the columns that are read."""
 
-_ENTRY = ("kind", "key", "version", "sequence", "created", "expires", "size", "summary")
+_ENTRY = ("kind", "key", "version", "sequence", "created", "expires", "size", "summary", "parent", "client")
 ENTRY_COLUMNS = ", ".join(
     # do not read a summary that is too long
     f"CASE WHEN length(summary) > {LONGEST_SUMMARY} THEN '' ELSE summary END" if name == "summary" else name
@@ -141,8 +143,8 @@ def entry_of(row: Any) -> Entry | None:
     """Return the entry of a row of ENTRY_COLUMNS; None if a value has a wrong type."""
     if not is_row(row, _ENTRY):
         return None
-    *plain, summary = row
-    return Entry(**dict(zip(_ENTRY, (*plain, read_summary(summary)), strict=True)))
+    fields = dict(zip(_ENTRY, row, strict=True))
+    return Entry(**{**fields, "summary": read_summary(fields["summary"])})
 
 
 def usage_of(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, int]]:

@@ -9,6 +9,7 @@ from revolute.contract.controllers import MOCAP_INPUTS
 from .. import answers
 from ..answers import Document
 from ..compute.stepping import State
+from ..domain.measurements import Source
 from .base import ServiceVerbs
 from .body import (
     EXAMPLE_MODEL,
@@ -95,6 +96,7 @@ class StepInputs(StepInputArrays):
     ctrl: Array
     steps: int = 1
     request_id: str = REQUEST_ID
+    measure: list[str] = []
 
 
 class SessionJacobianInputs(StepInputArrays):
@@ -148,7 +150,10 @@ class SessionVerbs(ServiceVerbs):
     @takes(StepInputs)
     async def step(self, session_id: str, body: StepInputs) -> Document:
         ctrl, inputs = array("ctrl", body.ctrl), body.step_inputs
-        return await self._once(
+        if body.measure:
+            model, _ = await self.service.sessions.model_and_state(session_id)
+            await self.service.measurements.check("measure", model.id, body.measure)
+        found = await self._once(
             body.request_id,
             "Step",
             {"session_id": session_id, "ctrl": ctrl, "steps": body.steps, **inputs},
@@ -156,6 +161,12 @@ class SessionVerbs(ServiceVerbs):
             answers.session_state,
             replay=_session_state,
         )
+        if not body.measure:
+            return found
+        # at the state of the answer, which other calls cannot change
+        forces = {name: array for name, array in inputs.items() if name not in MOCAP_INPUTS}
+        source = Source(session_id=session_id, ctrl=ctrl, state=found, inputs=forces)
+        return {**found, "measured": await self.service.measurements.quantities(source, body.measure)}
 
     async def get_state(self, session_id: str) -> Document:
         return answers.session_state(await self.service.sessions.state(session_id))

@@ -94,6 +94,7 @@ class RolloutInputs(StepInputArrays):
     hold: int | None = None
     feedback: Feedback | None = None
     policy: Policy | None = None
+    measure: list[str] = []
 
     @property
     def control(self) -> Control:
@@ -102,11 +103,20 @@ class RolloutInputs(StepInputArrays):
         Raises:
             ArgumentError: one of these fields is wrong.
         """
-        inputs = self.step_inputs
-        if self.hold is None and self.feedback is None and self.policy is None and not inputs:
-            return PLAIN
-        given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(self, name))}
-        return Control.from_dict({"hold": self.hold, **inputs, **given})
+        return _control(self)
+
+
+def _applied(body: CheckGradientInputs) -> dict[str, np.ndarray]:
+    forces = array("qfrc_applied", body.qfrc_applied)
+    return {} if forces is None else {"qfrc_applied": forces}
+
+
+def _control(body: RolloutInputs | CheckGradientInputs) -> Control:
+    inputs = body.step_inputs if isinstance(body, RolloutInputs) else _applied(body)
+    if body.hold is None and body.feedback is None and body.policy is None and not inputs:
+        return PLAIN
+    given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(body, name))}
+    return Control.from_dict({"hold": body.hold, **inputs, **given})
 
 
 class StreamRolloutInputs(Body):
@@ -150,6 +160,7 @@ class Tangents(Body):
     qvel_tan: OptionalArray = None
     ctrl_tan: OptionalArray = None
     params_tan: dict[str, AnyShape] = {}
+    control_tan: dict[str, AnyShape] = {}
 
 
 class JacobianInputs(StepInputArrays):
@@ -211,6 +222,10 @@ class CheckGradientInputs(Body):
     directions: int = 3
     seed: int = 0
     tolerance: float = 1e-5
+    hold: int | None = None
+    feedback: Feedback | None = None
+    policy: Policy | None = None
+    qfrc_applied: OptionalArray = None
 
 
 class ValueAndGradientInputs(Body):
@@ -269,12 +284,18 @@ class TrajectoryVerbs(ServiceVerbs):
         if not control.is_plain:
             chosen["control"] = control
         states = body.states or ("all" if body.checkpoints == "every" else "final")
+        if body.measure:
+            if body.checkpoints == "none":
+                raise ArgumentError.expected(
+                    "checkpoints", "a policy that keeps states to measure at", "'none'"
+                )
+            await self.service.measurements.check("measure", body.model_id, body.measure)
 
         async def replay(known: Document) -> Document:
             kept = await self.service.trajectories.with_states(known["trajectory_id"], states)
             return answers.trajectory(kept, with_ctrl=False)
 
-        return await self._once(
+        found = await self._once(
             body.request_id,
             "Rollout",
             {"model_id": body.model_id, "qpos": qpos, "qvel": qvel, "ctrl": ctrl, "params": params, **given},
@@ -285,6 +306,10 @@ class TrajectoryVerbs(ServiceVerbs):
             record=_trajectory_id,
             replay=replay,
         )
+        if not body.measure:
+            return found
+        source = Source(trajectory_id=found["trajectory_id"])
+        return {**found, "measured": await self.service.measurements.quantities(source, body.measure)}
 
     @takes(StreamRolloutInputs)
     async def stream_rollout(self, body: StreamRolloutInputs) -> AsyncGenerator[Document, None]:
@@ -356,7 +381,8 @@ class TrajectoryVerbs(ServiceVerbs):
     async def jvp(self, trajectory_id: str, body: Tangents) -> Document:
         names = ("qpos_tan", "qvel_tan", "ctrl_tan")
         tangents: dict[str, Any] = {name: array(name, getattr(body, name)) for name in names}
-        tangents["params_tan"] = arrays("params_tan", body.params_tan) or None
+        for name in ("params_tan", "control_tan"):
+            tangents[name] = arrays(name, getattr(body, name)) or None
         return answers.trajectory_tangent(await self.service.trajectories.jvp(trajectory_id, tangents))
 
     @takes(JacobianInputs)
@@ -388,7 +414,7 @@ class TrajectoryVerbs(ServiceVerbs):
             raise ArgumentError.expected(
                 "states", "one of model_id, trajectory_id and session_id", " and ".join(given) or "none"
             )
-        read = {name: array(name, getattr(states, name)) for name in _STATE_AND_CONTROL}
+        read: dict[str, Any] = {name: array(name, getattr(states, name)) for name in _STATE_AND_CONTROL}
         if states.model_id and read["qpos"] is None:
             raise ArgumentError.expected("qpos", "an array", "none")
         if read["qpos"] is not None and read["qpos"].ndim in (2, 3):
@@ -416,6 +442,7 @@ class TrajectoryVerbs(ServiceVerbs):
             wrt=body.wrt or None,
             seed=body.seed,
             tolerance=body.tolerance,
+            control=_control(body),
         )
         return answers.gradient_report(found)
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import grpc
@@ -153,10 +154,11 @@ def test_no_log_has_a_token(guarded: ServerProcess, keyring: Keyring) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("a:run", "expected name:role:sha256, got 2 fields"),
+        ("a:run", "expected name:role:sha256, with :date at most, got 2 fields"),
         ("a:boss:" + "0" * 64, "role: expected read, run or admin, got 'boss'"),
         ("a b:run:" + "0" * 64, "name: expected"),
         ("a:run:revolute_abc", "expected a SHA-256"),
+        ("a:run:" + "0" * 64 + ":soon", "expires: expected a day such as 2030-12-31, got 'soon'"),
         (f"{ANONYMOUS.name}:run:" + "0" * 64, "name: expected"),
     ],
 )
@@ -185,9 +187,24 @@ def test_tokens_are_made_on_the_command_line(tmp_path: Path) -> None:
     assert len(set(made)) == 2
     for token in made:
         assert token not in file.read_text()
-        caller = auth.TokenFile(file).find(token)
-        assert caller is not None and (caller.name, caller.role) == ("ann", Role.RUN)
+        found = auth.TokenFile(file).find(token)
+        assert found is not None and (found.caller.name, found.caller.role) == ("ann", Role.RUN)
     assert auth.TokenFile(file).find(made[0] + "x") is None
+
+
+def test_a_token_ends_after_its_last_day(tmp_path: Path) -> None:
+    file, now = tmp_path / "tokens", datetime.now(timezone.utc)
+    days = {
+        name: (now + timedelta(days=shift)).date().isoformat() for name, shift in (("old", -1), ("new", 1))
+    }
+    tokens = {name: auth.new_token() for name in days}
+    for name, day in days.items():
+        auth.add_token(file, name, "run", tokens[name], day)
+    with running_server("--tokens", str(file)) as server:
+        for address in (server.grpc, server.http):
+            revolute.connect(address, token=tokens["new"]).close()
+            with pytest.raises(revolute.UnauthenticatedError, match=f"valid until {days['old']}"):
+                revolute.connect(address, token=tokens["old"])
 
 
 def test_a_name_has_one_role(tmp_path: Path) -> None:

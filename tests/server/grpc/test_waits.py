@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import grpc
 import pytest
+
+from revolute.contract.errors import DeadlineError, LimitError
+from revolute_server.compute.memory_budget import MemoryBudget
+from revolute_server.grpc.client import Client
+from revolute_server.grpc.waits import Peers, Wait
+from revolute_server.settings import Settings
 
 from ..conftest import CART
 from ..http2 import PING, Http2, frame
@@ -111,3 +121,76 @@ def test_clients_of_http2_without_a_call_make_room_for_others() -> None:
         wire.close()
         for client in clients:
             client.close()
+
+
+class FakeContext:
+    """A call whose connection has just ended."""
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:1"
+
+    async def write(self, _answer: bytes) -> None:
+        raise grpc.aio.InternalError("Failed to execute a batch")
+
+
+def test_a_write_to_a_client_that_has_just_left_is_a_cancellation() -> None:
+    async def scenario() -> None:
+        context: Any = FakeContext()
+        client = Client(context, MemoryBudget(MIB), Peers(), Settings(), "body_timeout", MIB)
+        with pytest.raises(asyncio.CancelledError):
+            await client.write(b"answer")
+
+    asyncio.run(scenario())
+
+
+def test_clients_that_leave_while_they_are_answered_leave_no_incident() -> None:
+    with running_server("--threads", "1") as server:
+        wire = GrpcWire(server.grpc_target)
+        model = wire.call("RegisterModel", {"text": CART})["model_id"]
+        session = wire.call("CreateSession", {"model_id": model, "batch": 20_000})["session_id"]
+        request = b"\x0a" + bytes([len(session)]) + session.encode()
+        for _ in range(60):
+            with Http2(server.grpc_target) as client:
+                for stream in (1, 3, 5):
+                    client.call("/revolute.v1.SessionService/GetState", stream)
+                    client.message(request, stream=stream)
+        assert wire.call("ListModels", {}) is not None
+        log = server.log.read_text()
+        assert "incident" not in log and "Traceback" not in log
+        wire.close()
+
+
+def test_a_full_memory_refuses_no_call_that_is_only_late() -> None:
+    """One wait of each connection goes on for a while, and the longest of them makes room for others."""
+
+    async def scenario() -> None:
+        budget, peers = MemoryBudget(MIB), Peers()
+        budget.reserve("others", MIB)
+        late = DeadlineError("late")
+
+        async def wait(peer: str, seconds: float) -> str:
+            waits = Wait(budget, peers, peer)
+            begin = functools.partial(asyncio.sleep, seconds, peer)
+            return await waits.for_client(begin, MIB // 2, 5.0, late, "a part of a request")
+
+        assert await asyncio.gather(*(wait(f"a{number}", 0.1) for number in range(4)))
+        first, second = await asyncio.gather(wait("a", 0.1), wait("a", 0.1), return_exceptions=True)
+        assert first == "a" and isinstance(second, LimitError)
+        found = await asyncio.gather(
+            *(wait(f"a{number}", 0.2) for number in range(5)), return_exceptions=True
+        )
+        assert isinstance(found[0], LimitError) and found[1:] == ["a1", "a2", "a3", "a4"]
+        with pytest.raises(LimitError):
+            await wait("a", 5.0)
+
+    asyncio.run(scenario())
+
+
+def test_waits_count_sooner_while_there_are_many() -> None:
+    peers, waits = Peers(), [object() for _ in range(17)]
+    for wait in waits:
+        assert not peers.in_hurry
+        peers.begin_wait(wait)
+    assert peers.in_hurry
+    peers.end_wait(waits[0])
+    assert not peers.in_hurry

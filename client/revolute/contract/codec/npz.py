@@ -24,7 +24,7 @@ from .npy import read_array
 MEDIA_TYPE = "application/x-npz"
 HEADER = "header"
 
-_MAPS = ("params", "params_tan", "arrays", "assets")
+_MAPS = ("params", "params_tan", "control_tan", "arrays", "assets", "measured", "cotangents", "jacobians")
 """Map fields, whose keys may contain dots."""
 
 BLOCK_BYTES = 512 * 1024

@@ -98,7 +98,14 @@ class KeepAliveResponse(_message.Message):
     def __init__(self, lease: _Optional[float] = ...) -> None: ...
 
 class SessionState(_message.Message):
-    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts", "unsettled_step", "residual", "mocap_pos", "mocap_quat")
+    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts", "unsettled_step", "residual", "measured", "mocap_pos", "mocap_quat")
+    class MeasuredEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +114,7 @@ class SessionState(_message.Message):
     STEP_COUNTS_FIELD_NUMBER: _ClassVar[int]
     UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
     RESIDUAL_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
     MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
     MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     qpos: _tensor_pb2.Tensor
@@ -117,9 +125,10 @@ class SessionState(_message.Message):
     step_counts: _tensor_pb2.Tensor
     unsettled_step: _tensor_pb2.Tensor
     residual: _tensor_pb2.Tensor
+    measured: _containers.MessageMap[str, _tensor_pb2.Tensor]
     mocap_pos: _tensor_pb2.Tensor
     mocap_quat: _tensor_pb2.Tensor
-    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measured: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class ResetRequest(_message.Message):
     __slots__ = ("start", "chunk")
@@ -164,11 +173,12 @@ class StepRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[StepInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class StepInputs(_message.Message):
-    __slots__ = ("session_id", "ctrl", "steps", "request_id", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
+    __slots__ = ("session_id", "ctrl", "steps", "request_id", "measure", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CTRL_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MEASURE_FIELD_NUMBER: _ClassVar[int]
     QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
     XFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
     MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
@@ -177,11 +187,12 @@ class StepInputs(_message.Message):
     ctrl: _tensor_pb2.Tensor
     steps: int
     request_id: str
+    measure: _containers.RepeatedScalarFieldContainer[str]
     qfrc_applied: _tensor_pb2.Tensor
     xfrc_applied: _tensor_pb2.Tensor
     mocap_pos: _tensor_pb2.Tensor
     mocap_quat: _tensor_pb2.Tensor
-    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., steps: _Optional[int] = ..., request_id: _Optional[str] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., steps: _Optional[int] = ..., request_id: _Optional[str] = ..., measure: _Optional[_Iterable[str]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class StepResponse(_message.Message):
     __slots__ = ("start", "chunk")

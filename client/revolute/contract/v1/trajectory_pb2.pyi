@@ -18,7 +18,7 @@ class RolloutRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[RolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class RolloutInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget", "hold", "feedback", "policy", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget", "hold", "feedback", "policy", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "measure")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +42,7 @@ class RolloutInputs(_message.Message):
     XFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
     MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
     MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
+    MEASURE_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -58,7 +59,8 @@ class RolloutInputs(_message.Message):
     xfrc_applied: _tensor_pb2.Tensor
     mocap_pos: _tensor_pb2.Tensor
     mocap_quat: _tensor_pb2.Tensor
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    measure: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measure: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Feedback(_message.Message):
     __slots__ = ("gain", "qpos", "qvel")
@@ -97,7 +99,7 @@ class RolloutResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Trajectory(_message.Message):
-    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "unsettled_step", "residual", "inputs")
+    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "unsettled_step", "residual", "inputs", "measured")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -106,6 +108,13 @@ class Trajectory(_message.Message):
         value: _tensor_pb2.Tensor
         def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
     class InputsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    class MeasuredEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -128,6 +137,7 @@ class Trajectory(_message.Message):
     UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
     RESIDUAL_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     model_id: str
     qpos: _tensor_pb2.Tensor
@@ -144,7 +154,8 @@ class Trajectory(_message.Message):
     unsettled_step: _tensor_pb2.Tensor
     residual: _tensor_pb2.Tensor
     inputs: _containers.MessageMap[str, _tensor_pb2.Tensor]
-    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ..., hold: _Optional[int] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., inputs: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+    measured: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ..., hold: _Optional[int] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., inputs: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., measured: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("states_stored", "checkpoint_bytes", "replayed_steps")
@@ -384,8 +395,15 @@ class JvpRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[Tangents, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Tangents(_message.Message):
-    __slots__ = ("trajectory_id", "qpos_tan", "qvel_tan", "ctrl_tan", "params_tan")
+    __slots__ = ("trajectory_id", "qpos_tan", "qvel_tan", "ctrl_tan", "params_tan", "control_tan")
     class ParamsTanEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    class ControlTanEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -397,12 +415,14 @@ class Tangents(_message.Message):
     QVEL_TAN_FIELD_NUMBER: _ClassVar[int]
     CTRL_TAN_FIELD_NUMBER: _ClassVar[int]
     PARAMS_TAN_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_TAN_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     qpos_tan: _tensor_pb2.Tensor
     qvel_tan: _tensor_pb2.Tensor
     ctrl_tan: _tensor_pb2.Tensor
     params_tan: _containers.MessageMap[str, _tensor_pb2.Tensor]
-    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params_tan: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+    control_tan: _containers.MessageMap[str, _tensor_pb2.Tensor]
+    def __init__(self, trajectory_id: _Optional[str] = ..., qpos_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl_tan: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params_tan: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., control_tan: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
 
 class JvpResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -619,7 +639,7 @@ class CheckGradientRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[CheckGradientInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class CheckGradientInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "wrt", "steps", "directions", "seed", "tolerance")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "wrt", "steps", "directions", "seed", "tolerance", "hold", "feedback", "policy", "qfrc_applied")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -637,6 +657,10 @@ class CheckGradientInputs(_message.Message):
     DIRECTIONS_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     TOLERANCE_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    FEEDBACK_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -647,7 +671,11 @@ class CheckGradientInputs(_message.Message):
     directions: int
     seed: int
     tolerance: float
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., wrt: _Optional[_Iterable[str]] = ..., steps: _Optional[int] = ..., directions: _Optional[int] = ..., seed: _Optional[int] = ..., tolerance: _Optional[float] = ...) -> None: ...
+    hold: int
+    feedback: Feedback
+    policy: Policy
+    qfrc_applied: _tensor_pb2.Tensor
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., wrt: _Optional[_Iterable[str]] = ..., steps: _Optional[int] = ..., directions: _Optional[int] = ..., seed: _Optional[int] = ..., tolerance: _Optional[float] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class CheckGradientResponse(_message.Message):
     __slots__ = ("report",)

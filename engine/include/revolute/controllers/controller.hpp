@@ -26,6 +26,13 @@ struct ControllerInputs {
   std::array<BroadcastInput, input_count> inputs{};  // [B, C, size], with any kind; null: none
 };
 
+// Tangents of the arrays of a controller, shaped as these; qpos by its tangent, [B, C, nv]. Null: zero.
+struct ControllerTangents {
+  BroadcastInput gain{}, qpos{}, qvel{}, goal{};
+  std::array<BroadcastInput, input_count> inputs{};
+  const double* weights = nullptr;
+};
+
 // Gradients by the arrays of a controller, [K, B, C, n], or [K, B, 1, n] of an array that is the same in all periods; weights
 // [K, B, n]. Null: not wanted.
 struct ControllerBars {

@@ -15,6 +15,7 @@
 
 #include "revolute/arena.hpp"
 #include "revolute/controllers/observations.hpp"
+#include "revolute/model/probe.hpp"
 #include "revolute/scalar/exponential.hpp"
 
 namespace revolute {
@@ -22,7 +23,8 @@ namespace revolute {
 enum class Activation : int { tanh, elu, relu };
 
 struct MlpShape {
-  std::vector<ObservationKind> observe;
+  std::vector<Observed> observe;
+  Probes probes;            // what ObservationKind::measured takes its numbers from
   std::vector<int> hidden;  // sizes of the hidden layers
   Activation activation = Activation::tanh;
   bool squash = false;
@@ -32,7 +34,7 @@ struct MlpShape {
   // Sizes of x_0, the hidden layers and y.
   std::vector<int> sizes(const Model& model) const {
     std::vector<int> out = {0};
-    for (const ObservationKind kind : observe) out[0] += observation_size(model, kind, goal_size);
+    for (const Observed& part : observe) out[0] += part.size;
     out.insert(out.end(), hidden.begin(), hidden.end());
     out.push_back(model.nu);
     return out;
@@ -66,22 +68,17 @@ struct Mlp {
   }
 };
 
-template <class Real>
-struct MlpCotangent {
-  Real *weights, *goal, *previous_ctrl;  // weights may be null: not wanted
-};
-
 // y = W x + b of `Rows` outputs side by side, which hides the time that each addition takes
-template <int Rows, class Real>
-void dense_rows(const double* W, const double* b, int inputs, const Real* x, Real* y) {
+template <int Rows, class Weight, class Real>
+void dense_rows(const Weight* W, const Weight* b, int inputs, const Real* x, Real* y) {
   Real sums[Rows];
   for (int r = 0; r < Rows; ++r) sums[r] = Real(b[r]);
   for (int i = 0; i < inputs; ++i)
     for (int r = 0; r < Rows; ++r) sums[r] = multiply_add(Real(W[r * inputs + i]), x[i], sums[r]);
   for (int r = 0; r < Rows; ++r) y[r] = sums[r];
 }
-template <class Real>
-void dense(const double* W, const double* b, int inputs, int outputs, const Real* x, Real* y) {
+template <class Weight, class Real>
+void dense(const Weight* W, const Weight* b, int inputs, int outputs, const Real* x, Real* y) {
   constexpr int rows = 8;
   int o = 0;
   for (; o + rows <= outputs; o += rows) dense_rows<rows>(W + o * inputs, b + o, inputs, x, y + o);
@@ -139,18 +136,16 @@ Real activation_slope(Activation activation, const Real& x) {
   }
 }
 
-// (1) and (2) up to y
-template <class Real>
-void evaluate_mlp(const Model& model, const MlpShape& shape, const Real* qpos, const Real* qvel,
-                  Mlp<Real>& at) {
+// (1) and (2) up to y, with the numbers of shape.weights, which may carry derivatives
+template <class Weight, class Real>
+void evaluate_mlp(const Model& model, const MlpShape& shape, const Weight* weights,
+                  const Observable<Real>& seen, Mlp<Real>& at) {
   Real* out = at.x[0];
-  for (const ObservationKind kind : shape.observe)
-    with_observation(kind, [&](auto observation) {
-      const int size = observation.size(model, shape.goal_size);
-      observation.observe(model, Observable<Real>{qpos, qvel, at.previous_ctrl, at.goal}, size, out);
-      out += size;
+  for (const Observed& part : shape.observe)
+    with_observation(part.kind, [&](auto observation) {
+      observation.observe(model, seen, part, out);
+      out += part.size;
     });
-  const double* weights = shape.weights;
   const std::size_t layers = at.sizes.size() - 1;
   for (std::size_t l = 0; l < layers; ++l) {
     const int inputs = at.sizes[l], outputs = at.sizes[l + 1];
@@ -170,11 +165,10 @@ void add_policy(const Model& model, const MlpShape& shape, const Mlp<Real>& at, 
   for (int a = 0; a < model.nu; ++a) ctrl[a] = multiply_add(Real(shape.scale[a]), at.x.back()[a], ctrl[a]);
 }
 
-// (4) from the last layer to the first, then the observations' adjoints.
+// (4) from the last layer to the first, then the observations' adjoints. weights_bar may be null: not wanted.
 template <class Real>
-void mlp_adjoint(const Model& model, const MlpShape& shape, const Real* qpos, const Real* qvel,
-                 const Mlp<Real>& at, const Real* ctrl_bar, Real* qpos_bar, Real* qvel_bar,
-                 const MlpCotangent<Real>& bar) {
+void mlp_adjoint(const Model& model, const MlpShape& shape, const Observable<Real>& seen, const Mlp<Real>& at,
+                 const Real* ctrl_bar, Real* weights_bar, const ObservableCotangent<Real>& bar) {
   const std::size_t layers = at.sizes.size() - 1;
   for (int a = 0; a < model.nu; ++a) {
     const Real y = at.x.back()[a], y_bar = Real(shape.scale[a]) * ctrl_bar[a];
@@ -185,17 +179,15 @@ void mlp_adjoint(const Model& model, const MlpShape& shape, const Real* qpos, co
     const int inputs = at.sizes[l], outputs = at.sizes[l + 1];
     place -= std::size_t(inputs + 1) * outputs;
     dense_adjoint(shape.weights + place, inputs, outputs, at.x[l], at.d, at.x_bar,
-                  bar.weights ? bar.weights + place : nullptr);
+                  weights_bar ? weights_bar + place : nullptr);
     if (l == 0) break;
     for (int i = 0; i < inputs; ++i) at.d[i] = activation_slope(shape.activation, at.x[l][i]) * at.x_bar[i];
   }
   const Real* observed_bar = at.x_bar;
-  for (const ObservationKind kind : shape.observe)
-    with_observation(kind, [&](auto observation) {
-      const int size = observation.size(model, shape.goal_size);
-      observation.adjoint(model, Observable<Real>{qpos, qvel, at.previous_ctrl, at.goal}, size, observed_bar,
-                          ObservableCotangent<Real>{qpos_bar, qvel_bar, bar.previous_ctrl, bar.goal});
-      observed_bar += size;
+  for (const Observed& part : shape.observe)
+    with_observation(part.kind, [&](auto observation) {
+      observation.adjoint(model, seen, part, observed_bar, bar);
+      observed_bar += part.size;
     });
 }
 

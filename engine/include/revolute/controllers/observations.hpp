@@ -1,8 +1,9 @@
 // What a policy observes: one struct per kind, each with
-//   size       how many numbers it gives
+//   size       how many numbers it gives in all
 //   observe    writes them
 //   adjoint    adds their cotangents to those of the state (in tangent coordinates) and of the other inputs.
-// A new kind is one struct, one case of with_observation(), and its name in client/revolute/contract/controllers.py.
+// What is measured (stages/measurement.hpp) is one kind: a further probe needs nothing here. Another new kind is one struct, one
+// case of with_observation(), and its name in client/revolute/contract/controllers.py.
 #pragma once
 
 #include "revolute/model/joints/ball.hpp"
@@ -10,28 +11,34 @@
 
 namespace revolute {
 
-enum class ObservationKind : int { qpos, qvel, previous_ctrl, goal };
+enum class ObservationKind : int { qpos, qvel, previous_ctrl, goal, measured };
+
+// One part of what a policy observes: `size` numbers of its kind, from `first` on.
+struct Observed {
+  ObservationKind kind;
+  int first, size;
+};
 
 // What can be observed at the start of a period.
 template <class Real>
 struct Observable {
-  const Real *qpos, *qvel, *previous_ctrl, *goal;
+  const Real *qpos, *qvel, *previous_ctrl, *goal, *measured;
 };
 template <class Real>
 struct ObservableCotangent {
-  Real *qpos, *qvel, *previous_ctrl, *goal;  // qpos by its tangent
+  Real *qpos, *qvel, *previous_ctrl, *goal, *measured;  // qpos by its tangent
 };
 
 // Coordinates of hinges and slides as they are, positions of free joints, and for each quaternion the first two columns of
 // its rotation matrix R, which q and -q share. A tangent d of q moves column R e by R (d x e), so d_bar += e x R' column_bar.
 struct QposObservation {
-  static int size(const Model& model, int /*goal_size*/) {
+  static int size(const Model& model) {
     int count = model.nq;
     for (int j = 0; j < model.njnt; ++j) count += model.joints[j].type <= JointType::ball ? 2 : 0;
     return count;
   }
   template <class Real>
-  static void observe(const Model& model, const Observable<Real>& at, int /*size*/, Real* out) {
+  static void observe(const Model& model, const Observable<Real>& at, const Observed&, Real* out) {
     for (int j = 0; j < model.njnt; ++j) {
       const Joint& joint = model.joints[j];
       const int linear = linear_coordinates(joint.type);
@@ -43,7 +50,7 @@ struct QposObservation {
     }
   }
   template <class Real>
-  static void adjoint(const Model& model, const Observable<Real>& at, int /*size*/, const Real* out_bar,
+  static void adjoint(const Model& model, const Observable<Real>& at, const Observed&, const Real* out_bar,
                       const ObservableCotangent<Real>& bar) {
     const Real zero(0), one(1);
     const Vector3<Real> axes[2] = {{one, zero, zero}, {zero, one, zero}};
@@ -61,23 +68,23 @@ struct QposObservation {
   }
 };
 
-// An array as it is; Derived::of gives it, or its cotangent.
+// Numbers of an array as they are; Derived::of gives it, or its cotangent.
 template <class Derived>
 struct PlainObservation {
   template <class Real>
-  static void observe(const Model&, const Observable<Real>& at, int size, Real* out) {
-    const Real* from = Derived::of(at);
-    for (int i = 0; i < size; ++i) out[i] = from[i];
+  static void observe(const Model&, const Observable<Real>& at, const Observed& part, Real* out) {
+    const Real* from = Derived::of(at) + part.first;
+    for (int i = 0; i < part.size; ++i) out[i] = from[i];
   }
   template <class Real>
-  static void adjoint(const Model&, const Observable<Real>&, int size, const Real* out_bar,
+  static void adjoint(const Model&, const Observable<Real>&, const Observed& part, const Real* out_bar,
                       const ObservableCotangent<Real>& bar) {
-    Real* to = Derived::of(bar);
-    for (int i = 0; i < size; ++i) to[i] += out_bar[i];
+    Real* to = Derived::of(bar) + part.first;
+    for (int i = 0; i < part.size; ++i) to[i] += out_bar[i];
   }
 };
 struct QvelObservation : PlainObservation<QvelObservation> {
-  static int size(const Model& model, int /*goal_size*/) { return velocities(model); }
+  static int size(const Model& model) { return velocities(model); }
   template <class Arrays>
   static auto of(const Arrays& arrays) {
     return arrays.qvel;
@@ -85,18 +92,25 @@ struct QvelObservation : PlainObservation<QvelObservation> {
 };
 // The control of the period before; zero in the first one.
 struct PreviousCtrlObservation : PlainObservation<PreviousCtrlObservation> {
-  static int size(const Model& model, int /*goal_size*/) { return model.nu; }
+  static int size(const Model& model) { return model.nu; }
   template <class Arrays>
   static auto of(const Arrays& arrays) {
     return arrays.previous_ctrl;
   }
 };
-// Numbers of the caller's own, such as a phase or a target.
+// Numbers of the caller's own, such as a phase or a target; as many as the caller gives.
 struct GoalObservation : PlainObservation<GoalObservation> {
-  static int size(const Model&, int goal_size) { return goal_size; }
   template <class Arrays>
   static auto of(const Arrays& arrays) {
     return arrays.goal;
+  }
+};
+// Poses, velocities and sensors. Those that depend on the control see the one of the period before, which acts until the policy
+// answers; as many as the probes give.
+struct MeasuredObservation : PlainObservation<MeasuredObservation> {
+  template <class Arrays>
+  static auto of(const Arrays& arrays) {
+    return arrays.measured;
   }
 };
 
@@ -109,13 +123,25 @@ auto with_observation(ObservationKind kind, const Call& call) {
       return call(QvelObservation());
     case ObservationKind::previous_ctrl:
       return call(PreviousCtrlObservation());
-    default:
+    case ObservationKind::goal:
       return call(GoalObservation());
+    default:
+      return call(MeasuredObservation());
   }
 }
 
-inline int observation_size(const Model& model, ObservationKind kind, int goal_size) {
-  return with_observation(kind, [&](auto observation) { return observation.size(model, goal_size); });
+// All of one kind; `given` is how many numbers a goal or probes have.
+inline Observed whole(const Model& model, ObservationKind kind, int first, int given) {
+  switch (kind) {
+    case ObservationKind::qpos:
+      return {kind, 0, QposObservation::size(model)};
+    case ObservationKind::qvel:
+      return {kind, 0, QvelObservation::size(model)};
+    case ObservationKind::previous_ctrl:
+      return {kind, 0, PreviousCtrlObservation::size(model)};
+    default:
+      return {kind, first, given};
+  }
 }
 
 }  // namespace revolute

@@ -136,7 +136,7 @@ REVOLUTE_HD Real search(const SoftConstraints<Real>& constraints, const SoftIsla
   return alpha;
 }
 
-// Replaces the derivatives of the solution.
+// Replaces the derivatives of the solution and of the constraints' forces there.
 template <class Real>
 REVOLUTE_HD void differentiate_solution(const Model& model, const MassMatrix<Real>& M,
                                         const SoftConstraints<Real>& constraints, const SoftIsland& island,
@@ -154,6 +154,7 @@ REVOLUTE_HD void differentiate_solution(const Model& model, const MassMatrix<Rea
     ws.a[k] = without_tangents(ws.a[k]) + tangents_of(Real(ws.a[k] + ws.step[k]));
   }
   multiply(model, M, island.dofs, island.dof_count, ws.a, ws.Ma);
+  constraint_slopes(constraints, island, true, ws);
 }
 
 // Minimizes (1) for one island; returns where it came to its end.

@@ -82,14 +82,15 @@ REVOLUTE_HD PairMoments<Bar> convex_adjoint(const Model& model, const Kinematics
 template <class Real>
 REVOLUTE_HD Motion<Real> link_tangent(const Model& model, const Kinematics<Real>& kin, int link,
                                       const Vector& origin) {
-  if (link < 0) return zero_motion<Real>();
+  if (is_world(link)) return zero_motion<Real>();
+  const Matrix3<Real>& R = placement(kin, link).R;
   const double centre[3] = {0, 0, 0};
   const Vector3<Real> p = world_point(model, kin, link, centre);
   const Vector p_value = get_lane(p, 0);
   Matrix3<Real> turned, still;
   for (int i = 0; i < 9; ++i) {
-    still.m[i] = Real(get_lane(kin.links[link].R.m[i], 0));
-    turned.m[i] = kin.links[link].R.m[i] - still.m[i];
+    still.m[i] = Real(get_lane(R.m[i], 0));
+    turned.m[i] = R.m[i] - still.m[i];
   }
   const Matrix3<Real> W = turned * transpose(still);
   const Vector3<Real> w = {W(2, 1), W(0, 2), W(1, 0)};

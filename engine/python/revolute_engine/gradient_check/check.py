@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.gradient_report import GradientReport, InputCheck
 
@@ -62,6 +63,7 @@ def check_gradient(
     seed: int = 0,
     tolerance: float = 1e-5,
     progress: Callable[[str, int, int], None] | None = None,
+    control: Control = PLAIN,
     cancel: native.CancelToken | None = None,
 ) -> GradientReport:
     """Check the gradients of a trajectory against finite differences.
@@ -74,7 +76,7 @@ def check_gradient(
         qvel: start velocities [nv]; by default small random ones.
         ctrl: controls [time, nu]; by default small random ones. For servos they are added to the start
             position.
-        steps: length of the trajectory if ctrl is not given.
+        steps: rows of ctrl if it is not given.
         params: model parameters by name, as in `Engine.rollout`, without batch axis.
         wrt: inputs to check; by default all inputs of the model. A parameter that is not given is checked at
             the model's value; zeros of non-negative parameters are replaced by small positive numbers.
@@ -82,6 +84,8 @@ def check_gradient(
         seed: seed of all random numbers.
         tolerance: largest relative error of a derivative.
         progress: called before each input with its name, its index and the number of inputs.
+        control: how the rows of ctrl act: hold, feedback, policy and applied forces, without a batch axis.
+            Their arrays are inputs too, by their names in `wrt`.
         cancel: token whose `cancel()` stops the call.
 
     Returns:
@@ -93,10 +97,10 @@ def check_gradient(
         Cancelled: the token was cancelled.
     """
     options = check_options(steps, directions, seed, tolerance)
-    names = checked_inputs(model) if wrt is None else check_wrt(wrt, model)
+    names = checked_inputs(model, control) if wrt is None else check_wrt(wrt, model, control)
     random = np.random.default_rng(options.seed)
-    start = _trajectory(model, qpos, qvel, ctrl, options.steps, params, random)
-    cotangents = _cotangents(model, len(start.ctrl), options.directions, random)
+    start = _trajectory(model, qpos, qvel, ctrl, options.steps, params, control, random)
+    cotangents = _cotangents(model, start.steps, options.directions, random)
     growth = _growth(engine, model, start, random, cancel)
     setting = Setting(engine, model, cotangents, growth, options.tolerance, options.seed, random, cancel)
     checks = []
@@ -106,7 +110,7 @@ def check_gradient(
         checks.append(_check_input(setting, start, name, options.directions))
     return GradientReport(
         model=model.name,
-        steps=len(start.ctrl),
+        steps=start.steps,
         directions=options.directions,
         seed=options.seed,
         tolerance=options.tolerance,
@@ -151,6 +155,7 @@ def _trajectory(
     ctrl: Any,
     steps: int,
     params: Mapping[str, Any] | None,
+    control: Control,
     random: np.random.Generator,
 ) -> Trajectory:
     """Return the trajectory to check, with defaults for missing arguments."""
@@ -160,7 +165,7 @@ def _trajectory(
         # the shape of qpos is checked before it is used
         checked = check_rollout(model, start_qpos, start_qvel, np.zeros((1, model.nu)), params)
         ctrl = default_ctrl(model, checked.qpos[0], steps, random)
-    problem = check_rollout(model, start_qpos, start_qvel, ctrl, params)
+    problem = check_rollout(model, start_qpos, start_qvel, ctrl, params, control=control)
     if problem.batched:
         raise ArgumentError.expected(
             "ctrl",
@@ -168,7 +173,8 @@ def _trajectory(
             list(problem.ctrl.shape),
             advice="check one trajectory at a time",
         )
-    return Trajectory(normalized(model, problem.qpos[0]), problem.qvel[0], problem.ctrl[0], problem.params)
+    qpos, qvel = normalized(model, problem.qpos[0]), problem.qvel[0]
+    return Trajectory(qpos, qvel, problem.ctrl[0], problem.params, control)
 
 
 def _check_input(setting: Setting, start: Trajectory, name: str, directions: int) -> InputCheck:
@@ -177,6 +183,8 @@ def _check_input(setting: Setting, start: Trajectory, name: str, directions: int
     if name in PARAMETERS:
         value = positive_parameter(model, name, start)
         start = replace(start, params={**start.params, name: value})
+    elif name in start.control.arrays:
+        value = start.control.arrays[name]
     else:
         value = getattr(start, name)
     units = scale(model, name, start, value)

@@ -8,11 +8,14 @@ directions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import native
+from .._controllers import AXES_OF_OWN
+from .._cotangents import INPUTS
 from .._engine import Engine
 from .._model import Model
 from ..parameters import PARAMETERS
@@ -93,24 +96,60 @@ class Plateau:
     index: int
 
 
-def moved_inputs(
+def tangent_of(name: str, direction: Float64Array) -> dict[str, Any]:
+    """Return the tangent of an input as an argument of `Engine.jvp`."""
+    if name in INPUTS:
+        return {f"{name}_tan": direction}
+    return {"params_tan" if name in PARAMETERS else "control_tan": {name: direction}}
+
+
+def _moved_inputs(
     model: Model, name: str, start: Trajectory, value: Float64Array, tangents: Float64Array
-) -> tuple[dict[str, Float64Array], dict[str, Float64Array]]:
-    """Return the inputs of a batch of rollouts, one per tangent [batch, ...], and their parameters."""
-    batch = len(tangents)
-    inputs = {
-        "qpos": start.qpos,
-        "qvel": start.qvel,
-        "ctrl": np.broadcast_to(start.ctrl, (batch, *start.ctrl.shape)),
-    }
-    params = dict(start.params)
+) -> dict[str, Any]:
+    """Return the arguments of a batch of rollouts, one per tangent [batch, ...]."""
+    ctrl = np.broadcast_to(start.ctrl, (len(tangents), *start.ctrl.shape))
+    inputs: dict[str, Any] = {"qpos": start.qpos, "qvel": start.qvel, "ctrl": ctrl}
+    params, control = dict(start.params), start.control
     if name == "qpos":
         inputs["qpos"] = move(model, start.qpos, tangents)
     elif name in PARAMETERS:
         params[name] = value + tangents
-    else:
+    elif name in INPUTS:
         inputs[name] = value + tangents
-    return inputs, params
+    else:
+        moved = move(model, value, tangents) if name == "feedback.qpos" else value + tangents
+        # one that is the same at all times gets an axis of length 1 for them
+        shared = value.ndim == AXES_OF_OWN[name]
+        control = control.with_array(name, moved[:, None] if shared else moved)
+    return {**inputs, "params": params, "control": control}
+
+
+def _moved_states(
+    engine: Engine,
+    model: Model,
+    name: str,
+    start: Trajectory,
+    value: Float64Array,
+    tangents: Float64Array,
+    cancel: native.CancelToken | None,
+) -> tuple[Float64Array, Float64Array]:
+    """Return all states of the trajectories along tangents [batch, ...] of an input."""
+    if name != "policy.weights":
+        rollout = engine.rollout(model, **_moved_inputs(model, name, start, value, tangents), cancel=cancel)
+        return rollout.qpos, rollout.qvel
+    # the environments of a batch share the weights
+    inputs: dict[str, Any] = {"qpos": start.qpos, "qvel": start.qvel, "ctrl": start.ctrl}
+    found = [
+        engine.rollout(
+            model,
+            **inputs,
+            params=start.params,
+            control=start.control.with_array(name, value + tangent),
+            cancel=cancel,
+        )
+        for tangent in tangents
+    ]
+    return np.stack([each.qpos for each in found]), np.stack([each.qvel for each in found])
 
 
 def trajectory_differences(
@@ -137,7 +176,7 @@ def trajectory_differences(
         steps: step sizes.
         cancel: token whose `cancel()` stops the call.
     """
-    numbers = len(start.ctrl) * (model.nq + model.nqvel + model.nu) * (2 * len(steps) + 1)
+    numbers = start.steps * (model.nq + model.nqvel + model.nu) * (2 * len(steps) + 1)
     count = max(1, PART_NUMBERS // max(numbers, 1))
     parts = [
         _part_differences(
@@ -184,16 +223,13 @@ def _part_differences(
     factors = (signs[:, None] * steps).reshape(1, 2 * sizes, *[1] * (directions.ndim - 1))
     tangents = (factors * directions[:, None]).reshape(-1, *directions.shape[1:])
     tangents = np.concatenate([np.zeros((1, *directions.shape[1:])), tangents])
-    inputs, params = moved_inputs(model, name, start, value, tangents)
-    rollout = engine.rollout(
-        model, inputs["qpos"], inputs["qvel"], inputs["ctrl"], params=params, cancel=cancel
-    )
-    speed = natural_speed(model, rollout.qvel[0], start)
+    qpos, qvel = _moved_states(engine, model, name, start, value, tangents, cancel)
+    speed = natural_speed(model, qvel[0], start)
     derivative = [np.zeros((count, 2, sizes)) for _ in range(2)]
     rounding = np.zeros(count)
     for array, bars, least in (
-        (rollout.qpos, cotangents.qpos_bar, model.timestep * speed),
-        (rollout.qvel, cotangents.qvel_bar, speed),
+        (qpos, cotangents.qpos_bar, model.timestep * speed),
+        (qvel, cotangents.qvel_bar, speed),
     ):
         states = array[:, cotangents.times]
         base, ends = states[0], states[1:].reshape(count, 2, sizes, *states.shape[1:])

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from revolute.contract.gradient_report import EntryCheck
 
 from .. import native
+from .._cotangents import INPUTS
 from .._engine import Engine
 from .._model import Model
 from ..parameters import AXES, PARAMETERS
@@ -94,7 +95,9 @@ def entry_name(model: Model, name: str, index: tuple[int, ...]) -> str:
     if name == "ctrl":
         time, actuator = index
         return f"ctrl[{time}, {model.actuator_names[actuator]}]"
-    if name not in PARAMETERS:
+    if name not in PARAMETERS and name not in INPUTS:
+        return f"{name}[{', '.join(map(str, index))}]"
+    if name in INPUTS:
         of_qvel = [*model.dof_names, *(f"act {number}" for number in range(model.na))]
         return f"{name}[{of_qvel[index[0]]}]"
     counted, columns = PARAMETERS[name].axes[0], PARAMETERS[name].columns

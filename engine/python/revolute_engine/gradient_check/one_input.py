@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +18,10 @@ from revolute.contract.gradient_report import (
 )
 
 from .. import native
-from .._cotangents import INPUTS
 from .._engine import Engine
 from .._failures import all_diverged
 from .._model import Model
 from .._results import OK, Jvp, Rollout
-from ..parameters import PARAMETERS
 from ..tangents import pull, rate
 from .differences import (
     FINE_STEPS,
@@ -33,12 +30,13 @@ from .differences import (
     Differences,
     plateau,
     relative,
+    tangent_of,
     trajectory_differences,
 )
 from .entries import worst_entry
 from .opposed import DOT_TOLERANCE, NUDGES, explained_by_rounding, opposed_steps
 from .single_steps import ForwardDerivative, StepFindings, check_steps
-from .start import Trajectory, natural_speed, nudged
+from .start import Trajectory, ctrl_scale, natural_speed, nudged
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -90,7 +88,8 @@ def simulate(engine: Engine, model: Model, start: Trajectory, cancel: native.Can
     Raises:
         DivergedError: the trajectory diverges.
     """
-    rollout = engine.rollout(model, start.qpos, start.qvel, start.ctrl, params=start.params, cancel=cancel)
+    inputs = start.qpos, start.qvel, start.ctrl
+    rollout = engine.rollout(model, *inputs, params=start.params, control=start.control, cancel=cancel)
     if rollout.status != OK:
         raise all_diverged(model, np.atleast_1d(rollout.diverged_step))
     return rollout
@@ -131,11 +130,8 @@ class InputChecker:
 
     def _jvp(self, direction: Float64Array) -> Jvp:
         """Return the forward derivative (2) along one direction."""
-        if self.name in INPUTS:
-            tangents: dict[str, Any] = {f"{self.name}_tan": direction}
-        else:
-            tangents = {"params_tan": {self.name: direction}}
-        return self.engine.jvp(self.model, self.rollout, **tangents, cancel=self.cancel)
+        along = tangent_of(self.name, direction)
+        return self.engine.jvp(self.model, self.rollout, **along, cancel=self.cancel)
 
     def check(self) -> InputCheck:
         """Compare (1), (2) and (3), and return the verdict."""
@@ -146,8 +142,8 @@ class InputChecker:
         gradient = self.engine.backward(self.model, self.rollout, *bars, wrt=[self.name], cancel=self.cancel)[
             self.name
         ]
-        if self.name == "qpos":
-            gradient = pull(self.model, self.start.qpos, gradient)
+        if self.name in ("qpos", "feedback.qpos"):
+            gradient = pull(self.model, self.value, gradient)
         backward = (gradient * self.directions).reshape(len(gradient), -1).sum(axis=1)
         forward, terms = self._forward()
         if not (np.isfinite(gradient).all() and np.isfinite(terms).all()):
@@ -210,6 +206,8 @@ class InputChecker:
             )
             if steps:
                 return f", at {_single_steps(len(steps))} too: {_list(steps)}"
+            if self.start.control.has_controller:
+                return ", at no single step with the controls as they acted: the controller's differ"
         return None
 
     def _repeated(self, k: int) -> Float64Array:
@@ -219,15 +217,13 @@ class InputChecker:
         qpos, qvel = (np.repeat(state[None], NUDGES, axis=0) for state in (start.qpos, start.qvel))
         qpos, qvel = nudged(self.model, qpos, qvel, speed, np.random.default_rng(k))
         ctrl = np.broadcast_to(start.ctrl, (NUDGES, *start.ctrl.shape))
-        rollout = self.engine.rollout(self.model, qpos, qvel, ctrl, params=start.params, cancel=self.cancel)
+        rollout = self.engine.rollout(
+            self.model, qpos, qvel, ctrl, params=start.params, control=start.control, cancel=self.cancel
+        )
         if (rollout.status != OK).any():
             return np.array([np.nan])
-        along = self.directions[k]
-        if self.name in PARAMETERS:
-            tangents: dict[str, Any] = {"params_tan": {self.name: along}}
-        else:
-            tangents = {f"{self.name}_tan": along}
-        jvp = self.engine.jvp(self.model, rollout, **tangents, cancel=self.cancel)
+        along = tangent_of(self.name, self.directions[k])
+        jvp = self.engine.jvp(self.model, rollout, **along, cancel=self.cancel)
         times, bars = self.setting.cotangents.times, self.setting.cotangents
         rates = rate(self.model, rollout.qpos[:, times], jvp.qpos[:, times])
         values = (bars.qpos_bar[k] * rates).sum(axis=(1, 2))
@@ -237,7 +233,14 @@ class InputChecker:
     def _derivative(self, k: int) -> ForwardDerivative:
         """Return the forward derivative along one direction."""
         return ForwardDerivative(
-            self.name, self.start, self.value, self.directions[k], self.units, self.rollout, self.jvps[k]
+            self.name,
+            self.start,
+            self.value,
+            self.directions[k],
+            self.units,
+            ctrl_scale(self.model, self.start.qpos),
+            self.rollout,
+            self.jvps[k],
         )
 
     def _forward(self) -> tuple[Float64Array, Float64Array]:
@@ -345,6 +348,9 @@ class InputChecker:
             where = f"{len(unresolved)} of {checked} steps: {_list(unresolved)}; all others are right"
             return SENSITIVE, f"{found}, because rounding hides the derivative of {where}", ()
         steps = f"each of {_single_steps(checked)} is right"
+        if self.start.control.has_controller and not within_rounding:
+            # steps are checked with the controls as they acted
+            return SENSITIVE, f"{found}; {steps}, the controller is not checked alone", ()
         if within_rounding:
             return RIGHT_BY_STEPS, f"{steps}; over the whole trajectory {found}, which is their rounding", ()
         if self.setting.growth > _UNSTABLE or error > _UNTRACEABLE:

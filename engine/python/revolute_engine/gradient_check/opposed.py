@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.controllers import PLAIN, Control
+
 from .. import native
 from .._engine import Engine
 from .._model import Model
@@ -121,17 +123,23 @@ def _products(
     if nudges is not None:
         qpos, qvel = nudged(model, qpos, qvel, natural_speed(model, rollout.qvel, derivative.start), nudges)
     params: dict[str, Any] = dict(derivative.start.params)
-    direction = np.broadcast_to(derivative.direction, (len(times), *derivative.direction.shape))
     tangents: dict[str, Any] = {"qpos_tan": jvp.qpos[times], "qvel_tan": jvp.qvel[times]}
     by = ["qpos", "qvel"]
-    if name == "ctrl":
-        tangents["ctrl_tan"] = derivative.direction[times][:, None]
-        by.append(name)
-    elif name in PARAMETERS:
+    ctrl, ctrl_tan = derivative.controls(times)
+    if ctrl_tan.any():
+        tangents["ctrl_tan"] = ctrl_tan[:, None]
+        by.append("ctrl")
+    if name in PARAMETERS:
+        direction = np.broadcast_to(derivative.direction, (len(times), *derivative.direction.shape))
         params[name] = np.broadcast_to(derivative.value, direction.shape)
         tangents["params_tan"] = {name: direction}
         by.append(name)
-    step = engine.rollout(model, qpos, qvel, rollout.ctrl[times][:, None], params=params, cancel=cancel)
+    control, forces = PLAIN, derivative.forces(times)
+    if forces is not None:
+        control = Control(qfrc_applied=forces[0][:, None])
+        tangents["control_tan"] = {"qfrc_applied": forces[1][:, None]}
+        by.append("qfrc_applied")
+    step = engine.rollout(model, qpos, qvel, ctrl[:, None], params=params, control=control, cancel=cancel)
     products = _Products(len(times))
     if (np.atleast_1d(step.status) != OK).any():
         products.forward[:] = np.nan
@@ -141,9 +149,11 @@ def _products(
     pushed = engine.jvp(model, step, **tangents, cancel=cancel)
     products.add_backward(pull(model, step.qpos[:, 0], gradient["qpos"]), jvp.qpos[times])
     products.add_backward(gradient["qvel"], jvp.qvel[times])
-    if name == "ctrl":
-        products.add_backward(gradient["ctrl"][:, 0], derivative.direction[times])
-    elif name in PARAMETERS:
+    if ctrl_tan.any():
+        products.add_backward(gradient["ctrl"][:, 0], ctrl_tan)
+    if forces is not None:
+        products.add_backward(gradient["qfrc_applied"][:, 0], forces[1])
+    if name in PARAMETERS:
         products.add_backward(gradient[name], direction)
     products.add_forward(weights[0], rate(model, step.qpos[:, 1], pushed.qpos[:, 1]))
     products.add_forward(weights[1], pushed.qvel[:, 1])

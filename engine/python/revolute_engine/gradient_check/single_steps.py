@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.controllers import PLAIN, Control
+
 from .. import native
 from .._engine import Engine
 from .._model import Model
@@ -79,6 +81,7 @@ class ForwardDerivative:
         value: the input's value.
         direction: its tangent, in its units.
         scale: its scale.
+        ctrl_scale: the scale of controls.
         rollout: the simulated trajectory.
         jvp: the forward derivative.
     """
@@ -88,18 +91,38 @@ class ForwardDerivative:
     value: Float64Array
     direction: Float64Array
     scale: Float64Array
+    ctrl_scale: Float64Array
     rollout: Rollout
     jvp: Jvp
 
+    def controls(self, times: Steps) -> tuple[Float64Array, Float64Array]:
+        """Return the controls that act in some steps, and their tangents: [steps, nu] each."""
+        periods = times // self.rollout.control.hold
+        return self.rollout.ctrl[periods], self.jvp.ctrl[periods]
+
+    def forces(self, times: Steps) -> tuple[Float64Array, Float64Array] | None:
+        """Return the applied forces of some steps, and their tangents: [steps, nv] each; None without."""
+        given = self.rollout.control.qfrc_applied
+        if given is None:
+            return None
+        shape = (len(self.rollout.ctrl), given.shape[-1])
+        moves = self.direction if self.name == "qfrc_applied" else np.zeros(shape[-1])
+        periods = times // self.rollout.control.hold
+        return np.broadcast_to(given, shape)[periods], np.broadcast_to(moves, shape)[periods]
+
     def lengths(self) -> Float64Array:
         """Return the length of the direction of each step: of state, controls and parameters."""
-        relative = np.divide(
-            self.direction, self.scale, out=np.zeros(self.direction.shape), where=self.scale > 0
-        )
         lengths = np.maximum(np.abs(self.jvp.qpos[:-1]).max(axis=1), np.abs(self.jvp.qvel[:-1]).max(axis=1))
-        if self.name == "ctrl":
-            return np.maximum(lengths, np.abs(relative).max(axis=1))
-        return np.maximum(lengths, np.abs(relative).max()) if self.name in PARAMETERS else lengths
+        controls = _relative(self.controls(np.arange(self.rollout.steps))[1], self.ctrl_scale)
+        lengths = np.maximum(lengths, np.abs(controls).max(axis=1, initial=0.0))
+        if self.name in PARAMETERS or self.name == "qfrc_applied":
+            lengths = np.maximum(lengths, np.abs(_relative(self.direction, self.scale)).max())
+        return lengths
+
+
+def _relative(tangent: Float64Array, scale: Float64Array) -> Float64Array:
+    scales = np.broadcast_to(scale, tangent.shape)
+    return np.divide(tangent, scales, out=np.zeros(tangent.shape), where=scales > 0)
 
 
 def check_steps(
@@ -297,9 +320,16 @@ class _Line:
         random = np.random.default_rng(int(time))
         qpos, qvel = (np.repeat(state[time][None], _NUDGES, axis=0) for state in (rollout.qpos, rollout.qvel))
         qpos, qvel = nudged(self._model, qpos, qvel, self._speed, random)
-        ctrl = np.broadcast_to(rollout.ctrl[time], (_NUDGES, 1, self._model.nu))
+        one, control = np.array([time]), PLAIN
+        ctrl = np.broadcast_to(self._derivative.controls(one)[0], (_NUDGES, 1, self._model.nu))
+        forces = self._derivative.forces(one)
+        if forces is not None:
+            # an axis per environment, as for the tangents
+            control = Control(qfrc_applied=np.repeat(forces[0][None], _NUDGES, axis=0))
         params = self._params(np.zeros(_NUDGES))
-        ends = self._engine.rollout(self._model, qpos, qvel, ctrl, params=params, cancel=self._cancel)
+        ends = self._engine.rollout(
+            self._model, qpos, qvel, ctrl, params=params, control=control, cancel=self._cancel
+        )
         return self._push(ends, np.full(_NUDGES, k))
 
     def _push(self, ends: Rollout, which: Steps) -> Float64Array:
@@ -310,9 +340,14 @@ class _Line:
             "qpos_tan": derivative.jvp.qpos[times] * column,
             "qvel_tan": derivative.jvp.qvel[times] * column,
         }
-        if derivative.name == "ctrl":
-            tangents["ctrl_tan"] = (derivative.direction[times] * column)[:, None]
-        elif derivative.name in PARAMETERS:
+        controls = derivative.controls(times)[1]
+        if controls.any():
+            tangents["ctrl_tan"] = (controls * column)[:, None]
+        if derivative.name == "qfrc_applied":
+            forces = derivative.forces(times)
+            assert forces is not None
+            tangents["control_tan"] = {"qfrc_applied": (forces[1] * column)[:, None]}
+        if derivative.name in PARAMETERS:
             along = column.reshape(-1, *[1] * derivative.direction.ndim) * derivative.direction
             tangents["params_tan"] = {derivative.name: along}
         good = np.atleast_1d(ends.status) == OK
@@ -338,15 +373,20 @@ class _Line:
         column = factors[..., None]
         qpos = move(model, rollout.qpos[times], column * jvp.qpos[times])
         qvel = rollout.qvel[times] + column * jvp.qvel[times]
-        ctrl = np.broadcast_to(rollout.ctrl[times], (*factors.shape, model.nu))
-        if derivative.name == "ctrl":
-            ctrl = ctrl + column * derivative.direction[times]
+        ctrl, ctrl_tan = derivative.controls(times)
+        moved = ctrl + column * ctrl_tan
+        control, forces = PLAIN, derivative.forces(times)
+        if forces is not None:
+            control = Control(
+                qfrc_applied=(forces[0] + column * forces[1]).reshape(factors.size, 1, model.nv)
+            )
         return self._engine.rollout(
             model,
             qpos.reshape(-1, model.nq),
             qvel.reshape(-1, model.nqvel),
-            ctrl.reshape(factors.size, 1, model.nu),
+            moved.reshape(factors.size, 1, model.nu),
             params=self._params(factors.ravel()),
+            control=control,
             cancel=self._cancel,
         )
 

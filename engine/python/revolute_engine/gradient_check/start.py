@@ -13,6 +13,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.controllers import PLAIN, Control
+
 from .._cotangents import INPUTS
 from .._model import Model
 from .._mujoco import collected_warnings
@@ -35,6 +37,9 @@ _RANGE_SHARE = 0.02
 
 _GRAVITY = 9.81
 
+_SMALL_ENTRY = 0.1
+"""Least change of a gain or weight, relative to the largest one."""
+
 _NUDGE = 4 * np.finfo(float).eps
 """Relative size of perturbations by rounding."""
 
@@ -46,14 +51,21 @@ class Trajectory:
     Attributes:
         qpos: start positions [nq], quaternions of unit length.
         qvel: start velocities [nv].
-        ctrl: controls [time, nu].
+        ctrl: controls [periods, nu].
         params: the given model parameters.
+        control: how the rows of ctrl act; its arrays have no batch axis.
     """
 
     qpos: Float64Array
     qvel: Float64Array
     ctrl: Float64Array
     params: Mapping[str, Float64Array]
+    control: Control = PLAIN
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return len(self.ctrl) * self.control.hold
 
 
 def inertia_diagonal(model: Model, qpos: Float64Array) -> Float64Array:
@@ -196,9 +208,10 @@ def checked_parameters(model: Model) -> list[str]:
     return [name for name in parameters_of(model) if PARAMETERS[name].matters(model)]
 
 
-def checked_inputs(model: Model) -> list[str]:
-    """Return all inputs of the model."""
-    return [name for name in INPUTS if name != "ctrl" or model.nu] + checked_parameters(model)
+def checked_inputs(model: Model, control: Control = PLAIN) -> list[str]:
+    """Return all inputs of the model, and the arrays of a controller."""
+    inputs = [name for name in INPUTS if name != "ctrl" or model.nu]
+    return [*inputs, *control.arrays, *checked_parameters(model)]
 
 
 def positive_parameter(model: Model, name: str, start: Trajectory) -> Float64Array:
@@ -217,7 +230,7 @@ def _small(model: Model, name: str, start: Trajectory) -> Float64Array | None:
     if name not in ("dof_damping", "dof_armature", "dof_frictionloss", "jnt_stiffness"):
         return None
     inertia = inertia_diagonal(model, start.qpos)
-    duration = max(len(start.ctrl), 1) * model.timestep
+    duration = max(start.steps, 1) * model.timestep
     scalar_dofs = np.ones(model.nv)
     for kind, first in zip(
         model.arrays["jnt_type"].tolist(), model.arrays["jnt_dofadr"].tolist(), strict=True
@@ -233,6 +246,19 @@ def _small(model: Model, name: str, start: Trajectory) -> Float64Array | None:
     return 0.1 * (inertia * scalar_dofs)[model.arrays["jnt_dofadr"]]
 
 
+def _control_scale(model: Model, name: str, start: Trajectory, value: Float64Array) -> Float64Array:
+    """Return the scale of an array of a controller."""
+    if name == "qfrc_applied":
+        return np.broadcast_to(_ACCELERATION * inertia_diagonal(model, start.qpos), value.shape)
+    if name == "feedback.qpos":
+        return np.ones((*value.shape[:-1], model.nv))
+    if name == "feedback.qvel":
+        return np.ones(value.shape)
+    size = np.abs(value)
+    largest = float(size.max(initial=0.0)) or 1.0
+    return np.maximum(size, _SMALL_ENTRY * largest)
+
+
 def scale(model: Model, name: str, start: Trajectory, value: Float64Array) -> Float64Array:
     """Return the change of each entry of an input for a relative step of 1, in tangent coordinates.
 
@@ -242,6 +268,8 @@ def scale(model: Model, name: str, start: Trajectory, value: Float64Array) -> Fl
         return np.ones(model.nv if name == "qpos" else model.nqvel)
     if name == "ctrl":
         return np.broadcast_to(ctrl_scale(model, start.qpos), start.ctrl.shape)
+    if name in start.control.arrays:
+        return _control_scale(model, name, start, value)
     if name == "gravity":
         return np.full(3, max(float(np.linalg.norm(value)), _GRAVITY if not value.any() else 0.0))
     if name == "body_ipos":
