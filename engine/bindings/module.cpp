@@ -166,9 +166,8 @@ ControllerTangents read_controller_tangents(const py::object& given, std::vector
   ControllerTangents out;
   if (given.is_none()) return out;
   const auto tangents = given.cast<py::dict>();
-  for (const auto& [name, to] :
-       {std::pair{"gain", &out.gain}, std::pair{"qpos", &out.qpos}, std::pair{"qvel", &out.qvel},
-        std::pair{"goal", &out.goal}}) {
+  for (const auto& [name, to] : {std::pair{"gain", &out.gain}, std::pair{"qpos", &out.qpos},
+                                 std::pair{"qvel", &out.qvel}, std::pair{"goal", &out.goal}}) {
     if (!tangents.contains(name)) continue;
     owners.push_back(tangents[name].cast<StridedArray>());
     *to = broadcast_input(owners.back());
@@ -265,7 +264,7 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
   arrays.diverged_step = diverged_step.data();
   arrays.unsettled_step = unsettled_step.mutable_data();
   arrays.residual = residual.mutable_data();
-  arrays.controller = read_controller(controller, owners);
+  arrays.controller = read_controller(model, controller, owners);
   if (!unlocked([&] { return rollout(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos, qvel, status, unsettled_step, residual);
 }
