@@ -33,6 +33,7 @@ ARRAYS: dict[str, Any] = {
     "qvel_bar": np.ones((STEPS + 1, 1)),
     "ctrl_bar": np.ones((STEPS, 1)),
     "qfrc_applied": [0.3],
+    "xfrc_applied": np.ones((2, 6)),
     "gain": [[-1.0, -0.1]],
     "qpos_tan": [1.0],
     "qvel_tan": [1.0],
@@ -84,13 +85,24 @@ LEFT_OUT = {
     "MeasuredStates.trajectory_id",
     "MeasuredStates.session_id",
     "MeasuredStates.times",
+    # of models with mocap bodies
+    *(
+        f"{message}.{name}"
+        for message in (
+            "RolloutInputs",
+            "JacobianInputs",
+            "MeasuredStates",
+            "StepInputs",
+            "SessionJacobianInputs",
+            "ResetInputs",
+            "SetStateInputs",
+        )
+        for name in ("mocap_pos", "mocap_quat")
+    ),
     # by names of quantities
     "MeasureInputs.cotangents",
 }
 """Fields without which a request is valid and with which it would not be."""
-
-STREAM_LEFT_OUT = ("hold", "feedback", "qfrc_applied")
-"""Fields of a rollout that StreamRollout refuses."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,8 +188,6 @@ def _value(kind: Descriptor, field: FieldDescriptor, ids: Mapping[str, str]) -> 
     if inner.name == "EntryList":
         return [0]
     document = _document(inner, ids)
-    if kind.name == "StreamRolloutInputs":
-        document = {name: value for name, value in document.items() if name not in STREAM_LEFT_OUT}
     return [document] if field.is_repeated else document
 
 

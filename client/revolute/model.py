@@ -71,6 +71,9 @@ class ModelHandle:
         sensor_names: an unnamed sensor is `sensor_<number>`.
         sensor_types: MuJoCo's types in lower case, e.g. "gyro".
         sensor_dims: numbers that each sensor gives.
+        mocap_names: names of the mocap bodies, in the order of mocap_pos and mocap_quat.
+        mocap_pos: where the file has them, [nmocap, 3].
+        mocap_quat: their quaternions (w x y z), [nmocap, 4].
         jnt_range: range of each joint in m or rad, [njnt, 2]; infinite for a joint without limits.
         ctrlrange: range of each control, [nu, 2].
         body_mass: mass of each body in kg, [nbody].
@@ -117,6 +120,9 @@ class ModelHandle:
     sensor_dims: Sequence[int] = ()
     jnt_range: Float64Array = field(default_factory=lambda: np.zeros((0, 2)))
     geom_bodyid: Sequence[int] = ()
+    mocap_names: Sequence[str] = ()
+    mocap_pos: Float64Array = field(default_factory=lambda: np.zeros((0, 3)))
+    mocap_quat: Float64Array = field(default_factory=lambda: np.zeros((0, 4)))
     fetch: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:

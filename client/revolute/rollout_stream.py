@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .contract.arrays import Float64Array
+from .contract.controllers import Control
 from .contract.errors import UnavailableError
 from .link import Link
 from .model import ModelHandle
@@ -55,6 +56,7 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
         source: Iterator[dict[str, Any]],
         ctrl: np.ndarray,
         params: Mapping[str, np.ndarray],
+        control: Control,
     ) -> None:
         self.model = model
         self.trajectory: Trajectory | None = None
@@ -62,9 +64,11 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
         self._source = source
         # fetch the first document now, so that wrong arguments raise here and not at the first segment
         self._documents = itertools.chain([next(source)], source)
-        self._ctrl = ctrl
+        # with a controller, the segments bring them as they act
+        self._ctrl = np.array(ctrl) if control.has_controller else ctrl
         self._params = params
-        shape = (*ctrl.shape[:-2], ctrl.shape[-2] + 1)
+        self._control = control
+        shape = (*ctrl.shape[:-2], ctrl.shape[-2] * control.hold + 1)
         self._states = {
             "qpos": np.empty((*shape, model.nq)),
             "qvel": np.empty((*shape, len(model.qvel0))),
@@ -98,6 +102,10 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
             rows[...] = document[name]
             rows.flags.writeable = False
             views.append(rows)
+        if "ctrl" in document:
+            place = max(0, first - 1) // self._control.hold
+            acted = document["ctrl"]
+            self._ctrl[..., place : place + acted.shape[-2], :] = acted
         return Segment(first, *views)
 
     def _finish(self, document: Mapping[str, Any]) -> None:
@@ -109,9 +117,15 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
             document.get("residual"),
             stacklevel=3,
         )
-        whole = {**document, **self._states, **final, "checkpoints": "every"}
+        whole = {**document, **self._states, **final, "checkpoints": "every", "hold": self._control.hold}
         self.trajectory = Trajectory(
-            self._link, self.model, whole, self._ctrl, owned=True, params=self._params
+            self._link,
+            self.model,
+            whole,
+            self._ctrl,
+            owned=True,
+            params=self._params,
+            inputs=self._control.inputs,
         )
 
     def __enter__(self) -> RolloutStream:
@@ -122,4 +136,5 @@ class RolloutStream(Unpicklable, Iterator[Segment]):
 
     def __repr__(self) -> str:
         state = "over" if self.trajectory is not None else "under way"
-        return f"<revolute rollout of '{self.model.name}': {self._ctrl.shape[-2]} steps, {state}>"
+        steps = self._ctrl.shape[-2] * self._control.hold
+        return f"<revolute rollout of '{self.model.name}': {steps} steps, {state}>"

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .contract.argument_names import reject_unknown_arguments
-from .contract.arrays import Float64Array, as_float64
+from .contract.arrays import Float64Array, as_float64, given_float64
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .derivatives import StepJacobian
 from .link import Link
@@ -52,6 +52,8 @@ class State:
         unsettled_step: [batch] int64, number since the last reset of the first step whose constraints the
             solver did not settle, or -1; None from a server of an earlier release.
         residual: [batch], largest `Trajectory.residual` since the last reset; None like `unsettled_step`.
+        mocap_pos: where the mocap bodies are, [batch, nmocap, 3]; None for a model without any.
+        mocap_quat: their quaternions as given, [batch, nmocap, 4]; None for a model without any.
         measured: quantities that `step` was told to measure, by name: [batch, …].
     """
 
@@ -64,6 +66,8 @@ class State:
     sensordata: Float64Array | None = None
     unsettled_step: npt.NDArray[np.int64] | None = None
     residual: Float64Array | None = None
+    mocap_pos: Float64Array | None = None
+    mocap_quat: Float64Array | None = None
     measured: Mapping[str, Float64Array] = field(default_factory=dict)
 
     @classmethod
@@ -119,12 +123,22 @@ class Session(Unpicklable):
         self._link = link
 
     @reject_unknown_arguments
-    def reset(self, qpos: Any = None, qvel: Any = None, *, where: Any = None) -> State:
+    def reset(
+        self,
+        qpos: Any = None,
+        qvel: Any = None,
+        *,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
+        where: Any = None,
+    ) -> State:
         """Set the state, and set step counts to 0. Parameters stay.
 
         Args:
             qpos: configuration, [batch, nq], or [nq] for all environments; None for the model's default.
             qvel: velocity, [batch, nv], or [nv] for all environments; None for the model's default.
+            mocap_pos: positions of the mocap bodies, [batch, nmocap, 3] or [nmocap, 3]; None for the model's.
+            mocap_quat: their quaternions, [batch, nmocap, 4] or [nmocap, 4]; None for the model's.
             where: [batch] booleans, the environments to reset; the others go on. None for all.
 
         Returns:
@@ -139,6 +153,7 @@ class Session(Unpicklable):
             "qpos": None if qpos is None else as_float64("qpos", qpos),
             "qvel": None if qvel is None else as_float64("qvel", qvel),
             "where": None if where is None else np.asarray(as_float64("where", where)),
+            **given_float64({"mocap_pos": mocap_pos, "mocap_quat": mocap_quat}),
         }
         return State.from_document(self._link.call("Reset", document))
 
@@ -162,6 +177,10 @@ class Session(Unpicklable):
         ctrl: Any,
         steps: int = 1,
         *,
+        qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
         sensors: bool | Sequence[str] = False,
         measure: Sequence[str] = (),
     ) -> State:
@@ -169,7 +188,13 @@ class Session(Unpicklable):
 
         Args:
             ctrl: controls, [batch, nu], or [nu] for all environments.
-            steps: number of steps; 0 leaves the state as it is.
+            steps: number of steps; 0 leaves the state as it is, but for mocap bodies.
+            qfrc_applied: generalized forces in these steps, [batch, nv], or [nv] for all environments.
+            xfrc_applied: force in N and torque in N m on each body in these steps, in world axes at its mass
+                centre, [batch, nbody, 6] or [nbody, 6].
+            mocap_pos: positions of the mocap bodies, [batch, nmocap, 3] or [nmocap, 3]. They stay there in
+                later steps. None leaves them where they are.
+            mocap_quat: their quaternions (w x y z), [batch, nmocap, 4] or [nmocap, 4], likewise.
             sensors: True, or names of sensors of the file, to read in the new state with the same controls,
                 as `sensors` does.
             measure: quantities to measure in the new state with the same call, such as "site_pos:hand", for
@@ -188,6 +213,13 @@ class Session(Unpicklable):
             "ctrl": control,
             "steps": whole_number("steps", steps, least=0),
         }
+        given = {
+            "qfrc_applied": qfrc_applied,
+            "xfrc_applied": xfrc_applied,
+            "mocap_pos": mocap_pos,
+            "mocap_quat": mocap_quat,
+        }
+        document |= given_float64(given)
         readings = [] if sensors is False else sensor_quantities(self.model, sensors)
         quantities = [*readings, *([measure] if isinstance(measure, str) else measure)]
         if quantities:
@@ -249,11 +281,23 @@ class Session(Unpicklable):
         return read_sensors(self._link, {"session_id": self.id, "ctrl": ctrl}, quantities)
 
     @reject_unknown_arguments
-    def jacobian(self, ctrl: Any) -> StepJacobian:
+    def jacobian(
+        self,
+        ctrl: Any,
+        *,
+        qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
+    ) -> StepJacobian:
         """Differentiate one step from the current state. The state does not change.
 
         Args:
             ctrl: controls, [batch, nu], or [nu] for all environments.
+            qfrc_applied: generalized forces, as for `step`.
+            xfrc_applied: forces and torques on bodies, as for `step`.
+            mocap_pos: positions of the mocap bodies in this step; None for those of the session.
+            mocap_quat: their quaternions in this step; None for those of the session.
 
         Returns:
             The matrices A [batch, nx, nx] and B [batch, nx, nu], nx = 2 nv + na, in the tangent
@@ -264,7 +308,13 @@ class Session(Unpicklable):
             NotFoundError: the session was closed.
             DivergedError: every environment diverged.
         """
-        document = {"session_id": self.id, "ctrl": as_float64("ctrl", ctrl)}
+        given = {
+            "qfrc_applied": qfrc_applied,
+            "xfrc_applied": xfrc_applied,
+            "mocap_pos": mocap_pos,
+            "mocap_quat": mocap_quat,
+        }
+        document = {"session_id": self.id, "ctrl": as_float64("ctrl", ctrl), **given_float64(given)}
         return StepJacobian.from_document(self._link.call("SessionJacobian", document))
 
     def state(self) -> State:
@@ -276,7 +326,15 @@ class Session(Unpicklable):
         return State.from_document(self._link.call("GetState", {"session_id": self.id}))
 
     @reject_unknown_arguments
-    def set_state(self, qpos: Any = None, qvel: Any = None, *, step_count: Any = None) -> State:
+    def set_state(
+        self,
+        qpos: Any = None,
+        qvel: Any = None,
+        *,
+        step_count: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
+    ) -> State:
         """Replace the state, or parts of it, without resetting the step counts.
 
         Args:
@@ -284,7 +342,9 @@ class Session(Unpicklable):
             qvel: velocity, [batch, nv], or [nv] for all environments; None keeps the current one. Giving both
                 revives environments that diverged.
             step_count: steps since the last reset, a number or [batch]; None keeps the current ones. To
-                restore a saved `State`, pass its qpos, qvel and step_counts.
+                restore a saved `State`, pass its qpos, qvel and step_counts, and the poses of mocap bodies.
+            mocap_pos: positions of the mocap bodies, as for `reset`; None keeps the current ones.
+            mocap_quat: their quaternions, as for `reset`; None keeps the current ones.
 
         Returns:
             The new state.
@@ -297,6 +357,7 @@ class Session(Unpicklable):
             "session_id": self.id,
             "qpos": None if qpos is None else as_float64("qpos", qpos),
             "qvel": None if qvel is None else as_float64("qvel", qvel),
+            **given_float64({"mocap_pos": mocap_pos, "mocap_quat": mocap_quat}),
         }
         if np.ndim(step_count):
             document["step_counts"] = as_float64("step_count", step_count)

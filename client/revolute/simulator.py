@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .contract.argument_names import reject_unknown_arguments
-from .contract.arrays import Float64Array, as_float64, owned_float64, repeated_controls
+from .contract.arrays import Float64Array, as_float64, given_float64, owned_float64, repeated_controls
 from .contract.checkpoints import EVERY, Checkpoints
 from .contract.controllers import MLP, Control, Feedback
 from .contract.errors import ArgumentError, ModelError
@@ -163,6 +163,9 @@ class Simulator(Unpicklable):
         feedback: Feedback | None = None,
         policy: MLP | None = None,
         qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
         params: Mapping[str, Any] | None = None,
         checkpoints: str | Checkpoints = EVERY,
         states: Literal["all", "final"] | None = None,
@@ -185,6 +188,10 @@ class Simulator(Unpicklable):
             qfrc_applied: generalized forces besides those of actuators, held like `ctrl`: [nv], [T, nv] with
                 a row per row of `ctrl`, or [batch, T, nv]. An axis of length 1, and one that is left out,
                 repeats.
+            xfrc_applied: force in N and torque in N m on each body, in world axes at its mass centre, as
+                MuJoCo's: [nbody, 6], [T, nbody, 6] or [batch, T, nbody, 6].
+            mocap_pos: positions of the mocap bodies, [nmocap, 3], with axes as above; None for the model's.
+            mocap_quat: their quaternions (w x y z), [nmocap, 4], which are normalised; None for the model's.
             params: model parameters to replace, by name. A leading batch axis gives each environment its own
                 value. `model.params` has the names and the model's values, e.g. body_mass [nbody]. Some
                 elements are replaced by name: {"body_mass": {"chassis": 5.1}}.
@@ -215,7 +222,15 @@ class Simulator(Unpicklable):
         quantities = [*readings, *(checked_names(measure, "measure") if measure else ())]
         if quantities and not kept.differentiable:
             raise ArgumentError.expected("checkpoints", "a policy that keeps states to measure at", "'none'")
-        control = Control.of(hold, feedback, policy, qfrc_applied)
+        control = Control.of(
+            hold,
+            feedback,
+            policy,
+            qfrc_applied=qfrc_applied,
+            xfrc_applied=xfrc_applied,
+            mocap_pos=mocap_pos,
+            mocap_quat=mocap_quat,
+        )
         if kept.differentiable and not control.has_controller and self.address != IN_PROCESS:
             inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         inputs |= {"checkpoints": str(kept), "states": states, **control.to_dict()}
@@ -225,9 +240,8 @@ class Simulator(Unpicklable):
         _warn_unsettled("rollout", model, answer)
         # with a controller the controls come with the answer; in process, share the engine's copy of ctrl
         acted = answer.get("ctrl", _repeated(inputs))
-        forces = qfrc_applied is not None
         # a name here would keep the trajectory alive in the frames of an earlier attempt's error
-        return self._rolled_out(model, answer, acted, inputs["params"], forces, readings)
+        return self._rolled_out(model, answer, acted, inputs["params"], control.inputs, readings)
 
     def _rolled_out(
         self,
@@ -235,12 +249,12 @@ class Simulator(Unpicklable):
         answer: Mapping[str, Any],
         ctrl: Float64Array,
         params: Mapping[str, Float64Array],
-        has_forces: bool,
+        step_inputs: Mapping[str, Float64Array],
         readings: Sequence[str],
     ) -> Trajectory:
         """Return the trajectory of an answer, with the sensors that were asked for."""
         trajectory = Trajectory(
-            self._link, model, answer, ctrl, owned=True, params=params, has_forces=has_forces
+            self._link, model, answer, ctrl, owned=True, params=params, inputs=step_inputs
         )
         if readings:
             trajectory.take_sensors(readings)
@@ -254,6 +268,13 @@ class Simulator(Unpicklable):
         qvel: Any,
         ctrl: Any,
         *,
+        hold: int = 1,
+        feedback: Feedback | None = None,
+        policy: MLP | None = None,
+        qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
         params: Mapping[str, Any] | None = None,
         segment_steps: int | None = None,
     ) -> RolloutStream:
@@ -266,8 +287,15 @@ class Simulator(Unpicklable):
             qpos: start configuration, as for `rollout`.
             qvel: start velocity, as for `rollout`.
             ctrl: controls, as for `rollout`.
+            hold: steps that each row of `ctrl` acts for, as for `rollout`.
+            feedback: feedback that is added to `ctrl`, as for `rollout`.
+            policy: network whose output is added to `ctrl`, as for `rollout`.
+            qfrc_applied: generalized forces, as for `rollout`.
+            xfrc_applied: forces and torques on bodies, as for `rollout`.
+            mocap_pos: positions of the mocap bodies, as for `rollout`.
+            mocap_quat: their quaternions, as for `rollout`.
             params: model parameters to replace, as for `rollout`.
-            segment_steps: steps per segment; by default, as many as fit in 256 KiB.
+            segment_steps: steps per segment, a multiple of `hold`; by default, as many as fit in 256 KiB.
 
         Returns:
             An iterator of segments, each with `first`, `qpos` and `qvel`. After the last segment, its
@@ -282,9 +310,18 @@ class Simulator(Unpicklable):
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
         inputs["ctrl"] = owned_float64("ctrl", inputs["ctrl"])
         steps = None if segment_steps is None else whole_number("segment_steps", segment_steps, least=1)
-        document = {"inputs": inputs, "segment_steps": steps}
+        control = Control.of(
+            hold,
+            feedback,
+            policy,
+            qfrc_applied=qfrc_applied,
+            xfrc_applied=xfrc_applied,
+            mocap_pos=mocap_pos,
+            mocap_quat=mocap_quat,
+        )
+        document = {"inputs": inputs | control.to_dict(), "segment_steps": steps}
         documents = self._link.stream("StreamRollout", document)
-        return RolloutStream(self._link, model, documents, _repeated(inputs), inputs["params"])
+        return RolloutStream(self._link, model, documents, _repeated(inputs), inputs["params"], control)
 
     def trajectory(self, model: ModelHandle, trajectory_id: str) -> Trajectory:
         """Open a trajectory by its id, e.g. one that another process kept with `Trajectory.detach`.
@@ -306,7 +343,10 @@ class Simulator(Unpicklable):
         if document["model_id"] != check_model(model).id:
             raise ArgumentError.expected("model", f"the trajectory's model {document['model_id']}", model.id)
         params = document.get("params", {})
-        return Trajectory(self._link, model, document, document["ctrl"], owned=False, params=params)
+        inputs = document.get("inputs", {})
+        return Trajectory(
+            self._link, model, document, document["ctrl"], owned=False, params=params, inputs=inputs
+        )
 
     def load_trajectory(self, path: str | os.PathLike[str]) -> Trajectory:
         """Simulate a trajectory again that `Trajectory.save` wrote; its `model` is loaded, too.
@@ -346,6 +386,9 @@ class Simulator(Unpicklable):
         feedback: Feedback | None = None,
         policy: MLP | None = None,
         qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
         params: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = STATE_AND_CONTROL,
         checkpoints: str | Checkpoints = EVERY,
@@ -368,7 +411,10 @@ class Simulator(Unpicklable):
                 as they act, each once.
             feedback: feedback that is added to `ctrl`, as for `rollout`.
             policy: network whose output is added to `ctrl`, as for `rollout`.
-            qfrc_applied: generalized forces besides those of actuators, as for `rollout`.
+            qfrc_applied: generalized forces, as for `rollout`.
+            xfrc_applied: forces and torques on bodies, as for `rollout`.
+            mocap_pos: positions of the mocap bodies, as for `rollout`.
+            mocap_quat: their quaternions, as for `rollout`.
             params: model parameters to replace, as for `rollout`.
             wrt: what to differentiate by, as for `Trajectory.backward`.
             checkpoints: which states are kept during the call, as for `rollout`, but not "none". Memory
@@ -390,7 +436,15 @@ class Simulator(Unpicklable):
         """
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
         inputs["checkpoints"] = str(Checkpoints.parse(checkpoints))
-        inputs |= Control.of(hold, feedback, policy, qfrc_applied).to_dict()
+        inputs |= Control.of(
+            hold,
+            feedback,
+            policy,
+            qfrc_applied=qfrc_applied,
+            xfrc_applied=xfrc_applied,
+            mocap_pos=mocap_pos,
+            mocap_quat=mocap_quat,
+        ).to_dict()
         names = checked_names(wrt)
         document: dict[str, Any] = {"inputs": inputs, "wrt": names, "on_diverged": on_diverged}
         document["clip"] = None if clip is None else positive_number("clip", clip)
@@ -406,7 +460,17 @@ class Simulator(Unpicklable):
 
     @reject_unknown_arguments
     def jacobian(
-        self, model: ModelHandle, qpos: Any, qvel: Any, ctrl: Any, *, params: Mapping[str, Any] | None = None
+        self,
+        model: ModelHandle,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        *,
+        qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
+        params: Mapping[str, Any] | None = None,
     ) -> StepJacobian:
         """Differentiate one step with respect to its state and controls.
 
@@ -415,6 +479,10 @@ class Simulator(Unpicklable):
             qpos: configuration before the step, [batch, nq], or [nq] for all environments.
             qvel: velocity before the step, [batch, nv] or [nv].
             ctrl: controls of the step, [batch, nu]. With [nu], results have no batch axis.
+            qfrc_applied: generalized forces in the step, [batch, nv], or [nv] for all environments.
+            xfrc_applied: forces and torques on bodies, as for `rollout`, [batch, nbody, 6] or [nbody, 6].
+            mocap_pos: positions of the mocap bodies, [batch, nmocap, 3] or [nmocap, 3].
+            mocap_quat: their quaternions, [batch, nmocap, 4] or [nmocap, 4].
             params: model parameters to replace, as for `rollout`.
 
         Returns:
@@ -426,7 +494,13 @@ class Simulator(Unpicklable):
             DivergedError: the step of every environment diverges.
         """
         inputs = self._inputs(model, qpos, qvel, ctrl, params)
-        return StepJacobian.from_document(self._link.call("Jacobian", inputs))
+        given = {
+            "qfrc_applied": qfrc_applied,
+            "xfrc_applied": xfrc_applied,
+            "mocap_pos": mocap_pos,
+            "mocap_quat": mocap_quat,
+        }
+        return StepJacobian.from_document(self._link.call("Jacobian", inputs | given_float64(given)))
 
     @reject_unknown_arguments
     def kinematics(
@@ -436,6 +510,10 @@ class Simulator(Unpicklable):
         qvel: Any = None,
         *,
         ctrl: Any = None,
+        qfrc_applied: Any = None,
+        xfrc_applied: Any = None,
+        mocap_pos: Any = None,
+        mocap_quat: Any = None,
         params: Mapping[str, Any] | None = None,
         quantities: Sequence[str] | None = None,
     ) -> Kinematics:
@@ -447,6 +525,10 @@ class Simulator(Unpicklable):
             qvel: velocities with the same leading axes, or [nv] for all; None for zero.
             ctrl: controls with the same leading axes, or [nu] for all; only sensors of forces and
                 accelerations need them.
+            qfrc_applied: generalized forces, as `ctrl`, [..., nv] or [nv].
+            xfrc_applied: forces and torques on bodies, as `ctrl`, [..., nbody, 6] or [nbody, 6].
+            mocap_pos: positions of the mocap bodies, [..., nmocap, 3] or [nmocap, 3]; None for the model's.
+            mocap_quat: their quaternions, [..., nmocap, 4] or [nmocap, 4]; None for the model's.
             params: model parameters to replace, as for `rollout`.
             quantities: names such as "site_pos" or, of one element, "site_pos:hand", or in another frame,
                 "site_pos:hand@body:chassis"; "sensor" for all sensors. By default all poses, and with qvel
@@ -465,6 +547,14 @@ class Simulator(Unpicklable):
             "qvel": None if qvel is None else as_float64("qvel", qvel),
             "ctrl": None if ctrl is None else as_float64("ctrl", ctrl),
             "params": check_params(model, params),
+            **given_float64(
+                {
+                    "qfrc_applied": qfrc_applied,
+                    "xfrc_applied": xfrc_applied,
+                    "mocap_pos": mocap_pos,
+                    "mocap_quat": mocap_quat,
+                }
+            ),
         }
         names = (
             default_quantities(model, qvel is not None) if quantities is None else checked_names(quantities)
@@ -533,7 +623,7 @@ class Simulator(Unpicklable):
             "directions": whole_number("directions", directions, least=1),
             "seed": whole_number("seed", seed, least=0),
             "tolerance": _fraction("tolerance", tolerance),
-            **Control.of(hold, feedback, policy, qfrc_applied).to_dict(),
+            **Control.of(hold, feedback, policy, qfrc_applied=qfrc_applied).to_dict(),
         }
         if progress is not None and self.address == IN_PROCESS:
             document["progress"] = progress

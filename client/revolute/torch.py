@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .contract.controllers import MLP, Feedback, arguments_of
+from .contract.controllers import MLP, STEP_INPUTS, Feedback, arguments_of
 from .contract.errors import ArgumentError
 from .loss_function import LossFunction, States
 from .model import ModelHandle
@@ -40,6 +40,9 @@ def rollout(
     feedback: Feedback | Mapping[str, Any] | None = None,
     policy: MLP | Policy | None = None,
     qfrc_applied: Any = None,
+    xfrc_applied: Any = None,
+    mocap_pos: Any = None,
+    mocap_quat: Any = None,
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Simulate as `Simulator.rollout` does, with a gradient for torch.
@@ -54,6 +57,9 @@ def rollout(
         feedback: the arguments of `revolute.Feedback` by name, which may be tensors; or a Feedback.
         policy: a `Policy` of a torch network, whose parameters get gradients; or a `revolute.MLP`.
         qfrc_applied: generalized forces, as for `Simulator.rollout`.
+        xfrc_applied: forces and torques on bodies, as for `Simulator.rollout`.
+        mocap_pos: positions of the mocap bodies, as for `Simulator.rollout`.
+        mocap_quat: their quaternions, as for `Simulator.rollout`.
         options: further options of `Simulator.rollout`, e.g. checkpoints="slots=32" or hold=2. With
             states="final" only the last state is returned.
 
@@ -76,8 +82,8 @@ def rollout(
         options["policy"] = policy.document()
     elif policy is not None:
         options["policy"] = policy.to_dict()
-    if qfrc_applied is not None:
-        chosen["qfrc_applied"] = qfrc_applied
+    applied = (qfrc_applied, xfrc_applied, mocap_pos, mocap_quat)
+    chosen |= {name: array for name, array in zip(STEP_INPUTS, applied, strict=True) if array is not None}
     return _Rollout.apply(sim, model, options, tuple(chosen), qpos, qvel, ctrl, *chosen.values())
 
 

@@ -9,6 +9,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,6 +130,8 @@ class Trajectory(Unpicklable):
         ctrl: controls as they acted, [batch, T / hold, nu], with the part of a feedback or policy.
         hold: steps that each row of `ctrl` acted for.
         params: model parameters that the rollout replaced, by name.
+        inputs: what the rollout was given of `qfrc_applied`, `xfrc_applied`, `mocap_pos` and `mocap_quat`, by
+            name.
         checkpoints: which states are kept for the gradient.
         status: [batch] int32, 0 for an environment that stayed finite, 1 for one that diverged. States of a
             diverged environment are NaN after its last finite one.
@@ -153,7 +156,7 @@ class Trajectory(Unpicklable):
         *,
         owned: bool,
         params: Mapping[str, np.ndarray],
-        has_forces: bool = False,
+        inputs: Mapping[str, np.ndarray] = MappingProxyType({}),
     ) -> None:
         self.id: str = document["trajectory_id"]
         self.model = model
@@ -163,7 +166,7 @@ class Trajectory(Unpicklable):
         self._states = _states(document) if "qpos" in document else None
         self.ctrl: Float64Array = _read_only(ctrl)
         self.params: Mapping[str, Float64Array] = {name: _read_only(value) for name, value in params.items()}
-        self._has_forces = has_forces
+        self.inputs: Mapping[str, Float64Array] = {name: _read_only(value) for name, value in inputs.items()}
         # servers of earlier versions do not send it
         self.hold: int = document.get("hold") or 1
         self.status: npt.NDArray[np.int32] = _read_only(document["status"])
@@ -320,8 +323,9 @@ class Trajectory(Unpicklable):
                 one; the time axis of the cotangents then has this length. None for all T + 1 states.
             wrt: what to differentiate by: "qpos" and "qvel" (start state), "ctrl", any parameter that
                 `Simulator.rollout` takes, and the arrays of its controller: "feedback.gain", "feedback.qpos",
-                "feedback.qvel", "policy.weights" (one vector; `MLP.arrays` splits it), "policy.goal",
-                "qfrc_applied".
+                "feedback.qvel", "policy.weights" (one vector; `MLP.arrays` splits it), "policy.goal", and
+                those of `inputs`. The gradient by a quaternion of `mocap_quat` is by its four numbers, as is
+                that of qpos.
             clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel, without units);
                 longer ones are scaled down before they are pulled back through a step, for each environment
                 and step. This tames gradients through chaotic contacts, and biases them: the result is no
@@ -372,8 +376,9 @@ class Trajectory(Unpicklable):
         shape, bar = self.sensordata.shape, as_float64("sensordata_bar", sensordata_bar)
         if bar.shape != shape:
             raise ArgumentError.expected("sensordata_bar", f"shape {list(shape)}", list(bar.shape))
-        if "qfrc_applied" in names:
-            raise ArgumentError.expected("wrt", "no qfrc_applied beside sensordata_bar", "qfrc_applied")
+        for name in names:
+            if name in self.inputs:
+                raise ArgumentError.expected("wrt", f"no {name} beside sensordata_bar", name)
         parameters = [name for name in names if name in self.model.params]
         document = {
             "states": {"trajectory_id": self.id},
@@ -452,17 +457,12 @@ class Trajectory(Unpicklable):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trajectory to an NPZ file for `Simulator.load_trajectory`, with its model.
 
-        The file has the start state, the controls as they acted and the parameters, not the states, which are
-        simulated again. A feedback or policy is not in it.
+        The file has the start state, the controls as they acted, `inputs` and the parameters, not the states,
+        which are simulated again. A feedback or policy is not in it.
 
         Raises:
-            ArgumentError: the file cannot be written, the rollout ran with checkpoints "none", or forces were
-                applied to it.
+            ArgumentError: the file cannot be written, or the rollout ran with checkpoints "none".
         """
-        if self._has_forces:
-            raise ArgumentError.expected(
-                "trajectory", "one without qfrc_applied", "one with", advice="save these"
-            )
         run = {
             "checkpoints": str(self.checkpoints),
             "hold": self.hold,
@@ -470,6 +470,7 @@ class Trajectory(Unpicklable):
                 "qpos": np.array(self.qpos[..., 0, :]),
                 "qvel": np.array(self.qvel[..., 0, :]),
                 "ctrl": np.array(self.ctrl),
+                **{name: np.array(value) for name, value in self.inputs.items()},
             },
             "params": {name: np.asarray(value) for name, value in self.params.items()},
             "final": {"qpos": np.array(self.final_qpos), "qvel": np.array(self.final_qvel)},

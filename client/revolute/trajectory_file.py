@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .contract.codec.npz import pack_npz, unpack_npz
+from .contract.controllers import STEP_INPUTS
 from .contract.errors import ArgumentError, NotFoundError, RevoluteError
 from .model import Source
 
@@ -22,7 +23,8 @@ def write(source: Source, run: Mapping[str, Any], path: str | os.PathLike[str]) 
 
     Args:
         source: the model's.
-        run: `checkpoints`, `hold`, `inputs` (qpos, qvel, ctrl), `params` and `final` (qpos, qvel).
+        run: `checkpoints`, `hold`, `inputs` (qpos, qvel, ctrl, and those of `STEP_INPUTS` that were given),
+            `params` and `final` (qpos, qvel).
         path: the file.
 
     Raises:
@@ -75,6 +77,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Source, dict[str, Any], Mapping[
         source = Source(model["name"], model["text"], model["builtin"], assets, model["options"])
         arguments = {
             **{name: document["inputs"][name] for name in ("qpos", "qvel", "ctrl")},
+            **{name: array for name, array in document["inputs"].items() if name in STEP_INPUTS},
             "params": document.get("params") or None,
             "checkpoints": document["checkpoints"],
             "hold": document["hold"],

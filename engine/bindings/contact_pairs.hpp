@@ -15,6 +15,7 @@ inline PairTree read_pair_tree(const pybind11::dict& in) {
   read(in["njnt"], tree.njnt);
   read(in["ngeom"], tree.ngeom);
   read(in["body_parentid"], tree.body_parentid);
+  read(in["body_mocapid"], tree.body_mocapid);
   read(in["body_pos"], tree.body_pos);
   read(in["body_quat"], tree.body_quat);
   read(in["jnt_type"], tree.jnt_type);

@@ -48,6 +48,23 @@ int parameter_index(const std::string& name) {
   throw py::key_error(name);
 }
 
+// -1: it is none.
+int input_index(const std::string& name) {
+  for (int i = 0; i < input_count; ++i)
+    if (name == input_names[i]) return i;
+  return -1;
+}
+// One row per state of each input in a dict by name, None without any.
+InputRows input_rows(const py::object& given, std::vector<Array>& owners) {
+  InputRows out{};
+  if (given.is_none()) return out;
+  for (const auto& [name, value] : given.cast<py::dict>()) {
+    owners.push_back(value.cast<Array>());
+    out.at(std::size_t(input_index(name.cast<std::string>()))) = owners.back().data();
+  }
+  return out;
+}
+
 // `owners` keeps the converted arrays alive as long as the pointers are used.
 ParameterInputs parameter_inputs(const py::dict& parameters, std::vector<Array>& owners) {
   ParameterInputs out;
@@ -111,7 +128,8 @@ ControllerInputs read_controller(const ModelStorage& model, const py::object& gi
     owners.push_back(controller[name].cast<StridedArray>());
     return owners.back();
   };
-  if (controller.contains("qfrc_applied")) out.qfrc_applied = broadcast_input(array("qfrc_applied"));
+  for (int i = 0; i < input_count; ++i)
+    if (controller.contains(input_names[i])) out.inputs[i] = broadcast_input(array(input_names[i]));
   if (controller.contains("gain")) {
     out.kind = ControllerKind::feedback;
     out.gain = broadcast_input(array("gain"));
@@ -139,6 +157,7 @@ ControllerInputs read_controller(const ModelStorage& model, const py::object& gi
     out.mlp.observe.push_back(whole(model.model(), kind, measured ? first : 0,
                                     measured ? out.mlp.probes.size - first : out.mlp.goal_size));
   }
+  if (controller.contains("previous_ctrl")) out.previous_ctrl = broadcast_input(array("previous_ctrl"));
   return out;
 }
 
@@ -147,12 +166,16 @@ ControllerTangents read_controller_tangents(const py::object& given, std::vector
   ControllerTangents out;
   if (given.is_none()) return out;
   const auto tangents = given.cast<py::dict>();
-  for (const auto& [name, to] :
-       {std::pair{"gain", &out.gain}, std::pair{"qpos", &out.qpos}, std::pair{"qvel", &out.qvel},
-        std::pair{"goal", &out.goal}, std::pair{"qfrc_applied", &out.qfrc_applied}}) {
+  for (const auto& [name, to] : {std::pair{"gain", &out.gain}, std::pair{"qpos", &out.qpos},
+                                 std::pair{"qvel", &out.qvel}, std::pair{"goal", &out.goal}}) {
     if (!tangents.contains(name)) continue;
     owners.push_back(tangents[name].cast<StridedArray>());
     *to = broadcast_input(owners.back());
+  }
+  for (int i = 0; i < input_count; ++i) {
+    if (!tangents.contains(input_names[i])) continue;
+    owners.push_back(tangents[input_names[i]].cast<StridedArray>());
+    out.inputs[i] = broadcast_input(owners.back());
   }
   if (!tangents.contains("weights")) return out;
   owners.push_back(tangents["weights"].cast<StridedArray>());
@@ -219,8 +242,10 @@ py::object rollout_python(const ModelStorage& model, const Array& qpos0, const A
 }
 
 py::object advance_python(const ModelStorage& model, const Array& qpos0, const Array& qvel0,
-                          const Array& ctrl, std::int64_t steps, int threads, const CancelToken* cancel) {
+                          const Array& ctrl, std::int64_t steps, const py::object& controller, int threads,
+                          const CancelToken* cancel) {
   const Model& m = model.model();
+  std::vector<StridedArray> owners;
   const int batch = int(ctrl.shape(0));
   Array qpos(Shape{batch, m.nq}), qvel(Shape{batch, velocities(m)});
   py::array_t<std::int32_t> status(batch);
@@ -239,6 +264,7 @@ py::object advance_python(const ModelStorage& model, const Array& qpos0, const A
   arrays.diverged_step = diverged_step.data();
   arrays.unsettled_step = unsettled_step.mutable_data();
   arrays.residual = residual.mutable_data();
+  arrays.controller = read_controller(model, controller, owners);
   if (!unlocked([&] { return rollout(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(qpos, qvel, status, unsettled_step, residual);
 }
@@ -271,9 +297,9 @@ py::dict gradient_arrays(const ModelStorage& model, const std::vector<std::strin
       arrays.controller_bars.qpos = result(name, {cotangents, batch, rows(controller.qpos), m.nq});
     } else if (name == "feedback.qvel") {
       arrays.controller_bars.qvel = result(name, {cotangents, batch, rows(controller.qvel), velocities(m)});
-    } else if (name == "qfrc_applied") {
-      arrays.controller_bars.qfrc_applied =
-          result(name, {cotangents, batch, rows(controller.qfrc_applied), m.nv});
+    } else if (const int i = input_index(name); i >= 0) {
+      arrays.controller_bars.inputs[i] =
+          result(name, {cotangents, batch, rows(controller.inputs[i]), input_size(m, i)});
     } else if (name == "policy.weights") {
       arrays.controller_bars.weights =
           result(name, {cotangents, batch, py::ssize_t(controller.mlp.weight_count(m))});
@@ -426,7 +452,8 @@ py::object jvp_python(const ModelStorage& model, const Array& qpos, const Array&
 }
 
 py::object jacobian_python(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
-                           const py::dict& parameters, int threads, const CancelToken* cancel) {
+                           const py::object& inputs, const py::dict& parameters, int threads,
+                           const CancelToken* cancel) {
   const py::ssize_t nx = model.model().nv + velocities(model.model()), nu = model.model().nu;
   const bool batched = ctrl.ndim() == 2;
   const int batch = batched ? int(ctrl.shape(0)) : 1;
@@ -441,7 +468,8 @@ py::object jacobian_python(const ModelStorage& model, const Array& qpos, const A
                                  parameter_inputs(parameters, owners),
                                  A.mutable_data(),
                                  B.mutable_data(),
-                                 finite.data()};
+                                 finite.data(),
+                                 input_rows(inputs, owners)};
   if (!unlocked([&] { return jacobian(model, arrays, {threads, cancel}); })) return py::none();
   return py::make_tuple(A, B, std::any_of(finite.begin(), finite.end(), [](std::uint8_t is) { return is; }));
 }
@@ -465,7 +493,7 @@ bool is_sound_step(const ModelStorage& model, const Array& qpos, const Array& qv
 py::object sound_jacobian(const ModelStorage& model, const Array& qpos, const Array& qvel, const Array& ctrl,
                           double least, double most, int threads, const CancelToken* cancel) {
   if (!is_sound_step(model, qpos, qvel, ctrl, least, most)) return py::bool_(false);
-  return jacobian_python(model, qpos, qvel, ctrl, {}, threads, cancel);
+  return jacobian_python(model, qpos, qvel, ctrl, py::none(), {}, threads, cancel);
 }
 
 bool all_finite_python(const Array& values) {
@@ -491,9 +519,9 @@ py::array_t<bool> finite_rows_python(const Array& values) {
 
 // [B, count, ...] each; ctrl is None where no probe needs it.
 py::object measure_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
-                          const Array& qvel, const std::optional<Array>& ctrl,
-                          const std::optional<Array>& qfrc_applied, const Array& time,
-                          const py::dict& parameters, int threads, const CancelToken* cancel) {
+                          const Array& qvel, const std::optional<Array>& ctrl, const py::object& inputs,
+                          const Array& time, const py::dict& parameters, int threads,
+                          const CancelToken* cancel) {
   const py::ssize_t batch = qpos.shape(0), count = qpos.shape(1);
   std::vector<Array> owners;
   Probes probes;
@@ -504,9 +532,9 @@ py::object measure_python(const ModelStorage& model, const py::list& requests, c
                        qpos.data(),
                        qvel.data(),
                        ctrl ? ctrl->data() : nullptr,
-                       qfrc_applied ? qfrc_applied->data() : nullptr,
                        time.data(),
-                       parameter_inputs(parameters, owners)};
+                       parameter_inputs(parameters, owners),
+                       input_rows(inputs, owners)};
   arrays.values = values.mutable_data();
   if (!unlocked([&] { return measure(model, arrays, {threads, cancel}); })) return py::none();
   return std::move(values);
@@ -515,9 +543,8 @@ py::object measure_python(const ModelStorage& model, const py::list& requests, c
 // Names in `wrt`: qpos, tangent, qvel, ctrl and parameters.
 py::object measure_backward_python(const ModelStorage& model, const py::list& requests, const Array& qpos,
                                    const Array& qvel, const std::optional<Array>& ctrl,
-                                   const std::optional<Array>& qfrc_applied, const Array& time,
-                                   const py::dict& parameters, const Array& values_bar,
-                                   const std::vector<std::string>& wrt, int threads,
+                                   const py::object& inputs, const Array& time, const py::dict& parameters,
+                                   const Array& values_bar, const std::vector<std::string>& wrt, int threads,
                                    const CancelToken* cancel) {
   const Model& m = model.model();
   const py::ssize_t cotangents = values_bar.shape(0), batch = qpos.shape(0), count = qpos.shape(1);
@@ -529,9 +556,9 @@ py::object measure_backward_python(const ModelStorage& model, const py::list& re
                        qpos.data(),
                        qvel.data(),
                        ctrl ? ctrl->data() : nullptr,
-                       qfrc_applied ? qfrc_applied->data() : nullptr,
                        time.data(),
-                       parameter_inputs(parameters, owners)};
+                       parameter_inputs(parameters, owners),
+                       input_rows(inputs, owners)};
   arrays.cotangents = int(cotangents);
   arrays.values_bar = values_bar.data();
   py::dict out;
@@ -585,11 +612,12 @@ py::dict contacts_python(const ModelStorage& model, const Array& qpos) {
 }
 // qpos [N, nq], qvel [N, nv], ctrl [N, nu]; parameters one row for all or one per state
 py::dict contact_forces_python(const ModelStorage& model, const Array& qpos, const Array& qvel,
-                               const Array& ctrl, const std::optional<Array>& qfrc_applied,
+                               const Array& ctrl, const py::object& given_inputs,
                                const py::dict& parameters) {
   const Model& m = model.model();
   std::vector<Array> owners;
-  const ParameterInputs inputs = parameter_inputs(parameters, owners);
+  const ParameterInputs given = parameter_inputs(parameters, owners);
+  const InputRows rows = input_rows(given_inputs, owners);
   const py::ssize_t states = qpos.shape(0);
   std::vector<ContactRecord> all;
   std::vector<std::int64_t> counts;
@@ -597,12 +625,14 @@ py::dict contact_forces_python(const ModelStorage& model, const Array& qpos, con
     for (py::ssize_t i = 0; i < states; ++i) {
       ParameterPointers values;
       for (int p = 0; p < parameter_count; ++p) {
-        const std::size_t size = model.parameter_size(Parameter(p)), row = inputs[p].rows > 1 ? i : 0;
-        values[p] = inputs[p].values ? inputs[p].values + row * size : model.parameters().defaults[p].data();
+        const std::size_t size = model.parameter_size(Parameter(p)), row = given[p].rows > 1 ? i : 0;
+        values[p] = given[p].values ? given[p].values + row * size : model.parameters().defaults[p].data();
       }
+      InputRows inputs{};
+      for (int k = 0; k < input_count; ++k)
+        if (rows[k]) inputs[k] = rows[k] + i * input_size(m, k);
       const auto found = find_contact_forces(model, values, qpos.data() + i * m.nq,
-                                             qvel.data() + i * velocities(m), ctrl.data() + i * m.nu,
-                                             qfrc_applied ? qfrc_applied->data() + i * m.nv : nullptr);
+                                             qvel.data() + i * velocities(m), ctrl.data() + i * m.nu, inputs);
       counts.push_back(std::int64_t(found.size()));
       all.insert(all.end(), found.begin(), found.end());
     }
@@ -660,7 +690,7 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
              "Dict of the contacts at qpos [nq], at rest: geom [n, 2], distance [n], position [n, 3], frame "
              "[n, 3, 3] (rows: normal from the first shape to the second, two tangents).");
   module.def("contact_forces", &contact_forces_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"),
-             py::arg("ctrl"), py::arg("qfrc_applied").none(true), py::arg("params"),
+             py::arg("ctrl"), py::arg("inputs").none(true), py::arg("params"),
              "The same of the steps from states [N, nq], [N, nv] with controls [N, nu], one after the other, "
              "with their "
              "forces [n, 6] and the number of contacts of each state, count [N].");
@@ -672,11 +702,11 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
   module.attr("probe_kinds") = kinds;
   module.attr("probe_sizes") = sizes;
   module.def("measure", &measure_python, py::arg("model"), py::arg("probes"), py::arg("qpos"),
-             py::arg("qvel"), py::arg("ctrl").none(true), py::arg("qfrc_applied").none(true), py::arg("time"),
+             py::arg("qvel"), py::arg("ctrl").none(true), py::arg("inputs").none(true), py::arg("time"),
              py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
              "What is measured at states [B, n, ...]: [B, n, size], or None when cancelled.");
   module.def("measure_backward", &measure_backward_python, py::arg("model"), py::arg("probes"),
-             py::arg("qpos"), py::arg("qvel"), py::arg("ctrl").none(true), py::arg("qfrc_applied").none(true),
+             py::arg("qpos"), py::arg("qvel"), py::arg("ctrl").none(true), py::arg("inputs").none(true),
              py::arg("time"), py::arg("params"), py::arg("values_bar"), py::arg("wrt"), py::arg("threads"),
              py::arg("cancel").none(true),
              "Gradients by name of cotangents [K, B, n, size]: qpos [K, B, n, nq], tangent, qvel, ctrl, and "
@@ -701,9 +731,9 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       "cancelled.");
   module.def(
       "advance", &advance_python, py::arg("model"), py::arg("qpos0"), py::arg("qvel0"), py::arg("ctrl"),
-      py::arg("steps"), py::arg("threads"), py::arg("cancel").none(true),
+      py::arg("steps"), py::arg("controller").none(true), py::arg("threads"), py::arg("cancel").none(true),
       "(qpos [B, nq], qvel [B, nv], status [B], unsettled_step [B], residual [B]) after some steps with "
-      "ctrl [B, nu] held, or None when cancelled.");
+      "ctrl [B, nu] and inputs [B, 1, n] held, or None when cancelled.");
   module.def(
       "backward", &backward_python, py::arg("model"), py::arg("policy"), py::arg("policy_count"),
       py::arg("kept_qpos"), py::arg("kept_qvel"), py::arg("ctrl"), py::arg("hold"),
@@ -730,7 +760,7 @@ PYBIND11_MODULE(REVOLUTE_MODULE_NAME, module) {
       "None when cancelled.");
   module.def(
       "jacobian", &jacobian_python, py::arg("model"), py::arg("qpos"), py::arg("qvel"), py::arg("ctrl"),
-      py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
+      py::arg("inputs").none(true), py::arg("params"), py::arg("threads"), py::arg("cancel").none(true),
       "(A [B, 2nv, 2nv], B [B, 2nv, nu], whether any environment is finite), or None when cancelled. ctrl "
       "without the axis B gives results without it.");
   module.def("sound_jacobian", &sound_jacobian, py::arg("model"), py::arg("qpos"), py::arg("qvel"),

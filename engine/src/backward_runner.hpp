@@ -23,6 +23,7 @@ struct BackwardRunner {
   std::vector<Real*> ctrl_bars;  // of the period at hand
   std::vector<StateCotangent<Real>> states;
   std::vector<Parameters<Real>> parameter_bars;
+  std::vector<InputArrays<Real>> input_bars;  // of the period at hand
 
   BackwardRunner(const Model& model, int cotangents, Arena& arena)
       : forward(model, arena), workspace(model, arena) {
@@ -35,7 +36,8 @@ struct BackwardRunner {
       states.emplace_back(model, arena);
       ctrl_bars.push_back(arena.take<Real>(model.nu));
       parameter_bars.emplace_back(model, arena);
-      parameter_bars.back().qfrc_applied = arena.take<Real>(model.nv);
+      input_bars.emplace_back(model, arena);
+      input_bars.back().attach_bars(parameter_bars.back());
     }
   }
 
@@ -53,7 +55,7 @@ struct BackwardRunner {
     const Seats<Real> seats = {slice, arrays.cotangents};
     forward.load(storage, arrays.parameters, slice, measures(arrays.loss, arrays.controller));
     const SeenFromDistance<Real> seen(model, arrays.contact_distance, forward.workspace.soft);
-    forward.take_forces(arrays.controller);
+    forward.take_inputs(model, arrays.controller);
     StateReplay<Real, Kept> replay(model, arrays, slice, kept, forward);
     std::int64_t given = arrays.bars.steps ? arrays.bars.count : steps + 1;  // cotangents not yet taken
     OptionalController<Real> controller(model, arrays.controller, seats.groups());
@@ -61,7 +63,7 @@ struct BackwardRunner {
     for (int g = 0; g < seats.groups(); ++g) {
       parameter_bars[g].clear(model);
       std::fill_n(ctrl_bars[g], model.nu, Real(0));
-      std::fill_n(parameter_bars[g].qfrc_applied, model.nv, Real(0));
+      input_bars[g].clear(model);
       std::fill_n(states[g].qpos, model.nv, Real(0));
       std::fill_n(states[g].qvel, velocities(model), Real(0));
     }
@@ -70,7 +72,7 @@ struct BackwardRunner {
       for (int lane = 0; lane < slice.count; ++lane) arrays.cotangents_finite[slice.environment(lane)] = 1;
     for (std::int64_t t = steps; t-- > 0;) {
       if (!replay.find(t, cancel)) return false;
-      forward.load_inputs(model, arrays, t, slice);
+      forward.load_inputs(model, arrays, arrays.shape, t, slice);
       step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
            qpos_next, qvel_next);
       add_state_cotangents(model, arrays, seats, t + 1, qpos_next, qvel_next, given);
@@ -96,7 +98,7 @@ struct BackwardRunner {
           scatter_group(ctrl_bar, periods * model.nu, c * model.nu, model.nu, arrays, seats, g,
                         arrays.ctrl_bar);
         if (controller) pull_controller(model, arrays, seats, g, t, controller);
-        if (arrays.controller_bars.qfrc_applied) write_forces(model, arrays, seats, g, c);
+        write_inputs(model, arrays, seats, g, c);
         std::fill_n(ctrl_bar, model.nu, Real(0));
       }
     }
@@ -166,14 +168,17 @@ struct BackwardRunner {
                  group, loss_by_ctrl);
     for (int i = 0; i < model.nu; ++i) ctrl_bars[group][i] += loss_by_ctrl[i];
   }
-  void write_forces(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
+  void write_inputs(const Model& model, const BackwardArrays& arrays, const Seats<Real>& seats, int group,
                     std::int64_t c) {
-    const PeriodRow place(arrays.controller.qfrc_applied, c, arrays.shape.periods());
-    if (!place.complete) return;
-    Real* bar = parameter_bars[group].qfrc_applied;
-    scatter_group(bar, place.rows * model.nv, place.row * model.nv, model.nv, arrays, seats, group,
-                  arrays.controller_bars.qfrc_applied);
-    std::fill_n(bar, model.nv, Real(0));
+    for (int i = 0; i < input_count; ++i) {
+      if (!arrays.controller_bars.inputs[i]) continue;
+      const PeriodRow place(arrays.controller.inputs[i], c, arrays.shape.periods());
+      if (!place.complete) continue;
+      const int size = input_size(model, i);
+      scatter_group(input_bars[group].of[i], place.rows * size, place.row * size, size, arrays, seats, group,
+                    arrays.controller_bars.inputs[i]);
+      std::fill_n(input_bars[group].of[i], size, Real(0));
+    }
   }
   PeriodStart<Real> period_start(const Model& model, const BackwardArrays& arrays, const Slice& slice,
                                  std::int64_t t) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "packs.hpp"
 #include "revolute/step.hpp"
 
 namespace revolute {
@@ -9,12 +10,13 @@ namespace revolute {
 namespace {
 
 struct Workspace {
+  InputArrays<double> inputs;
   Parameters<double> parameters;
   Kinematics<double> kinematics;
   Contacts<double> contacts;
 
   Workspace(const Model& model, Arena& arena)
-      : parameters(model, arena), kinematics(model, arena), contacts(model, arena) {}
+      : inputs(model, arena), parameters(model, arena), kinematics(model, arena), contacts(model, arena) {}
 };
 
 ContactRecord record(const Contact<double>& contact) {
@@ -27,12 +29,14 @@ ContactRecord record(const Contact<double>& contact) {
 }
 
 struct StepAt {
+  InputArrays<double> inputs;
   Parameters<double> parameters;
   StepWorkspace<double> step;
   double *qpos_next, *qvel_next;
 
   StepAt(const Model& model, Arena& arena)
-      : parameters(model, arena),
+      : inputs(model, arena),
+        parameters(model, arena),
         step(model, arena),
         qpos_next(arena.take<double>(model.nq)),
         qvel_next(arena.take<double>(velocities(model))) {}
@@ -65,16 +69,16 @@ std::vector<ContactRecord> hard_forces(const Model& model, const StepWorkspace<d
 std::vector<ContactRecord> find_contact_forces(const ModelStorage& storage,
                                                const ParameterPointers& parameters, const double* qpos,
                                                const double* qvel, const double* ctrl,
-                                               const double* qfrc_applied) {
+                                               const InputRows& inputs) {
   const Model& model = storage.model();
   Arena measured;
   StepAt(model, measured);
   Arena arena(measured.used());
   StepAt at(model, arena);
   load_parameters(storage.parameters(), parameters, 0, model, at.parameters);
-  std::vector<double> forces(model.nv);
-  if (qfrc_applied) std::copy_n(qfrc_applied, model.nv, forces.data());
-  at.parameters.qfrc_applied = qfrc_applied ? forces.data() : nullptr;
+  at.inputs.attach(model, [&](int i) { return inputs[i] != nullptr; }, at.parameters);
+  for (int i = 0; i < input_count; ++i)
+    if (inputs[i]) std::copy_n(inputs[i], input_size(model, i), at.inputs.of[i]);
   step(model, at.parameters, qpos, qvel, ctrl, true, at.step, at.qpos_next, at.qvel_next);
   return is_soft(model) ? soft_forces(model, at.step.soft.stage) : hard_forces(model, at.step);
 }
@@ -88,6 +92,7 @@ std::vector<ContactRecord> find_contacts(const ModelStorage& storage, const doub
   ParameterPointers values;
   for (int p = 0; p < parameter_count; ++p) values[p] = storage.parameters().defaults[p].data();
   load_parameters(storage.parameters(), values, 0, model, at.parameters);
+  at.inputs.attach(model, [](int) { return false; }, at.parameters);
   const std::vector<double> still(model.nv, 0.0);
   kinematics(model, at.parameters, qpos, still.data(), at.kinematics);
   collision_detection(model, at.kinematics, at.kinematics.V, model.timestep, at.contacts);

@@ -21,6 +21,13 @@ void gather_period(const BroadcastInput& input, std::int64_t c, int size, const 
     for (int i = 0; i < size; ++i) set_lane(out[i], lane, input.at(slice.environment(lane), c, i));
 }
 
+// One period's row of each of the inputs that are given.
+template <class Real>
+void gather_inputs(const Model& model, const ControllerInputs& inputs, std::int64_t c, const Slice& slice,
+                   InputArrays<Real>& out) {
+  for (int i = 0; i < input_count; ++i)
+    if (inputs.inputs[i].values) gather_period(inputs.inputs[i], c, input_size(model, i), slice, out.of[i]);
+}
 // Tangents of one period's row for one environment; none without values.
 template <class Real>
 void seed_period(const BroadcastInput& tangents, std::int64_t c, int size, const Slice& slice, Real* out) {
@@ -99,9 +106,12 @@ class ControllerRunner {
     weights_.assign(inputs_.mlp.weights, inputs_.mlp.weights + count);
     for (std::size_t i = 0; tangents.weights && i < count; ++i) weights_[i].tangent[0] = tangents.weights[i];
   }
-  // Before the first period: no previous control.
-  void start() {
-    if (mlp_) std::fill_n(mlp_->previous_ctrl, model_.nu, Real(0));
+  // Before the first period.
+  void start(const Slice& slice) {
+    if (!mlp_) return;
+    std::fill_n(mlp_->previous_ctrl, model_.nu, Real(0));
+    if (inputs_.previous_ctrl.values)
+      gather_period(inputs_.previous_ctrl, 0, model_.nu, slice, mlp_->previous_ctrl);
   }
   // Adds the controller's part to the controls of a period; periods come in turn.
   void add(const PeriodStart<Real>& at, Real* ctrl) {
@@ -127,7 +137,7 @@ class ControllerRunner {
       gather(applied, std::size_t(periods) * model_.nu, std::size_t(at.c - 1) * model_.nu, model_.nu,
              at.slice, mlp_->previous_ctrl);
     else
-      start();
+      start(at.slice);
     evaluate(at);
   }
   // Adds what later periods' observations of this period's control contribute.

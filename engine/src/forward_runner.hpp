@@ -13,7 +13,8 @@ namespace revolute {
 // Workspace of one thread for forward steps of one pack at a time.
 template <class Real>
 struct ForwardRunner {
-  Real *qpos, *qvel, *ctrl, *qfrc_applied;
+  Real *qpos, *qvel, *ctrl;
+  InputArrays<Real> inputs;
   Parameters<Real> parameters;
   StepWorkspace<Real> workspace;
 
@@ -21,7 +22,7 @@ struct ForwardRunner {
       : qpos(arena.take<Real>(model.nq)),
         qvel(arena.take<Real>(velocities(model))),
         ctrl(arena.take<Real>(model.nu)),
-        qfrc_applied(arena.take<Real>(model.nv)),
+        inputs(model, arena),
         parameters(model, arena),
         workspace(model, arena) {}
 
@@ -49,13 +50,13 @@ struct ForwardRunner {
     std::int64_t place = 0;
     Doubles sums(arrays.loss ? arrays.loss->terms.size() * slice.count : 0);
     load(storage, arrays.parameters, slice, measures(arrays.loss, arrays.controller));
-    take_forces(arrays.controller);
+    take_inputs(model, arrays.controller);
     gather(arrays.qpos0, model.nq, 0, model.nq, slice, qpos);
     gather(arrays.qvel0, velocities(model), 0, velocities(model), slice, qvel);
     std::fill_n(ctrl, model.nu, Real(0));  // what is measured at time T without steps
-    if (arrays.held) load_ctrl(model, arrays.ctrl, {1, 1}, 0, slice);
+    if (arrays.held) load_inputs(model, arrays, {1, 1}, 0, slice);
     OptionalController<Real> controller(model, arrays.controller);
-    if (controller) controller->start();
+    if (controller) controller->start(slice);
     for (int lane = 0; lane < slice.count; ++lane) {
       arrays.status[slice.environment(lane)] = std::int32_t(Status::completed);
       arrays.diverged_step[slice.environment(lane)] = -1;
@@ -90,16 +91,16 @@ struct ForwardRunner {
     gather(values, std::size_t(shape.periods()) * model.nu, std::size_t(shape.period(t)) * model.nu, model.nu,
            slice, ctrl);
   }
-  // Loads controls and applied forces of step t.
+  // Loads controls and the other inputs of step t.
   template <class Arrays>
-  void load_inputs(const Model& model, const Arrays& arrays, std::int64_t t, const Slice& slice) {
-    load_ctrl(model, arrays.ctrl, arrays.shape, t, slice);
-    if (parameters.qfrc_applied)
-      gather_period(arrays.controller.qfrc_applied, arrays.shape.period(t), model.nv, slice, qfrc_applied);
+  void load_inputs(const Model& model, const Arrays& arrays, const BatchShape& shape, std::int64_t t,
+                   const Slice& slice) {
+    load_ctrl(model, arrays.ctrl, shape, t, slice);
+    gather_inputs(model, arrays.controller, shape.period(t), slice, inputs);
   }
-  // Makes steps read the applied forces, if there are any.
-  void take_forces(const ControllerInputs& inputs) {
-    parameters.qfrc_applied = inputs.qfrc_applied.values ? qfrc_applied : nullptr;
+  // Makes steps read the other inputs, those that there are.
+  void take_inputs(const Model& model, const ControllerInputs& given) {
+    inputs.attach(model, [&](int i) { return given.inputs[i].values != nullptr; }, parameters);
   }
   void gather_state(const Model& model, const ConstStateArrays& from, std::int64_t count, std::int64_t index,
                     const Slice& slice) {
@@ -141,7 +142,7 @@ struct ForwardRunner {
   // Finds the controls of the period that begins at step t.
   void begin_period(const Model& model, const RolloutArrays& arrays, const Slice& slice, std::int64_t t,
                     OptionalController<Real>& controller, Doubles& sums) {
-    load_inputs(model, arrays, t, slice);
+    load_inputs(model, arrays, arrays.shape, t, slice);
     const std::int64_t c = arrays.shape.period(t), periods = arrays.shape.periods();
     if (controller) {
       controller->add({model, arrays.shape, slice, t, qpos, qvel, parameters}, ctrl);

@@ -56,15 +56,19 @@ Row at(const Model& model, const JacobianArrays& arrays, int environment, int i)
 template <class Bar>
 struct RowPullback {
   Bar* ctrl_bar;
+  InputArrays<Bar> input_bars;
   Parameters<Bar> parameters_bar;
   StepAdjointWorkspace<Bar> workspace;
   StateCotangent<Bar> state_bar;
 
   RowPullback(const Model& model, Arena& arena)
       : ctrl_bar(arena.take<Bar>(model.nu)),
+        input_bars(model, arena),
         parameters_bar(model, arena),
         workspace(model, arena),
-        state_bar(model, arena) {}
+        state_bar(model, arena) {
+    input_bars.attach_bars(parameters_bar);
+  }
 
   // The rows in the seats from `first` on; returns the first one after them.
   template <class Real>
@@ -119,6 +123,10 @@ struct JacobianRunner {
     forward.load(storage, arrays.parameters, slice);
     forward.gather_state(model, {arrays.qpos, arrays.qvel}, 1, 0, slice);
     forward.load_ctrl(model, arrays.ctrl, {1, 1}, 0, slice);
+    forward.inputs.attach(model, [&](int i) { return arrays.inputs[i] != nullptr; }, forward.parameters);
+    for (int i = 0; i < input_count; ++i)
+      if (const int size = input_size(model, i); arrays.inputs[i])
+        gather(arrays.inputs[i], size, 0, size, slice, forward.inputs.of[i]);
     step(model, forward.parameters, forward.qpos, forward.qvel, forward.ctrl, true, forward.workspace,
          qpos_next, qvel_next);
     // an impact ends the motion at the old velocity, so qpos+ depends on the state by its moment as well

@@ -21,7 +21,8 @@ void set_values(const double* values, std::size_t offset, int size, Real* out) {
 }
 
 struct JvpRunner {
-  Real *qpos, *qvel, *ctrl, *qfrc_applied;
+  Real *qpos, *qvel, *ctrl;
+  InputArrays<Real> inputs;
   Parameters<Real> parameters;
   StepWorkspace<Real> workspace;
 
@@ -29,7 +30,7 @@ struct JvpRunner {
       : qpos(arena.take<Real>(model.nq)),
         qvel(arena.take<Real>(velocities(model))),
         ctrl(arena.take<Real>(model.nu)),
-        qfrc_applied(arena.take<Real>(model.nv)),
+        inputs(model, arena),
         parameters(model, arena),
         workspace(model, arena) {}
 
@@ -38,11 +39,11 @@ struct JvpRunner {
     const Model& model = model_for(storage, arrays.parameters);
     const std::size_t b = slice.first, steps = arrays.shape.steps;
     load_dual_parameters(storage, arrays, int(b));
-    parameters.qfrc_applied = arrays.controller.qfrc_applied.values ? qfrc_applied : nullptr;
+    inputs.attach(model, [&](int i) { return arrays.controller.inputs[i].values != nullptr; }, parameters);
     OptionalController<Real> controller(model, arrays.controller);
     if (controller) {
       controller->take_tangents(arrays.controller_tangents);
-      controller->start();
+      controller->start(slice);
     }
     load(arrays.qpos, b * (steps + 1) * model.nq, model.nq, qpos);
     const int nv = velocities(model);
@@ -69,9 +70,9 @@ struct JvpRunner {
                     OptionalController<Real>& controller) {
     const std::int64_t c = arrays.shape.period(t);
     const std::size_t row = (slice.first * std::size_t(arrays.shape.periods()) + std::size_t(c)) * model.nu;
-    if (parameters.qfrc_applied)
-      gather_period(arrays.controller.qfrc_applied, c, model.nv, slice, qfrc_applied);
-    seed_period(arrays.controller_tangents.qfrc_applied, c, model.nv, slice, qfrc_applied);
+    gather_inputs(model, arrays.controller, c, slice, inputs);
+    for (int i = 0; i < input_count; ++i)
+      seed_period(arrays.controller_tangents.inputs[i], c, input_size(model, i), slice, inputs.of[i]);
     std::fill_n(ctrl, model.nu, Real(0));
     seed(arrays.ctrl_tan, row, model.nu, ctrl);
     if (controller) controller->add({model, arrays.shape, slice, t, qpos, qvel, parameters}, ctrl);

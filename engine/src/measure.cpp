@@ -14,22 +14,28 @@ namespace {
 
 template <class Real>
 struct MeasureRunner {
-  Real *qpos, *qvel, *ctrl, *qfrc_applied, *values, *bar, *tangent, *qvel_bar, *ctrl_bar, *ambient;
+  Real *qpos, *qvel, *ctrl, *values, *bar, *tangent, *qvel_bar, *ctrl_bar, *ambient;
+  InputArrays<Real> inputs;
   Parameters<Real> parameters;
   Measurement<Real> at;
   MeasurementAdjointWorkspace<Real> adjoint;
   std::vector<Parameters<Real>> parameter_bars;
+  std::vector<InputArrays<Real>> input_bars;
 
   MeasureRunner(const Model& model, const Probes* probes, int groups, Arena& arena)
-      : parameters(model, arena), at(model, *probes, arena), adjoint(model, *probes, arena) {
+      : inputs(model, arena),
+        parameters(model, arena),
+        at(model, *probes, arena),
+        adjoint(model, *probes, arena) {
     for (Real** array : {&qpos, &ambient}) *array = arena.take<Real>(model.nq);
     for (Real** array : {&qvel, &qvel_bar}) *array = arena.take<Real>(velocities(model));
-    for (Real** array : {&qfrc_applied, &tangent}) *array = arena.take<Real>(model.nv);
+    tangent = arena.take<Real>(model.nv);
     for (Real** array : {&ctrl, &ctrl_bar}) *array = arena.take<Real>(model.nu);
     for (Real** array : {&values, &bar}) *array = arena.take<Real>(probes->size);
     for (int g = 0; g < groups; ++g) {
       parameter_bars.emplace_back(model, arena);
-      parameter_bars.back().qfrc_applied = arena.take<Real>(model.nv);
+      input_bars.emplace_back(model, arena);
+      input_bars.back().attach_bars(parameter_bars.back());
     }
   }
 
@@ -39,18 +45,19 @@ struct MeasureRunner {
     const Seats<Real> seats = {slice, arrays.cotangents};
     const std::int64_t count = arrays.shape.steps;
     load_parameters_of(storage, arrays.parameters, slice, model, true, parameters);
-    parameters.qfrc_applied = arrays.qfrc_applied ? qfrc_applied : nullptr;
+    inputs.attach(model, [&](int i) { return arrays.inputs[i] != nullptr; }, parameters);
     for (int g = 0; g < seats.groups(); ++g) {
       parameter_bars[g].clear(model);
-      std::fill_n(parameter_bars[g].qfrc_applied, model.nv, Real(0));
+      input_bars[g].clear(model);
     }
     for (std::int64_t i = 0; i < count; ++i) {
       if (cancel && cancel->cancelled()) return false;
       gather(arrays.qpos, count * model.nq, i * model.nq, model.nq, slice, qpos);
       gather(arrays.qvel, count * velocities(model), i * velocities(model), velocities(model), slice, qvel);
       if (arrays.ctrl) gather(arrays.ctrl, count * model.nu, i * model.nu, model.nu, slice, ctrl);
-      if (arrays.qfrc_applied)
-        gather(arrays.qfrc_applied, count * model.nv, i * model.nv, model.nv, slice, qfrc_applied);
+      for (int k = 0; k < input_count; ++k)
+        if (const int size = input_size(model, k); arrays.inputs[k])
+          gather(arrays.inputs[k], count * size, i * size, size, slice, inputs.of[k]);
       const Probes& probes = *arrays.probes;
       measurement(model, parameters, probes, Real(arrays.time[i]), qpos, qvel, ctrl, at, values);
       if (arrays.values)

@@ -74,6 +74,7 @@ class ModelBuilder {
         {"body_parentid", in_.body_parentid.size(), nb},
         {"body_pos", in_.body_pos.size(), 3 * nb},
         {"body_quat", in_.body_quat.size(), 4 * nb},
+        {"body_mocapid", in_.body_mocapid.size(), nb},
         {"body_iquat", in_.body_iquat.size(), 4 * nb},
         {"jnt_type", in_.jnt_type.size(), nj},
         {"jnt_bodyid", in_.jnt_bodyid.size(), nj},
@@ -197,11 +198,33 @@ class ModelBuilder {
       int link = body_link_[parent];
       // the body frame before its joints move, in the frame of the link it hangs on
       Pose at = body_pose_[parent] * pose(&in_.body_pos[3 * b], &in_.body_quat[4 * b]);
+      if (in_.body_mocapid[b] >= 0) {
+        add_mocap(b);
+        continue;
+      }
       for (; joint < in_.njnt && in_.jnt_bodyid[joint] == b; ++joint) add_joint(joint, link, at);
       body_link_[b] = link;
       body_pose_[b] = at;
       if (link >= 0) out_.dofs_[link].has_inertia = true;
     }
+  }
+
+  // A mocap body, a child of the world without joints: its own frame.
+  void add_mocap(int b) {
+    const std::size_t i = std::size_t(in_.body_mocapid[b]),
+                      count = std::max(out_.mocap_pos_.size() / 3, i + 1);
+    out_.model_.nmocap = int(count);
+    out_.mocap_pos_.resize(3 * count);
+    out_.mocap_quat_.resize(4 * count);
+    std::copy_n(&in_.body_pos[3 * b], 3, &out_.mocap_pos_[3 * i]);
+    std::copy_n(&in_.body_quat[4 * b], 4, &out_.mocap_quat_[4 * i]);
+    body_link_[b] = mocap_link(int(i));
+  }
+  // Where a frame of a link of the mocap bodies is in the world at the poses of the file.
+  Vector3<double> at_rest(int link, const Vector3<double>& p) const {
+    if (!is_mocap(link)) return p;
+    const Pose at = pose(&out_.mocap_pos_[3 * mocap_index(link)], &out_.mocap_quat_[4 * mocap_index(link)]);
+    return at.p + at.R * p;
   }
 
   // Adds a joint on `link`; afterwards `link` is the link it moves and `at` the body frame in it.
@@ -239,14 +262,17 @@ class ModelBuilder {
     if (joint.parent < 0) {
       const bool floating = joint.type == JointType::free;
       out_.tree_qpos_.push_back(floating ? joint.qpos : -1);
-      out_.tree_origin_.insert(out_.tree_origin_.end(), joint.position, joint.position + 3);
+      double origin[3];
+      store(at_rest(joint.parent, vector3<double>(joint.position)), origin);
+      out_.tree_origin_.insert(out_.tree_origin_.end(), origin, origin + 3);
       ++out_.model_.ntree;
     }
     const int tree = joint.parent < 0 ? out_.model_.ntree - 1 : out_.dofs_[joint.parent].tree,
               first = joint.dof;
+    const int parent = moved_link(joint.parent);
     const auto add = [&](int base, int carrier) {
       const int k = int(out_.dofs_.size());
-      out_.dofs_.push_back({k == first ? joint.parent : k - 1, base, carrier, tree, false});
+      out_.dofs_.push_back({k == first ? parent : k - 1, base, carrier, tree, false});
       out_.dof_joints_.push_back(int(out_.joints_.size()));
     };
     switch (joint.type) {
@@ -255,10 +281,10 @@ class ModelBuilder {
         for (int i = 0; i < 3; ++i) add(first + 2, first + 5);
         break;
       case JointType::ball:
-        for (int i = 0; i < 3; ++i) add(joint.parent, first + 2);
+        for (int i = 0; i < 3; ++i) add(parent, first + 2);
         break;
       default:
-        add(joint.parent, first);
+        add(parent, first);
     }
   }
 
@@ -574,7 +600,7 @@ class ModelBuilder {
       geom.field = in_.geom_field[g];
       const bool is_field = geom.shape == Shape::height_field;
       if (is_field != (geom.field >= 0) || geom.field >= int(out_.height_fields_.size()) ||
-          (is_field && geom.link >= 0))
+          (is_field && !is_world(geom.link)))
         throw std::invalid_argument("geom_field: expected a height field fixed in the world, geom " +
                                     std::to_string(g));
       add_hull(in_, g, at, geom, out_.hulls_);
@@ -598,7 +624,7 @@ class ModelBuilder {
 
   // Ancestors of both links, leaf to root.
   int path(int link_a, int link_b) {
-    const auto [below, above] = std::make_pair(std::max(link_a, link_b), std::min(link_a, link_b));
+    const int below = moved_link(std::max(link_a, link_b)), above = moved_link(std::min(link_a, link_b));
     const auto found = path_of_.find({above, below});
     if (found != path_of_.end()) return found->second;
     out_.paths_.push_back(carries(above, below) ? chain(below) : merged_chains(above, below));
@@ -641,6 +667,8 @@ class ModelBuilder {
 
   // mujoco: the degrees of freedom that move one link and not the other; those that move both leave the constraint as it is.
   int support(int link_a, int link_b) {
+    link_a = moved_link(link_a);
+    link_b = moved_link(link_b);
     const auto found = support_of_.find({link_a, link_b});
     if (found != support_of_.end()) return found->second;
     std::vector<std::pair<int, int>> dofs;
@@ -719,7 +747,7 @@ class ModelBuilder {
     for (std::size_t i = 0; i < in_.pair_geom1.size(); ++i) {
       const int a = in_.pair_geom1[i], b = in_.pair_geom2[i];
       const int link_a = out_.geoms_[a].link, link_b = out_.geoms_[b].link;
-      if (link_a == link_b) continue;
+      if (moved_link(link_a) == moved_link(link_b)) continue;
       const double* const friction = &in_.pair_friction[3 * i];
       const bool fixed = !std::isnan(friction[0]);
       const int from = in_.pair_mu_from[i];
@@ -1014,6 +1042,8 @@ class ModelBuilder {
     m.nfriction_pair = int(out_.map_.pairs.size());
     m.joints = out_.joints_.data();
     m.dofs = out_.dofs_.data();
+    m.mocap_pos = out_.mocap_pos_.data();
+    m.mocap_quat = out_.mocap_quat_.data();
     m.dof_joints = out_.dof_joints_.data();
     m.actuators = out_.actuators_.data();
     m.bodies = out_.map_.bodies.data();
@@ -1071,7 +1101,8 @@ std::size_t ModelStorage::bytes() const {
   };
   std::size_t parameters = sum(map_.bodies, map_.pairs);
   for (const std::vector<double>& values : map_.defaults) parameters += sum(values);
-  return sizeof(*this) + parameters + sum(joints_, dofs_, actuators_, geoms_, sites_, candidates_, limits_) +
+  return sizeof(*this) + parameters +
+         sum(joints_, dofs_, mocap_pos_, mocap_quat_, actuators_, geoms_, sites_, candidates_, limits_) +
          sum(tendons_, transmissions_, tendon_joints_, path_segments_, path_wraps_, medium_bodies_,
              medium_ellipsoids_, dof_joints_) +
          sum(equalities_, paths_, path_dofs_, dof_paths_, supports_, support_dofs_, support_sides_) +

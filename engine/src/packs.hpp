@@ -87,6 +87,32 @@ void load_parameters_of(const ModelStorage& storage, const ParameterInputs& inpu
   for (int lane = 0; lane < Width<Real>::value; ++lane) load_into(lane, slice.environment(lane));
 }
 
+// One thread's values of the inputs that change with time, or their cotangents.
+template <class Real>
+struct InputArrays {
+  Real* of[input_count];
+
+  InputArrays(const Model& model, Arena& arena) {
+    for (int i = 0; i < input_count; ++i) of[i] = arena.take<Real>(input_size(model, i));
+  }
+  // Makes steps read those for which given(input) holds; mocap bodies that are not given are where the file has them.
+  template <class Given>
+  void attach(const Model& model, const Given& given, Parameters<Real>& parameters) {
+    for (int i = 0; i < input_count; ++i) {
+      const double* const values = input_default(model, i);
+      for (int k = 0; k < input_size(model, i); ++k) of[i][k] = Real(values ? values[k] : 0.0);
+      parameters.inputs[i] = given(i) || values ? of[i] : nullptr;
+    }
+  }
+  // Makes adjoints add to these.
+  void attach_bars(Parameters<Real>& parameters_bar) {
+    for (int i = 0; i < input_count; ++i) parameters_bar.inputs[i] = of[i];
+  }
+  void clear(const Model& model) {
+    for (int i = 0; i < input_count; ++i) std::fill_n(of[i], input_size(model, i), Real(0));
+  }
+};
+
 template <class Runner, class... Extra>
 class LazyRunner {
  public:

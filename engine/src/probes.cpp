@@ -33,6 +33,7 @@ void add_joints(const Model& model, int link, Place& place, Probes& probes) {
     probes.joints.push_back(joint);
     link = model.joints[joint].parent;
   }
+  place.root = link;
   std::reverse(probes.joints.begin() + place.first_joint, probes.joints.end());
   place.joints = int(probes.joints.size()) - place.first_joint;
 }

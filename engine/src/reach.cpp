@@ -69,6 +69,7 @@ std::vector<Frame> frames_of_bodies(const PairTree& tree) {
     Frame& frame = frames[b] = frames[tree.body_parentid[b]];
     frame.move(vector3<double>(&tree.body_pos[3 * b]));
     frame.R = frame.R * pose(&tree.body_pos[3 * b], &tree.body_quat[4 * b]).R;
+    if (tree.body_mocapid[b] >= 0) frame.forget();
     for (; joint < tree.njnt && tree.jnt_bodyid[joint] == b; ++joint) add_joint(tree, joint, frame);
   }
   return frames;

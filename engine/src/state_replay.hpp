@@ -32,7 +32,7 @@ class StateReplay {
       const std::int64_t next = next_checkpoint(arrays_.policy, at, t + 1, free);
       for (; at < next; ++at) {
         if (cancel && cancel->cancelled()) return false;
-        forward_.load_inputs(model_, arrays_, at, environments_);
+        forward_.load_inputs(model_, arrays_, arrays_.shape, at, environments_);
         forward_.advance(model_);
         ++replayed_;
       }

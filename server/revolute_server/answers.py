@@ -80,6 +80,9 @@ def model_info(model: Model) -> Document:
         "sensor_dims": list(model.sensor_dims),
         "jnt_range": model.jnt_range,
         "geom_bodyid": model.geom_bodyid,
+        "mocap_names": [model.body_names[body] for body in model.mocap_bodies],
+        "mocap_pos": model.mocap_pos,
+        "mocap_quat": model.mocap_quat,
     }
 
 
@@ -135,6 +138,7 @@ def session_state(state: State) -> Document:
         "unsettled_step": state.unsettled_step,
         "residual": state.residual,
         "step_counts": state.step_counts,
+        **state.mocap,
         "measured": {},
     }
 
@@ -144,6 +148,7 @@ def trajectory(kept: Trajectory, *, with_ctrl: bool) -> Document:
     rollout = kept.rollout
     arrays: Document = {"ctrl": rollout.ctrl} if with_ctrl or rollout.control.has_controller else {}
     arrays["params"] = dict(rollout.params) if with_ctrl else {}
+    arrays["inputs"] = dict(rollout.control.inputs) if with_ctrl else {}
     if rollout.all_states is not None:
         arrays |= {"qpos": rollout.qpos, "qvel": rollout.qvel}
     return {
@@ -170,13 +175,15 @@ def _solved(found: Rollout | Gradient) -> Document:
 
 def rollout_segment(segment: Segment) -> Document:
     """Return a segment of a trajectory (message RolloutSegment)."""
-    return {"first": segment.first, "qpos": segment.qpos, "qvel": segment.qvel}
+    document = {"first": segment.first, "qpos": segment.qpos, "qvel": segment.qvel}
+    return document if segment.ctrl is None else {**document, "ctrl": segment.ctrl}
 
 
 def rollout_end(kept: Trajectory) -> Document:
     """Return the end of a streamed trajectory (message RolloutEnd)."""
-    states = ("qpos", "qvel", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "measured")
-    return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in states}
+    states = {"qpos", "qvel", "final_qpos", "final_qvel", "checkpoints"}
+    known = states | {"ctrl", "hold", "params", "inputs", "measured"}
+    return {name: value for name, value in trajectory(kept, with_ctrl=False).items() if name not in known}
 
 
 def client_loss_gradient(simulated: Trajectory, found: Gradient) -> Document:

@@ -37,7 +37,9 @@ def _over_grpc(wire: GrpcWire, document: dict[str, Any]) -> Iterator[dict[str, A
         arrays = {
             field.name: _array(getattr(message, field.name))
             for field in message.DESCRIPTOR.fields
-            if field.message_type is not None and field.message_type.name == "Tensor"
+            if field.message_type is not None
+            and field.message_type.name == "Tensor"
+            and message.HasField(field.name)
         }
         plain = {
             name: getattr(message, name) for name in ("first", "trajectory_id") if hasattr(message, name)

@@ -77,7 +77,7 @@ struct ContactStageAdjoint {
       for (Force<Real>& force : bar.force_b) force = active * from.force();
       collision_detection_adjoint(model, *kin, contacts->list[c], bar, *kin_bar);
     }
-    kinematics_adjoint(model, *kin, *kin_bar, in_bar, *parameters_bar);
+    kinematics_adjoint(model, *parameters, *kin, *kin_bar, in_bar, *parameters_bar);
   }
 };
 

@@ -37,6 +37,7 @@ class ModelMaker {
   int add_body(int parent, Point position, Point turn, double mass) {
     MujocoArrays& a = arrays;
     a.body_parentid.push_back(std::max(parent, 0));
+    a.body_mocapid.push_back(-1);
     append(a.body_pos, position);
     append(a.body_quat, exponential(turn));
     append(a.body_ipos, Point{0.03, -0.02, 0.04});

@@ -326,7 +326,7 @@ struct RowsPullback {
       in_bar[2 * nv + k] += dot(at.kinematics->S[k], F_b[k]);
       kin_bar->S[k] += at.qvel[k] * F_v[k] + at.v_free[k] * F_b[k];
     }
-    kinematics_adjoint(m, *at.kinematics, *kin_bar, in_bar, *parameters_bar);
+    kinematics_adjoint(m, *at.parameters, *at.kinematics, *kin_bar, in_bar, *parameters_bar);
     Writer<Real> to{in_bar + 3 * nv};
     to.add(*parameters_bar->restitution);
     for (int p = 0; p < m.nfriction_pair; ++p) to.add(parameters_bar->friction[p]);

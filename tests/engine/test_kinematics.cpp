@@ -152,7 +152,7 @@ struct StageAdjoint {
       const Vector3<Real> point = at->links[k].p + at->links[k].R * marker<Real>();
       bar->moment[k] = force_at(point, from.vector());
     }
-    kinematics_adjoint(model, *at, *bar, in_bar, *parameters_bar);
+    kinematics_adjoint(model, *parameters, *at, *bar, in_bar, *parameters_bar);
     Writer<Real> to{in_bar + model.nv};
     for (int k = 0; k < model.nv; ++k) to.add_cotangent(parameters_bar->inertia[k]);
   }
@@ -193,7 +193,7 @@ void takes_nothing_from_the_heap() {
   check_no_allocation("kinematics", [&] {
     kinematics(model, *at.parameters, qpos.data(), qvel.data(), *at.kinematics);
     bar->clear(model);
-    kinematics_adjoint(model, *at.kinematics, *bar, qpos_bar.data(), *parameters_bar);
+    kinematics_adjoint(model, *at.parameters, *at.kinematics, *bar, qpos_bar.data(), *parameters_bar);
   });
 }
 

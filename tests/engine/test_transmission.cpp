@@ -193,7 +193,7 @@ struct StageAdjoint {
     std::copy_n(out_bar + 2 * n, model.ntransmission_entry, bar->J);
     transmissions_adjoint(model, *at.parameters, *at.kinematics, at.qpos.data(), in + model.nv,
                           *at.transmissions, *bar, in_bar, in_bar + model.nv, *kin_bar, *parameters_bar);
-    kinematics_adjoint(model, *at.kinematics, *kin_bar, in_bar, *parameters_bar);
+    kinematics_adjoint(model, *at.parameters, *at.kinematics, *kin_bar, in_bar, *parameters_bar);
     for (int a = 0; a < model.nu; ++a) in_bar[2 * model.nv + a] += parameters_bar->gear[a];
   }
 };

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-import revolute
-from revolute.contract.errors import ArgumentError
 from tests.server.conftest import CART, Wire
 from tests.server.wire import numbers
 
@@ -34,16 +31,3 @@ def test_controllers(wire: Wire) -> None:
     assert both.argument == "policy"
     assert wire.error("Rollout", {**inputs, "hold": 0})[0].argument == "hold"
     assert wire.error("Backward", {**bars, "clip": -1.0})[0].argument == "clip"
-
-
-def test_streams_refuse_controllers(over_grpc: revolute.Simulator) -> None:
-    model = over_grpc.load_model("cartpole")
-    inputs = {
-        "model_id": model.id,
-        "qpos": model.qpos0,
-        "qvel": model.qvel0,
-        "ctrl": np.zeros((2, 1)),
-        "hold": 2,
-    }
-    with pytest.raises(ArgumentError, match="use Rollout"):
-        list(over_grpc._link.stream("StreamRollout", {"inputs": inputs}))

@@ -46,6 +46,11 @@ def as_float64(name: str, value: Any) -> Float64Array:
     return np.require(array, dtype=np.dtype("=f8"), requirements=["C_CONTIGUOUS", "ALIGNED"])
 
 
+def given_float64(values: Mapping[str, Any]) -> dict[str, Float64Array]:
+    """Return the values that are not None as float64 arrays, by name."""
+    return {name: as_float64(name, value) for name, value in values.items() if value is not None}
+
+
 def owned_float64(name: str, value: Any) -> Float64Array:
     """Return `value` as `as_float64` does, but always as a copy.
 

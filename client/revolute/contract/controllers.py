@@ -6,7 +6,8 @@ Each row of `ctrl` acts for `hold` steps, one period. With x the state at the st
     u_c = ctrl_c + K_c (x - x_ref_c)                 Feedback; the difference is in tangent coordinates
     u_c = ctrl_c + scale network(observations)       MLP
 
-Generalized forces `qfrc_applied_c` act in the same steps.
+The inputs of `STEP_INPUTS` act in the same steps: forces that are applied to the model, and where its mocap
+bodies are.
 
 The engine evaluates them (engine/include/revolute/controllers).
 """
@@ -27,6 +28,20 @@ from .measures import MEASURES, measure_of
 
 OBSERVATIONS = ("qpos", "qvel", "previous_ctrl", "goal")
 """What a policy may observe besides `MEASURES`, in the order of the engine's enum ObservationKind."""
+
+STEP_INPUTS = ("qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
+"""Inputs of a step besides state, control and parameters, by the names of MuJoCo's mjData. Each has rows like
+`ctrl`: [size], [time, size] or [batch, time, size], where an axis of length 1, and one that is left out,
+repeats.
+
+* `qfrc_applied` [nv]: generalized forces besides those of actuators.
+* `xfrc_applied` [nbody, 6]: of each body a force in N and a torque in N m, in world axes at its mass centre.
+* `mocap_pos` [nmocap, 3] in m and `mocap_quat` [nmocap, 4] (w x y z, normalised when read): where mocap
+  bodies are. They have no velocity. Without, they are where the file has them.
+"""
+
+MOCAP_INPUTS = ("mocap_pos", "mocap_quat")
+"""Those that a session keeps from step to step."""
 
 Activation = Literal["tanh", "elu", "relu"]
 ACTIVATIONS = get_args(Activation)
@@ -200,8 +215,12 @@ class Control:
         hold: steps that each row acts for, at least 1.
         feedback: adds feedback; None for none.
         policy: adds the output of a network; None for none.
-        qfrc_applied: generalized forces besides those of actuators, held like `ctrl`: [nv], [time, nv] or
-            [batch, time, nv]; an axis of length 1, and one that is left out, repeats. None for none.
+        qfrc_applied: as of `STEP_INPUTS`; None for none.
+        xfrc_applied: as of `STEP_INPUTS`; None for none.
+        mocap_pos: as of `STEP_INPUTS`; None for the file's.
+        mocap_quat: as of `STEP_INPUTS`; None for the file's.
+        previous_ctrl: controls before the first row, for a policy that observes them: [batch, nu] or [nu];
+            None for zero. It is not part of a request.
 
     Raises:
         ArgumentError: a value has the wrong type, or both a feedback and a policy are given.
@@ -211,6 +230,10 @@ class Control:
     feedback: Feedback | None = None
     policy: MLP | None = None
     qfrc_applied: Any = None
+    xfrc_applied: Any = None
+    mocap_pos: Any = None
+    mocap_quat: Any = None
+    previous_ctrl: Any = None
 
     def __post_init__(self) -> None:
         hold = self.hold
@@ -223,8 +246,8 @@ class Control:
                 raise ArgumentError.expected(name, f"a revolute.{kind.__name__}", type(value).__name__)
         if self.feedback is not None and self.policy is not None:
             raise ArgumentError.expected("policy", "none beside feedback", "both", advice="give one of them")
-        if self.qfrc_applied is not None:
-            object.__setattr__(self, "qfrc_applied", _finite("qfrc_applied", self.qfrc_applied))
+        for name, value in self.inputs.items():
+            object.__setattr__(self, name, _finite(name, value))
 
     @property
     def has_controller(self) -> bool:
@@ -234,7 +257,12 @@ class Control:
     @property
     def is_plain(self) -> bool:
         """Whether each row of `ctrl` acts as it is for one step, and nothing else does."""
-        return self.hold == 1 and not self.has_controller and self.qfrc_applied is None
+        return self.hold == 1 and not self.has_controller and not self.inputs
+
+    @property
+    def inputs(self) -> dict[str, Float64Array]:
+        """Those of `STEP_INPUTS` that are given, by name."""
+        return {name: array for name in STEP_INPUTS if (array := getattr(self, name)) is not None}
 
     @property
     def as_applied(self) -> Control:
@@ -246,13 +274,13 @@ class Control:
         """The arrays that gradients may be taken by, by their names in `wrt`."""
         if self is PLAIN:
             return _NO_ARRAYS
-        forces = {} if self.qfrc_applied is None else {"qfrc_applied": self.qfrc_applied}
         if self.feedback is not None:
-            return {f"feedback.{name}": array for name, array in self.feedback.to_dict().items()} | forces
+            arrays = self.feedback.to_dict().items()
+            return {f"feedback.{name}": array for name, array in arrays} | self.inputs
         if self.policy is None:
-            return forces
+            return self.inputs
         goal = {} if self.policy.goal is None else {"policy.goal": self.policy.goal}
-        return {"policy.weights": self.policy.weights, **goal, **forces}
+        return {"policy.weights": self.policy.weights, **goal, **self.inputs}
 
     def with_array(self, name: str, value: Any) -> Control:
         """Return a copy with another array in place of one of `arrays`.
@@ -262,7 +290,7 @@ class Control:
         """
         group, _, field = name.partition(".")
         if not field:
-            return replace(self, qfrc_applied=value)
+            return replace(self, **{name: value})
         if group == "feedback":
             return replace(self, feedback=replace(self.feedback, **{field: value}))  # type: ignore[type-var]
         assert self.policy is not None
@@ -277,20 +305,25 @@ class Control:
             found["feedback"] = self.feedback.to_dict()
         if self.policy is not None:
             found["policy"] = self.policy.to_dict()
-        if self.qfrc_applied is not None:
-            found["qfrc_applied"] = self.qfrc_applied
-        return found
+        return found | self.inputs
 
     @classmethod
-    def of(cls, hold: Any = 1, feedback: Any = None, policy: Any = None, qfrc_applied: Any = None) -> Control:
+    def of(cls, hold: Any = 1, feedback: Any = None, policy: Any = None, **inputs: Any) -> Control:
         """Return a Control, PLAIN if all arguments have their defaults, which most calls do.
+
+        Args:
+            hold: as of the constructor.
+            feedback: as of the constructor.
+            policy: as of the constructor.
+            **inputs: those of `STEP_INPUTS`.
 
         Raises:
             ArgumentError: as the constructor.
         """
-        if type(hold) is int and hold == 1 and feedback is None and policy is None and qfrc_applied is None:
+        given = {name: array for name, array in inputs.items() if array is not None}
+        if type(hold) is int and hold == 1 and feedback is None and policy is None and not given:
             return PLAIN
-        return cls(hold, feedback, policy, qfrc_applied)
+        return cls(hold, feedback, policy, **given)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Control:
@@ -299,13 +332,12 @@ class Control:
         Raises:
             ArgumentError: a field is wrong.
         """
-        names = ("hold", "feedback", "policy", "qfrc_applied")
-        hold, feedback, policy, forces = (document.get(name) for name in names)
+        hold, feedback, policy = (document.get(name) for name in ("hold", "feedback", "policy"))
         return cls.of(
             1 if hold is None else hold,
             None if feedback is None else Feedback(**feedback),
             None if policy is None else MLP.from_dict(policy),
-            forces,
+            **{name: document.get(name) for name in STEP_INPUTS},
         )
 
 
@@ -325,7 +357,7 @@ def arguments_of(arrays: Mapping[str, Any], policy: Mapping[str, Any] | None = N
         policy: the policy as a document, whose arrays are replaced; None for none.
 
     Returns:
-        `params`, and those of `feedback`, `policy` and `qfrc_applied` that there are.
+        `params`, and those of `feedback`, `policy` and `STEP_INPUTS` that there are.
 
     Raises:
         ArgumentError: as `Feedback` and `MLP`.
@@ -336,7 +368,7 @@ def arguments_of(arrays: Mapping[str, Any], policy: Mapping[str, Any] | None = N
         group, _, part = name.rpartition(".")
         if group in groups:
             groups[group][part] = value
-        elif name == "qfrc_applied":
+        elif name in STEP_INPUTS:
             found[name] = value
         else:
             groups["params"][name] = value

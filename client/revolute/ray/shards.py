@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..contract.controllers import STEP_INPUTS
+
 Document = dict[str, Any]
 
 _MOST_SHARDS = 16
@@ -27,6 +29,9 @@ _AXES = {
     "qvel": 1,
     "ctrl": 2,
     "qfrc_applied": 2,
+    "xfrc_applied": 3,
+    "mocap_pos": 3,
+    "mocap_quat": 3,
     "feedback.gain": 3,
     "feedback.qpos": 2,
     "feedback.qvel": 2,
@@ -65,7 +70,9 @@ class Inputs:
     """
 
     def __init__(self, document: Mapping[str, Any], params_axes: Mapping[str, int], ctrl_axes: int) -> None:
-        self._axes = {**_AXES, **params_axes, "ctrl": ctrl_axes}
+        # those of one step have no axis of time
+        of_step = {name: _AXES[name] + ctrl_axes - _AXES["ctrl"] for name in STEP_INPUTS}
+        self._axes = {**_AXES, **params_axes, **of_step, "ctrl": ctrl_axes}
         self._given = {name: value for name, value in document.items() if value is not None}
         self.batch: int | None = None
         if np.ndim(document["ctrl"]) > ctrl_axes:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import ray
 
+from ..contract.controllers import STEP_INPUTS
 from ..contract.errors import DivergedError, RevoluteError
 from ..contract.transport import Transport
 from .shards import (
@@ -166,7 +167,9 @@ class PoolTransport:
             return None
         answers = self._finish(self._jobs_on(kept, "GetTrajectory", [document] * len(kept.slices)), kept)
         params = kept.document.get("params") or {}
-        return {**joined(answers), "trajectory_id": document["trajectory_id"], "params": params}
+        inputs = {name: kept.document[name] for name in STEP_INPUTS if kept.document.get(name) is not None}
+        found = {"trajectory_id": document["trajectory_id"], "params": params, "inputs": inputs}
+        return {**joined(answers), **found}
 
     def _delete_trajectory(self, document: Document) -> Document | None:
         kept = self._trajectories.pop(document["trajectory_id"], None)

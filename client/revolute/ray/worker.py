@@ -100,7 +100,8 @@ class Worker:
         if not (document.get("feedback") or document.get("policy")):
             # the caller has the controls
             answer.pop("ctrl", None)
-        answer.pop("params", None)
+        for name in ("params", "inputs"):
+            answer.pop(name, None)
         return answer
 
     def _on_model(self, verb: str, document: Document, model: Sequence[ray.ObjectRef]) -> Document:

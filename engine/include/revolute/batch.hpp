@@ -132,6 +132,7 @@ struct JacobianArrays {
   ParameterInputs parameters;
   double *A, *B;         // [batch, 2 nv, 2 nv], [batch, 2 nv, nu]; NaN throughout where one is not finite
   std::uint8_t* finite;  // [batch] whether both are
+  InputRows inputs{};    // [B, size]
 };
 
 // What is measured at states, `count` of each environment, and cotangents of it pulled back. Results are overwritten; one that is
@@ -140,10 +141,10 @@ struct MeasureArrays {
   BatchShape shape;  // .steps: count
   const Probes* probes;
   const double *qpos, *qvel,
-      *ctrl;                   // [B, count, nq], [B, count, nv + na], [B, count, nu] (null: not needed)
-  const double* qfrc_applied;  // [B, count, nv], or null: none
-  const double* time;          // [count] of the clock, in s
+      *ctrl;           // [B, count, nq], [B, count, nv + na], [B, count, nu] (null: not needed)
+  const double* time;  // [count] of the clock, in s
   ParameterInputs parameters;
+  InputRows inputs{};        // [B, count, size]
   double* values = nullptr;  // [B, count, size]
   int cotangents = 0;
   const double* values_bar = nullptr;                     // [K, B, count, size]

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "revolute/model/model_storage.hpp"
+#include "revolute/model/step_inputs.hpp"
 
 namespace revolute {
 
@@ -17,10 +18,11 @@ struct ContactRecord {
 
 // Contacts at rest, with the parameters' defaults; in the order of the solver's rows.
 std::vector<ContactRecord> find_contacts(const ModelStorage& storage, const double* qpos);
-// Contacts of the step from this state (qfrc_applied may be null), with their forces: the mean ones of the step for ContactModel::hard.
+// Contacts of the step from this state with one row of inputs, and their forces: the mean ones of the step for
+// ContactModel::hard.
 std::vector<ContactRecord> find_contact_forces(const ModelStorage& storage,
                                                const ParameterPointers& parameters, const double* qpos,
                                                const double* qvel, const double* ctrl,
-                                               const double* qfrc_applied);
+                                               const InputRows& inputs);
 
 }  // namespace revolute

@@ -1,6 +1,6 @@
 // One step, and its reverse: the table of contents of the engine. Each stage is a file; its adjoint stands below it.
 //
-//   tau, diagonal  = actuation(qpos, qvel, ctrl, transmissions(links)), and the forces on links
+//   tau, diagonal  = actuation(qpos, qvel, ctrl, transmissions(links)), and the forces on links, applied ones among them
 //   S, V, I        = kinematics(qpos, qvel)
 //   U, D           = articulated_inertia(I, S, diagonal)       factors of M + diagonal
 //   a0, v*         = acceleration(tau, V, factors)
@@ -16,7 +16,7 @@
 // When a contact is reached at speed within the step, the stages above are run again from the configuration at that moment,
 // find_impact(), and qvel+ moves it for the rest of the step.
 //
-// A step is a pure function of (qpos, qvel, ctrl, parameters): nothing is kept from one step to the next.
+// A step is a pure function of (qpos, qvel, ctrl, parameters and inputs): nothing is kept from one step to the next.
 #pragma once
 
 #include <initializer_list>
@@ -26,6 +26,7 @@
 #include "revolute/solvers/projected_gauss_seidel_adjoint.hpp"
 #include "revolute/stages/acceleration.hpp"
 #include "revolute/stages/actuation.hpp"
+#include "revolute/stages/applied_wrenches.hpp"
 #include "revolute/stages/articulated_inertia.hpp"
 #include "revolute/stages/collision_detection.hpp"
 #include "revolute/stages/constraint_rows.hpp"
@@ -132,6 +133,7 @@ REVOLUTE_HD void form_rows(const Model& model, const Parameters<Real>& parameter
   actuation(model, parameters, h, ws.actuation_input(model, qpos, qvel, ctrl), ws.transmissions,
             ws.acceleration.tau, ws.acceleration.diagonal);
   add_medium_forces(model, ws.kinematics, ws.link_forces, ws.acceleration.tau);
+  add_applied_wrenches(model, parameters, ws.kinematics, ws.link_forces.applied, ws.acceleration.tau);
   articulated_inertia(model, ws.acceleration.diagonal, ws.kinematics, ws.factors);
   acceleration(model, parameters, h, ws.kinematics, ws.factors, qvel, ws.solve, ws.acceleration);
   link_velocities(model, ws.kinematics.S, ws.acceleration.v_free, ws.V_free);
@@ -337,6 +339,8 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
   activation_rates_adjoint(model, ctrl, qvel + model.nv, ws.rates_bar, ctrl_bar, ws.qvel_bar + model.nv);
   medium_adjoint(model, parameters, at.kinematics, at.link_forces.medium, ws.w0, ws.acceleration.Z, ws.F_v,
                  ws.kinematics, parameters_bar);
+  applied_wrenches_adjoint(model, parameters, at.kinematics, at.link_forces.applied, ws.w0, ws.acceleration.Z,
+                           ws.kinematics, parameters_bar);
   const AccelerationAdjointInput<Real, Bar> in = {ws.w0, rows ? ws.w : nullptr,
                                                   rows ? at.velocity_change : nullptr, ws.F_v};
   acceleration_adjoint(model, at.kinematics, at.acceleration, qvel, in, ws.acceleration, ws.kinematics,
@@ -350,7 +354,7 @@ REVOLUTE_HD void step_adjoint(const Model& model, const Parameters<Real>& parame
                         ws.transmissions, ws.qpos_bar, ws.qvel_bar, ws.kinematics, parameters_bar);
   compensation_adjoint(model, parameters, at.kinematics, at.link_forces, ws.lift_bar, ws.acceleration.Z,
                        ws.kinematics, parameters_bar);
-  kinematics_adjoint(model, at.kinematics, ws.kinematics, ws.qpos_bar, parameters_bar);
+  kinematics_adjoint(model, parameters, at.kinematics, ws.kinematics, ws.qpos_bar, parameters_bar);
   if (at.impact.any) impact_adjoint(model, parameters, h, qpos, qvel, at, ws, parameters_bar);
   for (int k = 0; k < model.nv; ++k) state_bar.qpos[k] = ws.qpos_bar[k];
   for (int k = 0; k < velocities(model); ++k) state_bar.qvel[k] = ws.qvel_bar[k];

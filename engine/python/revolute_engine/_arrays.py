@@ -28,7 +28,7 @@ _COPIED_REAL = (
     *(name for name, each in PARAMETERS.items() if each.copied and each.contact_model != "mujoco"),
 )
 _COPIED_INTEGER = (
-    *("body_parentid", "body_weldid", "body_rootid"),
+    *("body_parentid", "body_weldid", "body_rootid", "body_mocapid"),
     *("jnt_type", "jnt_bodyid", "jnt_qposadr", "jnt_dofadr", "jnt_limited"),
     *("geom_type", "geom_bodyid", "site_bodyid"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from revolute.contract.errors import ArgumentError
 from ._model import Model
 from ._probes import Probe, numbers_of, quantity_probes
 from .parameters import check_finite
+from .step_inputs import check_mocap_quat, input_shape
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -41,9 +43,39 @@ def bind(model: Model, control: Control, batch: int, periods: int, batched: bool
         found = _feedback(model, control.feedback, axes)
     if control.policy is not None:
         found = _policy(model, control.policy, axes)
-    if control.qfrc_applied is not None:
-        found["qfrc_applied"] = _periods("qfrc_applied", control.qfrc_applied, (model.nv,), axes)
+        if control.previous_ctrl is not None:
+            previous = np.broadcast_to(control.previous_ctrl, (batch, model.nu))
+            found["previous_ctrl"] = previous[:, None]
+    found |= {
+        name: _periods(name, array, input_shape(model, name), axes) for name, array in control.inputs.items()
+    }
+    check_mocap_quat(control.mocap_quat)
     return found or None
+
+
+def periods_of(control: Control, first: int, periods: int) -> Control:
+    """Return how some rows of ctrl act.
+
+    Args:
+        control: how all of them act.
+        first: the first of these rows.
+        periods: their number.
+    """
+
+    def part(name: str, array: Float64Array) -> Float64Array:
+        axis = array.ndim - AXES_OF_OWN[name] - 1
+        if axis < 0 or array.shape[axis] == 1:
+            return array
+        return array[(slice(None),) * axis + (slice(first, first + periods),)]
+
+    found: dict[str, Any] = {name: part(name, array) for name, array in control.inputs.items()}
+    if control.feedback is not None:
+        arrays = control.feedback.to_dict().items()
+        found["feedback"] = Feedback(**{name: part(f"feedback.{name}", array) for name, array in arrays})
+    if control.policy is not None and control.policy.goal is not None:
+        goal = part("policy.goal", control.policy.goal)
+        found["policy"] = MLP.from_dict({**control.policy.to_dict(), "goal": goal})
+    return replace(control, **found) if found else control
 
 
 def bind_tangents(
@@ -185,5 +217,8 @@ AXES_OF_OWN = {
     "feedback.qvel": 1,
     "policy.goal": 1,
     "qfrc_applied": 1,
+    "xfrc_applied": 2,
+    "mocap_pos": 2,
+    "mocap_quat": 2,
 }
 """Axes of a controller's arrays besides batch and time; weights have neither."""

@@ -59,7 +59,7 @@ def _step_seconds(model: mujoco.MjModel, arrays: Arrays, native: _native.Model) 
     fastest = np.inf
     for _ in range(_TRIALS):
         began = time.perf_counter()
-        _native.advance(native, *start, 1, 1, None)
+        _native.advance(native, *start, 1, None, 1, None)
         fastest = min(fastest, time.perf_counter() - began)
         if not SLOW <= fastest < _LONG:
             break

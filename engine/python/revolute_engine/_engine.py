@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from revolute.contract.arrays import as_float64
 from revolute.contract.checkpoints import Checkpoints
-from revolute.contract.controllers import PLAIN, Control
+from revolute.contract.controllers import PLAIN, STEP_INPUTS, Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.gradient_method import EXACT, GradientMethod
 from revolute.contract.loss import Loss, check_loss
@@ -51,6 +51,7 @@ from .parameters import (
     parameter_rows,
     summed_over_environments,
 )
+from .step_inputs import step_inputs
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -144,6 +145,7 @@ class Engine:
         ctrl: npt.ArrayLike,
         steps: int,
         *,
+        inputs: Mapping[str, npt.ArrayLike] | None = None,
         cancel: native.CancelToken | None = None,
     ) -> Advance:
         """Simulate some steps with constant controls, and return only the final state.
@@ -154,6 +156,7 @@ class Engine:
             qvel: start velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, nu].
             steps: number of steps, from 0.
+            inputs: of `STEP_INPUTS` by name, constant: [batch, size], or [size] for all environments.
             cancel: token whose `cancel()` stops the call within one step.
 
         Returns:
@@ -168,8 +171,11 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         problem = check_step(model, qpos, qvel, ctrl, None)
+        held = {
+            name: rows[:, None] for name, rows in step_inputs(model, inputs, len(problem.ctrl), True).items()
+        }
         found = native.advance(
-            model.native, problem.qpos, problem.qvel, problem.ctrl, steps, self.threads, cancel
+            model.native, problem.qpos, problem.qvel, problem.ctrl, steps, held, self.threads, cancel
         )
         if found is None:
             raise cancelled("advance")
@@ -297,8 +303,8 @@ class Engine:
             times: indices of the states that the cotangents belong to, ascending, e.g. [-1] for the final
                 one; the time axis of the cotangents then has this length. None for all states.
             wrt: what to differentiate by: qpos, qvel (the start state), ctrl, the arrays of `control`
-                (`feedback.gain`, `feedback.qpos`, `feedback.qvel`, `policy.weights`, `policy.goal`,
-                `qfrc_applied`), and any parameter that `rollout` accepts.
+                (`feedback.gain`, `feedback.qpos`, `feedback.qvel`, `policy.weights`, `policy.goal`, and
+                those of `STEP_INPUTS` that are given), and any parameter that `rollout` accepts.
             gradient: "exact", or "contact_from_distance[=metres]": shapes that do not touch answer by a weak
                 force in the derivative alone; see docs/gradients.md.
             clip: largest norm of a state's cotangent (tangent coordinates of qpos, and qvel); longer ones are
@@ -562,6 +568,7 @@ class Engine:
         ctrl: npt.ArrayLike,
         *,
         params: Mapping[str, npt.ArrayLike] | None = None,
+        inputs: Mapping[str, npt.ArrayLike] | None = None,
         cancel: native.CancelToken | None = None,
     ) -> StepJacobian:
         """Differentiate one step with respect to its state and controls.
@@ -572,6 +579,7 @@ class Engine:
             qvel: velocities, shape [batch, nv] or [nv].
             ctrl: controls, shape [batch, nu], or [nu] for a single environment.
             params: model parameters by name, as in `rollout`.
+            inputs: of `STEP_INPUTS` by name, with the leading axes of ctrl, or without for all.
             cancel: token whose `cancel()` stops the call.
 
         Returns:
@@ -586,7 +594,7 @@ class Engine:
         _check_model(model)
         _check_cancel(cancel)
         found: Any = False
-        if params is None:
+        if params is None and not inputs:
             # fast path: check and compute in one native call; separate checks would cost a tenth of the time
             controls = as_float64("ctrl", ctrl)
             state = as_float64("qpos", qpos), as_float64("qvel", qvel)
@@ -600,6 +608,7 @@ class Engine:
                 problem.qpos,
                 problem.qvel,
                 problem.ctrl if problem.batched else problem.ctrl[0],
+                step_inputs(model, inputs, len(problem.ctrl), problem.batched),
                 parameter_rows(problem.params),
                 self.threads,
                 cancel,
@@ -620,6 +629,7 @@ class Engine:
         *,
         time: npt.ArrayLike | None = None,
         params: Mapping[str, npt.ArrayLike] | None = None,
+        inputs: Mapping[str, npt.ArrayLike] | None = None,
         diverged: bool = False,
     ) -> States:
         """Check states for `measure`, `measure_backward` and `measure_jacobian`.
@@ -632,13 +642,14 @@ class Engine:
                 need them.
             time: time in s for clocks, a number or one per time; None for zero.
             params: model parameters by name, as in `rollout`.
+            inputs: of `STEP_INPUTS` by name, with the leading axes of qpos, or without for all.
             diverged: whether states may be NaN; what is measured there is NaN.
 
         Raises:
             ArgumentError: a shape, a number or a name is wrong.
         """
         _check_model(model)
-        return check_states(model, qpos, qvel, ctrl, time, params, diverged=diverged)
+        return check_states(model, qpos, qvel, ctrl, time, params, inputs or {}, diverged=diverged)
 
     def states_of(
         self,
@@ -666,22 +677,22 @@ class Engine:
         chosen = check_times(times, rollout.steps)
         indices = np.arange(rollout.steps + 1) if chosen is None else chosen
         states = [with_batch(array, rollout.batched)[:, indices] for array in (qpos, qvel)]
-        ctrl, forces = self._controls_at(model, rollout, indices)
+        ctrl, inputs = self._controls_at(model, rollout, indices)
         lead = (rollout.batch, len(indices)) if rollout.batched else (len(indices),)
         time = indices.astype(np.float64) * model.timestep
-        return States(states[0], states[1], ctrl, forces, time, dict(rollout.params), lead)
+        return States(states[0], states[1], ctrl, inputs, time, dict(rollout.params), lead)
 
     def _controls_at(
         self, model: Model, rollout: Rollout, times: npt.NDArray[np.int64]
-    ) -> tuple[Float64Array, Float64Array | None]:
-        """Return the controls and applied forces [batch, times, n] that act at states of a trajectory."""
+    ) -> tuple[Float64Array, dict[str, Float64Array]]:
+        """Return the controls and other inputs [batch, times, n] that act at states of a trajectory."""
         ctrl = with_batch(rollout.ctrl, rollout.batched)
         if not rollout.steps:
-            return np.zeros((rollout.batch, len(times), model.nu)), None
+            return np.zeros((rollout.batch, len(times), model.nu)), {}
         rows = np.minimum(times, rollout.steps - 1) // rollout.control.hold
         found = bind(model, rollout.control, ctrl.shape[0], ctrl.shape[1], rollout.batched) or {}
-        forces = found.get("qfrc_applied")
-        return ctrl[:, rows], None if forces is None else np.ascontiguousarray(forces[:, rows])
+        inputs = {name: np.ascontiguousarray(found[name][:, rows]) for name in STEP_INPUTS if name in found}
+        return ctrl[:, rows], inputs
 
     def measure(
         self,
@@ -826,9 +837,10 @@ class Engine:
         batch, count = states.qpos.shape[:2]
         rows = parameter_rows(states.params)
         flat = {name: np.repeat(row, count, axis=0) if len(row) > 1 else row for name, row in rows.items()}
-        arrays = (states.qpos, states.qvel, states.ctrl, states.qfrc_applied)
-        inputs = (None if each is None else each.reshape(batch * count, each.shape[-1]) for each in arrays)
-        found = native.contact_forces(model.native, *inputs, flat)
+        arrays = (states.qpos, states.qvel, states.ctrl)
+        given = (each.reshape(batch * count, each.shape[-1]) for each in arrays)
+        inputs = {name: each.reshape(batch * count, each.shape[-1]) for name, each in states.inputs.items()}
+        found = native.contact_forces(model.native, *given, inputs, flat)
         return {"state": np.repeat(np.arange(batch * count), found.pop("count")), **found}
 
 
@@ -840,7 +852,7 @@ def _measure_inputs(model: Model, probes: Sequence[Any], states: States) -> tupl
         states.qpos,
         states.qvel,
         states.ctrl,
-        states.qfrc_applied,
+        states.inputs,
         states.time,
         rows,
     )

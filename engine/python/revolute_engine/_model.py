@@ -101,6 +101,27 @@ class Model:
         """Number of sites."""
         return int(self.arrays["nsite"])
 
+    @cached_property
+    def nmocap(self) -> int:
+        """Number of mocap bodies."""
+        return int(np.count_nonzero(self.arrays["body_mocapid"] >= 0))
+
+    @cached_property
+    def mocap_bodies(self) -> list[int]:
+        """Which bodies the rows of mocap_pos and mocap_quat place."""
+        ids = self.arrays["body_mocapid"]
+        return sorted(np.flatnonzero(ids >= 0).tolist(), key=lambda body: int(ids[body]))
+
+    @property
+    def mocap_pos(self) -> npt.NDArray[np.float64]:
+        """Positions of the mocap bodies in the file [nmocap, 3]."""
+        return self.arrays["body_pos"][self.mocap_bodies]
+
+    @property
+    def mocap_quat(self) -> npt.NDArray[np.float64]:
+        """Their quaternions (w x y z) [nmocap, 4]."""
+        return self.arrays["body_quat"][self.mocap_bodies]
+
     @property
     def timestep(self) -> float:
         """Length of one step in seconds."""

@@ -21,6 +21,7 @@ from revolute.contract.errors import ModelError
 
 from . import native
 from ._names import element_name
+from ._static_bodies import static_bodies
 
 MAX_PAIRS = 1_000_000
 """Largest number of pairs of shapes in a model; each takes about 200 bytes."""
@@ -54,7 +55,7 @@ _FILTERS_REAL = ("geom_margin", "geom_gap", "geom_solmix")
 """Arrays that the compiled engine needs to find pairs in each step."""
 
 _SEARCHED = (
-    *("nbody", "njnt", "ngeom", "body_parentid", "body_pos", "body_quat", "body_weldid"),
+    *("nbody", "njnt", "ngeom", "body_parentid", "body_pos", "body_quat", "body_weldid", "body_mocapid"),
     *("jnt_type", "jnt_bodyid", "jnt_pos", "jnt_axis"),
     *("geom_type", "geom_bodyid", "geom_pos", "geom_rbound", "geom_contype", "geom_conaffinity"),
     *("exclude_signature", "pair_geom1", "pair_geom2"),
@@ -314,7 +315,7 @@ def _solver_order(model: mujoco.MjModel, pairs: Arrays) -> IntArray:
     A sweep then ends with the contacts that carry the most load. With this order, a box of 1000 kg on one of
     1 kg rests after 50 sweeps; in the reverse order it sinks.
     """
-    fixed = model.body_weldid[model.geom_bodyid] == 0
+    fixed = static_bodies(model)[model.geom_bodyid]
     with_world = fixed[pairs["pair_geom1"]] | fixed[pairs["pair_geom2"]]
     return np.lexsort((pairs["pair_geom2"], pairs["pair_geom1"], with_world))
 

@@ -16,6 +16,7 @@ from revolute.contract.measures import find_elements, measure_of
 from . import native
 from ._kinds import members
 from ._model import Model
+from ._static_bodies import static_bodies
 
 _NO_FRAME = 0
 _FRAMES = {
@@ -306,4 +307,4 @@ def _kind(model: mujoco.MjModel, sensor: int) -> str:
 
 def _is_fixed(model: mujoco.MjModel, site: int) -> bool:
     """Return whether no joint moves the body of a site."""
-    return int(model.body_weldid[model.site_bodyid[site]]) == 0
+    return bool(static_bodies(model)[model.site_bodyid[site]])

@@ -74,7 +74,7 @@ def first_step_warnings(model: mujoco.MjModel, arrays: Arrays, native: _native.M
         native = _native.Model({**arrays, **no_pairs()})
     start = arrays["qpos0"][None]
     qpos, qvel, *_ = _native.advance(
-        native, start, np.zeros((1, model.nv + model.na)), np.zeros((1, model.nu)), 1, 1, None
+        native, start, np.zeros((1, model.nv + model.na)), np.zeros((1, model.nu)), 1, None, 1, None
     )
     if np.isfinite(qpos).all() and np.isfinite(qvel).all():
         return []

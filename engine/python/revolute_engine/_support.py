@@ -380,9 +380,6 @@ def _observer_notes(model: mujoco.MjModel, contact_model: str) -> list[str]:
         first, (why, advice) = next(iter(faults.items()))
         name = model.sensor(first).name or f"sensor_{first}"
         notes.append(f"sensors that are not computed ({len(faults)}), first '{name}' {why}; {advice}")
-    mocap = int(np.count_nonzero(model.body_mocapid >= 0))
-    if mocap:
-        notes.append(f"mocap bodies stay where the file puts them ({mocap})")
     asleep = int(np.count_nonzero(np.asarray(model.eq_active0) == 0))
     if asleep:
         notes.append(f"equality constraints that start inactive stay so ({asleep})")

@@ -16,6 +16,7 @@ from ._arguments import check_quaternions
 from ._model import Model
 from ._probes import Probe, need_ctrl, numbers_of, quantity_probes
 from .parameters import check_finite, check_params
+from .step_inputs import check_mocap_quat, input_shape
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -33,7 +34,7 @@ class States(NamedTuple):
         qpos: [batch, count, nq].
         qvel: [batch, count, nv + na], activations behind velocities.
         ctrl: [batch, count, nu], or None.
-        qfrc_applied: forces besides those of actuators [batch, count, nv], or None.
+        inputs: those of `STEP_INPUTS` that are given, each [batch, count, size].
         time: time of each of the `count` states in s.
         params: parameters by name, without or with batch axis.
         lead: axes of the results before those of the quantity.
@@ -42,7 +43,7 @@ class States(NamedTuple):
     qpos: Float64Array
     qvel: Float64Array
     ctrl: Float64Array | None
-    qfrc_applied: Float64Array | None
+    inputs: dict[str, Float64Array]
     time: Float64Array
     params: dict[str, Float64Array]
     lead: tuple[int, ...]
@@ -55,6 +56,7 @@ def check_states(
     ctrl: Any,
     time: Any,
     params: Mapping[str, Any] | None,
+    inputs: Mapping[str, Any],
     *,
     diverged: bool = False,
 ) -> States:
@@ -67,6 +69,7 @@ def check_states(
         ctrl: controls with the same leading axes, or [nu] for all; None if nothing needs them.
         time: time in s, a number or one per time; None for zero.
         params: parameters by name; a leading batch axis gives each environment its own.
+        inputs: of `STEP_INPUTS` by name, with the same leading axes, or without for all.
         diverged: whether states may be NaN.
 
     Raises:
@@ -99,7 +102,7 @@ def check_states(
         positions.reshape(*shape, model.nq),
         velocities,
         arrays["ctrl"],
-        None,
+        _inputs(model, inputs, lead, shape),
         np.ascontiguousarray(np.broadcast_to(clock, shape[1])),
         check_params(model, params, shape[0], bool(lead)),
         lead,
@@ -115,6 +118,25 @@ def _with_lead(name: str, value: Any, lead: tuple[int, ...], size: int) -> Float
     if array.shape[-1:] != (size,) or (given and not repeats):
         raise ArgumentError.expected(name, f"shape {[*lead, size]} or [{size}]", list(array.shape))
     return np.ascontiguousarray(np.broadcast_to(array, (*lead, size)))
+
+
+def _inputs(
+    model: Model, given: Mapping[str, Any], lead: tuple[int, ...], shape: tuple[int, ...]
+) -> dict[str, Float64Array]:
+    found = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        own = input_shape(model, name)
+        array = as_float64(name, value)
+        check_finite(name, array)
+        if array.shape not in (own, (*lead, *own)):
+            raise ArgumentError.expected(name, f"shape {[*lead, *own]} or {list(own)}", list(array.shape))
+        if name == "mocap_quat":
+            check_mocap_quat(array)
+        size = int(np.prod(own))
+        found[name] = np.ascontiguousarray(np.broadcast_to(array, (*lead, *own))).reshape(*shape, size)
+    return found
 
 
 class Quantity(NamedTuple):

@@ -6,20 +6,26 @@ A step depends only on the state, so a rollout can stop after any step and conti
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from revolute.contract.controllers import PLAIN, Control
+from revolute.contract.errors import ArgumentError
+
 from . import native
 from ._arguments import check_rollout
+from ._controllers import periods_of
 from ._engine import Engine
 from ._model import Model
 from ._results import OK, Rollout
 from .merged_calls import RolloutCall, rollout_of_every_state
 
 Float64Array = npt.NDArray[np.float64]
+
+_CLOCK = native.probe_kinds.index("clock")
 
 _SEGMENT_BYTES = 256 * 1024
 """Default size of a segment's states in bytes."""
@@ -33,11 +39,13 @@ class Segment:
         first: time of the first state; 0 is the start.
         qpos: positions [batch, states, nq]; NaN after the last finite state of a diverged environment.
         qvel: velocities [batch, states, nv]; NaN like qpos.
+        ctrl: controls as they acted in the steps to these states [batch, periods, nu], with a controller.
     """
 
     first: int
     qpos: Float64Array
     qvel: Float64Array
+    ctrl: Float64Array | None = None
 
 
 class SegmentedRollout:
@@ -48,11 +56,25 @@ class SegmentedRollout:
     """
 
     def __init__(
-        self, model: Model, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
+        self,
+        model: Model,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        params: Mapping[str, Any] | None = None,
+        *,
+        control: Control = PLAIN,
     ) -> None:
         self._model = model
-        self._problem = check_rollout(model, qpos, qvel, ctrl, params)
-        batch, self.steps = self._problem.ctrl.shape[:2]
+        self._problem = check_rollout(model, qpos, qvel, ctrl, params, control=control)
+        observed = (self._problem.controller or {}).get("observe", [])
+        if any(probe[0] == _CLOCK for _kind, probes in observed for probe in probes):
+            raise ArgumentError.expected(
+                "policy.observe", "no clock in a streamed rollout", "one", advice="use a rollout in one piece"
+            )
+        batch, self.steps = len(self._problem.ctrl), self._problem.steps
+        # as they act
+        self._ctrl = np.empty_like(self._problem.ctrl)
         self._qpos = np.empty((batch, self.steps + 1, model.nq))
         self._qvel = np.empty((batch, self.steps + 1, model.nqvel))
         self._status = np.zeros(batch, np.int32)
@@ -73,17 +95,33 @@ class SegmentedRollout:
 
         Args:
             steps: length of the segment; None for a default that suits a network.
+
+        Raises:
+            ArgumentError: `steps` is not a multiple of the steps that controls are held for.
         """
         problem, model = self._problem, self._model
-        count = _default_steps(len(self._status) * (model.nq + model.nqvel)) if steps is None else steps
-        ctrl = problem.ctrl[:, self.done : self.done + count]
+        hold = problem.control.hold
+        if steps is None:
+            steps = _default_steps(len(self._status) * (model.nq + model.nqvel), hold)
+        elif steps % hold:
+            raise ArgumentError.expected("segment_steps", f"a multiple of hold={hold}", steps)
+        first, count = self.done // hold, steps // hold
+        ctrl = problem.ctrl[:, first : first + count]
+        control = self._control(first, ctrl.shape[1])
         if not self._started:
-            return RolloutCall(problem.qpos, problem.qvel, ctrl, problem.params)
+            return RolloutCall(problem.qpos, problem.qvel, ctrl, problem.params, control=control)
         # diverged environments continue from the model's default state; their results are discarded
         diverged = (self._status != OK)[:, None]
         qpos = np.where(diverged, model.qpos0, self._qpos[:, self.done])
         qvel = np.where(diverged, model.qvel0, self._qvel[:, self.done])
-        return RolloutCall(qpos, qvel, ctrl, problem.params)
+        return RolloutCall(qpos, qvel, ctrl, problem.params, control=control)
+
+    def _control(self, first: int, periods: int) -> Control:
+        """Return how some rows of ctrl act, from the row `first`."""
+        control = periods_of(self._problem.control, first, periods)
+        if control.policy is None or first == 0:
+            return control
+        return replace(control, previous_ctrl=np.nan_to_num(self._ctrl[:, first - 1], posinf=0.0, neginf=0.0))
 
     def take(self, found: Rollout) -> Segment:
         """Add the result of the next segment, and return the segment."""
@@ -94,6 +132,9 @@ class SegmentedRollout:
         self._qvel[:, new] = found.qvel[:, first - self.done :]
         self._qpos[diverged, new], self._qvel[diverged, new] = np.nan, np.nan
         newly_diverged = ~diverged & (found.status != OK)
+        place = self.done // self._problem.control.hold
+        periods = slice(place, place + found.ctrl.shape[1])
+        self._ctrl[:, periods] = found.ctrl
         self._status[newly_diverged] = found.status[newly_diverged]
         self._diverged_step[newly_diverged] = self.done + found.diverged_step[newly_diverged]
         assert found.unsettled_step is not None and found.residual is not None
@@ -104,7 +145,10 @@ class SegmentedRollout:
         self._started = True
         self.done += found.steps
         qpos, qvel = self._qpos[:, new], self._qvel[:, new]
-        return Segment(first, qpos, qvel) if self._problem.batched else Segment(first, qpos[0], qvel[0])
+        ctrl = self._ctrl[:, periods] if self._problem.control.has_controller else None
+        if self._problem.batched:
+            return Segment(first, qpos, qvel, ctrl)
+        return Segment(first, qpos[0], qvel[0], None if ctrl is None else ctrl[0])
 
     def compute(
         self, engine: Engine, steps: int | None = None, cancel: native.CancelToken | None = None
@@ -121,20 +165,27 @@ class SegmentedRollout:
         """
         call = self.call(steps)
         found = engine.rollout(
-            self._model, call.qpos, call.qvel, call.ctrl, params=call.params, cancel=cancel
+            self._model,
+            call.qpos,
+            call.qvel,
+            call.ctrl,
+            control=call.control,
+            params=call.params,
+            cancel=cancel,
         )
         return self.take(found)
 
     def result(self) -> Rollout:
         """Return the whole rollout, after all steps are computed."""
         assert self.over
-        arrays = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "qpos": self._qpos,
             "qvel": self._qvel,
             "status": self._status,
             "diverged_step": self._diverged_step,
             "unsettled_step": self._unsettled_step,
             "residual": self._residual,
+            "ctrl": self._ctrl,
         }
         return rollout_of_every_state(self._model, self._problem, arrays)
 
@@ -148,14 +199,18 @@ def segments_of(rollout: Rollout, steps: int | None = None) -> Iterator[Segment]
     """
     batch = rollout.status.size
     numbers = batch * (rollout.qpos.shape[-1] + rollout.qvel.shape[-1])
-    count = _default_steps(numbers) if steps is None else steps
-    first, done = 0, 0
+    count = _default_steps(numbers, rollout.control.hold) if steps is None else steps
+    first, done, hold = 0, 0, rollout.control.hold
     while first == 0 or done < rollout.steps:
+        periods = slice(done // hold, min(done + count, rollout.steps) // hold)
         done = min(done + count, rollout.steps)
-        yield Segment(first, rollout.qpos[..., first : done + 1, :], rollout.qvel[..., first : done + 1, :])
+        ctrl = rollout.ctrl[..., periods, :] if rollout.control.has_controller else None
+        states = slice(first, done + 1)
+        yield Segment(first, rollout.qpos[..., states, :], rollout.qvel[..., states, :], ctrl)
         first = done + 1
 
 
-def _default_steps(numbers: int) -> int:
+def _default_steps(numbers: int, hold: int) -> int:
     """Return the default length of a segment, for states of `numbers` numbers."""
-    return max(1, _SEGMENT_BYTES // (8 * max(1, numbers)))
+    steps = max(1, _SEGMENT_BYTES // (8 * max(1, numbers)))
+    return max(1, steps // hold) * hold

@@ -38,11 +38,12 @@ def step_work(engine: Engine, model: Model, call: StepCall) -> Work:
     """Return a session's steps as work."""
 
     def one(only: StepCall, token: Any) -> Any:
-        return advance(engine, model, only.state, only.ctrl, only.steps, token)
+        return advance(engine, model, only.state, only.ctrl, only.steps, token, only.inputs)
 
     size = len(call.state.status)
     alike = size <= MOST_ENVIRONMENTS and call.steps > 0 and not call.state.params
-    key = ("step", model.id, call.steps) if alike else None
+    alike = alike and not call.inputs
+    key = ("step", model.id, call.steps, *call.state.mocap) if alike else None
     return _work(one, partial(advance_together, engine, model), call, key, size, size * call.steps)
 
 

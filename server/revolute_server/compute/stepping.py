@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from revolute.contract.arrays import Float64Array, as_float64
+from revolute.contract.controllers import MOCAP_INPUTS, Control
 from revolute.contract.errors import ArgumentError, DivergedError, RevoluteError
 from revolute_engine import Advance, CancelToken, Engine, Model, StepJacobian, native
 from revolute_engine.parameters import check_params
+from revolute_engine.step_inputs import input_shape, step_inputs
 
 _CONTROLS = 2**20
 """Largest number of controls of a part of a session's steps with parameters."""
@@ -35,6 +38,7 @@ class State:
         unsettled_step: [batch] int64, number since its last reset of an environment's first step whose
             constraints the solver did not settle, or -1.
         residual: [batch], largest violation that the solver left since the last reset.
+        mocap: mocap_pos [batch, nmocap, 3] and mocap_quat [batch, nmocap, 4] of models with mocap bodies.
     """
 
     qpos: Float64Array
@@ -46,6 +50,7 @@ class State:
     params: Mapping[str, Float64Array] = dataclasses.field(default_factory=dict)
     unsettled_step: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
     residual: Float64Array = dataclasses.field(default_factory=lambda: np.empty(0))
+    mocap: Mapping[str, Float64Array] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # a new state, and one that an earlier release stored
@@ -70,10 +75,38 @@ def start_state(engine: Engine, model: Model, batch: int, qpos: Any = None, qvel
     given = model.qpos0 if qpos is None else qpos, model.qvel0 if qvel is None else qvel
     # no copy: the arrays of a request have no other user
     start = engine.start_states(model, batch, *given, own=False)
-    return State(*start, 0, 0.0, np.zeros(batch, np.int32), np.zeros(batch, np.int64))
+    mocap = {name: np.repeat(getattr(model, name)[None], batch, axis=0) for name in _mocap_of(model)}
+    return State(*start, 0, 0.0, np.zeros(batch, np.int32), np.zeros(batch, np.int64), mocap=mocap)
 
 
-def reset_state(engine: Engine, model: Model, state: State, qpos: Any, qvel: Any, where: Any) -> State:
+def _mocap_of(model: Model) -> tuple[str, ...]:
+    return MOCAP_INPUTS if model.nmocap else ()
+
+
+def _changed_mocap(
+    model: Model, mocap: Mapping[str, Float64Array], given: Mapping[str, Any], batch: int
+) -> Mapping[str, Float64Array]:
+    """Return poses of mocap bodies with those that are given in their place.
+
+    Raises:
+        ArgumentError: a shape or a number is wrong, or the model has no mocap bodies.
+    """
+    if not given:
+        return mocap
+    rows = step_inputs(model, given, batch, True)
+    shaped = {name: array.reshape(batch, *input_shape(model, name)) for name, array in rows.items()}
+    return {**mocap, **shaped}
+
+
+def reset_state(
+    engine: Engine,
+    model: Model,
+    state: State,
+    qpos: Any,
+    qvel: Any,
+    where: Any,
+    mocap: Mapping[str, Any] = MappingProxyType({}),
+) -> State:
     """Return a state with some environments at time zero; all parameters stay.
 
     Args:
@@ -83,11 +116,14 @@ def reset_state(engine: Engine, model: Model, state: State, qpos: Any, qvel: Any
         qpos: [batch, nq], or [nq] for all; the model's own if None.
         qvel: [batch, nv], or [nv] for all; the model's own if None.
         where: [batch] of booleans or of 0 and 1, the environments to reset; None for all.
+        mocap: of `MOCAP_INPUTS` by name, each with a row per environment or for all; others are the model's.
 
     Raises:
         ArgumentError: the state or the mask does not fit.
     """
-    start = start_state(engine, model, len(state.status), qpos, qvel)
+    batch = len(state.status)
+    start = start_state(engine, model, batch, qpos, qvel)
+    start = dataclasses.replace(start, mocap=_changed_mocap(model, start.mocap, mocap, batch))
     if where is None:
         return dataclasses.replace(start, params=state.params)
     mask = _checked_mask(where, len(state.status))
@@ -102,6 +138,7 @@ def reset_state(engine: Engine, model: Model, state: State, qpos: Any, qvel: Any
         params=state.params,
         unsettled_step=np.where(mask, -1, state.unsettled_step),
         residual=np.where(mask, 0.0, state.residual),
+        mocap={name: np.where(rows[..., None], start.mocap[name], state.mocap[name]) for name in state.mocap},
     )
 
 
@@ -135,6 +172,7 @@ def changed_state(
     qvel: Any,
     step_count: int | None,
     step_counts: Any = None,
+    mocap: Mapping[str, Any] = MappingProxyType({}),
 ) -> State:
     """Return a state with some of it replaced.
 
@@ -146,6 +184,7 @@ def changed_state(
         qvel: [batch, nv], or [nv] for all; unchanged if None.
         step_count: steps of all environments since the last reset; unchanged if None.
         step_counts: [batch], in place of `step_count`; unchanged if None.
+        mocap: of `MOCAP_INPUTS` by name, each with a row per environment or for all; others are unchanged.
 
     Returns:
         The state; if both `qpos` and `qvel` are given, diverged environments run again.
@@ -173,6 +212,7 @@ def changed_state(
         params=state.params,
         unsettled_step=start.unsettled_step if whole else state.unsettled_step,
         residual=start.residual if whole else state.residual,
+        mocap=_changed_mocap(model, state.mocap, mocap, batch),
     )
 
 
@@ -195,7 +235,15 @@ def _in_range(counts: np.ndarray) -> bool:
     return bool((counts >= 0).all() and (counts <= MOST_STEPS).all())
 
 
-def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, cancel: CancelToken) -> State:
+def advance(
+    engine: Engine,
+    model: Model,
+    state: State,
+    ctrl: Any,
+    steps: int,
+    cancel: CancelToken,
+    inputs: Mapping[str, Any] = MappingProxyType({}),
+) -> State:
     """Return the state after a number of steps with constant controls.
 
     Args:
@@ -203,20 +251,26 @@ def advance(engine: Engine, model: Model, state: State, ctrl: Any, steps: int, c
         model: the model.
         state: the state before.
         ctrl: [batch, nu], or [nu] for all environments.
-        steps: number of steps; zero returns the state unchanged.
+        steps: number of steps; zero only moves mocap bodies.
         cancel: stops the engine within one step.
+        inputs: of `STEP_INPUTS` by name, each with a row per environment or for all. Mocap bodies stay where
+            they are put.
 
     Raises:
-        ArgumentError: the controls do not fit the model, or `steps` is negative or exceeds `MOST_STEPS` in
-            total.
+        ArgumentError: the controls or inputs do not fit the model, or `steps` is negative or exceeds
+            `MOST_STEPS` in total.
     """
     _check_steps(state, steps)
-    controls = _checked_control(model, len(state.status), ctrl)
+    batch = len(state.status)
+    controls = _checked_control(model, batch, ctrl)
+    if inputs:
+        mocap = {name: inputs[name] for name in MOCAP_INPUTS if name in inputs}
+        state = dataclasses.replace(state, mocap=_changed_mocap(model, state.mocap, mocap, batch))
     diverged = state.status != 0
     if not steps or diverged.all():
         return _stepped(model, state, steps, _unmoved(state))
     start = _without_diverged(model, state.status, state.qpos, state.qvel)
-    end = _advanced(engine, model, start, controls, steps, state.params, cancel)
+    end = _advanced(engine, model, start, controls, steps, state.params, {**inputs, **state.mocap}, cancel)
     if np.count_nonzero(diverged):
         # what diverged before stays NaN and is not judged
         rows = diverged[:, None]
@@ -243,6 +297,7 @@ class StepCall:
     state: State
     ctrl: Any
     steps: int
+    inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def advance_together(
@@ -253,7 +308,7 @@ def advance_together(
     Args:
         engine: takes the steps.
         model: the model of all calls.
-        calls: the calls; all take the same number of steps.
+        calls: the calls; all take the same number of steps, and have no inputs.
         cancel: stops the engine within one step.
 
     Returns:
@@ -275,6 +330,7 @@ def advance_together(
         time=0.0,
         status=np.concatenate([state.status for state, _ in good]),
         step_counts=np.zeros(size, np.int64),
+        mocap={name: np.concatenate([state.mocap[name] for state, _ in good]) for name in good[0][0].mocap},
     )
     steps = calls[0].steps
     after = advance(engine, model, merged, np.concatenate([ctrl for _, ctrl in good]), steps, cancel)
@@ -291,7 +347,14 @@ def advance_together(
     return results
 
 
-def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: CancelToken) -> StepJacobian:
+def jacobian(
+    engine: Engine,
+    model: Model,
+    state: State,
+    ctrl: Any,
+    cancel: CancelToken,
+    inputs: Mapping[str, Any] = MappingProxyType({}),
+) -> StepJacobian:
     """Return the derivative of one step from a state, which is not changed.
 
     Args:
@@ -300,6 +363,7 @@ def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: Canc
         state: the state before the step.
         ctrl: [batch, nu], or [nu] for all environments.
         cancel: stops the engine.
+        inputs: of `STEP_INPUTS` by name, each with a row per environment or for all.
 
     Returns:
         The matrices of each environment; NaN if it diverged before or in this step.
@@ -312,7 +376,14 @@ def jacobian(engine: Engine, model: Model, state: State, ctrl: Any, cancel: Canc
     controls = _checked_control(model, batch, ctrl)
     running = (state.status == 0)[:, None, None]
     start = _without_diverged(model, state.status, state.qpos, state.qvel)
-    found = engine.jacobian(model, *start, controls, params=dict(state.params) or None, cancel=cancel)
+    found = engine.jacobian(
+        model,
+        *start,
+        controls,
+        params=dict(state.params) or None,
+        inputs={**state.mocap, **inputs},
+        cancel=cancel,
+    )
     by_state, by_ctrl = (np.where(running, matrix, np.nan) for matrix in (found.A, found.B))
     if not (running[:, 0, 0] & np.isfinite(by_state).all(axis=(1, 2))).any():
         raise DivergedError.expected(
@@ -345,6 +416,7 @@ def _stepped(model: Model, before: State, steps: int, end: Advance) -> State:
         params=before.params,
         unsettled_step=unsettled,
         residual=np.maximum(before.residual, end.residual),
+        mocap=before.mocap,
     )
 
 
@@ -361,11 +433,18 @@ def _advanced(
     ctrl: Float64Array,
     steps: int,
     params: Mapping[str, Float64Array],
+    inputs: Mapping[str, Any],
     cancel: CancelToken,
 ) -> Advance:
     """Return the end of some steps with constant controls."""
     if not params:
-        return engine.advance(model, *start, ctrl, steps, cancel=cancel)
+        return engine.advance(model, *start, ctrl, steps, inputs=inputs, cancel=cancel)
+    control = Control.of(
+        **{
+            name: array.reshape(len(ctrl), 1, *input_shape(model, name))
+            for name, array in step_inputs(model, inputs, len(ctrl), True).items()
+        }
+    )
     status = np.zeros(len(ctrl), np.int32)
     unsettled, residual = np.full(len(ctrl), -1), np.zeros(len(ctrl))
     # in parts, because a rollout has the controls of each step
@@ -374,7 +453,14 @@ def _advanced(
         held = np.repeat(ctrl[:, None], min(most, steps - first), axis=1)
         start = _without_diverged(model, status, *start)
         found = engine.rollout(
-            model, *start, held, params=dict(params), checkpoints="none", states="final", cancel=cancel
+            model,
+            *start,
+            held,
+            control=control,
+            params=dict(params),
+            checkpoints="none",
+            states="final",
+            cancel=cancel,
         )
         assert found.unsettled_step is not None and found.residual is not None
         judged = (status == 0) & (unsettled < 0) & (found.unsettled_step >= 0)

@@ -48,6 +48,9 @@ def controller_bytes(model: Model, ctrl: Any, control: Control, wrt: Sequence[st
         "feedback.qpos": rows * model.nq,
         "feedback.qvel": rows * model.nqvel,
         "qfrc_applied": rows * model.nv,
+        "xfrc_applied": rows * 6 * model.nbody,
+        "mocap_pos": rows * 3 * model.nmocap,
+        "mocap_quat": rows * 4 * model.nmocap,
     }
     if control.policy is not None:
         goal = control.policy.goal

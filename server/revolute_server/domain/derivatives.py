@@ -122,7 +122,14 @@ class Derivatives:
             return ValueAndGradient(np.asarray(value), found)
 
     async def jacobian(
-        self, model_id: str, qpos: Any, qvel: Any, ctrl: Any, params: Mapping[str, Any] | None = None
+        self,
+        model_id: str,
+        qpos: Any,
+        qvel: Any,
+        ctrl: Any,
+        params: Mapping[str, Any] | None = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
     ) -> StepJacobian:
         """Differentiate one step by its state and controls; no record is kept.
 
@@ -136,7 +143,7 @@ class Derivatives:
         with self._budget.reserve("a Jacobian", jacobian_bytes(model, batch)):
             return await self._pool.run(
                 lambda token: self._engine.jacobian(
-                    model, qpos, qvel, ctrl, params=params or None, cancel=token
+                    model, qpos, qvel, ctrl, params=params or None, inputs=inputs, cancel=token
                 ),
                 batch * (model.nv + model.nqvel),
             )

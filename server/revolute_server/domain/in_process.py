@@ -24,10 +24,12 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from revolute.contract.controllers import PLAIN, Control
 from revolute.contract.errors import ArgumentError, NotFoundError, RevoluteError
 from revolute_engine import CancelToken, Engine, Model, load_model, native, to_mjcf_files
 from revolute_engine.segments import Segment, SegmentedRollout
@@ -319,12 +321,20 @@ class _Sessions(Sessions):
     async def state(self, session_id: str) -> State:
         return _copied(self._session(session_id).state)
 
-    async def step(self, session_id: str, ctrl: Any, steps: int, ticket: Ticket) -> State:
+    async def step(
+        self,
+        session_id: str,
+        ctrl: Any,
+        steps: int,
+        ticket: Ticket,
+        *,
+        inputs: Mapping[str, Any] = MappingProxyType({}),
+    ) -> State:
         session = self._session(session_id)
         with session.mutex:
             before = session.state
             session.state = await self._pool.run(
-                lambda token: advance(self._engine, session.model, before, ctrl, steps, token),
+                lambda token: advance(self._engine, session.model, before, ctrl, steps, token, inputs),
                 session.batch * steps,
             )
             return _copied(session.state)
@@ -384,9 +394,11 @@ class _Trajectories(Trajectories):
         params: Mapping[str, Any] | None,
         segment_steps: int | None,
         ticket: Ticket,
+        *,
+        control: Control = PLAIN,
     ) -> AsyncGenerator[Segment | Trajectory, None]:
         model = await self._models.get(model_id)
-        pieces = SegmentedRollout(model, qpos, qvel, ctrl, params or None)
+        pieces = SegmentedRollout(model, qpos, qvel, ctrl, params or None, control=control)
         while not pieces.over:
             yield await self._segment(model, pieces, segment_steps)
         trajectory = Trajectory(new_id(), model, pieces.result())
@@ -418,6 +430,7 @@ def _copied(state: State) -> State:
         state.params,
         np.array(state.unsettled_step),
         np.array(state.residual),
+        {name: np.array(pose) for name, pose in state.mocap.items()},
     )
 
 

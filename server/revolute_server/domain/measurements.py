@@ -38,7 +38,9 @@ class Source:
         ctrl: controls in the request, also for a session; None without.
         time: time of the first state in the request; None for zero.
         params: parameters in the request.
-        state: an earlier state of the session, with qpos, qvel and step_count; None for the current one.
+        inputs: of `STEP_INPUTS` in the request, also for a session, by name.
+        state: an earlier state of the session, with qpos, qvel, step_count and poses of mocap bodies; None
+            for the current one.
     """
 
     model_id: str = ""
@@ -50,6 +52,7 @@ class Source:
     ctrl: Any = None
     time: float | None = None
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     state: Mapping[str, Any] | None = None
 
 
@@ -173,7 +176,7 @@ class Measurements:
             return kept.model, states
         if source.session_id:
             model, state = await self._sessions.model_and_state(source.session_id)
-            at = vars(state) if source.state is None else source.state
+            at = {**vars(state), **state.mocap} if source.state is None else source.state
             states = engine.states_to_measure(
                 model,
                 at["qpos"],
@@ -181,6 +184,7 @@ class Measurements:
                 source.ctrl,
                 time=at["step_count"] * model.timestep,
                 params=state.params or None,
+                inputs={**{name: at[name] for name in state.mocap}, **source.inputs},
                 diverged=True,
             )
             return model, states
@@ -189,7 +193,13 @@ class Measurements:
         steps = np.shape(source.qpos)[1] if np.ndim(source.qpos) == 3 else 1
         time = first + model.timestep * np.arange(steps)
         states = engine.states_to_measure(
-            model, source.qpos, source.qvel, source.ctrl, time=time, params=source.params or None
+            model,
+            source.qpos,
+            source.qvel,
+            source.ctrl,
+            time=time,
+            params=source.params or None,
+            inputs=source.inputs,
         )
         return model, states
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from revolute.contract.codec.shared_memory import AVAILABLE
+from revolute.contract.controllers import STEP_INPUTS
 from revolute_engine import Engine, native
 from revolute_engine.parameters import PARAMETERS
 
@@ -59,13 +60,15 @@ FEATURES = (
     *(f"rollout.params.{name}" for name in PARAMETERS),
     "rollout.policy",
     "rollout.policy.measured",
-    "rollout.qfrc_applied",
+    *(f"rollout.{name}" for name in STEP_INPUTS),
     "session.durable",
     "session.jacobian",
     "session.measure",
     "session.params",
     "session.reset_where",
+    *(f"session.{name}" for name in STEP_INPUTS),
     "stream_rollout",
+    "stream_rollout.control",
     "value_and_gradient.loss_terms",
     "value_and_gradient.measured_terms",
     "value_and_gradient.on_diverged",

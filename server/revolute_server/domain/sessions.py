@@ -15,6 +15,7 @@ import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -265,7 +266,16 @@ class Sessions:
             session.model, session.batch, duration, session.state, ticket, durable=session.durable
         )
 
-    async def reset(self, session_id: str, qpos: Any, qvel: Any, where: Any, ticket: Ticket) -> State:
+    async def reset(
+        self,
+        session_id: str,
+        qpos: Any,
+        qvel: Any,
+        where: Any,
+        ticket: Ticket,
+        *,
+        mocap: Mapping[str, Any] = MappingProxyType({}),
+    ) -> State:
         """Set environments to a start state at time zero.
 
         Args:
@@ -274,6 +284,8 @@ class Sessions:
             qvel: [batch, nv], or [nv] for all environments; the model's default if None.
             where: [batch] of booleans, the environments to set; None for all.
             ticket: ticket of the request.
+            mocap: of `MOCAP_INPUTS` by name, each with a row per environment or for all; others are the
+                model's.
 
         Raises:
             ArgumentError: the state or the mask does not fit.
@@ -283,7 +295,9 @@ class Sessions:
         async def start(session: Session) -> State:
             model, state = session.model, session.state
             return await self._make_state(
-                model, session.batch, lambda: reset_state(self._engine, model, state, qpos, qvel, where)
+                model,
+                session.batch,
+                lambda: reset_state(self._engine, model, state, qpos, qvel, where, mocap),
             )
 
         return await self._change(session_id, start, ticket)
@@ -306,14 +320,23 @@ class Sessions:
 
         return await self._change(session_id, change, ticket)
 
-    async def step(self, session_id: str, ctrl: Any, steps: int, ticket: Ticket) -> State:
+    async def step(
+        self,
+        session_id: str,
+        ctrl: Any,
+        steps: int,
+        ticket: Ticket,
+        *,
+        inputs: Mapping[str, Any] = MappingProxyType({}),
+    ) -> State:
         """Take steps with constant controls.
 
         Args:
             session_id: the session.
             ctrl: [batch, nu], or [nu] for all environments.
-            steps: number of steps; zero does not change the state.
+            steps: number of steps; zero does not change the state, but moves mocap bodies.
             ticket: ticket of the request.
+            inputs: of `STEP_INPUTS` by name, each with a row per environment or for all.
 
         Raises:
             ArgumentError: the controls do not fit the model, or `steps` is negative.
@@ -324,8 +347,8 @@ class Sessions:
             model, state = session.model, session.state
             count = session.batch * steps
             if not session.durable and count * session.step_seconds <= _AT_ONCE_SECONDS:
-                return advance(self._engine, model, state, ctrl, steps, CancelToken())
-            work = step_work(self._engine, model, StepCall(state, ctrl, steps))
+                return advance(self._engine, model, state, ctrl, steps, CancelToken(), inputs)
+            work = step_work(self._engine, model, StepCall(state, ctrl, steps, inputs))
             return await self._pool.run_work(dataclasses.replace(work, run=session.timed(work.run, count)))
 
         return await self._change(session_id, take, ticket)
@@ -338,6 +361,8 @@ class Sessions:
         step_count: int | None,
         step_counts: Any,
         ticket: Ticket,
+        *,
+        mocap: Mapping[str, Any] = MappingProxyType({}),
     ) -> State:
         """Replace the state, or parts of it.
 
@@ -348,6 +373,8 @@ class Sessions:
             step_count: steps of all environments since the last reset; unchanged if None.
             step_counts: [batch], in place of `step_count`; unchanged if None.
             ticket: ticket of the request.
+            mocap: of `MOCAP_INPUTS` by name, each with a row per environment or for all; others are
+                unchanged.
 
         Raises:
             ArgumentError: the state does not fit the model, or `step_count` is negative.
@@ -359,7 +386,7 @@ class Sessions:
             return await self._make_state(
                 model,
                 session.batch,
-                lambda: changed_state(self._engine, model, state, qpos, qvel, step_count, step_counts),
+                lambda: changed_state(self._engine, model, state, qpos, qvel, step_count, step_counts, mocap),
             )
 
         return await self._change(session_id, change, ticket)
@@ -381,15 +408,18 @@ class Sessions:
         session = await self._current(session_id)
         return session.model, session.state
 
-    async def jacobian(self, session_id: str, ctrl: Any) -> StepJacobian:
+    async def jacobian(
+        self, session_id: str, ctrl: Any, inputs: Mapping[str, Any] = MappingProxyType({})
+    ) -> StepJacobian:
         """Differentiate one step from the state after the last finished step.
 
         Args:
             session_id: the session.
             ctrl: [batch, nu], or [nu] for all environments.
+            inputs: of `STEP_INPUTS` by name, each with a row per environment or for all.
 
         Raises:
-            ArgumentError: the controls do not fit the model.
+            ArgumentError: the controls or inputs do not fit the model.
             NotFoundError: the session was deleted, has expired, never existed, or belongs to another caller.
             DivergedError: all environments have diverged.
         """
@@ -398,7 +428,7 @@ class Sessions:
         with self._budget.reserve("a Jacobian", jacobian_bytes(model, session.batch)):
             steps = session.batch * (model.nv + model.nqvel)
             return await self._pool.run(
-                lambda token: jacobian(self._engine, model, state, ctrl, token), steps
+                lambda token: jacobian(self._engine, model, state, ctrl, token, inputs), steps
             )
 
     async def keep_alive(self, session_id: str) -> float:
@@ -616,10 +646,10 @@ class Sessions:
 def _bytes(model: Model, batch: int) -> int:
     """Return the bytes of the state of a session without parameters."""
     # of each environment a status of 4 bytes, and three numbers of 8
-    return batch * (8 * (model.nq + model.nqvel) + 28)
+    return batch * (8 * (model.nq + model.nqvel + 7 * model.nmocap) + 28)
 
 
 def _bytes_of(state: State) -> int:
     """Return the bytes of a state with its parameters."""
     arrays = (state.qpos, state.qvel, state.status, state.step_counts, state.unsettled_step, state.residual)
-    return sum(array.nbytes for array in (*arrays, *state.params.values()))
+    return sum(array.nbytes for array in (*arrays, *state.params.values(), *state.mocap.values()))

@@ -147,6 +147,8 @@ class Trajectories:
         params: Mapping[str, Any] | None,
         segment_steps: int | None,
         ticket: Ticket,
+        *,
+        control: Control = PLAIN,
     ) -> AsyncGenerator[Segment | Trajectory, None]:
         """Simulate segment by segment, at most one segment ahead of the reader; then keep the trajectory.
 
@@ -158,6 +160,7 @@ class Trajectories:
             params: model parameters by name.
             segment_steps: steps of one segment; None for a size that suits a network.
             ticket: ticket of the request.
+            control: how the rows of ctrl act.
 
         Yields:
             The segments, then the kept trajectory.
@@ -168,11 +171,11 @@ class Trajectories:
             LimitError: a limit leaves no room for the trajectory.
         """
         model = await self._models.get(model_id)
-        size = kept_bytes(model, ctrl, EVERY)
+        size = kept_bytes(model, ctrl, EVERY, control)
         self._store.check_room(TRAJECTORY, current_client(), size)
         with self._budget.reserve("a trajectory", size) as reservation:
             pieces = await self._pool.run(
-                lambda _token: SegmentedRollout(model, qpos, qvel, ctrl, params or None)
+                lambda _token: SegmentedRollout(model, qpos, qvel, ctrl, params or None, control=control)
             )
             ahead = asyncio.ensure_future(self._segment(model, pieces, segment_steps))
             try:

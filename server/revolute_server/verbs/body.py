@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from revolute.contract.arrays import as_float64
+from revolute.contract.controllers import STEP_INPUTS
 from revolute.contract.errors import ArgumentError
 
 Request = Mapping[str, Any]
@@ -51,6 +52,21 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
 
     example: ClassVar[Mapping[str, Any]] = {}
+
+
+class StepInputArrays(Body):
+    """Inputs of steps besides state, control and parameters."""
+
+    qfrc_applied: OptionalArray = None
+    xfrc_applied: OptionalArray = None
+    mocap_pos: OptionalArray = None
+    mocap_quat: OptionalArray = None
+
+    @property
+    def step_inputs(self) -> dict[str, np.ndarray]:
+        """Those that are set, by name."""
+        given = {name: getattr(self, name) for name in STEP_INPUTS}
+        return {name: as_float64(name, value) for name, value in given.items() if value is not None}
 
 
 class Deletion(Body):

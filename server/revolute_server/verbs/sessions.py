@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from revolute.contract.controllers import MOCAP_INPUTS
+
 from .. import answers
 from ..answers import Document
 from ..compute.stepping import State
@@ -16,6 +20,7 @@ from .body import (
     Deletion,
     Listing,
     OptionalArray,
+    StepInputArrays,
     array,
     arrays,
     takes,
@@ -55,6 +60,8 @@ class ResetInputs(Body):
     qpos: OptionalArray = None
     qvel: OptionalArray = None
     where: OptionalArray = None
+    mocap_pos: OptionalArray = None
+    mocap_quat: OptionalArray = None
     request_id: str = REQUEST_ID
 
 
@@ -67,6 +74,8 @@ class SetStateInputs(Body):
     qvel: OptionalArray = None
     step_count: int | None = None
     step_counts: OptionalArray = None
+    mocap_pos: OptionalArray = None
+    mocap_quat: OptionalArray = None
     request_id: str = REQUEST_ID
 
 
@@ -79,7 +88,7 @@ class SetParamsInputs(Body):
     request_id: str = REQUEST_ID
 
 
-class StepInputs(Body):
+class StepInputs(StepInputArrays):
     """Controls that are constant for some steps."""
 
     example = {"ctrl": [[1.0], [-1.0]], "steps": 4}
@@ -90,7 +99,7 @@ class StepInputs(Body):
     measure: list[str] = []
 
 
-class SessionJacobianInputs(Body):
+class SessionJacobianInputs(StepInputArrays):
     """Controls of the step to differentiate."""
 
     example = {"ctrl": [0.5]}
@@ -128,33 +137,35 @@ class SessionVerbs(ServiceVerbs):
     @takes(ResetInputs)
     async def reset(self, session_id: str, body: ResetInputs) -> Document:
         qpos, qvel, where = array("qpos", body.qpos), array("qvel", body.qvel), array("where", body.where)
+        mocap = _mocap(body)
         return await self._once(
             body.request_id,
             "Reset",
-            {"session_id": session_id, "qpos": qpos, "qvel": qvel, "where": where},
-            lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, where, ticket),
+            {"session_id": session_id, "qpos": qpos, "qvel": qvel, "where": where, **mocap},
+            lambda ticket: self.service.sessions.reset(session_id, qpos, qvel, where, ticket, mocap=mocap),
             answers.session_state,
             replay=_session_state,
         )
 
     @takes(StepInputs)
     async def step(self, session_id: str, body: StepInputs) -> Document:
-        ctrl = array("ctrl", body.ctrl)
+        ctrl, inputs = array("ctrl", body.ctrl), body.step_inputs
         if body.measure:
             model, _ = await self.service.sessions.model_and_state(session_id)
             await self.service.measurements.check("measure", model.id, body.measure)
         found = await self._once(
             body.request_id,
             "Step",
-            {"session_id": session_id, "ctrl": ctrl, "steps": body.steps},
-            lambda ticket: self.service.sessions.step(session_id, ctrl, body.steps, ticket),
+            {"session_id": session_id, "ctrl": ctrl, "steps": body.steps, **inputs},
+            lambda ticket: self.service.sessions.step(session_id, ctrl, body.steps, ticket, inputs=inputs),
             answers.session_state,
             replay=_session_state,
         )
         if not body.measure:
             return found
         # at the state of the answer, which other calls cannot change
-        source = Source(session_id=session_id, ctrl=ctrl, state=found)
+        forces = {name: array for name, array in inputs.items() if name not in MOCAP_INPUTS}
+        source = Source(session_id=session_id, ctrl=ctrl, state=found, inputs=forces)
         return {**found, "measured": await self.service.measurements.quantities(source, body.measure)}
 
     async def get_state(self, session_id: str) -> Document:
@@ -164,6 +175,7 @@ class SessionVerbs(ServiceVerbs):
     async def set_state(self, session_id: str, body: SetStateInputs) -> Document:
         qpos, qvel = array("qpos", body.qpos), array("qvel", body.qvel)
         count, counts = body.step_count, array("step_counts", body.step_counts)
+        mocap = _mocap(body)
         return await self._once(
             body.request_id,
             "SetState",
@@ -173,8 +185,11 @@ class SessionVerbs(ServiceVerbs):
                 "qvel": qvel,
                 "step_count": count,
                 "step_counts": counts,
+                **mocap,
             },
-            lambda ticket: self.service.sessions.set_state(session_id, qpos, qvel, count, counts, ticket),
+            lambda ticket: self.service.sessions.set_state(
+                session_id, qpos, qvel, count, counts, ticket, mocap=mocap
+            ),
             answers.session_state,
             replay=_session_state,
         )
@@ -207,12 +222,18 @@ class SessionVerbs(ServiceVerbs):
 
     @takes(SessionJacobianInputs)
     async def session_jacobian(self, session_id: str, body: SessionJacobianInputs) -> Document:
-        found = await self.service.sessions.jacobian(session_id, array("ctrl", body.ctrl))
+        found = await self.service.sessions.jacobian(session_id, array("ctrl", body.ctrl), body.step_inputs)
         return answers.step_jacobian(found)
 
     @takes(Deletion)
     async def delete_session(self, session_id: str, body: Deletion) -> Document:
         return await self._delete("DeleteSession", session_id, body, self.service.sessions.delete)
+
+
+def _mocap(body: ResetInputs | SetStateInputs) -> dict[str, np.ndarray]:
+    """Return the poses of mocap bodies that are set, by name."""
+    given = {name: array(name, getattr(body, name)) for name in MOCAP_INPUTS}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 async def _session_state(known: Document) -> Document:

@@ -31,6 +31,7 @@ from .body import (
     Deletion,
     OptionalArray,
     Request,
+    StepInputArrays,
     array,
     arrays,
     takes,
@@ -72,7 +73,7 @@ class Policy(Body):
     goal: OptionalArray = None
 
 
-class RolloutInputs(Body):
+class RolloutInputs(StepInputArrays):
     """Inputs of a rollout."""
 
     example = {
@@ -93,7 +94,6 @@ class RolloutInputs(Body):
     hold: int | None = None
     feedback: Feedback | None = None
     policy: Policy | None = None
-    qfrc_applied: OptionalArray = None
     measure: list[str] = []
 
     @property
@@ -106,11 +106,17 @@ class RolloutInputs(Body):
         return _control(self)
 
 
+def _applied(body: CheckGradientInputs) -> dict[str, np.ndarray]:
+    forces = array("qfrc_applied", body.qfrc_applied)
+    return {} if forces is None else {"qfrc_applied": forces}
+
+
 def _control(body: RolloutInputs | CheckGradientInputs) -> Control:
-    if body.hold is None and body.feedback is None and body.policy is None and body.qfrc_applied is None:
+    inputs = body.step_inputs if isinstance(body, RolloutInputs) else _applied(body)
+    if body.hold is None and body.feedback is None and body.policy is None and not inputs:
         return PLAIN
     given = {name: dict(value) for name in ("feedback", "policy") if (value := getattr(body, name))}
-    return Control.from_dict({"hold": body.hold, "qfrc_applied": body.qfrc_applied, **given})
+    return Control.from_dict({"hold": body.hold, **inputs, **given})
 
 
 class StreamRolloutInputs(Body):
@@ -157,7 +163,7 @@ class Tangents(Body):
     control_tan: dict[str, AnyShape] = {}
 
 
-class JacobianInputs(Body):
+class JacobianInputs(StepInputArrays):
     """One step to differentiate."""
 
     example = {"model_id": EXAMPLE_MODEL, "qpos": [0.0, 0.1], "qvel": [0.0, 0.0], "ctrl": [1.0]}
@@ -169,7 +175,7 @@ class JacobianInputs(Body):
     params: dict[str, AnyShape] = {}
 
 
-class MeasuredStates(Body):
+class MeasuredStates(StepInputArrays):
     """States to measure at."""
 
     example = {"model_id": EXAMPLE_MODEL, "qpos": [0.0, 0.1], "qvel": [0.0, 0.0], "ctrl": [1.0]}
@@ -318,13 +324,6 @@ class TrajectoryVerbs(ServiceVerbs):
             raise ArgumentError.expected(
                 "inputs.checkpoints", "'every'", repr(inputs.checkpoints)[:60], advice="use Rollout"
             )
-        if not inputs.control.is_plain:
-            raise ArgumentError.expected(
-                "inputs",
-                "neither hold, feedback, policy nor qfrc_applied",
-                "one of them",
-                advice="use Rollout",
-            )
         qpos, qvel, ctrl, params = self._inputs(inputs)
         arguments: dict[str, Any] = {
             "model_id": inputs.model_id,
@@ -334,11 +333,14 @@ class TrajectoryVerbs(ServiceVerbs):
             "params": params,
             "segment_steps": body.segment_steps,
         }
+        control = inputs.control
         trajectories = self.service.trajectories
-        turn = self.service.requests.open(inputs.request_id, "StreamRollout", arguments, _trajectory_id)
+        turn = self.service.requests.open(
+            inputs.request_id, "StreamRollout", {**arguments, **control.to_dict()}, _trajectory_id
+        )
         async with turn as (ticket, known):
             if known is None:
-                found = trajectories.stream_rollout(**arguments, ticket=ticket)
+                found = trajectories.stream_rollout(**arguments, control=control, ticket=ticket)
             else:
                 found = trajectories.stream_again(known["trajectory_id"], body.segment_steps)
             async with contextlib.aclosing(found) as pieces:
@@ -385,7 +387,9 @@ class TrajectoryVerbs(ServiceVerbs):
 
     @takes(JacobianInputs)
     async def jacobian(self, body: JacobianInputs) -> Document:
-        found = await self.service.derivatives.jacobian(body.model_id, *self._inputs(body))
+        found = await self.service.derivatives.jacobian(
+            body.model_id, *self._inputs(body), inputs=body.step_inputs
+        )
         return answers.step_jacobian(found)
 
     @takes(MeasureInputs)
@@ -423,6 +427,7 @@ class TrajectoryVerbs(ServiceVerbs):
             **read,
             time=states.time,
             params=arrays("params", states.params),
+            inputs=states.step_inputs,
         )
 
     @takes(CheckGradientInputs)

@@ -159,7 +159,7 @@ class ModelSummary(_message.Message):
     def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ModelInfo(_message.Message):
-    __slots__ = ("model_id", "name", "nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep", "qpos0", "qvel0", "body_names", "joint_names", "geom_names", "actuator_names", "dof_names", "ctrlrange", "body_mass", "geom_friction", "options", "notes", "warnings", "params", "keyframes", "joint_types", "site_names", "sensor_names", "sensor_types", "sensor_dims", "jnt_range", "geom_bodyid")
+    __slots__ = ("model_id", "name", "nq", "nv", "nu", "nbody", "njnt", "ngeom", "timestep", "qpos0", "qvel0", "body_names", "joint_names", "geom_names", "actuator_names", "dof_names", "ctrlrange", "body_mass", "geom_friction", "options", "notes", "warnings", "params", "keyframes", "joint_types", "site_names", "sensor_names", "sensor_types", "sensor_dims", "jnt_range", "geom_bodyid", "mocap_names", "mocap_pos", "mocap_quat")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -198,6 +198,9 @@ class ModelInfo(_message.Message):
     SENSOR_DIMS_FIELD_NUMBER: _ClassVar[int]
     JNT_RANGE_FIELD_NUMBER: _ClassVar[int]
     GEOM_BODYID_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_NAMES_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     name: str
     nq: int
@@ -229,7 +232,10 @@ class ModelInfo(_message.Message):
     sensor_dims: _containers.RepeatedScalarFieldContainer[int]
     jnt_range: _tensor_pb2.Tensor
     geom_bodyid: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ..., nq: _Optional[int] = ..., nv: _Optional[int] = ..., nu: _Optional[int] = ..., nbody: _Optional[int] = ..., njnt: _Optional[int] = ..., ngeom: _Optional[int] = ..., timestep: _Optional[float] = ..., qpos0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_names: _Optional[_Iterable[str]] = ..., joint_names: _Optional[_Iterable[str]] = ..., geom_names: _Optional[_Iterable[str]] = ..., actuator_names: _Optional[_Iterable[str]] = ..., dof_names: _Optional[_Iterable[str]] = ..., ctrlrange: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_mass: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., geom_friction: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., options: _Optional[_Union[ModelOptions, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[str]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., keyframes: _Optional[_Iterable[_Union[Keyframe, _Mapping]]] = ..., joint_types: _Optional[_Iterable[str]] = ..., site_names: _Optional[_Iterable[str]] = ..., sensor_names: _Optional[_Iterable[str]] = ..., sensor_types: _Optional[_Iterable[str]] = ..., sensor_dims: _Optional[_Iterable[int]] = ..., jnt_range: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., geom_bodyid: _Optional[_Iterable[int]] = ...) -> None: ...
+    mocap_names: _containers.RepeatedScalarFieldContainer[str]
+    mocap_pos: _tensor_pb2.Tensor
+    mocap_quat: _tensor_pb2.Tensor
+    def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ..., nq: _Optional[int] = ..., nv: _Optional[int] = ..., nu: _Optional[int] = ..., nbody: _Optional[int] = ..., njnt: _Optional[int] = ..., ngeom: _Optional[int] = ..., timestep: _Optional[float] = ..., qpos0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel0: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_names: _Optional[_Iterable[str]] = ..., joint_names: _Optional[_Iterable[str]] = ..., geom_names: _Optional[_Iterable[str]] = ..., actuator_names: _Optional[_Iterable[str]] = ..., dof_names: _Optional[_Iterable[str]] = ..., ctrlrange: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., body_mass: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., geom_friction: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., options: _Optional[_Union[ModelOptions, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[str]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., keyframes: _Optional[_Iterable[_Union[Keyframe, _Mapping]]] = ..., joint_types: _Optional[_Iterable[str]] = ..., site_names: _Optional[_Iterable[str]] = ..., sensor_names: _Optional[_Iterable[str]] = ..., sensor_types: _Optional[_Iterable[str]] = ..., sensor_dims: _Optional[_Iterable[int]] = ..., jnt_range: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., geom_bodyid: _Optional[_Iterable[int]] = ..., mocap_names: _Optional[_Iterable[str]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class Keyframe(_message.Message):
     __slots__ = ("name", "qpos")

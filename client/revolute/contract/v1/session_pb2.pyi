@@ -98,7 +98,7 @@ class KeepAliveResponse(_message.Message):
     def __init__(self, lease: _Optional[float] = ...) -> None: ...
 
 class SessionState(_message.Message):
-    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts", "unsettled_step", "residual", "measured")
+    __slots__ = ("qpos", "qvel", "time", "step_count", "status", "step_counts", "unsettled_step", "residual", "measured", "mocap_pos", "mocap_quat")
     class MeasuredEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +115,8 @@ class SessionState(_message.Message):
     UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
     RESIDUAL_FIELD_NUMBER: _ClassVar[int]
     MEASURED_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     time: float
@@ -124,7 +126,9 @@ class SessionState(_message.Message):
     unsettled_step: _tensor_pb2.Tensor
     residual: _tensor_pb2.Tensor
     measured: _containers.MessageMap[str, _tensor_pb2.Tensor]
-    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measured: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+    mocap_pos: _tensor_pb2.Tensor
+    mocap_quat: _tensor_pb2.Tensor
+    def __init__(self, qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., step_count: _Optional[int] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measured: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class ResetRequest(_message.Message):
     __slots__ = ("start", "chunk")
@@ -135,18 +139,22 @@ class ResetRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[ResetInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class ResetInputs(_message.Message):
-    __slots__ = ("session_id", "qpos", "qvel", "request_id", "where")
+    __slots__ = ("session_id", "qpos", "qvel", "request_id", "where", "mocap_pos", "mocap_quat")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     request_id: str
     where: _tensor_pb2.Tensor
-    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., request_id: _Optional[str] = ..., where: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    mocap_pos: _tensor_pb2.Tensor
+    mocap_quat: _tensor_pb2.Tensor
+    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., request_id: _Optional[str] = ..., where: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class ResetResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -165,18 +173,26 @@ class StepRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[StepInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class StepInputs(_message.Message):
-    __slots__ = ("session_id", "ctrl", "steps", "request_id", "measure")
+    __slots__ = ("session_id", "ctrl", "steps", "request_id", "measure", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CTRL_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     MEASURE_FIELD_NUMBER: _ClassVar[int]
+    QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    XFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     ctrl: _tensor_pb2.Tensor
     steps: int
     request_id: str
     measure: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., steps: _Optional[int] = ..., request_id: _Optional[str] = ..., measure: _Optional[_Iterable[str]] = ...) -> None: ...
+    qfrc_applied: _tensor_pb2.Tensor
+    xfrc_applied: _tensor_pb2.Tensor
+    mocap_pos: _tensor_pb2.Tensor
+    mocap_quat: _tensor_pb2.Tensor
+    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., steps: _Optional[int] = ..., request_id: _Optional[str] = ..., measure: _Optional[_Iterable[str]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class StepResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -209,20 +225,24 @@ class SetStateRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[SetStateInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class SetStateInputs(_message.Message):
-    __slots__ = ("session_id", "qpos", "qvel", "step_count", "request_id", "step_counts")
+    __slots__ = ("session_id", "qpos", "qvel", "step_count", "request_id", "step_counts", "mocap_pos", "mocap_quat")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
     STEP_COUNT_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     STEP_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     step_count: int
     request_id: str
     step_counts: _tensor_pb2.Tensor
-    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_count: _Optional[int] = ..., request_id: _Optional[str] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    mocap_pos: _tensor_pb2.Tensor
+    mocap_quat: _tensor_pb2.Tensor
+    def __init__(self, session_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., step_count: _Optional[int] = ..., request_id: _Optional[str] = ..., step_counts: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class SetStateResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -294,12 +314,20 @@ class SessionServiceJacobianRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[SessionJacobianInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class SessionJacobianInputs(_message.Message):
-    __slots__ = ("session_id", "ctrl")
+    __slots__ = ("session_id", "ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CTRL_FIELD_NUMBER: _ClassVar[int]
+    QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    XFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     ctrl: _tensor_pb2.Tensor
-    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    qfrc_applied: _tensor_pb2.Tensor
+    xfrc_applied: _tensor_pb2.Tensor
+    mocap_pos: _tensor_pb2.Tensor
+    mocap_quat: _tensor_pb2.Tensor
+    def __init__(self, session_id: _Optional[str] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class SessionServiceJacobianResponse(_message.Message):
     __slots__ = ("start", "chunk")

@@ -18,7 +18,7 @@ class RolloutRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[RolloutInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class RolloutInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget", "hold", "feedback", "policy", "qfrc_applied", "measure")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "checkpoints", "states", "request_id", "forget", "hold", "feedback", "policy", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "measure")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -39,6 +39,9 @@ class RolloutInputs(_message.Message):
     FEEDBACK_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    XFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     MEASURE_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
@@ -53,8 +56,11 @@ class RolloutInputs(_message.Message):
     feedback: Feedback
     policy: Policy
     qfrc_applied: _tensor_pb2.Tensor
+    xfrc_applied: _tensor_pb2.Tensor
+    mocap_pos: _tensor_pb2.Tensor
+    mocap_quat: _tensor_pb2.Tensor
     measure: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measure: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., checkpoints: _Optional[str] = ..., states: _Optional[str] = ..., request_id: _Optional[str] = ..., forget: _Optional[_Iterable[str]] = ..., hold: _Optional[int] = ..., feedback: _Optional[_Union[Feedback, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measure: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Feedback(_message.Message):
     __slots__ = ("gain", "qpos", "qvel")
@@ -93,8 +99,15 @@ class RolloutResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[Trajectory, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class Trajectory(_message.Message):
-    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "unsettled_step", "residual", "measured")
+    __slots__ = ("trajectory_id", "model_id", "qpos", "qvel", "ctrl", "status", "diverged_step", "report", "final_qpos", "final_qvel", "checkpoints", "hold", "params", "unsettled_step", "residual", "inputs", "measured")
     class ParamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _tensor_pb2.Tensor
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    class InputsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +136,7 @@ class Trajectory(_message.Message):
     PARAMS_FIELD_NUMBER: _ClassVar[int]
     UNSETTLED_STEP_FIELD_NUMBER: _ClassVar[int]
     RESIDUAL_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
     MEASURED_FIELD_NUMBER: _ClassVar[int]
     trajectory_id: str
     model_id: str
@@ -139,8 +153,9 @@ class Trajectory(_message.Message):
     params: _containers.MessageMap[str, _tensor_pb2.Tensor]
     unsettled_step: _tensor_pb2.Tensor
     residual: _tensor_pb2.Tensor
+    inputs: _containers.MessageMap[str, _tensor_pb2.Tensor]
     measured: _containers.MessageMap[str, _tensor_pb2.Tensor]
-    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ..., hold: _Optional[int] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., measured: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+    def __init__(self, trajectory_id: _Optional[str] = ..., model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., status: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., diverged_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., report: _Optional[_Union[CheckpointReport, _Mapping]] = ..., final_qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., final_qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., checkpoints: _Optional[str] = ..., hold: _Optional[int] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., unsettled_step: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., residual: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., inputs: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., measured: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
 
 class CheckpointReport(_message.Message):
     __slots__ = ("states_stored", "checkpoint_bytes", "replayed_steps")
@@ -179,14 +194,16 @@ class StreamRolloutResponse(_message.Message):
     def __init__(self, start: _Optional[_Union[RolloutSegment, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ..., end: _Optional[_Union[RolloutEnd, _Mapping]] = ...) -> None: ...
 
 class RolloutSegment(_message.Message):
-    __slots__ = ("first", "qpos", "qvel")
+    __slots__ = ("first", "qpos", "qvel", "ctrl")
     FIRST_FIELD_NUMBER: _ClassVar[int]
     QPOS_FIELD_NUMBER: _ClassVar[int]
     QVEL_FIELD_NUMBER: _ClassVar[int]
+    CTRL_FIELD_NUMBER: _ClassVar[int]
     first: int
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
-    def __init__(self, first: _Optional[int] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    ctrl: _tensor_pb2.Tensor
+    def __init__(self, first: _Optional[int] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class RolloutEnd(_message.Message):
     __slots__ = ("trajectory_id", "model_id", "status", "diverged_step", "report", "unsettled_step", "residual")
@@ -432,7 +449,7 @@ class JacobianRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[JacobianInputs, _Mapping]] = ..., chunk: _Optional[_Union[_tensor_pb2.Chunk, _Mapping]] = ...) -> None: ...
 
 class JacobianInputs(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "params", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -445,12 +462,20 @@ class JacobianInputs(_message.Message):
     QVEL_FIELD_NUMBER: _ClassVar[int]
     CTRL_FIELD_NUMBER: _ClassVar[int]
     PARAMS_FIELD_NUMBER: _ClassVar[int]
+    QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    XFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
     ctrl: _tensor_pb2.Tensor
     params: _containers.MessageMap[str, _tensor_pb2.Tensor]
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ...) -> None: ...
+    qfrc_applied: _tensor_pb2.Tensor
+    xfrc_applied: _tensor_pb2.Tensor
+    mocap_pos: _tensor_pb2.Tensor
+    mocap_quat: _tensor_pb2.Tensor
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class JacobianResponse(_message.Message):
     __slots__ = ("start", "chunk")
@@ -469,7 +494,7 @@ class StepJacobian(_message.Message):
     def __init__(self, A: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., B: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class MeasuredStates(_message.Message):
-    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "time", "params", "trajectory_id", "times", "session_id")
+    __slots__ = ("model_id", "qpos", "qvel", "ctrl", "time", "params", "trajectory_id", "times", "session_id", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
     class ParamsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -486,6 +511,10 @@ class MeasuredStates(_message.Message):
     TRAJECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     TIMES_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    QFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    XFRC_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_POS_FIELD_NUMBER: _ClassVar[int]
+    MOCAP_QUAT_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     qpos: _tensor_pb2.Tensor
     qvel: _tensor_pb2.Tensor
@@ -495,7 +524,11 @@ class MeasuredStates(_message.Message):
     trajectory_id: str
     times: EntryList
     session_id: str
-    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., trajectory_id: _Optional[str] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ..., session_id: _Optional[str] = ...) -> None: ...
+    qfrc_applied: _tensor_pb2.Tensor
+    xfrc_applied: _tensor_pb2.Tensor
+    mocap_pos: _tensor_pb2.Tensor
+    mocap_quat: _tensor_pb2.Tensor
+    def __init__(self, model_id: _Optional[str] = ..., qpos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., qvel: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., ctrl: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., time: _Optional[float] = ..., params: _Optional[_Mapping[str, _tensor_pb2.Tensor]] = ..., trajectory_id: _Optional[str] = ..., times: _Optional[_Union[EntryList, _Mapping]] = ..., session_id: _Optional[str] = ..., qfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., xfrc_applied: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_pos: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ..., mocap_quat: _Optional[_Union[_tensor_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class MeasureRequest(_message.Message):
     __slots__ = ("start", "chunk")

@@ -3,7 +3,8 @@
 // Every degree of freedom k carries a link; a body's mass sits in the link of its last degree of freedom (or of its
 // nearest ancestor that has one). Link frames are chosen for cheap kinematics: a hinge or slide frame has its origin at
 // the joint's anchor and its z axis along the joint's axis; a ball or free frame is the body frame moved to the anchor.
-// Index -1 is the world. Parents come before children. All arrays are constants of the model, owned by ModelStorage.
+// Index -1 is the world, -2 - i the i-th mocap body: a frame without velocity whose pose is an input of each step
+// (step_inputs.hpp). Parents come before children. All arrays are constants of the model, owned by ModelStorage.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,14 @@ struct Softness {
   double solref[2], solimp[5];
 };
 
+REVOLUTE_HD inline bool is_world(int link) { return link == -1; }
+REVOLUTE_HD inline bool is_mocap(int link) { return link < -1; }
+// Which mocap body a link is, and back.
+REVOLUTE_HD inline int mocap_index(int link) { return -2 - link; }
+inline int mocap_link(int mocap) { return -2 - mocap; }
+// A link as the joints see it: neither the world nor a mocap body is moved by any.
+REVOLUTE_HD inline int moved_link(int link) { return link < -1 ? -1 : link; }
+
 struct Joint {
   JointType type;
   int qpos, dof;       // first position, first degree of freedom
@@ -52,7 +61,7 @@ struct Joint {
 };
 
 struct Dof {
-  int parent;         // link that this one hangs on
+  int parent;         // link that this one hangs on; -1 if that is a mocap body
   int velocity_base;  // link whose velocity turns this axis: dS/dt = V_base x S
   int carrier;        // last degree of freedom whose motion carries the axis along; -1: fixed in the world
   int tree;
@@ -352,7 +361,8 @@ constexpr int most_field_points = 50;  // of a height field and another shape; M
 constexpr int polygon_corners = 24;
 
 struct Model : Options, HullArrays {
-  int nq, nv, nu, na, nbody, ngeom, njnt, nsite;
+  int nq, nv, nu, na, nbody, ngeom, njnt, nsite, nmocap;
+  const double *mocap_pos, *mocap_quat;  // [nmocap, 3], [nmocap, 4] where the file has the mocap bodies
   int ntree, ncandidate, nconvex, nlimit, nequality, nfriction_pair;
   int ntendon, ntransmission, ntransmission_entry;
   bool total_limits;     // whether the forces of several actuators are limited together

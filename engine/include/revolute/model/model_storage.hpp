@@ -46,6 +46,7 @@ class ModelStorage {
   ParameterMap map_;
   std::vector<Joint> joints_;
   std::vector<Dof> dofs_;
+  Doubles mocap_pos_, mocap_quat_;
   std::vector<int> dof_joints_;
   std::vector<Actuator> actuators_;
   std::vector<Tendon> tendons_;

@@ -19,7 +19,7 @@ struct MujocoArrays : Options {
 #define REVOLUTE_ARRAY(name, array, ...) Doubles array;
   REVOLUTE_PARAMETERS(REVOLUTE_ARRAY, REVOLUTE_ARRAY)
 #undef REVOLUTE_ARRAY
-  Ints body_parentid;
+  Ints body_parentid, body_mocapid;
   Doubles body_pos, body_quat, body_iquat;
   Ints jnt_type, jnt_bodyid, jnt_qposadr, jnt_dofadr, jnt_limited;
   Doubles jnt_pos, jnt_axis;
@@ -172,6 +172,7 @@ void visit_arrays(MujocoArrays& arrays, Visit visit) {
   visit("refsafe", arrays.refsafe);
   visit("eulerdamp", arrays.eulerdamp);
   visit("body_parentid", arrays.body_parentid);
+  visit("body_mocapid", arrays.body_mocapid);
   visit("body_pos", arrays.body_pos);
   visit("body_quat", arrays.body_quat);
   visit("body_iquat", arrays.body_iquat);

@@ -311,6 +311,7 @@ void load_parameters(const ParameterMap& map, const ParameterValues<Value>& valu
   load_compensation(map, values, lane, m, out);
   load_medium(map, values, lane, out);
   load_array(of(values, Parameter::gravity), 3, lane, &out.gravity->x);
+  load_array(of(values, Parameter::body_ipos), 3 * m.nbody, lane, out.ipos);
 #define REVOLUTE_LOAD(name, array, size, member) \
   load_array(of(values, Parameter::name), size, lane, out.member);
   REVOLUTE_PARAMETERS(REVOLUTE_LOAD, REVOLUTE_NO_PARAMETER)
@@ -336,7 +337,6 @@ void load_body_parameters(const ParameterMap& map, const ParameterValues<Value>&
               *inertia = of(values, Parameter::body_inertia);
   for (int b = 0; b < m.nbody; ++b)
     set_inertia(out.bodies[b], lane, body_inertia(map.bodies[b], mass[b], ipos + 3 * b, inertia + 3 * b));
-  load_array(ipos, 3 * m.nbody, lane, out.ipos);
 }
 
 template <class Real>

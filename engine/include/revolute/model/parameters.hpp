@@ -7,6 +7,7 @@
 #include "revolute/arena.hpp"
 #include "revolute/model/model.hpp"
 #include "revolute/model/parameter_list.hpp"
+#include "revolute/model/step_inputs.hpp"
 #include "revolute/spatial/inertia.hpp"
 
 namespace revolute {
@@ -31,7 +32,7 @@ struct Parameters {
   RigidInertia<Real>* inertia;  // [nv]
   RigidInertia<Real>*
       bodies;  // [nbody] of each body, in its link's frame; what is measured reads them, the step does not
-  Real* ipos;  // [nbody, 3] mass centres in the frames of the bodies; likewise
+  Real* ipos;  // [nbody, 3] mass centres in the frames of the bodies
 #define REVOLUTE_MEMBER(name, array, size, member) Real* member;
   REVOLUTE_PARAMETERS(REVOLUTE_MEMBER, REVOLUTE_NO_PARAMETER)
 #undef REVOLUTE_MEMBER
@@ -41,9 +42,8 @@ struct Parameters {
   Vector3<Real>* gravity;          // [1]
   MassMoment<Real>* compensation;  // [nv] of models with gravity compensation: the masses that it carries
   MediumDrag<Real>* drag;          // [nmedium]
-  // Generalized forces besides those of actuators, [nv], an input that changes with time: whoever runs the steps keeps it,
-  // and its cotangents. Null: none.
-  Real* qfrc_applied = nullptr;
+  // The inputs that change with time, or their cotangents. Whoever runs the steps keeps them. Null: none.
+  Real* inputs[input_count] = {};
 
   Parameters(const Model& m, Arena& arena) {
     inertia = arena.take<RigidInertia<Real>>(m.nv);
@@ -59,6 +59,8 @@ struct Parameters {
     compensation = arena.take<MassMoment<Real>>(m.compensated ? m.nv : 0);
     drag = arena.take<MediumDrag<Real>>(m.nmedium);
   }
+
+  REVOLUTE_HD Real* input(Input which) const { return inputs[int(which)]; }
 
   REVOLUTE_HD void clear(const Model& m) {
     for (int k = 0; k < m.nv; ++k) inertia[k] = zero_inertia<Real>();

@@ -62,6 +62,7 @@ inline bool needs_acceleration(ProbeKind kind) { return kind >= ProbeKind::limit
 struct Place : FixedFrame {
   bool mass_centre;
   int first_joint, joints;  // range of Probes::joints, root first
+  int root;                 // what the first of them hangs on, or the link itself: the world or a mocap body
 };
 
 // The zone of a touch sensor, by MuJoCo's mjtGeom.

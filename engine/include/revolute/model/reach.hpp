@@ -1,7 +1,8 @@
 // Where in the world shapes can get to, whatever their joints do: boxes that may be endless.
 //
 // Limits of joints do not count, since a simulation may pass them. A slide is endless along its axis; a hinge or ball turns
-// what it carries, so that of everything beyond it only the distance is known; a free joint leaves nothing known.
+// what it carries, so that of everything beyond it only the distance is known; a free joint or a mocap body leaves nothing
+// known.
 #pragma once
 
 #include <vector>
@@ -19,7 +20,7 @@ struct Region {
 // The part of a compiled MuJoCo model that places shapes, by MuJoCo's names.
 struct PairTree {
   int nbody = 0, njnt = 0, ngeom = 0;
-  Ints body_parentid;
+  Ints body_parentid, body_mocapid;
   Doubles body_pos, body_quat;
   Ints jnt_type, jnt_bodyid;
   Doubles jnt_pos, jnt_axis;

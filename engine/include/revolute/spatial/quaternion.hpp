@@ -84,8 +84,8 @@ REVOLUTE_HD inline Vector3<Real> tangent_cotangent(const Quaternion<Real>& q, co
           half * (-q.z * q_bar.w + q.y * q_bar.x - q.x * q_bar.y + q.w * q_bar.z)};
 }
 // The cotangent of smallest norm by the four components that has tangent part t: q_bar = 2 E(q) t.
-template <class Real>
-REVOLUTE_HD inline Quaternion<Real> ambient_cotangent(const Quaternion<Real>& q, const Vector3<Real>& t) {
+template <class Real, class Bar>
+REVOLUTE_HD inline Quaternion<Bar> ambient_cotangent(const Quaternion<Real>& q, const Vector3<Bar>& t) {
   const Real two(2);
   return {two * (-q.x * t.x - q.y * t.y - q.z * t.z), two * (q.w * t.x - q.z * t.y + q.y * t.z),
           two * (q.z * t.x + q.w * t.y - q.x * t.z), two * (-q.y * t.x + q.x * t.y + q.w * t.z)};

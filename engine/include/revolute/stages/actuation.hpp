@@ -275,8 +275,8 @@ REVOLUTE_HD void actuation(const Model& model, const Parameters<Real>& parameter
     tau[k] = -parameters.damping[k] * at.qvel[k];                      // (2)
     diagonal[k] = parameters.armature[k] + h * parameters.damping[k];  // (3)
   }
-  if (parameters.qfrc_applied)
-    for (int k = 0; k < model.nv; ++k) tau[k] += parameters.qfrc_applied[k];  // (2)
+  if (const Real* const applied = parameters.input(Input::qfrc_applied))
+    for (int k = 0; k < model.nv; ++k) tau[k] += applied[k];  // (2)
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     if (joint.type == JointType::ball)
@@ -398,8 +398,8 @@ REVOLUTE_HD void actuation_adjoint(const Model& model, const Parameters<Real>& p
     parameters_bar.damping[k] += h * diagonal_bar[k] - at.qvel[k] * tau_bar[k];
     parameters_bar.armature[k] += bar.armature[k];
   }
-  if (parameters.qfrc_applied)
-    for (int k = 0; k < model.nv; ++k) parameters_bar.qfrc_applied[k] += tau_bar[k];
+  if (parameters.input(Input::qfrc_applied))
+    for (int k = 0; k < model.nv; ++k) parameters_bar.input(Input::qfrc_applied)[k] += tau_bar[k];
   for (int j = 0; j < model.njnt; ++j) {
     const Joint& joint = model.joints[j];
     const Real stiffness = parameters.stiffness[j];

@@ -34,8 +34,7 @@ REVOLUTE_HD ContactPoint<Real> touch(const Model& model, const Kinematics<Real>&
   switch (candidate.pair) {
     case Pair::plane_point:
       centre = world_point(model, kin, b.link, candidate.point);
-      return plane_point({Real(a.rotation[2]), Real(a.rotation[5]), Real(a.rotation[8])}, at_a, centre,
-                         Real(candidate.radius));
+      return plane_point(plane_normal(kin, a), at_a, centre, Real(candidate.radius));
     case Pair::sphere_sphere:
       return sphere_sphere(at_a, radius_a, world_point(model, kin, b.link, b.position), radius_b);
     case Pair::sphere_capsule:
@@ -55,8 +54,8 @@ REVOLUTE_HD inline Real watched_distance(const Model& model, const Candidate& ca
 }
 // Whether the two may come closer than the margin within the step, and `limit`: farther apart now they cannot.
 template <class Real>
-REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& contacts,
-                                  const Candidate& candidate, Real& limit) {
+REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Kinematics<Real>& kin,
+                                  const Contacts<Real>& contacts, const Candidate& candidate, Real& limit) {
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
   const SweptSphere<Real>&at_a = contacts.spheres[candidate.geom_a],
         &at_b = contacts.spheres[candidate.geom_b];
@@ -64,7 +63,7 @@ REVOLUTE_HD MaskOf<Real> may_meet(const Model& model, const Contacts<Real>& cont
   const Real margin = watched_distance<Real>(model, candidate);
   if (a.shape == Shape::plane) {
     limit = margin + at_b.travel;
-    return less(dot(plane_normal<Real>(a), between), Real(b.bound) + limit);
+    return less(dot(plane_normal(kin, a), between), Real(b.bound) + limit);
   }
   limit = margin + at_a.travel + at_b.travel;
   const Real reach = Real(a.bound) + Real(b.bound) + limit;
@@ -112,7 +111,7 @@ REVOLUTE_HD void place_contact(const Model& model, const Kinematics<Real>& kin, 
     mujoco::tangents(contact.axis[0], mujoco::frame_axis(model, kin, candidate, contact.axis[0]),
                      contact.axis[1], contact.axis[2]);
   } else if (a.shape == Shape::plane) {
-    for (int d = 0; d < 2; ++d) contact.axis[1 + d] = matrix3<Real>(a.rotation).column(d);
+    for (int d = 0; d < 2; ++d) contact.axis[1 + d] = geom_rotation(kin, a).column(d);
   } else {
     tangents(contact.axis[0], contact.axis[1], contact.axis[2]);
   }
@@ -192,7 +191,7 @@ template <class Real>
 REVOLUTE_HD void consider_convex(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
                                  Real h, const Candidate* first, Contacts<Real>& out) {
   Real limit;
-  const auto near = may_meet(model, out, *first, limit);
+  const auto near = may_meet(model, kin, out, *first, limit);
   if (!any(near)) return;
   ContactManifold manifolds[Width<Real>::value];
   int counts[Width<Real>::value];
@@ -212,7 +211,7 @@ template <class Real>
 REVOLUTE_HD void consider_field(const Model& model, const Kinematics<Real>& kin, const Motion<Real>* V_free,
                                 Real h, const Candidate* first, Contacts<Real>& out) {
   Real limit;
-  const auto near = may_meet(model, out, *first, limit);
+  const auto near = may_meet(model, kin, out, *first, limit);
   if (!any(near)) return;
   constexpr int width = Width<Real>::value;
   Touch* const room = out.touches + std::size_t(out.count) * width;
@@ -234,7 +233,7 @@ REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin
   const Candidate& candidate = *first;
   const Geom& a = model.geoms[candidate.geom_a];
   Real limit;
-  const auto near = may_meet(model, out, candidate, limit);
+  const auto near = may_meet(model, kin, out, candidate, limit);
   if (!any(near)) return;
   const auto give = [&](int slot, const ContactPoint<Real>& at, MaskOf<Real> exists) {
     Contact<Real>& contact = out.list[out.count];
@@ -244,7 +243,8 @@ REVOLUTE_HD void consider_mujoco(const Model& model, const Kinematics<Real>& kin
   };
   const auto give_plane_point = [&](int slot, const Vector3<Real>& x, double radius, MaskOf<Real> exists) {
     out.list[out.count].centre = x;
-    give(slot, plane_point(plane_normal<Real>(a), vector3<Real>(a.position), x, Real(radius)), exists);
+    const Vector3<Real> plane = world_point(model, kin, a.link, a.position);
+    give(slot, plane_point(plane_normal(kin, a), plane, x, Real(radius)), exists);
   };
   const auto give_box_point = [&](int slot, const ContactPoint<Real>& at, const mujoco::BoxPoint* points,
                                   MaskOf<Real> exists) {
@@ -300,6 +300,26 @@ REVOLUTE_HD void collision_detection(const Model& model, const Kinematics<Real>&
   });
 }
 
+// The moment of a displacement of a plane together with the other shape, which moves the contact and turns its frame, and
+// leaves the gap.
+template <class Real, class Bar>
+REVOLUTE_HD Force<Bar> plane_moment(const Model& model, const Kinematics<Real>& kin,
+                                    const Contact<Real>& contact, const Vector3<Bar>* axis_bar,
+                                    const Vector3<Bar>& point_bar) {
+  Force<Bar> out = force_at(contact.at.point, point_bar);
+  if (model.contact_model != ContactModel::mujoco) {
+    for (int d = 0; d < 3; ++d) out.n += cross(contact.axis[d], axis_bar[d]);
+    return out;
+  }
+  const Vector3<Real>& n = contact.axis[0];
+  const Vector3<Real> axis = mujoco::frame_axis(model, kin, *contact.candidate, n);
+  Vector3<Bar> normal_bar = axis_bar[0], frame_bar = zero3<Bar>();
+  mujoco::tangents_adjoint(n, axis, axis_bar[1], axis_bar[2], normal_bar, frame_bar);
+  out.n += cross(n, normal_bar);
+  if (contact.candidate->pair == Pair::plane_capsule) out.n += cross(axis, frame_bar);
+  return out;
+}
+
 // Adds the moments on the two links of one contact.
 template <class Real, class Bar>
 REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematics<Real>& kin,
@@ -320,8 +340,9 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
   const bool mujoco_frame = model.contact_model == ContactModel::mujoco;
   Vector3<Bar> frame_bar = zero3<Bar>();
   const Vector3<Real>& n = contact.axis[0];
-  // the axes of a plane are fixed, but for a tangent along a capsule
-  if (model.geoms[candidate.geom_a].shape != Shape::plane) {
+  const bool is_plane = model.geoms[candidate.geom_a].shape == Shape::plane;
+  // the axes of a plane move with it, but for a tangent along a capsule
+  if (!is_plane) {
     point_bar.normal = axis_bar[0];
     if (mujoco_frame)
       mujoco::tangents_adjoint(n, mujoco::default_axis(n), axis_bar[1], axis_bar[2], point_bar.normal,
@@ -338,11 +359,10 @@ REVOLUTE_HD void collision_detection_adjoint(const Model& model, const Kinematic
     mujoco::tangents_adjoint(n, axis, axis_bar[1], axis_bar[2], unused, frame_bar);
     moments.b.n += cross(axis, frame_bar);
   }
-  const auto add = [&](int link, const Vector3<Real>& origin, const Force<Bar>& moment) {
-    if (link >= 0) kin_bar.moment[link] += Force<Bar>{moment.n - cross(origin, moment.f), moment.f};
-  };
-  add(candidate.link_a, origin_a, moments.a);
-  add(candidate.link_b, origin_b, moments.b);
+  if (is_mocap(candidate.link_a) && is_plane)
+    moments.a = plane_moment(model, kin, contact, axis_bar, point_bar.point) + -moments.b;
+  add_world_moment(model, kin, candidate.link_a, moments.a, kin_bar);
+  add_world_moment(model, kin, candidate.link_b, moments.b, kin_bar);
 }
 
 }  // namespace revolute

@@ -101,14 +101,13 @@ struct Contacts {
 
 template <class Real>
 REVOLUTE_HD inline Matrix3<Real> geom_rotation(const Kinematics<Real>& kin, const Geom& geom) {
-  const Matrix3<Real> local = matrix3<Real>(geom.rotation);
-  return geom.link < 0 ? local : kin.links[geom.link].R * local;
+  return world_rotation(kin, geom.link, geom.rotation);
 }
 template <class Real>
 REVOLUTE_HD inline Segment<Real> segment(const Model& model, const Kinematics<Real>& kin, const Geom& geom) {
   const Vector3<Real> axis = {Real(geom.rotation[2]), Real(geom.rotation[5]), Real(geom.rotation[8])};
-  return {world_point(model, kin, geom.link, geom.position),
-          geom.link < 0 ? axis : kin.links[geom.link].R * axis, Real(geom.half[2])};
+  return {world_point(model, kin, geom.link, geom.position), world_direction(kin, geom.link, axis),
+          Real(geom.half[2])};
 }
 template <class Real>
 REVOLUTE_HD inline Box<Real> box(const Model& model, const Kinematics<Real>& kin, const Geom& geom) {
@@ -127,10 +126,10 @@ REVOLUTE_HD inline mujoco::Ellipsoid<Real> ellipsoid(const Model& model, const K
   return {geom_rotation(kin, geom), world_point(model, kin, geom.link, geom.position),
           vector3<Real>(geom.half)};
 }
-// The normal of a plane, which is fixed in the world.
+// The normal of a plane, which belongs to the world or a mocap body.
 template <class Real>
-REVOLUTE_HD inline Vector3<Real> plane_normal(const Geom& plane) {
-  return {Real(plane.rotation[2]), Real(plane.rotation[5]), Real(plane.rotation[8])};
+REVOLUTE_HD inline Vector3<Real> plane_normal(const Kinematics<Real>& kin, const Geom& plane) {
+  return world_direction(kin, plane.link, matrix3<Real>(plane.rotation).column(2));
 }
 
 }  // namespace revolute

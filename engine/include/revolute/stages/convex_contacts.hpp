@@ -22,10 +22,10 @@ REVOLUTE_HD ConvexShape convex_shape(const Model& model, const Kinematics<Real>&
   out.size = geom.bound;
   Matrix3<double> R = identity_matrix<double>();
   Vector p = -origin;
-  if (geom.link >= 0) {
-    for (int i = 0; i < 9; ++i) R.m[i] = get_lane(kin.links[geom.link].R.m[i], lane);
-    p = (get_lane(kin.origin[model.dofs[geom.link].tree], lane) - origin) +
-        get_lane(kin.links[geom.link].p, lane);
+  if (!is_world(geom.link)) {
+    const Placement<Real>& frame = placement(kin, geom.link);
+    for (int i = 0; i < 9; ++i) R.m[i] = get_lane(frame.R.m[i], lane);
+    p = (get_lane(tree_origin(model, kin, geom.link), lane) - origin) + get_lane(frame.p, lane);
   }
   out.centre = p + R * vector3<double>(geom.position);
   out.R = out.is_hull() ? R : R * matrix3<double>(geom.rotation);
@@ -53,11 +53,12 @@ REVOLUTE_HD void find_manifold(const Model& model, const Kinematics<Real>& kin, 
   const ConvexShape shape_b = convex_shape(model, kin, b, lane, origin);
   if (candidate.pair == Pair::convex_convex)
     return convex_pair(convex_shape(model, kin, a, lane, origin), shape_b, limit, out);
-  const Vector normal = {a.rotation[2], a.rotation[5], a.rotation[8]};
+  const Vector normal = get_lane(world_direction(kin, a.link, matrix3<Real>(a.rotation).column(2)), lane);
   const Motion<Real> V = at_link(V_free, b.link);
   const Vector w = get_lane(V.w, lane), to_origin = origin - get_lane(tree_origin(model, kin, b.link), lane);
   const Vector v = get_lane(V.v, lane) + cross(w, to_origin);
-  plane_convex(normal, vector3<double>(a.position) - origin, shape_b, h, v, w, limit, out);
+  const Vector plane = get_lane(world_point(model, kin, a.link, a.position), lane);
+  plane_convex(normal, plane - origin, shape_b, h, v, w, limit, out);
 }
 
 // The points of a height field and a convex shape; give(touch) gets each.
@@ -98,14 +99,15 @@ REVOLUTE_HD PairMoments<Bar> convex_adjoint(const Model& model, const Kinematics
 template <class Real>
 REVOLUTE_HD Motion<Real> link_tangent(const Model& model, const Kinematics<Real>& kin, int link,
                                       const Vector& origin) {
-  if (link < 0) return zero_motion<Real>();
+  if (is_world(link)) return zero_motion<Real>();
+  const Matrix3<Real>& R = placement(kin, link).R;
   const double centre[3] = {0, 0, 0};
   const Vector3<Real> p = world_point(model, kin, link, centre);
   const Vector p_value = get_lane(p, 0);
   Matrix3<Real> turned, still;
   for (int i = 0; i < 9; ++i) {
-    still.m[i] = Real(get_lane(kin.links[link].R.m[i], 0));
-    turned.m[i] = kin.links[link].R.m[i] - still.m[i];
+    still.m[i] = Real(get_lane(R.m[i], 0));
+    turned.m[i] = R.m[i] - still.m[i];
   }
   const Matrix3<Real> W = turned * transpose(still);
   const Vector3<Real> w = {W(2, 1), W(0, 2), W(1, 0)};

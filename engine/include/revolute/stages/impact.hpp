@@ -233,7 +233,7 @@ REVOLUTE_HD void find_impact_adjoint(const Model& model, const Parameters<Real>&
     qvel_bar[k] += dot(at.kinematics->S[k], V_bar[k]);
     kin_bar.S[k] += at.qvel[k] * V_bar[k];
   }
-  kinematics_adjoint(model, *at.kinematics, kin_bar, qpos_bar, parameters_bar);
+  kinematics_adjoint(model, parameters, *at.kinematics, kin_bar, qpos_bar, parameters_bar);
 }
 
 }  // namespace revolute

@@ -14,11 +14,13 @@ template <class Real>
 struct LinkForceSums {
   Force<Real>* compensation;  // [nv] of a link and those beyond it
   Force<Real>* medium;        // [nv]
+  Force<Real>* applied;       // [nv] of applied_wrenches.hpp
   Real* lift;                 // [nv] generalized forces of the compensation
 
   LinkForceSums(const Model& model, Arena& arena)
       : compensation(arena.take<Force<Real>>(model.compensated ? model.nv : 0)),
         medium(arena.take<Force<Real>>(any_medium(model) ? model.nv : 0)),
+        applied(arena.take<Force<Real>>(model.nv)),
         lift(arena.take<Real>(model.compensated ? model.nv : 0)) {}
 };
 

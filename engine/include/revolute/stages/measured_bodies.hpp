@@ -2,7 +2,7 @@
 //
 // With I the inertia of a body, V and A of its link, all about its tree's reference point o, moved to the world's origin:
 //   h = sum m (o + c),  m = sum m,    P = sum I V,                                            (1)
-//   F = sum I A + V x* I V - (wrenches of contacts, connect and weld on the bodies)           (2)
+//   F = sum I A + V x* I V - (wrenches of contacts, connect and weld on the bodies, and applied ones)  (2)
 // Adjoint, from a cotangent M = (M_n; M_f) of P or F, which is a motion and becomes (M_n; M_f + M_n x o) at o:
 //   P:  V_bar += I M,   I_bar += (M, V)                                                       (3)
 //   F:  A_bar += I M,   V_bar -= M x* I V + I (V x M),   I_bar += (M, A) - (V x M, V)          (4)
@@ -24,8 +24,8 @@ struct SubtreeSums {
 template <class Real>
 REVOLUTE_HD inline RigidInertia<Real> world_inertia(const Parameters<Real>& parameters,
                                                     const Kinematics<Real>& kin, int link, int body) {
-  if (link < 0) return parameters.bodies[body];
-  return to_world(parameters.bodies[body], kin.links[link].R, kin.links[link].p);
+  if (is_world(link)) return parameters.bodies[body];
+  return to_world(parameters.bodies[body], placement(kin, link).R, placement(kin, link).p);
 }
 // A force about o as one about the world's origin, and a cotangent back.
 template <class Real>
@@ -60,14 +60,14 @@ REVOLUTE_HD inline void body_inertia_adjoint(const Kinematics<Real>& kin, int li
                                              const RigidInertia<Real>& I, const RigidInertia<Real>& I_bar,
                                              LinkCotangents<Real>& out, Parameters<Real>& parameters_bar) {
   RigidInertia<Real>& own = parameters_bar.bodies[body];
-  if (link < 0) {
+  if (is_world(link)) {
     own.m += I_bar.m;
     own.h += I_bar.h;
     own.I += I_bar.I;
     return;
   }
-  out.kinematics.moment[link] += displacement_moment(I, I_bar);
-  to_world_adjoint(I_bar, kin.links[link].R, kin.links[link].p, own);
+  *out.kinematics.moment_of(link) += displacement_moment(I, I_bar);
+  to_world_adjoint(I_bar, placement(kin, link).R, placement(kin, link).p, own);
 }
 
 // (3), and the cotangents of mass and h

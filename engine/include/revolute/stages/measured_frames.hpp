@@ -11,7 +11,7 @@
 
 #include "revolute/model/joints/ball.hpp"
 #include "revolute/model/probe.hpp"
-#include "revolute/stages/link_points.hpp"
+#include "revolute/stages/applied_wrenches.hpp"
 
 namespace revolute {
 
@@ -40,14 +40,10 @@ template <class Real>
 REVOLUTE_HD MeasuredFrame<Real> measured_frame(const Model& model, const Parameters<Real>& parameters,
                                                const Kinematics<Real>& kin, const Place& place) {
   Vector3<Real> local = vector3<Real>(place.position);
-  if (place.mass_centre) {
-    const Body& body = model.bodies[place.body];
-    local =
-        vector3<Real>(body.position) + matrix3<Real>(body.rotation) * load3(parameters.ipos + 3 * place.body);
-  }
+  if (place.mass_centre) local = mass_centre_in_link(model, parameters, place.body);
   const Matrix3<Real> rotation = matrix3<Real>(place.rotation);
-  if (place.link < 0) return {local, local, rotation};
-  const Placement<Real>& link = kin.links[place.link];
+  if (is_world(place.link)) return {local, local, rotation};
+  const Placement<Real>& link = placement(kin, place.link);
   const Vector3<Real> r = link.p + link.R * local;
   return {r, tree_origin(model, kin, place.link) + r, link.R * rotation};
 }
@@ -69,12 +65,14 @@ REVOLUTE_HD FrameMotion<Real> frame_motion(const Kinematics<Real>& kin, const Ve
 
 // The quaternion of a place, by MuJoCo's products along the joints.
 template <class Real>
-REVOLUTE_HD Quaternion<Real> place_quaternion(const Model& model, const Probes& probes, const Place& place,
-                                              const Real* qpos) {
+REVOLUTE_HD Quaternion<Real> place_quaternion(const Model& model, const Parameters<Real>& parameters,
+                                              const Probes& probes, const Place& place, const Real* qpos) {
   const auto constant = [](const double* q) {
     return Quaternion<Real>{Real(q[0]), Real(q[1]), Real(q[2]), Real(q[3])};
   };
   Quaternion<Real> out = {Real(1), Real(0), Real(0), Real(0)};
+  if (is_mocap(place.root))
+    out = load_quaternion(parameters.input(Input::mocap_quat) + 4 * mocap_index(place.root));
   for (int i = 0; i < place.joints; ++i) {
     const Joint& joint = model.joints[probes.joints[place.first_joint + i]];
     if (joint.type == JointType::free) {
@@ -123,12 +121,14 @@ REVOLUTE_HD void frame_adjoint(const Model& model, const Kinematics<Real>& kin, 
     }
     out.V[place.link] += Force<Real>{bar.w + cross(frame.r, bar.v), bar.v};
     bar.p += cross(bar.v, motion.w);
-    out.kinematics.moment[place.link] += Force<Real>{cross(frame.r, bar.p) + bar.turn, bar.p};
   } else {
     *parameters_bar.gravity -= bar.a;
   }
+  if (Force<Real>* const moment = out.kinematics.moment_of(place.link))
+    *moment += Force<Real>{cross(frame.r, bar.p) + bar.turn, bar.p};
   if (!place.mass_centre) return;
-  const Vector3<Real> in_link = place.link < 0 ? bar.p : transpose_times(kin.links[place.link].R, bar.p);
+  const Vector3<Real> in_link =
+      is_world(place.link) ? bar.p : transpose_times(placement(kin, place.link).R, bar.p);
   add3(parameters_bar.ipos + 3 * place.body,
        transpose_times(matrix3<Real>(model.bodies[place.body].rotation), in_link));
 }

@@ -128,6 +128,10 @@ REVOLUTE_HD Force<Real> subtree_force(const Model& model, const Parameters<Real>
     out += at.stage.newton.slope[r] * at_world_origin(o, wrench);  // the force is -slope
   };
   for_wrenches(model, at.stage, probes, probe, take_off);
+  visit_applied_wrenches(model, parameters, *at.kinematics, [&](int b, int link, const Force<Real>& wrench) {
+    if (probes.in_subtree[std::size_t(probe.membership) * model.nbody + b])
+      out += -at_world_origin(tree_origin(model, *at.kinematics, link), wrench);
+  });
   return out;
 }
 
@@ -189,8 +193,9 @@ REVOLUTE_HD void measure_frame(const Model& model, const Parameters<Real>& param
     case ProbeKind::position:
       return write3(probe.relative ? transpose_times(R_r, d) : pair.of.p, out);
     case ProbeKind::quaternion: {
-      Quaternion<Real> q = place_quaternion(model, probes, probe.of, qpos);
-      if (probe.relative) q = conjugate(place_quaternion(model, probes, probe.reference, qpos)) * q;
+      Quaternion<Real> q = place_quaternion(model, parameters, probes, probe.of, qpos);
+      if (probe.relative)
+        q = conjugate(place_quaternion(model, parameters, probes, probe.reference, qpos)) * q;
       out[0] = q.w;
       return write3(Vector3<Real>{q.x, q.y, q.z}, out + 1);
     }

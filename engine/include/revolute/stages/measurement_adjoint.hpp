@@ -59,8 +59,9 @@ REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>&
       reference.turn = -cross(d, g);  // (1)
       break;
     case ProbeKind::quaternion: {
-      Quaternion<Real> q = place_quaternion(model, probes, probe.of, qpos);
-      if (probe.relative) q = conjugate(place_quaternion(model, probes, probe.reference, qpos)) * q;
+      Quaternion<Real> q = place_quaternion(model, parameters, probes, probe.of, qpos);
+      if (probe.relative)
+        q = conjugate(place_quaternion(model, parameters, probes, probe.reference, qpos)) * q;
       of.turn = R * tangent_cotangent(q, Quaternion<Real>{bar[0], y.x, y.y, y.z});
       reference.turn = -of.turn;
       break;
@@ -139,6 +140,12 @@ REVOLUTE_HD void frame_probe_adjoint(const Model& model, const Parameters<Real>&
         if (r == at.stage.constraints.list[constraint].row) (side == 0 ? ws.on_a : ws.on_b)[constraint] -= on;
       };
       for_wrenches(model, at.stage, probes, probe, pull);
+      visit_applied_wrenches(model, parameters, *at.kinematics, [&](int b, int link, const Force<Real>&) {
+        if (!probes.in_subtree[std::size_t(probe.membership) * model.nbody + b]) return;
+        const Motion<Real> on = at_reference(tree_origin(model, *at.kinematics, link), M);
+        applied_wrench_adjoint(model, parameters, *at.kinematics, b, Motion<Real>{-on.w, -on.v},
+                               ws.links.kinematics, *inputs.parameters);
+      });
     }
   }
   const Kinematics<Real>& kin = *at.kinematics;
@@ -344,7 +351,7 @@ REVOLUTE_HD void measurement_adjoint(const Model& model, const Parameters<Real>&
                           inputs);
   }
   detail::link_motion_adjoint(model, qvel, at, ws, inputs);
-  kinematics_adjoint(model, *at.kinematics, ws.links.kinematics, inputs.qpos, *inputs.parameters);
+  kinematics_adjoint(model, parameters, *at.kinematics, ws.links.kinematics, inputs.qpos, *inputs.parameters);
   if (!probes.acceleration) return;
   for (int k = 0; k < model.nv; ++k) ws.zero[k] = Real(0);
   const SoftForceCotangent<Real> forces = {ws.force_bar, ws.on_a, ws.on_b};

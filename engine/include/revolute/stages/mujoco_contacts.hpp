@@ -37,7 +37,7 @@ REVOLUTE_HD void plane_points(const Model& model, const Kinematics<Real>& kin, c
                               const Give& give) {
   const Candidate& candidate = slots[0];
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
-  const Vector3<Real> n = plane_normal<Real>(a), origin = vector3<Real>(a.position);
+  const Vector3<Real> n = plane_normal(kin, a), origin = world_point(model, kin, a.link, a.position);
   const Real far(reach(candidate));
   const auto height = [&](const Vector3<Real>& x) { return dot(n, x - origin); };
   if (candidate.pair == Pair::plane_box) {
@@ -74,16 +74,18 @@ template <class Real, class Give>
 REVOLUTE_HD void plane_mesh_points(const Model& model, const Kinematics<Real>& kin,
                                    const Candidate& candidate, MaskOf<Real> near, const Give& give) {
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
-  const Vector normal = plane_normal<double>(a), plane = vector3<double>(a.position);
+  const Vector3<Real> normals = plane_normal(kin, a), planes = world_point(model, kin, a.link, a.position);
   const double origin[3] = {0, 0, 0};
   const Vector3<Real> at = world_point(model, kin, b.link, origin);
   LowMeshVertices low[Width<Real>::value];
   for (int lane = 0; lane < Width<Real>::value; ++lane) {
     if (!get_lane(near, lane)) continue;
+    const Vector normal = get_lane(normals, lane);
     Matrix3<double> R = identity_matrix<double>();
-    if (b.link >= 0) R = get_lane(kin.links[b.link].R, lane);
-    low_mesh_vertices(model, b, transpose_times(R, normal), dot(normal, get_lane(at, lane) - plane),
-                      vector3<double>(b.position), reach(candidate), low[lane]);
+    if (!is_world(b.link)) R = get_lane(placement(kin, b.link).R, lane);
+    low_mesh_vertices(model, b, transpose_times(R, normal),
+                      dot(normal, get_lane(at, lane) - get_lane(planes, lane)), vector3<double>(b.position),
+                      reach(candidate), low[lane]);
   }
   for (int s = 0; s < candidate.slots; ++s) {
     Vector3<Real> local = vector3<Real>(b.position);
@@ -94,7 +96,7 @@ REVOLUTE_HD void plane_mesh_points(const Model& model, const Kinematics<Real>& k
       set_lane(present, lane, 1.0);
     }
     if (!any(less(Real(0), present))) return;
-    const Vector3<Real> x = b.link < 0 ? local : at + kin.links[b.link].R * local;
+    const Vector3<Real> x = at + world_direction(kin, b.link, local);
     give(s, x, 0.0, less(Real(0), present));
   }
 }
@@ -202,7 +204,7 @@ REVOLUTE_HD Force<Bar> plane_adjoint(const Model& model, const Kinematics<Real>&
                                      const Contact<Real>& contact, const ContactPoint<Bar>& bar) {
   const Candidate& candidate = *contact.candidate;
   const Geom &a = model.geoms[candidate.geom_a], &b = model.geoms[candidate.geom_b];
-  const Vector3<Real> n = plane_normal<Real>(a);
+  const Vector3<Real> n = plane_normal(kin, a);
   const Vector3<Bar> x_bar = plane_point_adjoint(contact.at, bar);
   switch (candidate.pair) {
     case Pair::plane_cylinder:

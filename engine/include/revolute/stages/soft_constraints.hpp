@@ -442,7 +442,7 @@ REVOLUTE_HD Support contact_support(const Model& model, const Candidate& candida
   if (candidate.support >= 0) return model.supports[candidate.support];
   int *const dofs = out.found_dofs + out.found, *const sides = out.found_sides + out.found;
   Support support = {0, 0, false, dofs, sides};
-  for (int a = candidate.link_a, b = candidate.link_b; a != b; ++support.count) {
+  for (int a = moved_link(candidate.link_a), b = moved_link(candidate.link_b); a != b; ++support.count) {
     const int side = b > a, k = side ? b : a;
     dofs[support.count] = k;
     sides[support.count] = side;

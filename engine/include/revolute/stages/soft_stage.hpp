@@ -3,7 +3,8 @@
 //   S, V, I     = kinematics(qpos, qvel)
 //   contacts    = collision_detection(links)
 //   l, J        = transmissions(links, contacts)
-//   tau         = actuation(qpos, qvel, ctrl, l, J), and the forces on links (link_forces.hpp)
+//   tau         = actuation(qpos, qvel, ctrl, l, J), and the forces on links (link_forces.hpp,
+//                 applied_wrenches.hpp)
 //   M           = mass_matrix(I, S) + J' armature J            without implicit damping
 //   a0          = M^-1 f,  f = tau - C(qpos, qvel)
 //   rows        = soft_constraints(contacts)
@@ -19,6 +20,7 @@
 #include "revolute/solvers/newton.hpp"
 #include "revolute/stages/actuation.hpp"
 #include "revolute/stages/adhesion.hpp"
+#include "revolute/stages/applied_wrenches.hpp"
 #include "revolute/stages/collision_detection.hpp"
 #include "revolute/stages/contact_from_distance.hpp"
 #include "revolute/stages/implicit_velocity.hpp"
@@ -74,6 +76,7 @@ REVOLUTE_HD void soft_stage(const Model& model, const Parameters<Real>& paramete
   actuation(model, parameters, Real(0), out.actuation_input(model, qpos, qvel, ctrl), out.transmissions,
             out.acceleration.tau, out.acceleration.diagonal);
   add_medium_forces(model, out.kinematics, out.link_forces, out.acceleration.tau);
+  add_applied_wrenches(model, parameters, out.kinematics, out.link_forces.applied, out.acceleration.tau);
   mass_matrix(model, parameters, out.kinematics, out.M);
   add_tendon_inertia(model, out.transmissions, out.M);
   smooth_force(model, parameters, out.kinematics, qvel, out.acceleration, out.force);
@@ -197,6 +200,8 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
   if (integrator.p_E)
     medium_slopes_adjoint(model, parameters, kin, h, integrator.p_E, integrator.a_next, ws.medium, ws.F_v,
                           ws.kinematics, parameters_bar);
+  applied_wrenches_adjoint(model, parameters, kin, at.link_forces.applied, ws.w, ws.acceleration.Z,
+                           ws.kinematics, parameters_bar);
   const AccelerationAdjointInput<Real, Bar> in = {ws.w, integrator.p, integrator.x, ws.F_v};
   acceleration_adjoint(model, kin, at.acceleration, qvel, in, ws.acceleration, ws.kinematics, qvel_bar,
                        ws.armature_bar, parameters_bar);
@@ -213,7 +218,7 @@ REVOLUTE_HD void soft_stage_adjoint(const Model& model, const Parameters<Real>& 
   adhesion_adjoint(model, kin, at.contacts, ws.transmissions, ws.kinematics);
   compensation_adjoint(model, parameters, kin, at.link_forces, ws.lift_bar, ws.acceleration.Z, ws.kinematics,
                        parameters_bar);
-  kinematics_adjoint(model, kin, ws.kinematics, qpos_bar, parameters_bar);
+  kinematics_adjoint(model, parameters, kin, ws.kinematics, qpos_bar, parameters_bar);
 }
 
 }  // namespace revolute

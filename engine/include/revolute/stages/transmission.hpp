@@ -121,8 +121,7 @@ struct FramesAtRest {
     return world_point(model, kin, link, local);
   }
   REVOLUTE_HD Matrix3<T> frame(int link, const double* rotation) const {
-    const Matrix3<Real> local = matrix3<Real>(rotation);
-    return link < 0 ? local : kin.links[link].R * local;
+    return world_rotation(kin, link, rotation);
   }
 };
 // ... and how they move where the degrees of freedom in a row have velocities w.
@@ -383,19 +382,23 @@ namespace detail {
 // Of (2) and (3)
 template <class Real, class Bar>
 REVOLUTE_HD void forces_adjoint(const Model& model, const Kinematics<Real>& kin, const Transmission& of,
-                                const Bar* J_bar, KinematicsCotangent<Bar>& kin_bar) {
+                                const Bar& length_bar, const Bar* J_bar, KinematicsCotangent<Bar>& kin_bar) {
   using T = Directional<Real, Bar>;
   const TransmissionDofs dofs = dofs_of(model, of);
   const MovingFrames<Real, Bar> frames = {{model, kin}, dofs, J_bar};
   visit_forces(model, of, frames, [&](const LinkForces<T>& group) {
     for (int f = 0; f < group.count; ++f) {
       const int link = group.link[f];
-      if (link < 0) continue;
+      if (is_world(link)) continue;
       const Force<T>& moving = group.force[f];
       const Force<Real> force = {{moving.n.x.value, moving.n.y.value, moving.n.z.value},
                                  {moving.f.x.value, moving.f.y.value, moving.f.z.value}};
       const Force<Bar> rate = {{moving.n.x.tangent, moving.n.y.tangent, moving.n.z.tangent},
                                {moving.f.x.tangent, moving.f.y.tangent, moving.f.z.tangent}};
+      if (is_mocap(link)) {  // no joint passes on how the length depends on it
+        *kin_bar.moment_of(link) += rate + length_bar * force;
+        continue;
+      }
       kin_bar.moment[link] += rate;  // (6)
       kin_bar.moment[link] -= cross_force(frames.motion(link), force);
       visit_movers(model, dofs, link, [&](int k, int i) { kin_bar.S[k] += J_bar[i] * force; });
@@ -436,9 +439,10 @@ REVOLUTE_HD void site_adjoint(const Model& model, const Parameters<Real>& parame
   turn[of.referred ? 1 : 0] += cross(at.f, f_bar) + cross(at.n, n_bar);
   const Vector3<Real> arms[2] = {at.arm_a, at.arm_b};
   for (int side = 0; side < 2; ++side) {
-    if (links[side] < 0) continue;
-    kin_bar.moment[links[side]] += force_at(arms[side], x_bar[side]);
-    kin_bar.moment[links[side]].n += turn[side];
+    Force<Bar>* const moment = kin_bar.moment_of(links[side]);
+    if (!moment) continue;
+    *moment += force_at(arms[side], x_bar[side]);
+    moment->n += turn[side];
   }
   parameters_bar.gear[of.actuator] += dot(at.A.column(0), f_bar);
 }
@@ -500,7 +504,7 @@ REVOLUTE_HD void transmissions_adjoint(const Model& model, const Parameters<Real
         break;
       default:
         add_row(dofs, J, length_bar, qpos_bar);  // J is its derivative
-        detail::forces_adjoint(model, kin, of, J_bar, kin_bar);
+        detail::forces_adjoint(model, kin, of, length_bar, J_bar, kin_bar);
     }
   }
 }

@@ -11,6 +11,15 @@ REVOLUTE_HD inline Quaternion<Real> load_quaternion(const Real* qpos) {
   return normalized(Quaternion<Real>{qpos[0], qpos[1], qpos[2], qpos[3]});
 }
 template <class Real>
+REVOLUTE_HD inline Real quaternion_length(const Real* q) {
+  return sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+}
+// The cotangent by the four numbers of q, of which q/|q| is read, from that by the tangent.
+template <class Real, class Bar>
+REVOLUTE_HD inline Quaternion<Bar> raw_cotangent(const Real* q, const Vector3<Bar>& tangent) {
+  return ambient_cotangent(load_quaternion(q), (Real(1) / quaternion_length(q)) * tangent);
+}
+template <class Real>
 REVOLUTE_HD inline Vector3<Real> load3(const Real* a) {
   return {a[0], a[1], a[2]};
 }

@@ -31,16 +31,11 @@ template <class Real>
 REVOLUTE_HD inline Real component(const Vector3<Real>& a, int i) {
   return i == 0 ? a.x : i == 1 ? a.y : a.z;
 }
-template <class Real>
-REVOLUTE_HD inline Matrix3<Real> weld_frame(const Kinematics<Real>& kin, int link, const double* rotation) {
-  const Matrix3<Real> local = matrix3<Real>(rotation);
-  return link < 0 ? local : kin.links[link].R * local;
-}
 // (3)
 template <class Real>
 REVOLUTE_HD inline Vector3<Real> weld_violation(const Kinematics<Real>& kin, const Equality& equality) {
-  const Matrix3<Real> A = weld_frame(kin, equality.link_a, equality.rotation_a),
-                      B = weld_frame(kin, equality.link_b, equality.rotation_b);
+  const Matrix3<Real> A = world_rotation(kin, equality.link_a, equality.rotation_a),
+                      B = world_rotation(kin, equality.link_b, equality.rotation_b);
   Vector3<Real> g = zero3<Real>();
   for (int i = 0; i < 3; ++i) g += cross(B.column(i), A.column(i));
   return Real(0.5) * g;
@@ -85,20 +80,12 @@ REVOLUTE_HD RowValues<Real> equality_row(const Model& model, const RowContext<Re
   return row;
 }
 
-// Adds a moment about the world's origin to a link's.
-template <class Real, class Bar>
-REVOLUTE_HD inline void add_world_moment(const Model& model, const Kinematics<Real>& kin, int link,
-                                         const Force<Bar>& moment, KinematicsCotangent<Bar>& kin_bar) {
-  if (link < 0) return;
-  kin_bar.moment[link] += Force<Bar>{moment.n - cross(tree_origin(model, kin, link), moment.f), moment.f};
-}
-
 template <class Real, class Bar>
 REVOLUTE_HD void weld_violation_adjoint(const Model& model, const Kinematics<Real>& kin,
                                         const Equality& equality, const Vector3<Bar>& g_bar,
                                         KinematicsCotangent<Bar>& kin_bar) {
-  const Matrix3<Real> A = weld_frame(kin, equality.link_a, equality.rotation_a),
-                      B = weld_frame(kin, equality.link_b, equality.rotation_b);
+  const Matrix3<Real> A = world_rotation(kin, equality.link_a, equality.rotation_a),
+                      B = world_rotation(kin, equality.link_b, equality.rotation_b);
   Vector3<Bar> turn_a = zero3<Bar>(), turn_b = zero3<Bar>();
   for (int k = 0; k < 3; ++k) {
     const Vector3<Real> a = A.column(k), b = B.column(k);

@@ -54,8 +54,8 @@ template <class Real>
 REVOLUTE_HD WeldRotation<Real> weld_rotation(const Kinematics<Real>& kin, const Equality& equality,
                                              const HeldFrame<Real>& a, const HeldFrame<Real>& b) {
   WeldRotation<Real> out;
-  const Matrix3<Real> A = weld_frame(kin, equality.link_a, equality.rotation_a);
-  out.B = weld_frame(kin, equality.link_b, equality.rotation_b);
+  const Matrix3<Real> A = world_rotation(kin, equality.link_a, equality.rotation_a);
+  out.B = world_rotation(kin, equality.link_b, equality.rotation_b);
   out.half = Real(0.5 * equality.torque_scale);
   Real trace(0);
   Vector3<Real> twice_sine = zero3<Real>();
