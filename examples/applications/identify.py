@@ -14,7 +14,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -209,24 +208,23 @@ def fit(recording: Recording, x: np.ndarray, goal: float, iterations: int) -> tu
     search, begin = Search("gradient", goal, x), time.perf_counter()
     recording.steps = recording.pulled = 0
 
-    first = recording.losses(x[None])[0]
-    search.note(x, first, recording, begin)
-
-    def note(intermediate_result: Any) -> None:
-        r = intermediate_result.fun
-        loss = np.sqrt(np.mean(r**2)) if r.size == recording.record.size else first
-        search.note(intermediate_result.x, loss, recording, begin)
-
+    search.note(x, recording.losses(x[None])[0], recording, begin)
     for samples in recording.stages:
+
+        def slope(x: np.ndarray, samples: int = samples) -> np.ndarray:
+            """Return the Jacobian where the search has moved to, and note the loss of the record."""
+            search.note(x, recording.losses(x[None])[0], recording, begin)
+            return recording.jacobian(x, samples)
+
         found = least_squares(
             lambda x, samples=samples: recording.residuals(x[None], samples)[0],
             x,
-            jac=lambda x, samples=samples: recording.jacobian(x, samples),
+            jac=slope,
             ftol=1e-4,
             max_nfev=iterations,
-            callback=note,
         )
         x = found.x
+        search.note(x, recording.losses(x[None])[0], recording, begin)
     polish = by_gradient(recording, search.x, 0.0, POLISH, spread=0.01, scaled=True)
     search.add(polish)
     return search, recording.jacobian(search.x)
@@ -288,7 +286,7 @@ def show(case: str, recording: Recording, best: Search, bars: np.ndarray) -> Non
             f"| {truth:.5g} | {ratio} |"
         )
         if not np.isfinite(bar):
-            warnings.warn(f"{name} has no influence on this record; its value is the start's", stacklevel=2)
+            warnings.warn(f"{name} has no influence on this record; its value means nothing", stacklevel=2)
         elif bar > 0.5:
             warnings.warn(f"{name} is hardly seen in this record: error bar {100 * bar:.0f} %", stacklevel=2)
 

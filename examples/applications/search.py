@@ -6,7 +6,7 @@ A task's inputs x (torques, or a friction) decide a motion whose final state sho
 per entry of r. Each iteration tries sixteen lengths of its step in one call:
     d = -J' (J J' + s I)^-1 r,   s = 10^-6 ... 100 times the largest eigenvalue of J J'   (2)
 Contacts make the loss rugged, so each length is tried once more with a small random change, which doubles
-after each iteration that gains less than a tenth.
+after each iteration that gains less than a tenth, up to 32-fold.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ import revolute
 
 MODELS = Path(__file__).parent / "models"
 LENGTHS = np.geomspace(1e-6, 1e2, 16)
+WIDEST = 32
+"""Largest random change, in units of the first."""
 FULL_COVARIANCE = 500
 """Most variables for which CMA-ES learns all covariances; beyond, it learns their variances."""
 
@@ -169,7 +171,7 @@ def by_gradient(
         tried = np.clip(tried, *task.bounds)
         losses = task.losses(tried)
         best = int(np.argmin(losses))
-        width = spread if losses[best] < 0.9 * search.losses[-1] else 2 * width
+        width = spread if losses[best] < 0.9 * search.losses[-1] else min(2 * width, WIDEST * spread)
         if losses[best] < search.losses[-1]:
             x = tried[best]
             r, jacobian = task.linearize(x)
