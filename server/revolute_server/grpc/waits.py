@@ -19,12 +19,14 @@ from typing import TypeVar
 
 from revolute.contract.errors import (
     DeadlineError,
+    LimitError,
     PermissionDeniedError,
     RevoluteError,
     UnauthenticatedError,
 )
 
 from ..compute.memory_budget import MemoryBudget
+from ..settings import format_bytes
 
 Result = TypeVar("Result")
 
@@ -32,6 +34,9 @@ _MOMENT, _HURRY, _FEW = 0.05, 0.01, 16
 """Seconds after which a wait counts; the same if more than a few others do not count yet; and how many are a
 few. Most waits are shorter, because the request has arrived. In 0.05 s, clients on this machine could send
 100 MB that nobody counts."""
+
+_SHARE = 2
+"""Waits for clients may hold one part in this many of `--memory`. gRPC keeps more for them than we count."""
 
 _PATIENCE, _MOST_PATIENT = 0.5, 4
 """Seconds for which a wait goes on when its bytes do not fit into memory, and the number of such waits."""
@@ -75,6 +80,7 @@ class Peers:
         self._peers: OrderedDict[str, _Peer] = OrderedDict()
         self._patient: OrderedDict[str, Callable[[], None]] = OrderedDict()
         self._uncounted: set[object] = set()
+        self._held = 0
 
     def take_unread(self) -> set[str]:
         """Return the connections to close, and forget them; safe on another thread."""
@@ -158,6 +164,25 @@ class Peers:
         """Record that a wait counts or has ended."""
         self._uncounted.discard(wait)
 
+    def hold(self, size: int, most: int) -> None:
+        """Count the bytes of a wait, until `let_go`.
+
+        Raises:
+            LimitError: all waits together would hold more than `most` bytes.
+        """
+        if self._held + size > most:
+            raise LimitError(
+                f"memory: expected at most {format_bytes(most)} in unfinished messages and unread answers, "
+                f"got {format_bytes(self._held)} and {format_bytes(size)} more; "
+                "send and read without pauses, or start the server with a larger --memory",
+                argument="memory",
+            )
+        self._held += size
+
+    def let_go(self, size: int) -> None:
+        """Stop counting bytes of `hold`."""
+        self._held -= size
+
     def be_patient(self, peer: str, stop: Callable[[], None]) -> bool:
         """Let a wait go on for which there is no memory, if it is the only such wait of its connection.
 
@@ -225,7 +250,7 @@ class Wait:
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        held, is_paused = self._budget.reserve(what, size if at_once else 0), False
+        held, is_paused, is_held = self._budget.reserve(what, size if at_once else 0), False, False
         timer: asyncio.TimerHandle
         end: Callable[[], None] | None = None
 
@@ -234,11 +259,13 @@ class Wait:
             task.cancel()
 
         def pause() -> None:
-            nonlocal timer, is_paused, end
+            nonlocal timer, is_paused, is_held, end
             is_paused = True
             self._peers.end_wait(held)
             self._peers.pause(self._peer)
             try:
+                self._peers.hold(size, self._budget.limit // _SHARE)
+                is_held = True
                 held.grow(size - held.count)
                 timer = loop.call_later(max(0.0, seconds - _MOMENT), stop, late)
             except RevoluteError as error:
@@ -269,6 +296,8 @@ class Wait:
             timer.cancel()
             self._peers.end_wait(held)
             held.release()
+            if is_held:
+                self._peers.let_go(size)
             if end is not None:
                 self._peers.end_patience(self._peer, end)
             if is_paused:

@@ -60,7 +60,8 @@ def test_half_messages_count_as_memory_and_the_rest_is_refused(
             client.call(path, stream)
             client.message(bytes(2 * MIB - 4096), 2 * MIB - 1, stream, end=False)
         wait_for(lambda: client.is_open() and len(client.ended) >= 10)
-        assert 8 * MIB < small.metric("revolute_memory_bytes") <= 16 * MIB
+        # all such waits together have half of the memory
+        assert 4 * MIB < small.metric("revolute_memory_bytes") - before <= 8 * MIB
         # what needs little memory goes on
         assert wire.call("ListModels", {}) is not None
         # the others have their time
@@ -182,6 +183,29 @@ def test_a_full_memory_refuses_no_call_that_is_only_late() -> None:
         assert isinstance(found[0], LimitError) and found[1:] == ["a1", "a2", "a3", "a4"]
         with pytest.raises(LimitError):
             await wait("a", 5.0)
+
+    asyncio.run(scenario())
+
+
+def test_waits_for_clients_leave_half_of_the_memory_to_others() -> None:
+    async def scenario() -> None:
+        budget, peers = MemoryBudget(16 * MIB), Peers()
+        late = DeadlineError("late")
+
+        async def wait(peer: str) -> str:
+            begin = functools.partial(asyncio.sleep, 1.0, peer)
+            return await Wait(budget, peers, peer).for_client(
+                begin, 2 * MIB, 5.0, late, "a part of a request"
+            )
+
+        # two of each connection, since the only one would be waited for a while
+        waits = [asyncio.create_task(wait(f"a{number // 2}")) for number in range(12)]
+        await asyncio.sleep(0.5)
+        assert budget.used == 8 * MIB
+        found = await asyncio.gather(*waits, return_exceptions=True)
+        assert sum(isinstance(error, LimitError) for error in found) >= 2
+        assert budget.used == 0
+        assert await wait("later") == "later"
 
     asyncio.run(scenario())
 
