@@ -64,6 +64,7 @@ WORDS: dict[str, Any] = {
     "elements": "x",
     "quantities": "body_pos:cart",
     "jacobians": "body_pos:cart",
+    "measure": "body_pos:cart",
     "lease": 600.0,
 }
 """Other fields by name."""
@@ -81,6 +82,9 @@ LEFT_OUT = {
     "Cotangents.times",
     # not beside a feedback
     "RolloutInputs.policy",
+    "CheckGradientInputs.policy",
+    # by names of a controller's arrays
+    "Tangents.control_tan",
     # not beside a model's id
     "MeasuredStates.trajectory_id",
     "MeasuredStates.session_id",
