@@ -12,9 +12,9 @@ import pytest
 from revolute.contract.controllers import STEP_INPUTS, Control
 from revolute.contract.errors import ArgumentError
 from revolute.contract.loss import Loss, Term
+from revolute.contract.tangents import move, pull
 from revolute_engine import Engine, Model, load_model
 from revolute_engine.segments import SegmentedRollout
-from revolute.contract.tangents import move, pull
 
 ENGINE = Engine(threads=1)
 HOLD, PERIODS, BATCH = 2, 6, 3

@@ -152,10 +152,12 @@ def part_of_bars(document: Mapping[str, Any], rows: slice) -> Document:
 def joined(answers: Sequence[Document]) -> Document:
     """Put messages together whose arrays all begin with the batch axis: Trajectory, for example."""
     first = answers[0]
-    found = {
-        name: np.concatenate([answer[name] for answer in answers]) if isinstance(value, np.ndarray) else value
-        for name, value in first.items()
-    }
+    found = dict(first)
+    for name, value in first.items():
+        if isinstance(value, np.ndarray):
+            found[name] = np.concatenate([answer[name] for answer in answers])
+        elif name == "measured":
+            found[name] = joined([answer[name] for answer in answers])
     if "report" in first:
         found["report"] = _total_report(answers)
     return found

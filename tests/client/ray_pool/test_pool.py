@@ -25,6 +25,13 @@ from tests.server.processes import running_server
 pytestmark = pytest.mark.xdist_group("ray")
 
 BATCH, STEPS = 150, 100
+PULLED = """
+<mujoco><worldbody>
+<body name="hand" mocap="true" pos="0 0 1"><geom size="0.02"/></body>
+<body name="load" pos="0 0 0.8"><freejoint/>
+<geom size="0.05 0.06 0.07" type="box" contype="0" conaffinity="0"/></body>
+</worldbody><equality><weld body1="hand" body2="load"/></equality></mujoco>
+"""
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +158,35 @@ def test_everything_else_is_as_in_one_process(pool: RolloutPool, local: revolute
         assert session.step([0.0]).step_count == 1
     with pytest.raises(ArgumentError, match="ctrl"):
         pool.rollout(model, start[0], start[1], start[2][:, :, :0])
+
+
+def test_what_is_measured_with_the_call_is_joined(pool: RolloutPool, local: revolute.Simulator) -> None:
+    model = pool.load_model("cartpole")
+    start = inputs(model)
+    chosen = {"measure": ["body_pos:pole", "body_linvel"]}
+    found, expected = (simulator.rollout(model, *start, **chosen) for simulator in (pool, local))
+    assert set(found.measured) == set(expected.measured) == set(chosen["measure"])
+    for name, array in expected.measured.items():
+        np.testing.assert_array_equal(found.measured[name], array)
+
+
+def test_forces_and_moving_frames_are_divided(pool: RolloutPool, local: revolute.Simulator) -> None:
+    model = pool.load_model(PULLED)
+    rng = np.random.default_rng(4)
+    qpos = np.repeat(model.qpos0[None], BATCH, 0)
+    start = qpos, np.zeros((BATCH, model.nv)), np.zeros((BATCH, STEPS, 0))
+    applied = {
+        "xfrc_applied": rng.standard_normal((BATCH, STEPS, model.nbody, 6)),
+        "mocap_pos": model.mocap_pos + 0.01 * rng.standard_normal((STEPS, 1, 3)),
+    }
+    found, expected = (simulator.rollout(model, *start, **applied) for simulator in (pool, local))
+    same(found, expected, ("qpos", "qvel"))
+    gradients = [
+        trajectory.backward(np.ones_like(trajectory.qpos), wrt=["qvel", *applied])
+        for trajectory in (found, expected)
+    ]
+    same(*gradients, ("qvel", "xfrc_applied"))
+    np.testing.assert_allclose(gradients[0].mocap_pos, gradients[1].mocap_pos, rtol=1e-11, atol=1e-11)
 
 
 def test_a_dead_worker_is_replaced_and_nothing_is_lost(pool: RolloutPool, local: revolute.Simulator) -> None:
